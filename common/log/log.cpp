@@ -1,0 +1,122 @@
+#include "common/log/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+
+namespace warpline::log {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> k_level_names = {"trace", "debug", "info", "warn", "error", "off"};
+
+/// Writes whole lines with one write(2) each, so that lines of several processes on one stderr do not mix.
+struct State {
+    std::atomic<int> default_level{static_cast<int>(Level::warn)};
+    std::atomic<bool> has_areas{false};
+    std::atomic<int> fd{2};
+    Mutex mutex;
+    std::vector<std::pair<std::string, Level>> areas WL_GUARDED_BY(mutex);
+    std::string process WL_GUARDED_BY(mutex);
+};
+
+State& state() {
+    // Never destroyed: the client library logs while the process exits.
+    static auto* instance = new State;
+    return *instance;
+}
+
+bool parse_level(std::string_view text, Level& out) {
+    for (size_t i = 0; i < k_level_names.size(); ++i) {
+        if (text == k_level_names[i]) {
+            out = static_cast<Level>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+void write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        ssize_t n = ::write(fd, text.data(), text.size());
+        if (n <= 0) return;
+        text.remove_prefix(static_cast<size_t>(n));
+    }
+}
+
+}  // namespace
+
+void configure(std::string_view specification) {
+    State& s = state();
+    MutexLock lock(s.mutex);
+    s.areas.clear();
+    while (!specification.empty()) {
+        size_t comma = specification.find(',');
+        std::string_view word = specification.substr(0, comma);
+        specification = comma == std::string_view::npos ? std::string_view{} : specification.substr(comma + 1);
+        if (word.empty()) continue;
+        size_t equals = word.find('=');
+        Level level;
+        if (!parse_level(equals == std::string_view::npos ? word : word.substr(equals + 1), level)) {
+            write_all(2, fmt::format("warpline: log level '{}' is unknown; levels: trace, debug, info, warn, error, off\n", word));
+            continue;
+        }
+        if (equals == std::string_view::npos)
+            s.default_level.store(static_cast<int>(level), std::memory_order_relaxed);
+        else
+            s.areas.emplace_back(std::string(word.substr(0, equals)), level);
+    }
+    s.has_areas.store(!s.areas.empty(), std::memory_order_release);
+}
+
+void set_process_name(std::string_view name) {
+    MutexLock lock(state().mutex);
+    state().process = name;
+}
+
+void set_output(int fd) { state().fd.store(fd, std::memory_order_relaxed); }
+
+bool enabled(Level level, std::string_view area) {
+    State& s = state();
+    if (s.has_areas.load(std::memory_order_acquire)) [[unlikely]] {
+        MutexLock lock(s.mutex);
+        for (const auto& [name, area_level] : s.areas)
+            if (name == area) return level >= area_level;
+    }
+    return static_cast<int>(level) >= s.default_level.load(std::memory_order_relaxed);
+}
+
+void vwrite(Level level, std::string_view area, fmt::string_view format, fmt::format_args args) {
+    State& s = state();
+    try {
+        std::string process;
+        {
+            MutexLock lock(s.mutex);
+            process = s.process;
+        }
+        spdlog::memory_buf_t line;
+        static auto* formatter_mutex = new Mutex;
+        static auto* formatter = new spdlog::pattern_formatter("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v");
+        std::string text = fmt::format("warpline{}{} {}: {}", process.empty() ? "" : " ", process, std::string(area), fmt::vformat(format, args));
+        spdlog::details::log_msg message("", static_cast<spdlog::level::level_enum>(level), text);
+        {
+            MutexLock lock(*formatter_mutex);
+            formatter->format(message, line);
+        }
+        write_all(s.fd.load(std::memory_order_relaxed), {line.data(), line.size()});
+    } catch (...) {
+        write_all(2, "warpline: a log line could not be written\n");
+    }
+}
+
+std::string vformat(fmt::string_view format, fmt::format_args args) { return fmt::vformat(format, args); }
+
+}  // namespace warpline::log
