@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+
+/// Codecs behind one interface. No threads, no allocation that the peer controls: the size after decompression is told by the
+/// caller, who has checked it against its own bound.
+namespace warpline::compress {
+
+/// How bytes are packed. The numbers travel in frame headers: append only.
+enum class Codec : uint8_t {
+    none = 0,
+    lz4 = 1,         ///< LZ4 block
+    zstd = 2,        ///< Zstandard frame
+    group2_lz4 = 3,  ///< bytes of 2-byte elements (half, bfloat16) grouped by position, then LZ4
+    group4_lz4 = 4,  ///< likewise 4-byte elements (float, int)
+    group8_lz4 = 5,  ///< likewise 8-byte elements (double, int64)
+};
+inline constexpr uint8_t k_codec_count = 6;
+
+/// The largest chunk that a codec takes, so that sizes fit LZ4's int.
+inline constexpr size_t k_max_chunk_bytes = size_t{1} << 30;
+
+/// The codec of a number that came from outside.
+///
+/// @errors  unsupported (no such codec)
+Result<Codec> codec_from_wire(uint8_t number);
+const char* to_string(Codec codec);
+
+/// Room that compress() may need for this much input; 0 if the input is larger than k_max_chunk_bytes.
+size_t max_packed_bytes(Codec codec, size_t raw_bytes);
+
+/// Packs `raw` into `out`, which has at least max_packed_bytes().
+///
+/// @param level  zstd: 1 … 19 (0: its default, 3). LZ4: 0 or 1 normal, above that faster and weaker (acceleration)
+/// @return       bytes written to `out`
+/// @errors       bad_argument (too large a chunk, too small an `out`), alloc_failed, internal
+/// @thread       any; zstd keeps one context per thread
+Result<size_t> compress(Codec codec, int level, BytesView raw, MutableBytesView out);
+
+/// Unpacks `packed` to exactly out.size() bytes. `packed` may be hostile: never reads or writes outside of the two, and needs
+/// memory of no more than out.size() (byte grouping) or a fixed window (zstd: 8 MiB) besides.
+///
+/// @errors  malformed (not what the codec writes, or another size), alloc_failed
+/// @thread  any
+Result<void> decompress(Codec codec, BytesView packed, MutableBytesView out);
+
+}  // namespace warpline::compress
