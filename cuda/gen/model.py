@@ -1,0 +1,384 @@
+"""The description of the CUDA driver interface in memory: what loader.py makes of cuda/api/*.yaml, and what templates see.
+
+A template of target T is named `T_area_<stem>.<ext>.j2` (rendered once per area, to `<folder of T>/<area>_<stem>.gen.<ext>`) or
+`T_once_<stem>.<ext>.j2` (rendered once, to `<folder of T>/<stem>.gen.<ext>`); folders are in targets.py. Names in scope: `api`
+(Api) and, in a per-area template, `area` (Area). Everything below is plain data and properties: no template needs logic beyond loops
+and tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+CLASSES = ("local", "cached", "create", "ordered", "query", "blocking", "unsupported", "internal")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in which file something is written, for diagnostics."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class HandleKind:
+    """A kind of object that the client names by token (cuda/api/types.yaml). `CUfunction` and `CUkernel` share one."""
+
+    name: str  # "stream"; also HandleKind::stream in cuda/gen/call_id.gen.h
+    number: int  # the kind byte of the token; never changes
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A C type that travels by value (cuda/api/types.yaml)."""
+
+    c_type: str  # "unsigned int"
+    wire: str  # "u32"
+
+
+# Wire types: name in YAML -> (Cap'n Proto type, C++ type that carries a value of it).
+WIRE_TYPES = {
+    "handle": ("UInt64", "uint64_t"),
+    "u8": ("UInt8", "uint8_t"),
+    "u16": ("UInt16", "uint16_t"),
+    "u32": ("UInt32", "uint32_t"),
+    "u64": ("UInt64", "uint64_t"),
+    "i32": ("Int32", "int32_t"),
+    "i64": ("Int64", "int64_t"),
+    "f32": ("Float32", "float"),
+    "f64": ("Float64", "double"),
+    "bool": ("Bool", "bool"),
+    "text": ("Text", "std::string_view"),
+    "data": ("Data", "warpline::BytesView"),
+    "list_u64": ("List(UInt64)", "std::span<const uint64_t>"),
+}
+
+
+@dataclass
+class WireField:
+    """A field of a request or of a reply."""
+
+    name: str  # as in Cap'n Proto: "hStream", "flags", "captureStatusOut"
+    type: str  # a key of WIRE_TYPES
+    ordinal: int  # @n
+    handle: HandleKind | None = None  # set if type == "handle" and the kind is known (or list_u64 of handles)
+    param: "Param | None" = None  # the parameter it comes from; None if the entry lists its message itself (`wire:`)
+    optional: bool = False  # from the entry: an empty data/text stands for "null was given"
+
+    @property
+    def capnp_type(self) -> str:
+        return WIRE_TYPES[self.type][0]
+
+    @property
+    def cpp_type(self) -> str:
+        """By value; text, data and list_u64 are views."""
+        return WIRE_TYPES[self.type][1]
+
+    @property
+    def is_blob(self) -> bool:
+        """True for what lives behind a Cap'n Proto pointer: text, data, list_u64."""
+        return self.type in ("text", "data", "list_u64")
+
+    @property
+    def _upper(self) -> str:
+        return self.name[0].upper() + self.name[1:]
+
+    @property
+    def getter(self) -> str:
+        return "get" + self._upper
+
+    @property
+    def setter(self) -> str:
+        return "set" + self._upper
+
+    @property
+    def has(self) -> str:
+        return "has" + self._upper
+
+    @property
+    def init(self) -> str:
+        return "init" + self._upper
+
+
+@dataclass
+class Message:
+    """The request or the reply of a call as a Cap'n Proto struct `warpline::wire::<struct>` in protocol/schema/<area>.capnp."""
+
+    struct: str  # "CuStreamCreate", "CuStreamCreateReply"
+    fields: list[WireField] = field(default_factory=list)
+
+    def by_param(self, name: str) -> WireField | None:
+        return next((f for f in self.fields if f.param is not None and f.param.name == name), None)
+
+    def by_name(self, name: str) -> WireField | None:
+        return next((f for f in self.fields if f.name == name), None)
+
+
+@dataclass
+class Param:
+    """A parameter of a call.
+
+    `kind` is how it travels:
+      scalar         by value                                     request field of its scalar type
+      scalar_out     T*                                           reply field
+      scalar_inout   T*                                           both
+      handle         by value, looked up on both sides            request field "handle"
+      handle_out     T*, token chosen by the client               request field "handle" (the server binds it on success)
+      handles_in     const T*, `len` tokens                       request field "list_u64"
+      struct_in      const T*, no pointers in T                   request field "data" of sizeof(T)
+      struct_out     T*                                           reply field "data" of sizeof(T)
+      struct_inout   T*                                           both
+      array_in       const T*, `len` elements                     request field "data" of len * sizeof(T)
+      array_out      T*, room for `len` elements                  reply field "data" of at most len * sizeof(T)
+      payload_in     const void*, `len` bytes                     payload of the request
+      payload_out    void*, `len` bytes                           payload of the reply
+      string_in      const char*                                  request field "text"
+      none           whatever                                     does not travel; the side that wants it is hooked
+    """
+
+    name: str
+    type: str  # C type as in cuda.h: "CUstream*", "const void*"
+    dir: str  # in | out | inout | none
+    kind: str
+    place: Place
+    len: str | None = None  # C++ expression of the number of elements (bytes for void*): a parameter's name or a number
+    null_ok: bool = False  # a pointer or handle may be null / zero
+    min: int | None = None  # smaller scalars are CUDA_ERROR_INVALID_VALUE
+    destroys: bool = False  # the handle ends with this call
+    handle: HandleKind | None = None
+    scalar: Scalar | None = None
+    request: WireField | None = None
+    reply: WireField | None = None
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.type.endswith("*")
+
+    @property
+    def pointee(self) -> str:
+        """The type pointed to, without const: "CUstream" of "CUstream*"; "std::byte" for void."""
+        base = self.type[:-1].strip() if self.is_pointer else self.type
+        if base.startswith("const "):
+            base = base[len("const ") :]
+        elif base.endswith(" const"):
+            base = base[: -len(" const")]
+        return "std::byte" if base == "void" else base
+
+    @property
+    def declaration(self) -> str:
+        return f"{self.type} {self.name}"
+
+    @property
+    def check_null(self) -> bool:
+        """A null pointer must be refused with CUDA_ERROR_INVALID_VALUE before anything else."""
+        return self.is_pointer and not self.null_ok and self.kind != "none" and self.handle_by_value is None
+
+    @property
+    def handle_by_value(self) -> HandleKind | None:
+        return self.handle if self.kind == "handle" else None
+
+    @property
+    def is_stream(self) -> bool:
+        return self.type == "CUstream" and self.dir == "in"
+
+
+@dataclass
+class Twin:
+    """The per-thread-default-stream form of a call: the same prototype; stream 0 means CU_STREAM_PER_THREAD in it."""
+
+    symbol: str  # "cuStreamQuery_ptsz"
+    suffix: str  # "ptsz" | "ptds"
+
+
+@dataclass
+class Call:
+    """One entry."""
+
+    name: str  # "cuStreamCreate", "cuMemAlloc_v2"; "wlMap" for an internal one
+    id: int
+    cls: str  # one of CLASSES
+    area: str
+    place: Place
+    params: list[Param] = field(default_factory=list)
+    aliases: list[str] = field(default_factory=list)  # more symbols of the same prototype and meaning
+    twins: list[Twin] = field(default_factory=list)  # of the call and of its aliases, as pinned in symbols.txt
+    hook_client: bool = False
+    hook_server: bool = False
+    softgpu: bool = True  # the software GPU implements it
+    softgpu_reason: str = ""  # why not
+    reason: str = ""  # class unsupported: why
+    parks: bool = False  # the driver function may wait: the worker runs it on a helper thread
+    host_callback: bool = False
+    source: str = ""
+    notes: str = ""
+    pre_init: bool = False  # may be called before cuInit
+    no_context: bool = False  # runs without a current context on the server
+    custom_wire: bool = False  # the entry lists its message itself; both sides are hooked
+    request: Message | None = None  # None: the call does not travel
+    reply: Message | None = None  # None: the call does not travel; without fields: the answer is the result alone
+    payload: str = "none"  # in | out | none
+
+    @property
+    def travels(self) -> bool:
+        return self.request is not None
+
+    @property
+    def exported(self) -> bool:
+        """It is a function of the driver (not an internal message)."""
+        return self.cls != "internal"
+
+    @property
+    def waits(self) -> bool:
+        """The client waits for the reply of the generated body."""
+        return self.cls in ("blocking", "query", "cached") or (self.cls == "internal" and self.internal_waits)
+
+    internal_waits: bool = False  # class internal: `waits: yes`
+
+    @property
+    def id_hex(self) -> str:
+        return f"0x{self.id:04x}"
+
+    @property
+    def signature(self) -> str:
+        """"CUstream* phStream, unsigned int Flags"; empty for none."""
+        return ", ".join(p.declaration for p in self.params)
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join(p.name for p in self.params)
+
+    @property
+    def twin_arguments(self) -> str:
+        """The arguments with which a _ptsz/_ptds twin calls the base: `per_thread_stream(hStream)` for streams."""
+        return ", ".join(f"per_thread_stream({p.name})" if p.is_stream else p.name for p in self.params)
+
+    @property
+    def symbols(self) -> list[str]:
+        """Every exported symbol of this entry: itself, aliases, twins."""
+        if not self.exported:
+            return []
+        return [self.name, *self.aliases, *(t.symbol for t in self.twins)]
+
+    @property
+    def payload_param(self) -> Param | None:
+        return next((p for p in self.params if p.kind in ("payload_in", "payload_out")), None)
+
+    @property
+    def destroyed(self) -> Param | None:
+        return next((p for p in self.params if p.destroys), None)
+
+    @property
+    def created(self) -> list[Param]:
+        return [p for p in self.params if p.kind == "handle_out"]
+
+    def param(self, name: str) -> Param | None:
+        return next((p for p in self.params if p.name == name), None)
+
+
+@dataclass
+class Area:
+    """One file of cuda/api."""
+
+    name: str
+    place: Place
+    title: str = ""
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def exported(self) -> list[Call]:
+        """Functions of the driver with a body of their own: not internal, not unsupported on the client."""
+        return [c for c in self.calls if c.exported and c.cls != "unsupported"]
+
+    @property
+    def travelling(self) -> list[Call]:
+        """Calls that have a message."""
+        return [c for c in self.calls if c.travels]
+
+    @property
+    def softgpu(self) -> list[Call]:
+        """Calls that the software GPU implements: warpline::softgpu::driver::<name>."""
+        return [c for c in self.calls if c.exported and c.softgpu]
+
+
+@dataclass
+class Refused:
+    """An exported symbol that only refuses. Its C prototype is not needed: the function takes no notice of its arguments."""
+
+    symbol: str
+    reason: str
+
+
+@dataclass
+class Group:
+    """A group of unsupported.yaml: supported by neither side, for one reason."""
+
+    reason: str
+    names: list[str]
+    place: Place
+
+
+@dataclass
+class Symbol:
+    """A line of symbols.txt: an ELF symbol of the driver, and the name and version under which cuGetProcAddress finds it."""
+
+    symbol: str  # "cuMemcpyHtoD_v2_ptds"
+    function: str  # "cuMemcpyHtoD"
+    version: int  # 7000
+    per_thread: bool  # _ptsz / _ptds
+
+
+@dataclass
+class Api:
+    areas: list[Area]
+    groups: list[Group]
+    symbols: list[Symbol]
+    handles: list[HandleKind]
+    handle_types: dict[str, HandleKind]  # C type -> kind
+    integer_handles: list[str]  # handle types that are integers, not pointers (CUmemGenericAllocationHandle)
+    scalars: dict[str, Scalar]
+    structs: set[str]
+    lock: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> list[Call]:
+        return [c for a in self.areas for c in a.calls]
+
+    @property
+    def travelling(self) -> list[Call]:
+        return [c for c in self.calls if c.travels]
+
+    @property
+    def exported(self) -> list[Call]:
+        return [c for a in self.areas for c in a.exported]
+
+    def call(self, name: str) -> Call | None:
+        return next((c for c in self.calls if c.name == name), None)
+
+    def _group_symbols(self) -> list[Refused]:
+        known = {s.symbol for s in self.symbols}
+        out = []
+        for group in self.groups:
+            for name in group.names:
+                out += [Refused(s, group.reason) for s in (name, name + "_ptsz", name + "_ptds") if s in known]
+        return out
+
+    @property
+    def client_refused(self) -> list[Refused]:
+        """Every exported symbol that the client library refuses with CUDA_ERROR_NOT_SUPPORTED, with the reason.
+
+        Define them in a file that does not include cuda.h: `extern "C" CUresult cuX() { … }`.
+        """
+        return self._group_symbols() + [
+            Refused(s, c.reason) for c in self.calls if c.cls == "unsupported" for s in c.symbols
+        ]
+
+    @property
+    def softgpu_refused(self) -> list[Refused]:
+        """The same for the software GPU."""
+        return self._group_symbols() + [
+            Refused(s, c.softgpu_reason) for c in self.calls if c.exported and not c.softgpu for s in c.symbols
+        ]
