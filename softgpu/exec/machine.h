@@ -1,0 +1,240 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// What an instruction handler sees of the machine. This header is compiled once per CPU level (x86-64-v2, -v3, -v4): it must not
+/// include C++ library headers, and its inline functions live in a namespace of their own per level, so that no AVX-512 copy of a
+/// shared inline function can ever be linked into code that runs on an older CPU.
+///
+/// Registers are rows of 32 lanes; a lane is 2, 4, 8 or 16 bytes wide (a .b8 register is kept in 2), a predicate is one uint32_t
+/// with a bit per lane. An operand is a slot: a byte offset into the frame's rows if >= 0, into the function's constant rows
+/// (immediates and addresses of symbols, every lane filled) if negative. Handlers therefore know no kinds of operand.
+
+#ifndef WL_LEVEL
+#define WL_LEVEL generic
+#endif
+
+namespace warpline::softgpu::exec {
+
+constexpr uint32_t k_warp_size = 32;
+constexpr uint32_t k_full_mask = 0xffffffffu;
+constexpr uint32_t k_max_barriers = 16;
+
+struct Warp;
+struct Cta;
+struct Instr;
+struct Body;
+class LaunchState;
+class WorkerState;
+
+/// What the interpreter does after a handler.
+enum class Flow : uint32_t {
+    next,    ///< go on with the following instruction
+    jump,    ///< go on at Warp::jump_to; nothing else of the warp wants to run first
+    switch_, ///< the fragment list has changed (branch with several fragments, call, return, exit, block): schedule
+    fault,   ///< Warp::raise() was called: the launch ends
+};
+
+/// Executes one instruction for the lanes in `mask` (never empty; the guard predicate is already applied).
+/// Lanes that are not in `mask` must keep their destination values and must not touch memory.
+using Handler = Flow (*)(Warp& warp, const Instr& instr, uint32_t mask);
+
+/// One decoded instruction, 80 bytes. The meaning of operands is the handler's; by convention op[0] is the destination.
+struct Instr {
+    Handler fn = nullptr;     ///< the entry: the handler itself, or the guard stub
+    Handler inner = nullptr;  ///< the handler behind the guard stub
+    int32_t op[5] = {};       ///< slots
+    int32_t guard = 0;        ///< slot of the guard predicate; used by the guard stub only
+    uint64_t imm = 0;         ///< immediate: address displacement, modifier bits
+    const Instr* target = nullptr;  ///< branch and call target (entry of the callee)
+    const void* extra = nullptr;    ///< longer operand lists, owned by the Body
+    uint32_t line = 0;        ///< line of the PTX text
+    uint32_t cache = 0;       ///< index of this instruction's range cache (memory instructions)
+    uint32_t flags = 0;       ///< InstrFlag
+    uint32_t block = 0;       ///< reverse-post-order number of the basic block
+};
+
+enum InstrFlag : uint32_t {
+    instr_guarded = 1,
+    instr_guard_negated = 2,
+    instr_leader = 4,       ///< first of a basic block that several blocks enter: fragments can meet here
+    instr_back_edge = 8,    ///< a branch to a block of lower or equal number: counts for fairness and the watchdog
+    instr_spin_hint = 16,   ///< a volatile, acquire or atomic access: in a loop, somebody probably waits
+};
+
+/// A valid range of memory as remembered by one instruction: [begin, end). begin == end is "nothing".
+struct RangeCache {
+    uint64_t begin = 0, end = 0;
+};
+
+/// A call's registers and where it returns to. The entry function's frame has parent == nullptr.
+struct Frame {
+    std::byte* regs = nullptr;         ///< rows
+    const std::byte* consts = nullptr; ///< END of the constant rows: constants have negative slots
+    const Body* body = nullptr;
+    Frame* parent = nullptr;
+    const Instr* return_to = nullptr;
+    uint32_t lanes = 0;                ///< lanes that are still inside this call
+    uint32_t depth = 0;                ///< entry function: 0
+    uint32_t local_base = 0;           ///< where this call's .local variables begin, in each lane's local memory
+    uint32_t alloca_top = 0;           ///< end of what alloca has taken
+    const std::byte* call_params = nullptr;
+    uint64_t capacity_bytes = 0;       ///< of regs, for reuse
+    Frame* next_free = nullptr;
+};
+
+enum class Wait : uint8_t {
+    runnable,
+    sync,      ///< at a .sync instruction, for other lanes of the warp
+    barrier,   ///< at a CTA barrier
+    poll,      ///< asked to be run again after everything else had a turn (nanosleep, cluster barriers, mbarrier waits)
+};
+
+/// Lanes of a warp that run together.
+struct Fragment {
+    const Instr* pc = nullptr;
+    Frame* frame = nullptr;
+    uint32_t mask = 0;
+    Wait wait = Wait::runnable;
+    bool released = false;     ///< the barrier that it waits at is complete: the instruction is executed again and finishes
+    uint16_t barrier = 0;      ///< which barrier, if wait == barrier
+    uint64_t key = 0;          ///< scheduling order, lower first: turn, then deepest call, then lowest block number
+    uint32_t turn = 0;         ///< fairness: raised when the fragment has used up its turn
+    uint32_t result = 0;       ///< what a completed bar.red hands to the waiting fragment
+};
+
+/// What a handler may know and do. Plain data first: hot handlers read regs, consts and memory windows directly.
+struct Warp {
+    // --- the running fragment (copies of its state, valid while a handler runs)
+    std::byte* regs = nullptr;
+    const std::byte* consts = nullptr;
+    const Instr* jump_to = nullptr;   ///< set by handlers that return Flow::jump
+    RangeCache* caches = nullptr;     ///< this worker's range caches of the running function
+    Frame* frame = nullptr;
+    uint32_t mask = 0;                ///< of the fragment (a guarded instruction gets a smaller mask as argument)
+    uint32_t current = 0;             ///< index of the running fragment in fragments[]
+
+    // --- memory windows
+    std::byte* shared = nullptr;      ///< this CTA's shared memory
+    uint32_t shared_bytes = 0;        ///< static + dynamic
+    uint32_t local_stride = 0;        ///< bytes of local memory per lane
+    std::byte* local = nullptr;       ///< lane 0's local memory
+    uint64_t shared_window = 0;       ///< generic address of shared::cta offset 0; the window is 4 GiB
+    uint64_t local_window = 0;        ///< generic address of local offset 0; the window is 4 GiB
+    const std::byte* params = nullptr;  ///< kernel parameters
+    uint32_t params_bytes = 0;
+
+    // --- who this is
+    uint32_t index = 0;               ///< warp in its CTA: %warpid
+    uint32_t launched = 0;            ///< lanes that exist (the last warp of a CTA may have fewer than 32)
+    uint32_t live = 0;                ///< lanes that have not exited
+    uint32_t fragment_count = 0;
+    uint64_t next_key = ~0ull;        ///< lowest key of the other runnable fragments: run on while below it
+    int32_t budget = 0;               ///< back-edges left in this turn
+    Cta* cta = nullptr;
+    LaunchState* launch = nullptr;
+    WorkerState* worker = nullptr;
+    Frame* free_frames = nullptr;
+    uint64_t instructions = 0;
+    Fragment fragments[k_warp_size];
+
+    // --- services (defined in exec, out of line: the slow paths)
+
+    /// Ends the launch with a sticky fault at `instr`. `lane` is the first lane at fault, `address` goes into the text if not 0.
+    /// Returns Flow::fault: `return warp.raise(...)`. The first fault of a launch wins.
+    Flow raise(const Instr& instr, int cu_result, uint32_t lane, const char* what, uint64_t address = 0);
+
+    /// The valid range of device or registered memory around `address`, byte-exact and lock-free. False: no byte there is valid.
+    bool find_range(uint64_t address, RangeCache& out) const;
+
+    /// Host address of `size_bytes` bytes at a generic address, as lane `lane` sees it (global, shared and local windows; cluster
+    /// shared memory too). Null if not all of them are valid, or if not aligned to `alignment`. For rare instructions; ld, st and
+    /// atomics have faster ways in isa/access.h. `shared_too` false: plain global memory only.
+    std::byte* resolve(uint64_t generic, uint32_t size_bytes, uint32_t lane);
+
+    /// Host address in the shared::cluster window (offset as the PTX program sees it: below 16 MiB this CTA, above (rank + 1) << 24).
+    std::byte* resolve_shared(uint64_t offset, uint32_t size_bytes);
+
+    /// Host address of the lane's local memory at a local offset.
+    std::byte* resolve_local(uint64_t offset, uint32_t size_bytes, uint32_t lane);
+
+    /// For .sync instructions: returns the lanes of `mask` that may execute now, which are those for which every live lane of
+    /// members[lane] stands at this instruction. If 0, or fewer than `mask`, the other lanes have been parked and `Flow::switch_`
+    /// must be returned WITHOUT executing when 0. When the result is not 0, execute for exactly those lanes and return
+    /// Flow::next; the core has already split the fragment. Fast path: a fragment that holds all the members runs on at once.
+    uint32_t converge(const Instr& instr, uint32_t mask, const uint32_t* members);
+
+    /// Same, if all lanes name the same members.
+    uint32_t converge(const Instr& instr, uint32_t mask, uint32_t members);
+
+    /// Parks the fragment's `mask` lanes at this instruction; it is executed again after everything else of the CTA (and, in
+    /// turns, other CTAs) has run. Use: `if (!ready) return warp.poll(instr, mask);`
+    Flow poll(const Instr& instr, uint32_t mask);
+
+    /// Uses up `cost` back-edges of the fragment's turn: what makes waiting loops give way to others.
+    void spend(int32_t cost) { budget -= cost; }
+};
+
+/// Shape and identity of a launch, as special registers report it.
+struct Grid {
+    uint32_t grid[3], block[3], cluster[3];  ///< cluster: 1, 1, 1 if none
+    uint32_t warps_per_cta, threads_per_cta;
+    uint64_t grid_id;
+    uint32_t env[32];                  ///< %envreg
+    uint32_t device_ordinal, compute_capability;
+    uint32_t dynamic_shared_bytes, static_shared_bytes;
+};
+
+/// Threads that arrived at a CTA barrier.
+struct Barrier {
+    uint32_t expected = 0;   ///< threads, 0: all of the CTA
+    uint32_t arrived_warps = 0;
+    uint32_t population = 0; ///< bar.red.popc
+    bool all = true, any = false;
+    bool in_use = false;
+};
+
+/// A block of threads on its worker.
+struct Cta {
+    uint64_t linear = 0;       ///< number in the grid
+    uint32_t id[3] = {};       ///< %ctaid
+    uint32_t cluster_rank = 0; ///< %cluster_ctarank
+    uint32_t cluster_size = 1;
+    uint32_t warp_count = 0;
+    uint32_t live_warps = 0;
+    const Grid* grid = nullptr;
+    std::byte* shared = nullptr;
+    uint32_t shared_bytes = 0;
+    Warp* warps = nullptr;
+    Cta** cluster = nullptr;   ///< the CTAs of the cluster by rank (all of them on this worker); itself if there is none
+    void* isa_state = nullptr; ///< for families: state per CTA, freed with `isa_state_free`
+    void (*isa_state_free)(void*) = nullptr;
+    Barrier barriers[k_max_barriers];
+    uint32_t* arrived = nullptr;  ///< [barrier * warp_count + warp]: lanes that arrived
+};
+
+inline namespace WL_LEVEL {
+
+/// Row of a slot for reading.
+template <typename T>
+inline const T* source(const Warp& warp, int32_t slot) {
+    const std::byte* base = slot < 0 ? warp.consts : warp.regs;
+    return reinterpret_cast<const T*>(base + slot);
+}
+
+/// Row of a slot for writing: never a constant.
+template <typename T>
+inline T* dest(Warp& warp, int32_t slot) {
+    return reinterpret_cast<T*>(warp.regs + slot);
+}
+
+/// A predicate: one bit per lane.
+inline uint32_t predicate(const Warp& warp, int32_t slot) { return *source<uint32_t>(warp, slot); }
+inline void set_predicate(Warp& warp, int32_t slot, uint32_t value, uint32_t mask) {
+    uint32_t* row = dest<uint32_t>(warp, slot);
+    *row = (*row & ~mask) | (value & mask);
+}
+
+}  // namespace WL_LEVEL
+}  // namespace warpline::softgpu::exec

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "softgpu/exec/machine.h"
+
+/// How instructions become known to the software GPU. A family of instructions is one file, softgpu/isa/<family>.cpp, with one
+/// function `void register_<family>(Registry&)`, named in softgpu/isa/families.h. The core is not touched.
+///
+/// There are two ways to register:
+///  * rows: one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for everything regular.
+///  * a decoder for a base opcode ("ld"): a function that looks at modifiers and operands and emits instructions. It is asked when no
+///    row matches.
+/// What matches neither becomes an instruction that refuses: Function::ensure_ready() answers 801 and names it.
+namespace warpline::softgpu::isa {
+
+using exec::Flow;
+using exec::Handler;
+using exec::Instr;
+using exec::Warp;
+
+/// How one operand is put into Instr::op[] (in order of the operands).
+enum class Role : uint8_t {
+    none,
+    out,       ///< destination row of `width` bytes per lane
+    in,        ///< source row
+    out_pred,  ///< destination predicate
+    in_pred,   ///< source predicate (`!p` is handled: the negation becomes an instruction before)
+    imm,       ///< an integer constant, stored in Instr::imm (at most one)
+};
+
+struct Operand {
+    Role role = Role::none;
+    uint8_t width = 0;  ///< bytes per lane: 2, 4, 8, 16. Registers of another width are a type error, except where a decoder allows it
+    bool operator==(const Operand&) const = default;
+};
+
+constexpr Operand out(uint8_t width) { return {Role::out, width}; }
+constexpr Operand in(uint8_t width) { return {Role::in, width}; }
+constexpr Operand out_pred() { return {Role::out_pred, 4}; }
+constexpr Operand in_pred() { return {Role::in_pred, 4}; }
+constexpr Operand imm() { return {Role::imm, 8}; }
+
+/// One row of the table.
+struct Row {
+    std::string name;  ///< opcode and modifiers as written, less those that cannot matter (see k_ignored_modifiers in registry.cpp)
+    Handler handler;
+    Operand operands[5];
+    uint64_t imm = 0;  ///< Instr::imm, unless an operand sets it
+};
+
+struct DecodeError {
+    std::string text;
+    bool invalid = false;  ///< true: the PTX is wrong (218); false: not supported (801)
+};
+
+/// State space of a memory operand, after `.space` modifiers; generic if none is written.
+enum class Space : uint8_t { generic, global, shared, shared_cluster, local, constant, param_entry, param_call };
+
+/// [base + displacement] in a space. `slot` is a row of addresses `width` bytes wide (4 or 8); kernel parameters, call parameters
+/// and constants are addressed the same way. A fixed address has slot = a constant row.
+struct Address {
+    int32_t slot = 0;
+    uint8_t width = 8;
+    int64_t displacement = 0;
+    Space space = Space::generic;
+    bool fixed = false;     ///< the base is a symbol: the address is `displacement` alone (offset within its space), slot is not used
+};
+
+/// What a decoder works with: the instruction as written, and the body under construction. Operand numbers count from 0 as
+/// written; a vector {a, b} or a pair d|p is one operand with elements.
+class DecodeContext {
+public:
+    virtual ~DecodeContext() = default;
+
+    // --- the instruction as written
+    virtual std::string_view opcode() const = 0;
+    /// Modifiers without dots, in order; types are among them: ld.global.v2.u32 -> global, v2, u32.
+    virtual std::span<const std::string_view> modifiers() const = 0;
+    virtual bool has(std::string_view modifier) const = 0;
+    virtual uint32_t operand_count() const = 0;
+    /// Elements of a vector operand, 2 for d|p, 1 for all others.
+    virtual uint32_t element_count(uint32_t operand) const = 0;
+    virtual bool is_memory(uint32_t operand) const = 0;
+    virtual bool is_sink(uint32_t operand, uint32_t element = 0) const = 0;  ///< the operand is "_"
+    virtual bool is_predicate(uint32_t operand, uint32_t element = 0) const = 0;
+    /// Bytes per lane of the register; 0 for immediates, symbols and sinks.
+    virtual uint8_t register_width(uint32_t operand, uint32_t element = 0) const = 0;
+    /// The value of an integer immediate (or a constant expression); false if the operand is something else.
+    virtual bool constant(uint32_t operand, int64_t& value, uint32_t element = 0) const = 0;
+    /// The name of the symbol, label or function that the operand names; empty if none.
+    virtual std::string_view symbol(uint32_t operand, uint32_t element = 0) const = 0;
+
+    // --- operands to slots. All may emit instructions before the one being decoded (special registers, negated predicates).
+    virtual int32_t out(uint32_t operand, uint8_t width, uint32_t element = 0) = 0;  ///< a sink gets a scratch row
+    virtual int32_t in(uint32_t operand, uint8_t width, uint32_t element = 0) = 0;
+    virtual int32_t out_pred(uint32_t operand, uint32_t element = 0) = 0;
+    virtual int32_t in_pred(uint32_t operand, uint32_t element = 0) = 0;
+    virtual Address address(uint32_t operand, Space space) = 0;
+    /// A row filled with a value, shared by all instructions that want the same.
+    virtual int32_t constant_row(uint64_t value, uint8_t width) = 0;
+    virtual int32_t constant_pred(bool value) = 0;
+    /// A row that is free again after this instruction.
+    virtual int32_t scratch(uint8_t width) = 0;
+
+    // --- output
+    /// Appends an instruction under this instruction's guard. `instr.inner` or `.fn` is the handler; line and guard are filled in.
+    virtual Instr& emit(Handler handler) = 0;
+    /// For memory instructions: a range cache of its own.
+    virtual uint32_t new_range_cache() = 0;
+    /// Storage that lives as long as the body, for Instr::extra (zeroed).
+    virtual void* storage(size_t size_bytes) = 0;
+    template <typename T>
+    T* storage() {
+        return static_cast<T*>(storage(sizeof(T)));
+    }
+
+    // --- refusals: record the first error; the instruction becomes one that traps. Return what they return.
+    virtual bool unsupported(std::string_view why = {}) = 0;
+    virtual bool invalid(std::string_view why) = 0;
+};
+
+/// Decodes one instruction. False after unsupported() or invalid().
+using Decoder = bool (*)(DecodeContext&);
+
+/// The table. Filled once per process for the CPU at hand.
+class Registry {
+public:
+    Registry();
+    ~Registry();
+    Registry(const Registry&) = delete;
+    Registry& operator=(const Registry&) = delete;
+
+    void add(Row row);
+    void add(std::initializer_list<Row> rows);
+    void add_decoder(std::string_view opcode, Decoder decoder);
+
+    const Row* find(std::string_view name) const;
+    Decoder decoder(std::string_view opcode) const;
+
+    /// The process's table: all families of families.h, with the handlers of the best CPU level. Thread-safe, built on first use.
+    static const Registry& instance();
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace warpline::softgpu::isa
