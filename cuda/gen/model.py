@@ -129,6 +129,7 @@ class Param:
       handle         by value, looked up on both sides            request field "handle"
       handle_out     T*, token chosen by the client               request field "handle" (the server binds it on success)
       handles_in     const T*, `len` tokens                       request field "list_u64"
+      struct_value   T by value, no pointers in T                 request field "data" of sizeof(T)
       struct_in      const T*, no pointers in T                   request field "data" of sizeof(T)
       struct_out     T*                                           reply field "data" of sizeof(T)
       struct_inout   T*                                           both
@@ -153,6 +154,8 @@ class Param:
     scalar: Scalar | None = None
     request: WireField | None = None
     reply: WireField | None = None
+    wants_payload: bool = False  # as written: `payload: yes`
+    is_string: bool = False  # as written: `string: yes`
 
     @property
     def is_pointer(self) -> bool:
@@ -212,15 +215,15 @@ class Call:
     softgpu_reason: str = ""  # why not
     reason: str = ""  # class unsupported: why
     parks: bool = False  # the driver function may wait: the worker runs it on a helper thread
-    host_callback: bool = False
     source: str = ""
     notes: str = ""
-    pre_init: bool = False  # may be called before cuInit
-    no_context: bool = False  # runs without a current context on the server
+    pre_init: bool = False  # `before_init: yes`: may be called before cuInit
+    reports: bool = False  # `reports: yes`: CUDA documents that it may return errors of earlier asynchronous calls
     custom_wire: bool = False  # the entry lists its message itself; both sides are hooked
     request: Message | None = None  # None: the call does not travel
     reply: Message | None = None  # None: the call does not travel; without fields: the answer is the result alone
     payload: str = "none"  # in | out | none
+    internal_waits: bool = False  # class internal: `waits: yes`
 
     @property
     def travels(self) -> bool:
@@ -235,8 +238,6 @@ class Call:
     def waits(self) -> bool:
         """The client waits for the reply of the generated body."""
         return self.cls in ("blocking", "query", "cached") or (self.cls == "internal" and self.internal_waits)
-
-    internal_waits: bool = False  # class internal: `waits: yes`
 
     @property
     def id_hex(self) -> str:

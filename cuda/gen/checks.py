@@ -1,0 +1,115 @@
+"""What must hold for a description as a whole, beyond the shape of each entry."""
+
+from __future__ import annotations
+
+from diagnostics import Diagnostics
+from model import Api, Call, Place
+
+
+def check(api: Api, found: Diagnostics) -> None:
+    _names(api, found)
+    _ids(api, found)
+    for call in api.calls:
+        _reason(call, found)
+        _hooks(call, found)
+        _waits(call, found)
+    _symbols(api, found)
+
+
+def _names(api: Api, found: Diagnostics) -> None:
+    seen: dict[str, Call] = {}
+    for call in api.calls:
+        if call.name in seen:
+            found.add(call.place, call.name, "duplicate-name", f"described already at {seen[call.name].place}")
+        seen[call.name] = call
+        names = [p.name for p in call.params]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            found.add(call.place, call.name, "duplicate-name", f"two parameters are called {name}")
+        if call.cls == "internal" and not call.name.startswith("wl"):
+            found.add(call.place, call.name, "bad-value", "the name of an internal call begins with wl")
+        if call.cls != "internal" and not call.name.startswith("cu"):
+            found.add(call.place, call.name, "bad-value", "the name of a call begins with cu")
+
+
+def _ids(api: Api, found: Diagnostics) -> None:
+    owner = {number: name for name, number in api.lock.items()}
+    seen: dict[int, Call] = {}
+    for call in api.calls:
+        if not 0 < call.id <= 0xFFFF:
+            found.add(call.place, call.name, "bad-value", f"id {call.id:#x} does not fit 16 bits")
+        elif call.id in seen:
+            found.add(call.place, call.name, "duplicate-id", f"id {call.id_hex} is {seen[call.id].name}'s ({seen[call.id].place})")
+        elif call.name in api.lock and api.lock[call.name] != call.id:
+            found.add(call.place, call.name, "id-changed", f"id {call.id_hex}, but ids.lock says 0x{api.lock[call.name]:04x}: ids never change")
+        elif owner.get(call.id, call.name) != call.name:
+            found.add(call.place, call.name, "id-reused", f"id {call.id_hex} belongs to {owner[call.id]} in ids.lock for ever")
+        elif call.name not in api.lock:
+            found.add(call.place, call.name, "id-not-locked", f"append `{call.id_hex} {call.name}` to ids.lock (generate.py --target lock does)")
+        seen.setdefault(call.id, call)
+
+
+def _reason(call: Call, found: Diagnostics) -> None:
+    if call.cls == "unsupported" and not call.reason:
+        found.add(call.place, call.name, "bad-reason", "class unsupported needs a `reason`")
+    if call.cls != "unsupported" and call.reason:
+        found.add(call.place, call.name, "bad-reason", f"a `reason` on a call of class {call.cls}")
+    if call.cls == "unsupported" and not call.softgpu:
+        found.add(call.place, call.name, "bad-reason", "supported by neither side: it belongs into unsupported.yaml")
+
+
+def _hooks(call: Call, found: Diagnostics) -> None:
+    if call.hook_client and call.cls in ("unsupported", "internal"):
+        found.add(call.place, call.name, "hook-without-side", f"a call of class {call.cls} has no body on the client")
+    if call.hook_server and not call.travels:
+        found.add(call.place, call.name, "hook-without-side", "a call that does not travel has no body on the server")
+    if call.parks and not call.travels:
+        found.add(call.place, call.name, "hook-without-side", "`parks` on a call that does not travel")
+    if call.cls == "internal":
+        if not call.custom_wire:
+            found.add(call.place, call.name, "needs-wire", "an internal call lists its message: `wire: […]`")
+        if not call.hook_server:
+            found.add(call.place, call.name, "needs-hook", "an internal call needs `hooks: {server: replace}`")
+        return
+    if call.cls == "unsupported":
+        return
+    if not call.travels and not call.hook_client:
+        found.add(call.place, call.name, "needs-hook", "a call that does not travel needs `hooks: {client: replace}`")
+    hidden = [p.name for p in call.params if p.kind == "none"]
+    if call.travels and (call.custom_wire or hidden) and not (call.hook_client and call.hook_server):
+        why = "a message of its own" if call.custom_wire else f"{hidden[0]}, which does not travel"
+        found.add(call.place, call.name, "needs-hook", f"with {why}, both sides need a hook")
+
+
+def _waits(call: Call, found: Diagnostics) -> None:
+    if call.travels and not call.waits and (call.reply.fields or call.payload == "out") and not (call.hook_client and call.hook_server):
+        found.add(call.place, call.name, "reply-without-wait", f"a call of class {call.cls} has no reply to carry what it returns")
+
+
+def _symbols(api: Api, found: Diagnostics) -> None:
+    """The count check both ways: described + unsupported = the symbols of the driver."""
+    if not api.symbols:
+        return
+    pinned = {s.symbol for s in api.symbols}
+    claimed: dict[str, str] = {}
+    for call in api.calls:
+        for symbol in call.symbols:
+            _claim(symbol, call.name, call.place, pinned, claimed, found)
+    for group in api.groups:
+        for name in group.names:
+            if name not in pinned:
+                found.add(group.place, name, "symbol-surplus", "the driver has no such symbol")
+            for symbol in (name, name + "_ptsz", name + "_ptds"):
+                if symbol in pinned:
+                    _claim(symbol, name, group.place, pinned, claimed, found)
+    for symbol in api.symbols:
+        if symbol.symbol not in claimed:
+            place = Place("cuda/api/symbols.txt", 1)
+            found.add(place, symbol.symbol, "symbol-missing", "the driver has this symbol, no entry describes it and unsupported.yaml does not list it")
+
+
+def _claim(symbol: str, name: str, place: Place, pinned: set[str], claimed: dict[str, str], found: Diagnostics) -> None:
+    if symbol not in pinned:
+        found.add(place, name, "symbol-surplus", f"the driver has no symbol {symbol}")
+    elif symbol in claimed:
+        found.add(place, name, "symbol-duplicate", f"{symbol} is claimed by {claimed[symbol]} already")
+    claimed[symbol] = name
