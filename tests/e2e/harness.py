@@ -1,0 +1,183 @@
+"""What the end-to-end tests stand on: the build, the programs, a gpu-server of their own, and runs of programs against it."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import tomllib
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("WARPLINE_BUILD", ROOT / "build" / "release"))
+PROGRAMS = ROOT / "tests" / "programs"
+BINARIES = pathlib.Path(os.environ.get("WARPLINE_PROGRAMS", ROOT / "build" / "programs"))
+
+GPU_SERVER = BUILD / "bin" / "gpu-server"
+WARPLINE = BUILD / "bin" / "warpline"
+CLIENT_LIB = BUILD / "lib" / "warpline"
+DIRECT_LIB = CLIENT_LIB / "direct"
+SOFTGPU = BUILD / "lib" / "libsoftgpu.so"
+
+
+def sanitizer_runtime():
+    """The sanitizer's run time of a sanitized build, to be loaded before everything else into programs that are not; else None."""
+    shared = subprocess.run(["ldd", str(SOFTGPU)], capture_output=True, text=True, check=True).stdout
+    for line in shared.splitlines():
+        for name in ("libasan.so", "libtsan.so"):
+            if name in line:
+                return line.split("=>")[1].split()[0]
+    return None
+
+
+def cuda_root():
+    """Where nvcc is: .cuda/ of scripts/setup, or the toolkit on PATH."""
+    local = ROOT / ".cuda"
+    if (local / "bin" / "nvcc").exists():
+        return local
+    nvcc = shutil.which("nvcc")
+    return pathlib.Path(nvcc).resolve().parents[1] if nvcc else None
+
+
+@dataclass
+class Program:
+    name: str
+    source: pathlib.Path
+    flags: list = field(default_factory=list)
+    args: list = field(default_factory=lambda: [[]])
+    modes: list = field(default_factory=lambda: ["direct", "remote"])
+    round_trips: int | None = None
+    stdout: str | None = None
+    seconds: int = 60
+
+    @property
+    def binary(self):
+        return BINARIES / self.name
+
+
+def programs():
+    """The programs of programs.toml, by name."""
+    with open(PROGRAMS / "programs.toml", "rb") as file:
+        described = tomllib.load(file)
+    result = {}
+    for name, entry in described.items():
+        source = PROGRAMS / entry.pop("source", name + ".cu")
+        if "stdout" in entry:
+            entry["stdout"] = entry["stdout"].removeprefix("\n")
+        result[name] = Program(name, source, **entry)
+    return result
+
+
+def build_program(program):
+    """Builds one program if its binary is older than what it is made of. Raises with nvcc's words if that fails."""
+    inputs = [program.source, PROGRAMS / "check.h", PROGRAMS / "programs.toml"]
+    if program.binary.exists() and program.binary.stat().st_mtime > max(i.stat().st_mtime for i in inputs):
+        return
+    BINARIES.mkdir(parents=True, exist_ok=True)
+    root = cuda_root()
+    command = [root / "bin" / "nvcc", "-O2", "-o", program.binary, program.source, *program.flags, "-ldl"]
+    if any(flag in ("-lnvrtc", "shared") for flag in program.flags):
+        command += ["-L", root / "lib", "-Xlinker", f"-rpath={root / 'lib'}"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+
+
+def development_certificates(folder):
+    """A certificate authority, a server's and a tenant's certificate, made by the command that users have."""
+    subprocess.run([ROOT / "certs" / "dev", folder], check=True, capture_output=True, text=True)
+    return pathlib.Path(folder)
+
+
+@dataclass
+class Run:
+    code: int
+    stdout: str
+    stderr: str
+    stats: dict
+
+
+class Server:
+    """A gpu-server on a free loopback port, ready when the constructor returns. Used as a context manager."""
+
+    def __init__(self, driver=SOFTGPU, certificates=None, flags=(), environment=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="warpline-test-"))
+        self.certificates = certificates or development_certificates(self.folder / "certs")
+        ready_read, ready_write = os.pipe()
+        self.log_path = self.folder / "server.log"
+        self.log = open(self.log_path, "wb")
+        runtime = sanitizer_runtime() if driver == SOFTGPU else None
+        self.process = subprocess.Popen(
+            [GPU_SERVER, "--listen", "127.0.0.1:0", "--driver", driver, "--cert", self.certificates / "server.crt",
+             "--key", self.certificates / "server.key", "--ca", self.certificates / "ca.crt", "--ready-fd", str(ready_write), *flags],
+            pass_fds=[ready_write], stdout=self.log, stderr=self.log, start_new_session=True,
+            env={**os.environ, **(environment or {})})
+        del runtime  # the server is built with the same sanitizer as its driver: nothing to preload
+        os.close(ready_write)
+        with os.fdopen(ready_read) as ready:
+            line = ready.readline().split()
+        if len(line) != 2 or line[0] != "ready":
+            self.process.wait()
+            raise RuntimeError(f"gpu-server did not become ready:\n{self.log_path.read_text()}")
+        self.address = line[1]
+
+    def environment(self):
+        """What a program needs to use this server."""
+        return {"WARPLINE_SERVERS": self.address, "WARPLINE_CERT": str(self.certificates / "tenant.crt"),
+                "WARPLINE_KEY": str(self.certificates / "tenant.key"), "WARPLINE_CA": str(self.certificates / "ca.crt")}
+
+    def log_text(self):
+        return self.log_path.read_text(errors="replace")
+
+    def stop(self):
+        """SIGTERM and wait; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+        self.log.close()
+        return self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def environment_for(mode, server=None, extra=None):
+    """The environment of a program that runs natively, directly on the software GPU, or remotely."""
+    environment = {**os.environ, **(extra or {})}
+    if mode == "direct":
+        environment["LD_LIBRARY_PATH"] = str(DIRECT_LIB)
+    elif mode == "remote":
+        environment["LD_LIBRARY_PATH"] = str(CLIENT_LIB)
+        environment.update(server.environment())
+    runtime = sanitizer_runtime() if mode != "native" else None
+    if runtime:
+        environment["LD_PRELOAD"] = runtime
+        # The programs themselves are not instrumented; what cudart never frees is not ours to report.
+        environment["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0:" + environment.get("ASAN_OPTIONS", "")
+    return environment
+
+
+def popen(command, mode, server=None, extra=None, **kwargs):
+    return subprocess.Popen([str(c) for c in command], env=environment_for(mode, server, extra), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **kwargs)
+
+
+def run(command, mode, server=None, extra=None, seconds=60):
+    """Runs a program to its end and reads its statistics."""
+    with tempfile.TemporaryDirectory(prefix="warpline-run-") as folder:
+        stats_path = pathlib.Path(folder) / "stats.json"
+        environment = environment_for(mode, server, {**(extra or {}), "WARPLINE_STATS": str(stats_path)})
+        done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace", cwd=folder,
+                              timeout=seconds * (5 if sanitizer_runtime() else 1))
+        stats = json.loads(stats_path.read_text().splitlines()[0]) if stats_path.exists() else {}
+    return Run(done.returncode, done.stdout, done.stderr, stats)

@@ -1,0 +1,53 @@
+"""Every program of programs.toml, directly on the software GPU and through gpu-server (A1, A6, A8, B2, C3)."""
+
+import concurrent.futures
+import os
+import unittest
+
+import harness
+
+
+def setUpModule():
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for program, done in [(p, pool.submit(harness.build_program, p)) for p in harness.programs().values()]:
+            if done.exception():
+                raise RuntimeError(f"{program.name} does not build") from done.exception()
+    ProgramTest.server = harness.Server().__enter__()
+
+
+def tearDownModule():
+    code = ProgramTest.server.stop()
+    log = ProgramTest.server.log_text()
+    ProgramTest.server.__exit__()
+    assert code == 0, f"gpu-server ended with {code}:\n{log}"
+
+
+class ProgramTest(unittest.TestCase):
+    server = None
+
+    def check(self, program, arguments, mode):
+        done = harness.run([program.binary, *arguments], mode, self.server, seconds=program.seconds)
+        said = f"exit code {done.code}\n{done.stdout}{done.stderr}"
+        self.assertEqual(done.code, 0, said)
+        if program.stdout is not None:
+            self.assertEqual(done.stdout, program.stdout, said)
+        else:
+            self.assertIn("verified", done.stdout, said)
+        if mode == "remote":
+            self.assertGreater(done.stats["frames"]["sent"], 0, "the program did not use the server")
+            if program.round_trips is not None:
+                self.assertLessEqual(done.stats["blocking_round_trips"], program.round_trips, done.stats)
+
+
+def add_tests():
+    for program in harness.programs().values():
+        for arguments in program.args:
+            for mode in program.modes:
+                name = "_".join(["test", program.name, *(a.split(".")[0] for a in arguments), mode])
+                setattr(ProgramTest, name, lambda self, p=program, a=arguments, m=mode: self.check(p, a, m))
+
+
+add_tests()
+
+if __name__ == "__main__":
+    unittest.main()

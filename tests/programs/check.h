@@ -1,0 +1,76 @@
+// What every test program shares: a failed CUDA call or a wrong result ends it with exit code 1 and one line that says what.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#define CHECK(call)                                                                                              \
+    do {                                                                                                         \
+        cudaError_t check_error = (call);                                                                        \
+        if (check_error != cudaSuccess) {                                                                        \
+            std::fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #call, cudaGetErrorString(check_error), \
+                         static_cast<int>(check_error));                                                         \
+            std::exit(1);                                                                                        \
+        }                                                                                                        \
+    } while (0)
+
+#define EXPECT(condition)                                                                     \
+    do {                                                                                      \
+        if (!(condition)) {                                                                   \
+            std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);     \
+            std::exit(1);                                                                     \
+        }                                                                                     \
+    } while (0)
+
+#define EXPECT_EQ(a, b)                                                                                               \
+    do {                                                                                                              \
+        auto check_a = (a);                                                                                           \
+        auto check_b = (b);                                                                                           \
+        if (!(check_a == check_b)) {                                                                                  \
+            std::fprintf(stderr, "%s:%d: expected %s == %s, got %.9g and %.9g\n", __FILE__, __LINE__, #a, #b,         \
+                         static_cast<double>(check_a), static_cast<double>(check_b));                                 \
+            std::exit(1);                                                                                             \
+        }                                                                                                             \
+    } while (0)
+
+// A repeatable stream of numbers, the same on every machine.
+class Random {
+public:
+    explicit Random(unsigned seed) : m_state(seed * 2654435761u + 1) {}
+    unsigned next() { return m_state = m_state * 1664525u + 1013904223u, m_state >> 8; }
+    float uniform() { return static_cast<float>(next() % 10000) / 10000.0f; }
+
+private:
+    unsigned m_state;
+};
+
+template <typename T>
+class DeviceArray {
+public:
+    explicit DeviceArray(size_t count) : m_count(count) { CHECK(cudaMalloc(&m_data, count * sizeof(T))); }
+    explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) { upload(host); }
+    ~DeviceArray() { cudaFree(m_data); }
+    DeviceArray(const DeviceArray&) = delete;
+    DeviceArray& operator=(const DeviceArray&) = delete;
+    void upload(const std::vector<T>& host) { CHECK(cudaMemcpy(m_data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice)); }
+    std::vector<T> download() const {
+        std::vector<T> host(m_count);
+        CHECK(cudaMemcpy(host.data(), m_data, m_count * sizeof(T), cudaMemcpyDeviceToHost));
+        return host;
+    }
+    T* data() { return m_data; }
+    size_t size() const { return m_count; }
+
+private:
+    T* m_data = nullptr;
+    size_t m_count;
+};
+
+inline int passed(const char* what) {
+    std::printf("%s: verified\n", what);
+    return 0;
+}
