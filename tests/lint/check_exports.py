@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Checks that a stand-in driver exports exactly the pinned symbols of the CUDA driver and nothing else, and that it needs
+nothing from the machine but libc (and a sanitizer's run time in a sanitized build).
+
+Usage: check_exports.py LIBRARY SYMBOLS.txt"""
+
+import re
+import subprocess
+import sys
+
+LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+SANITIZED = re.compile(r"^lib(asan|ubsan|tsan|stdc\+\+|gcc_s)\.so")
+
+
+def main(library, pinned):
+    with open(pinned) as file:
+        wanted = {line.split()[0] for line in file if line.strip() and not line.startswith("#")}
+    output = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    found = {line.split()[-1].split("@")[0] for line in output.splitlines() if line.split()[-2] != "A"}
+    problems = [f"missing: {s}" for s in sorted(wanted - found)] + [f"surplus: {s}" for s in sorted(found - wanted)]
+    dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    sanitized = any(re.match(r"lib[at]san", n) for n in needed)
+    for name in needed:
+        if name not in LIBC and not (sanitized and SANITIZED.match(name)):
+            problems.append(f"needs {name} from the machine")
+    print("\n".join(problems) if problems else f"{library}: {len(found)} symbols, needs {', '.join(needed)}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

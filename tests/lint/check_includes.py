@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Checks that folders include only what architecture.md allows, that no header of a wrapped library escapes its wrapper, and that
+nothing generated is in git. Prints one line per breach; exit code 1 if there is any."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# folder -> folders of ours it may include (its own is always allowed). The most specific prefix counts.
+ALLOWED = {
+    "common/base": [],
+    "common/log": ["common/base"],
+    "common/config": ["common/base", "common/log"],
+    "common/net": ["common/base", "common/log"],
+    "cuda": ["common/base", "common/log"],
+    "compress": ["common/base"],
+    "protocol": ["compress", "cuda", "common/base"],
+    "client": ["protocol", "cuda", "common"],
+    "server": ["protocol", "cuda", "common"],
+    "softgpu": ["cuda", "common/base", "common/log"],
+    "bench": None,  # anything
+    "tests": None,
+}
+
+# Header pattern -> the only folders that may include it.
+WRAPPED = {
+    r"^(asio|openssl)[/.]": ["common/net"],
+    r"^spdlog/": ["common/log"],
+    r"^CLI/": ["common/config", "client/cli", "server/daemon", "bench"],
+    r"^toml\+\+/": ["common/config"],
+    r"^cuda(Typedefs)?\.h$": ["cuda/abi", "tests/programs"],
+    r"^(lz4|zstd)": ["compress", "cuda/image"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
+
+
+def longest_prefix(path, table):
+    fits = [p for p in table if path == p or path.startswith(p + "/")]
+    return max(fits, key=len) if fits else None
+
+
+def breaches_of(path, text):
+    own = longest_prefix(path, ALLOWED)
+    if own is None:
+        return
+    for match in INCLUDE.finditer(text):
+        header = match.group(1)
+        line = text.count("\n", 0, match.start()) + 1
+        target = longest_prefix(header, ALLOWED)
+        if target is not None and ALLOWED[own] is not None:
+            if longest_prefix(header, [own, *ALLOWED[own]]) is None:
+                yield f"{path}:{line}: {own}/ may not include {header}"
+        for pattern, folders in WRAPPED.items():
+            if re.match(pattern, header) and longest_prefix(path, folders) is None and not path.startswith("tests/"):
+                yield f"{path}:{line}: only {', '.join(folders)} may include <{header}>"
+
+
+def main():
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    breaches = [f"{f}: generated code does not belong in git" for f in files if re.search(r"\.(gen\.(h|cpp)|capnp\.(h|c\+\+))$", f)]
+    for path in files:
+        if path.endswith((".h", ".cpp", ".cu")) and (ROOT / path).exists():
+            breaches += breaches_of(path, (ROOT / path).read_text(errors="replace"))
+    print("\n".join(breaches) if breaches else f"{len(files)} files: includes as they should be")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Small checks of the sources: formatting (clang-format), length of files, marks of unfinished work, sleeps. One line per finding."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HARD_LIMIT = 600
+MARKS = re.compile(r"TODO\(now\)|FIXME|XXX\b")
+SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
+
+
+def main():
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    sources = [f for f in files if f.endswith((".h", ".cpp")) and (ROOT / f).exists()]
+    findings = []
+    for path in sources:
+        text = (ROOT / path).read_text(errors="replace")
+        lines = text.count("\n")
+        if lines > HARD_LIMIT:
+            findings.append(f"{path}: {lines} lines (at most {HARD_LIMIT})")
+        for match in MARKS.finditer(text):
+            findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0)}")
+        if not path.startswith("softgpu/isa"):  # nanosleep is an instruction there
+            for match in SLEEPS.finditer(text):
+                findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(1)}: wait for what you wait for")
+    formatter = shutil.which("clang-format")
+    if formatter:
+        done = subprocess.run([formatter, "--dry-run", "--Werror", *sources], cwd=ROOT, capture_output=True, text=True)
+        findings += sorted({line.split(": ")[0] + ": not formatted (clang-format -i)" for line in done.stderr.splitlines() if "error:" in line})
+    print("\n".join(findings) if findings else f"{len(sources)} sources: in order")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
