@@ -1,0 +1,31 @@
+#pragma once
+
+#include <utility>
+
+#include "common/net/channel_pump.h"
+
+namespace warpline::net {
+
+/// The handlers that let a pump move the bytes of a protocol::Link, or of anything else with the same methods. (A template,
+/// because this folder knows no protocol, and the protocol no sockets.)
+///
+/// @param ended  the last act of the reading thread: `ended(const Error&, const std::string& explanation)`. The link's sending
+/// side
+///               has been closed with that error just before
+template <typename Link, typename Ended>
+PumpHandlers pump_handlers(Link& link, Ended ended) {
+    PumpHandlers handlers;
+    handlers.space = [&link] { return link.receive_space(); };
+    handlers.received = [&link](size_t count) { return link.received(count); };
+    handlers.tick = [&link] { return link.tick(std::chrono::steady_clock::now()); };
+    handlers.wait_for_output = [&link] { return link.wait_for_output(); };
+    handlers.take_output = [&link](std::vector<BytesView>& views) { return link.take_output(views); };
+    handlers.output_sent = [&link] { link.output_sent(); };
+    handlers.ended = [&link, ended = std::move(ended)](const Error& error, const std::string& explanation) {
+        link.close(error, true);
+        ended(error, explanation);
+    };
+    return handlers;
+}
+
+}  // namespace warpline::net

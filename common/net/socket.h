@@ -1,0 +1,107 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+
+namespace warpline::net {
+
+/// A file descriptor of a connected stream socket, closed at the end.
+class Socket {
+public:
+    Socket() = default;
+    explicit Socket(int fd) : m_fd(fd) {}
+    ~Socket() { close(); }
+    Socket(Socket&& other) noexcept : m_fd(other.release()) {}
+    Socket& operator=(Socket&& other) noexcept;
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
+
+    int fd() const { return m_fd; }
+    bool valid() const { return m_fd >= 0; }
+    int release();
+    void close();
+    /// Ends both directions and wakes whoever is blocked in them; the descriptor stays valid. Safe from any thread.
+    void shutdown();
+
+    /// Writes all, or reads exactly as many bytes as fit: for the few bytes before TLS.
+    /// @errors  deadline, connection_lost, io
+    Result<void> write_all(BytesView bytes, std::chrono::milliseconds timeout);
+    Result<void> read_exact(MutableBytesView bytes, std::chrono::milliseconds timeout);
+
+    /// "10.0.0.7:41234" of the other end, or "" if it has none.
+    std::string peer_address() const;
+
+private:
+    int m_fd = -1;
+};
+
+/// A host and a port as users write them.
+struct Endpoint {
+    std::string host;
+    uint16_t port = 0;
+    std::string to_string() const;
+};
+inline constexpr uint16_t k_default_port = 7070;
+
+/// Reads "host", "host:port", "1.2.3.4:port", "[::1]:port".
+/// @errors  bad_argument
+Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port = k_default_port);
+
+/// Connects to a server over TCP, trying each address of the name in turn.
+///
+/// @param why  set when it fails: one sentence for the user, e.g. "10.0.0.7:7070: connection refused (is gpu-server running?)"
+/// @errors     connect_refused (refused, unreachable, or no such name), deadline
+/// @blocks     up to the timeout; resolving a name may take as long as the system's resolver waits
+/// @thread     any; makes no thread
+Result<Socket> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout, std::string& why);
+
+/// Sets what both sides want: no Nagle, large buffers, keep-alive as a last resort.
+void tune_stream_socket(int fd);
+
+/// A listening TCP socket.
+class Listener {
+public:
+    /// @param address  "0.0.0.0", "::", "127.0.0.1", a host name
+    /// @param port     0: the system chooses; see port()
+    /// @errors         io, with `why` in plain words (port in use, not permitted)
+    static Result<Listener> open(const std::string& address, uint16_t port, std::string& why);
+
+    Listener(Listener&&) noexcept;
+    Listener& operator=(Listener&&) noexcept;
+    ~Listener();
+
+    uint16_t port() const { return m_port; }
+    int fd() const { return m_socket.fd(); }
+
+    /// The next connection.
+    /// @errors  shutting_down after stop(), io
+    /// @blocks  until there is one
+    Result<Socket> accept();
+    /// Wakes accept() for good. Safe from any thread and from a signal handler.
+    void stop();
+
+private:
+    Listener(Socket socket, Socket wake, uint16_t port);
+    Socket m_socket;
+    Socket m_wake;  // an eventfd
+    uint16_t m_port = 0;
+};
+
+/// Passes an open descriptor, with a few bytes, over a Unix-domain socket. The sender keeps its own copy.
+/// @errors  io, connection_lost
+Result<void> send_fd(int unix_socket, int fd, BytesView message);
+/// @param message  filled with what came with it; at most `max_message_bytes`
+/// @return         the descriptor, close-on-exec; invalid if the message came without one
+/// @errors         connection_lost at the end of the stream, io
+/// @blocks         until a message arrives
+Result<Socket> receive_fd(int unix_socket, Bytes& message, size_t max_message_bytes);
+/// Two connected Unix-domain sockets that keep the bounds of messages (SOCK_SEQPACKET).
+Result<void> make_unix_pair(Socket& a, Socket& b);
+
+}  // namespace warpline::net

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/net/socket.h"
+
+namespace warpline::net {
+
+/// Certificates and key in PEM form.
+struct TlsCredentials {
+    std::string ca_pem;           ///< whom we believe: one certificate or several
+    std::string certificate_pem;  ///< our own, followed by intermediates if there are any
+    std::string key_pem;
+};
+
+/// Reads the three files.
+/// @param why  set when it fails: which file, and what is wrong
+/// @errors     not_configured (missing file), io
+Result<TlsCredentials> load_credentials(const std::string& ca_file, const std::string& certificate_file,
+                                        const std::string& key_file, std::string& why);
+
+enum class TlsRole : uint8_t { client, server };
+
+/// What many connections share: credentials, checked and ready. Immutable; make a new one to rotate certificates.
+class TlsContext {
+public:
+    /// @errors  auth_failed, with `why`: not a certificate, key does not belong to it, …
+    static Result<TlsContext> create(TlsRole role, const TlsCredentials& credentials, std::string& why);
+    TlsContext(TlsContext&&) noexcept;
+    TlsContext& operator=(TlsContext&&) noexcept;
+    ~TlsContext();
+    TlsRole role() const;
+
+    struct State;
+    const State& state() const { return *m_state; }
+
+private:
+    explicit TlsContext(std::shared_ptr<State> state);
+    std::shared_ptr<State> m_state;  // shared with the channels made from it
+};
+
+/// A TLS 1.3 connection with certificates on both sides, over a connected socket.
+///
+/// Full duplex: one thread reads and one thread writes at the same time. Cipher work is done under a short internal lock,
+/// waiting for the socket is not.
+class TlsChannel {
+public:
+    struct Options {
+        std::chrono::milliseconds handshake_timeout{10000};
+        uint64_t rekey_bytes = uint64_t{64} << 30;  ///< our sending key is renewed after this many (RFC 8446, section 5.5)
+    };
+
+    /// Does the handshake on a connected socket, also on one that another process handed over.
+    ///
+    /// @param server_name  client only: the host name or IP address that was dialled; the server's certificate must carry it
+    /// @param why          set when it fails: one sentence for the user or the server's log
+    /// @errors             auth_failed (a certificate is missing, unknown, expired or for another name; or no TLS 1.3),
+    ///                     deadline, connection_lost
+    /// @blocks             up to the handshake timeout
+    /// A client whose certificate the server refuses learns it from the first read(): TLS 1.3 tells it after the handshake.
+    static Result<std::unique_ptr<TlsChannel>> handshake(const TlsContext& context, Socket socket,
+                                                         const std::string& server_name, const Options& options,
+                                                         std::string& why);
+    ~TlsChannel();
+    TlsChannel(const TlsChannel&) = delete;
+    TlsChannel& operator=(const TlsChannel&) = delete;
+
+    /// Reads what there is, at least one byte, at most `into.size()`.
+    ///
+    /// @return  0 if `tick` passed without data
+    /// @errors  connection_lost (end of stream, reset, shutdown()), auth_failed (the peer refused us), malformed (not TLS).
+    ///          explain() has the sentence
+    /// @thread  one reader
+    Result<size_t> read(MutableBytesView into);
+    /// How long read() waits before it returns 0. Default: for ever.
+    void set_read_tick(std::chrono::milliseconds tick);
+
+    /// Encrypts and sends all of it, small pieces gathered into large records.
+    ///
+    /// @errors  as read()
+    /// @blocks  while the socket takes no more
+    /// @thread  one writer
+    Result<void> write(std::span<const BytesView> pieces);
+
+    /// As write(), but what the socket does not take at once stays in the channel (bounded by the size of the pieces).
+    /// @return  true if everything left; else call finish_write() from a thread that may block
+    Result<bool> write_some(std::span<const BytesView> pieces);
+    Result<void> finish_write();
+
+    /// Ends the connection and wakes reader and writer, who get connection_lost. Safe from any thread, any number of times.
+    void shutdown();
+    /// Tells the peer that nothing more comes (close_notify), when the writer has finished.
+    void send_end();
+
+    /// Subject CN of the peer's certificate: the tenant, on a server.
+    const std::string& peer_name() const;
+    /// The peer's address, for logs.
+    const std::string& peer_address() const;
+    /// Name of the cipher suite.
+    std::string cipher() const;
+    /// Why reading or writing failed, for people; "" if it has not.
+    std::string explain() const;
+    int fd() const;
+
+private:
+    struct State;
+    explicit TlsChannel(std::unique_ptr<State> state);
+    std::unique_ptr<State> m_state;
+};
+
+}  // namespace warpline::net

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <optional>
+
+#include "protocol/codec/frame.h"
+#include "protocol/codec/message.h"
+#include "protocol/schema/envelope.capnp.h"
+
+namespace warpline::protocol {
+
+/// What every call carries besides its arguments.
+struct CallHeader {
+    uint16_t id = 0;  ///< CallId
+    bool wants_reply = false;
+    uint32_t thread = 0;   ///< the client's number of the calling thread
+    uint64_t context = 0;  ///< token of the thread's current context; 0: none
+};
+
+/// What stands at the start of a batch's body (docs/wire-format.md#batch).
+struct BatchHeader {
+    uint64_t first_call = 0;  ///< number of the first call
+    uint32_t count = 0;
+    uint64_t streamed_bytes = 0;  ///< payload of the last call that follows in Bulk frames; 0: none
+};
+inline constexpr size_t k_batch_header_bytes = 24;
+
+/// Words that a Call takes besides its arguments: the root pointer and the struct.
+inline constexpr unsigned k_call_words = 1 + capnp::_::structSize<wire::Call>().total();
+/// Words that a Reply takes besides its values.
+inline constexpr unsigned k_reply_words =
+    1 + capnp::_::structSize<wire::Reply>().total() + capnp::_::structSize<wire::Progress>().total();
+
+/// Words of a Text or Data field of this many bytes.
+constexpr unsigned words_of_bytes(size_t bytes) { return static_cast<unsigned>((bytes + 1 + 7) / 8); }
+
+/// Collects calls into the body and payload of one Batch frame. No allocation per call: messages are built in place in one
+/// buffer that grows, kept cleared beyond its end.
+///
+/// @thread  one at a time
+class BatchBuilder {
+public:
+    /// Calls in the batch so far, and the bytes that they take.
+    uint32_t count() const { return m_count; }
+    size_t body_bytes() const { return m_used; }
+    size_t payload_bytes() const { return m_payload.size(); }
+    bool empty() const { return m_count == 0; }
+
+    /// Begins an empty batch whose first call has this number.
+    void begin(uint64_t first_call);
+
+    /// Appends a call.
+    ///
+    /// @param max_words  upper bound of what `fill` makes: words of the struct Wire and of everything it points to. An excess
+    ///                   is refused, nothing is appended
+    /// @param fill       `fill(typename Wire::Builder)`
+    /// @param payload    copied
+    /// @return           bytes that the call counts against the credit
+    /// @errors           malformed (max_words too small), quota (larger than a frame may be), alloc_failed
+    template <typename Wire, typename F>
+    Result<size_t> append(const CallHeader& header, unsigned max_words, F&& fill, BytesView payload = {}) {
+        return append_any(header, max_words, payload, payload.size(),
+                          [&](wire::Call::Builder call) { fill(call.getArgs().initAs<Wire>()); });
+    }
+
+    /// Appends a call whose payload follows in Bulk frames. It must be the last of its batch: finish() comes next.
+    template <typename Wire, typename F>
+    Result<size_t> append_streamed(const CallHeader& header, unsigned max_words, F&& fill, uint64_t payload_bytes) {
+        size_t cost = WL_TRY(append_any(header, max_words, {}, payload_bytes,
+                                        [&](wire::Call::Builder call) { fill(call.getArgs().initAs<Wire>()); }));
+        m_streamed_bytes = payload_bytes;
+        return cost;
+    }
+
+    /// Completes the batch: its header is written, and body and payload are swapped into the arguments, whose old buffers are
+    /// used for the next batch.
+    void finish(Buffer& body, Buffer& payload);
+
+private:
+    template <typename F>
+    Result<size_t> append_any(const CallHeader& header, unsigned max_words, BytesView payload, uint64_t payload_bytes,
+                              F&& fill) {
+        size_t room = WL_TRY(make_room(max_words + k_call_words, payload.size()));
+        return guarded([&]() -> Result<size_t> {
+            capnp::FlatMessageBuilder message(kj::arrayPtr(reinterpret_cast<capnp::word*>(m_body.data() + m_used + 8), room));
+            ClearUnlessDone clear{*this, room};
+            auto call = message.initRoot<wire::Call>();
+            call.setId(header.id);
+            call.setWantsReply(header.wants_reply);
+            call.setThread(header.thread);
+            call.setContext(header.context);
+            call.setPayloadBytes(payload_bytes);
+            fill(call);
+            size_t words = message.getSegmentsForOutput()[0].size();
+            clear.builder = nullptr;
+            return complete(words, payload);
+        });
+    }
+
+    /// Clears what a failed fill has left, so that the buffer is zero beyond its end again.
+    struct ClearUnlessDone {
+        BatchBuilder* builder_ref;
+        size_t words;
+        BatchBuilder* builder;
+        ClearUnlessDone(BatchBuilder& target, size_t room) : builder_ref(&target), words(room), builder(&target) {}
+        ~ClearUnlessDone() {
+            if (builder) builder->clear_tail(words);
+        }
+    };
+
+    Result<size_t> make_room(size_t words, size_t payload_bytes);
+    Result<size_t> complete(size_t words, BytesView payload);
+    void clear_tail(size_t words);
+
+    Buffer m_body;  // [0, m_used) is the batch, the rest up to m_clean is zero
+    Buffer m_payload;
+    size_t m_used = 0;
+    size_t m_clean = 0;
+    uint64_t m_first_call = 0;
+    uint64_t m_streamed_bytes = 0;
+    uint32_t m_count = 0;
+};
+
+/// One call of a received batch. Valid until the reader moves on.
+struct CallView {
+    uint64_t number = 0;
+    CallHeader header;
+    uint64_t payload_bytes = 0;
+    bool streamed = false;  ///< the payload comes in Bulk frames; `payload` is empty
+    BytesView payload;
+    wire::Call::Reader message;
+
+    /// The arguments. Use it inside of guarded().
+    template <typename Wire>
+    typename Wire::Reader args() const {
+        return message.getArgs().getAs<Wire>();
+    }
+};
+
+/// Walks through the calls of a received Batch frame. The bytes must outlive it and be aligned to 8.
+class BatchReader {
+public:
+    /// @errors  malformed: the batch's header, its framing or its lengths are wrong (all of them are checked here)
+    static Result<BatchReader> open(BytesView body, BytesView payload);
+
+    /// To be moved before the first next() only.
+    BatchReader(BatchReader&& other) noexcept : m_body(other.m_body), m_payload(other.m_payload), m_header(other.m_header) {}
+    BatchReader& operator=(BatchReader&&) = delete;
+
+    const BatchHeader& header() const { return m_header; }
+
+    /// Moves to the next call: false after the last one.
+    ///
+    /// @errors  malformed; the batch must be given up then
+    Result<bool> next();
+    const CallView& call() const { return m_call; }
+
+private:
+    BatchReader(BytesView body, BytesView payload, BatchHeader header) : m_body(body), m_payload(payload), m_header(header) {}
+    Result<bool> read_call(BytesView message_bytes);
+
+    BytesView m_body;
+    BytesView m_payload;
+    BatchHeader m_header;
+    size_t m_offset = k_batch_header_bytes;
+    size_t m_payload_offset = 0;
+    uint32_t m_index = 0;
+    CallView m_call;
+    std::optional<capnp::FlatArrayMessageReader> m_reader;
+};
+
+/// What a batch counts against the byte credit: all of it but its header.
+constexpr uint64_t credit_cost(const FrameHeader& batch) {
+    return batch.body_bytes - k_batch_header_bytes + batch.payload_raw_bytes;
+}
+
+}  // namespace warpline::protocol

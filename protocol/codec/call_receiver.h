@@ -1,0 +1,84 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "protocol/codec/batch.h"
+#include "protocol/codec/session_state.h"
+
+namespace warpline::protocol {
+
+/// The payload of a call, as it arrives in Bulk frames: the receiving thread pushes, the executing thread pulls. Bounded by the
+/// credit that the peer has.
+class PayloadStream {
+public:
+    explicit PayloadStream(uint64_t total_bytes) : m_total(total_bytes) {}
+
+    uint64_t total_bytes() const { return m_total; }
+
+    /// The next part, in order; an empty buffer at the end.
+    /// @errors  connection_lost and the like: what fail() was given
+    /// @blocks  until a part arrives
+    Result<Buffer> next();
+
+    /// All of it in one piece. `on_part(bytes)` is told each part's size, to give credit back while the rest arrives.
+    /// @errors  quota if it is longer than max_bytes
+    template <typename F>
+    Result<Buffer> read_all(size_t max_bytes, F&& on_part) {
+        if (m_total > max_bytes) return Error{Code::quota, "a payload is longer than it may be"};
+        Buffer whole;
+        if (!whole.reserve(m_total)) return Error{Code::alloc_failed, "no memory for a payload"};
+        for (;;) {
+            Buffer part = WL_TRY(next());
+            if (part.empty()) return whole;
+            if (!whole.append(part.view())) return Error{Code::alloc_failed, "no memory for a payload"};
+            on_part(part.size());
+        }
+    }
+
+    void push(Buffer part);
+    void fail(Error error);
+
+private:
+    const uint64_t m_total;
+    Mutex m_mutex;
+    ConditionVariable m_arrived;
+    std::deque<Buffer> m_parts WL_GUARDED_BY(m_mutex);
+    uint64_t m_pulled WL_GUARDED_BY(m_mutex) = 0;
+    Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
+};
+
+/// The server's entrance for calls: checks that Batch and Bulk frames follow one another as they must and stay within the
+/// credit, and joins a streamed payload to its call.
+///
+/// Per batch: `execute(unit)` on the executor, walking BatchReader::open(unit.batch.body, …); then
+/// `grant().done(unit.cost_bytes, unit.calls)`. Per part of a stream: `grant().done(part.size(), 0)`.
+class CallReceiver {
+public:
+    struct Unit {
+        Frame batch;
+        uint64_t cost_bytes = 0;
+        uint32_t calls = 0;
+        std::shared_ptr<PayloadStream> stream;  ///< payload of the last call, or null. Shared: receiver pushes, executor pulls
+    };
+
+    explicit CallReceiver(CreditLimits limits) : m_grant(limits) {}
+
+    /// @errors  malformed (numbers do not continue, a stream is not finished, the batch is not well-formed), quota
+    Result<Unit> accept_batch(Frame frame);
+    /// @errors  malformed (no stream, or not the next part), quota
+    Result<void> accept_bulk(Frame frame);
+    /// The connection is gone: whoever pulls from a stream wakes with this error.
+    void fail(Error error);
+
+    CreditGrant& grant() { return m_grant; }
+
+private:
+    CreditGrant m_grant;
+    uint64_t m_next_call = 1;
+    uint64_t m_stream_call = 0;
+    uint64_t m_stream_received = 0;
+    std::shared_ptr<PayloadStream> m_stream;
+};
+
+}  // namespace warpline::protocol

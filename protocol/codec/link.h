@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "protocol/codec/frame_reader.h"
+#include "protocol/codec/outbox.h"
+
+namespace warpline::protocol {
+
+struct LinkOptions {
+    OutboxOptions outbox;
+    FrameLimits receive_limits;
+    HeartbeatOptions heartbeat;
+};
+
+/// The protocol's half of one connection: frames in, frames out, sequence numbers, acknowledgements, heartbeat. It has no
+/// socket and no thread; net::ChannelPump has both, and net::pump_handlers() ties them together.
+///
+/// Deals itself with Ping, Pong, acknowledgements and duplicates, and with Event.progress; everything else goes to the handler.
+class Link final : private FrameSink {
+public:
+    /// The owner's side. All calls come from the thread that feeds received(); they must not block for long, as nothing is
+    /// received meanwhile.
+    class Handler {
+    public:
+        virtual ~Handler() = default;
+        virtual Result<void> on_frame(Frame frame) = 0;
+        /// See FrameSink::place_payload, for Bulk frames.
+        virtual Result<MutableBytesView> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
+            (void)call, (void)offset, (void)total, (void)bytes;
+            return MutableBytesView{};
+        }
+    };
+
+    explicit Link(Handler& handler, LinkOptions options = {});
+
+    Outbox& outbox() { return m_outbox; }
+
+    // --- for the reading thread ---
+    MutableBytesView receive_space() { return m_reader.space(); }
+    /// @errors  malformed, version_mismatch, or the handler's; end the connection then
+    Result<void> received(size_t count);
+    /// To be called now and then (several times per heartbeat interval), also when nothing arrives.
+    /// @errors  connection_lost: the peer is silent
+    Result<void> tick(Clock::time_point now);
+
+    // --- for the writing thread ---
+    bool wait_for_output() { return m_outbox.wait(); }
+    bool take_output(std::vector<BytesView>& views);
+    void output_sent() { m_outbox.sent(); }
+
+    /// Ends the sending side: see Outbox::close.
+    void close(Error error, bool abandon) { m_outbox.close(error, abandon); }
+    /// Sends Close with a reason, after all that is queued, and ends the sending side.
+    void say_goodbye(Code code, std::string_view reason);
+
+    void set_heartbeat(HeartbeatOptions options);
+    uint64_t round_trip_us() const { return m_round_trip_us.load(std::memory_order_relaxed); }
+    uint64_t bytes_received() const { return m_bytes_received.load(std::memory_order_relaxed); }
+    uint64_t frames_received() const { return m_frames_received.load(std::memory_order_relaxed); }
+    bool at_boundary() const { return m_reader.at_boundary(); }
+
+private:
+    Result<void> on_frame(Frame frame) override;
+    Result<MutableBytesView> place_payload(const FrameHeader& header, BytesView body) override;
+    Result<bool> handle_own(const Frame& frame);
+
+    Handler& m_handler;
+    Outbox m_outbox;
+    FrameReader m_reader;
+    ReceiveState m_receive;  // the reading thread's
+    Heartbeat m_heartbeat;   // the reading thread's
+    std::atomic<uint64_t> m_received_sequence{
+        0};  // written by the reading thread, read by the writing one; nothing depends on its order
+    std::atomic<int64_t> m_last_sent_ns{0};  // written by the writing thread, read by the reading one; likewise
+    std::atomic<uint64_t> m_round_trip_us{0};
+    std::atomic<uint64_t> m_bytes_received{0};
+    std::atomic<uint64_t> m_frames_received{0};
+    bool m_drop_next = false;
+};
+
+/// Reads the fields of a Bulk frame's body.
+struct BulkHeader {
+    uint64_t call = 0;
+    uint64_t offset = 0;
+    uint64_t total = 0;
+};
+/// @errors  malformed: also if the part lies outside of the whole
+Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes);
+
+}  // namespace warpline::protocol

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+
+namespace warpline::protocol {
+
+using SessionId = std::array<std::byte, 16>;
+
+/// What a connection says in clear text before TLS, so that the supervisor can pass the socket to the right worker.
+/// docs/session.md#start
+struct Preamble {
+    enum class Kind : uint16_t { new_session = 1, further_connection = 2, ping = 3 };
+    Kind kind = Kind::new_session;
+    SessionId session{};  ///< zeros for a new one
+};
+inline constexpr size_t k_preamble_bytes = 32;
+
+std::array<std::byte, k_preamble_bytes> encode_preamble(const Preamble& preamble);
+/// @errors  malformed, version_mismatch
+Result<Preamble> decode_preamble(BytesView bytes);
+
+}  // namespace warpline::protocol

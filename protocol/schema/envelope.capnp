@@ -1,0 +1,140 @@
+# The messages that are not calls of the driver: docs/wire-format.md says in which frames they travel.
+# Fields are appended and never renumbered; a field that is not set has the value zero and means "as before there was this field".
+@0xd1c8b02a3e5f7a61;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("warpline::wire");
+
+struct Hello {
+  versionMin @0 :UInt16;
+  versionMax @1 :UInt16;
+  capabilities @2 :UInt64;        # bits, see docs/wire-format.md
+  clientVersion @3 :Text;         # of Warpline
+  program @4 :Text;
+  pid @5 :UInt32;
+  host @6 :Text;
+  windowAddress @7 :UInt64;       # the range of addresses that the client has reserved
+  windowBytes @8 :UInt64;
+  driverVersion @9 :Int32;        # the CUDA version that the client's libcuda.so.1 stands for
+  sessionId @10 :Data;            # a further connection of a session names it, with the token
+  token @11 :Data;
+  lane @12 :UInt16;               # 0: the connection that carries calls
+  visibleDevices @13 :Text;       # what the program asks for, empty for all
+}
+
+struct HelloReply {
+  version @0 :UInt16;             # chosen; 0 when refused
+  capabilities @1 :UInt64;        # of both sides
+  error @2 :Text;                 # in plain words, when refused
+  errorCode @3 :UInt16;           # warpline::Code
+  sessionId @4 :Data;             # 16 bytes
+  token @5 :Data;                 # 32 bytes: who has it may resume the session or add a connection
+  serverName @6 :Text;
+  serverVersion @7 :Text;
+  driverVersion @8 :Int32;
+  driverKind @9 :DriverKind;
+  limits @10 :Limits;
+  windowAddress @11 :UInt64;
+  windowBytes @12 :UInt64;
+  memoryCreditBytes @13 :UInt64;  # what cuMemAlloc may take without asking
+  devices @14 :List(Device);
+  tenant @15 :Text;
+  heartbeatMs @16 :UInt32;
+}
+
+enum DriverKind {
+  unknown @0;
+  nvidia @1;
+  software @2;
+}
+
+struct Limits {
+  creditBytes @0 :UInt64;         # calls and payload sent and not yet executed
+  creditCalls @1 :UInt64;
+  chunkBytes @2 :UInt32;          # a longer payload is cut into Bulk frames of at most this
+  maxBodyBytes @3 :UInt32;
+}
+
+# The snapshot of one device: everything that a program asks at its start.
+struct Device {
+  name @0 :Text;
+  totalMemoryBytes @1 :UInt64;
+  uuid @2 :Data;                  # 16 bytes
+  computeMajor @3 :Int32;
+  computeMinor @4 :Int32;
+  attributes @5 :List(Attribute); # those of 1…200 that the driver answers
+  pciBusId @6 :Text;
+  limits @7 :List(Limit);
+  leastPriority @8 :Int32;
+  greatestPriority @9 :Int32;
+  peers @10 :List(Peer);
+  luid @11 :Data;
+  primaryContext @12 :UInt64;     # the token that the primary context has from the start; 0: as the client's rule says
+  freeMemoryBytes @13 :UInt64;
+  rawProperties @14 :Data;        # room for a driver's structure that is passed on as it is
+  execAffinityTypes @15 :UInt32;
+}
+
+struct Attribute { id @0 :UInt16; value @1 :Int32; }
+struct Limit { id @0 :UInt16; result @1 :Int32; value @2 :UInt64; }
+struct Peer {
+  device @0 :UInt32;
+  canAccess @1 :Bool;
+  attributes @2 :List(Attribute); # CUdevice_P2PAttribute
+}
+
+# One call. Its number is its place in the session: the batch tells the first one.
+struct Call {
+  id @0 :UInt16;                  # CallId
+  wantsReply @1 :Bool;
+  thread @2 :UInt32;              # the client's number of the calling thread
+  context @3 :UInt64;             # token of the thread's current context, 0: none
+  payloadBytes @4 :UInt64;        # of this call, in the frame's payload or in the Bulk frames after it
+  args @5 :AnyPointer;
+}
+
+struct Reply {
+  call @0 :UInt64;
+  result @1 :Int32;               # CUresult
+  asyncError @2 :Int32;           # first error of an earlier call without reply, not told before; 0: none
+  asyncErrorCall @3 :UInt64;
+  creditBytes @4 :UInt64;         # memory credit granted anew, added to what the client has
+  payloadBytes @5 :UInt64;        # in this frame, or in the Bulk frames before it
+  values @6 :AnyPointer;
+  progress @7 :Progress;
+}
+
+# Cumulative since the start of the session, so that a lost or repeated report does no harm.
+struct Progress { calls @0 :UInt64; bytes @1 :UInt64; }
+
+struct Event {
+  union {
+    none @0 :Void;
+    asyncError @1 :AsyncError;
+    copyDone @2 :CopyDone;
+    output @3 :Output;            # payload: the bytes
+    hostCall @4 :HostCall;
+    hostCallDone @5 :HostCall;    # client to server
+    drain @6 :Drain;
+    progress @7 :Progress;
+    memoryCredit @8 :UInt64;      # bytes, granted anew
+  }
+}
+
+struct AsyncError { call @0 :UInt64; result @1 :Int32; }
+struct CopyDone {
+  call @0 :UInt64;
+  result @1 :Int32;
+  bytes @2 :UInt64;               # in this frame's payload, or in the Bulk frames before it
+}
+struct Output { stream @0 :UInt8; }   # 1: stdout, 2: stderr
+struct HostCall { id @0 :UInt64; }
+struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
+
+# Part of the payload of a call (to the server) or of a reply or event (to the client).
+struct Bulk { call @0 :UInt64; offset @1 :UInt64; total @2 :UInt64; }
+
+# Reserved: no side sends it yet, and one that receives it answers with Close.
+struct Resume { sessionId @0 :Data; token @1 :Data; lane @2 :UInt16; received @3 :UInt64; }
+
+struct Close { reason @0 :Text; code @1 :UInt16; }
