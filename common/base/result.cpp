@@ -9,7 +9,8 @@ struct Row {
     int cu_result;
 };
 
-// In the order of Code. The numbers are CUresult's (CUDA Driver API, Data types, CUresult); docs/errors.md explains the choices.
+// In the order of Code. The numbers are CUresult's (CUDA Driver API, Data types, CUresult); docs/errors.md explains the
+// choices.
 constexpr Row k_rows[] = {
     {"ok", 0},
     {"not configured", 100},

@@ -66,7 +66,8 @@ void configure(std::string_view specification) {
         size_t equals = word.find('=');
         Level level;
         if (!parse_level(equals == std::string_view::npos ? word : word.substr(equals + 1), level)) {
-            write_all(2, fmt::format("warpline: log level '{}' is unknown; levels: trace, debug, info, warn, error, off\n", word));
+            write_all(2,
+                      fmt::format("warpline: log level '{}' is unknown; levels: trace, debug, info, warn, error, off\n", word));
             continue;
         }
         if (equals == std::string_view::npos)
@@ -105,7 +106,8 @@ void vwrite(Level level, std::string_view area, fmt::string_view format, fmt::fo
         spdlog::memory_buf_t line;
         static auto* formatter_mutex = new Mutex;
         static auto* formatter = new spdlog::pattern_formatter("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v");
-        std::string text = fmt::format("warpline{}{} {}: {}", process.empty() ? "" : " ", process, std::string(area), fmt::vformat(format, args));
+        std::string text = fmt::format("warpline{}{} {}: {}", process.empty() ? "" : " ", process, std::string(area),
+                                       fmt::vformat(format, args));
         spdlog::details::log_msg message("", static_cast<spdlog::level::level_enum>(level), text);
         {
             MutexLock lock(*formatter_mutex);

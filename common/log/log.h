@@ -39,8 +39,8 @@ std::string format(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace warpline::log
 
-#define WL_LOG(level, area, ...)                                                       \
-    do {                                                                               \
+#define WL_LOG(level, area, ...)                                                        \
+    do {                                                                                \
         if (::warpline::log::enabled(::warpline::log::Level::level, area)) [[unlikely]] \
-            ::warpline::log::write(::warpline::log::Level::level, area, __VA_ARGS__);  \
+            ::warpline::log::write(::warpline::log::Level::level, area, __VA_ARGS__);   \
     } while (false)

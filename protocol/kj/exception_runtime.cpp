@@ -2,8 +2,8 @@
 //
 // Debian's libkj.a keeps its exception callbacks in a thread-local variable compiled for executables (local-exec model), so its
 // exception.o cannot become part of a shared object, and libcuda.so.1 must be one. Every symbol of exception.o that the rest of
-// libkj and libcapnp refer to is defined here instead, so that the linker never takes that member. It also means that a malformed
-// message costs one C++ exception and no stack walk inside somebody else's process.
+// libkj and libcapnp refer to is defined here instead, so that the linker never takes that member. It also means that a
+// malformed message costs one C++ exception and no stack walk inside somebody else's process.
 
 #include <kj/debug.h>
 #include <kj/exception.h>
