@@ -122,20 +122,22 @@ struct Operand {
         list,          ///< [a, {x, y}], [tensor, {…}, …]: operands of the body; the first is the base without brackets
         list_address,  ///< as list, where the base itself carries an offset ([reg + n, {…}])
     };
-    enum class Component : uint8_t { none, x, y, z, w, b0, b1, b2, b3, h0, h1, h10, h32, b3210, other };
+    /// An element of a vector, or the part of a register that a video instruction takes. halves is .hXY and bytes .bWXYZ (the
+    /// packed video instructions): the digits are in `selector`, as hexadecimal digits in the order of the text.
+    enum class Component : uint8_t { none, x, y, z, w, b0, b1, b2, b3, h0, h1, halves, bytes };
 
     Kind kind = Kind::none;
     bool negated = false;  ///< !p; or -x in the video instructions (vmad)
     bool is_unsigned = false;
     Component component = Component::none;
     SpecialReg special{};
+    uint16_t selector = 0;
     uint8_t special_number = 0;  ///< of %envreg<n>, %pm<n>, %reserved_smem_offset_<n>
     RegId reg = k_no_reg;
     SymbolRef symbol;
     uint32_t first = 0;
     uint32_t count = 0;
     uint64_t bits = 0;          ///< immediate, or the offset of an address as int64_t
-    std::string_view selector;  ///< the text of a video selector that Component does not name
     int64_t offset() const { return static_cast<int64_t>(bits); }
 };
 
