@@ -107,7 +107,9 @@ public:
 
 private:
     Image() = default;
+    static Result<Image> from_wrapper(const void* code);
     Result<void> add_part(BytesView bytes, bool relocatable);
+    void set_bare(Container container, BytesView bytes);
 
     Container m_container = Container::fatbin;
     Bytes m_owned;

@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "cuda/image/image.h"
+
+namespace warpline::cuda::image {
+
+namespace {
+
+bool same_major(uint32_t a, uint32_t b) { return a / 10 == b / 10; }
+
+// Machine code runs on its own and later minor versions of its major version; sm_90a only on 9.0.
+bool cubin_fits(const Entry& entry, uint32_t capability) {
+    if (entry.kind != EntryKind::cubin) return false;
+    if (entry.arch_specific) return entry.arch == capability;
+    return same_major(entry.arch, capability) && entry.arch <= capability;
+}
+
+bool ptx_fits(const Entry& entry, uint32_t capability) {
+    if (entry.kind != EntryKind::ptx) return false;
+    if (entry.arch_specific) return entry.arch == capability;
+    if (entry.family_specific && !same_major(entry.arch, capability)) return false;
+    return entry.arch <= capability;
+}
+
+bool is_plain_ptx(const Entry& entry, uint32_t capability_max) {
+    return entry.kind == EntryKind::ptx && !entry.arch_specific && !entry.family_specific && entry.arch <= capability_max;
+}
+
+// Of two codes for one architecture the more specific one wins.
+uint32_t rank(const Entry& entry) { return entry.arch * 4 + (entry.arch_specific ? 2 : entry.family_specific ? 1 : 0); }
+
+}  // namespace
+
+const Entry* Image::select(uint32_t compute_capability) const {
+    const Entry* best_cubin = nullptr;
+    const Entry* best_ptx = nullptr;
+    for (const Entry& entry : m_entries) {
+        if (entry.relocatable) continue;
+        if (cubin_fits(entry, compute_capability) && (best_cubin == nullptr || rank(entry) > rank(*best_cubin)))
+            best_cubin = &entry;
+        if (ptx_fits(entry, compute_capability) && (best_ptx == nullptr || rank(entry) > rank(*best_ptx))) best_ptx = &entry;
+    }
+    return best_cubin != nullptr ? best_cubin : best_ptx;
+}
+
+const Entry* Image::select_ptx(uint32_t compute_capability_max) const {
+    const Entry* best = nullptr;
+    for (const Entry& entry : m_entries) {
+        if (entry.relocatable || !is_plain_ptx(entry, compute_capability_max)) continue;
+        if (best == nullptr || entry.arch < best->arch) best = &entry;
+    }
+    return best;
+}
+
+std::vector<const Entry*> Image::select_linkable_ptx(uint32_t compute_capability_max) const {
+    std::vector<const Entry*> units(m_parts.size(), nullptr);
+    for (size_t i = 0; i < m_entries.size(); i++) {
+        const Entry& entry = m_entries[i];
+        if (!entry.relocatable || !is_plain_ptx(entry, compute_capability_max)) continue;
+        const Entry*& best = units[m_part_of_entry[i]];
+        if (best == nullptr || entry.arch < best->arch) best = &entry;
+    }
+    units.erase(units.begin());  // the linked fatbin
+    // Linking some of the units only would leave symbols undefined.
+    if (std::find(units.begin(), units.end(), nullptr) != units.end()) return {};
+    return units;
+}
+
+}  // namespace warpline::cuda::image
