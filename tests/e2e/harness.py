@@ -108,13 +108,11 @@ class Server:
         ready_read, ready_write = os.pipe()
         self.log_path = self.folder / "server.log"
         self.log = open(self.log_path, "wb")
-        runtime = sanitizer_runtime() if driver == SOFTGPU else None
         self.process = subprocess.Popen(
             [GPU_SERVER, "--listen", "127.0.0.1:0", "--driver", driver, "--cert", self.certificates / "server.crt",
              "--key", self.certificates / "server.key", "--ca", self.certificates / "ca.crt", "--ready-fd", str(ready_write), *flags],
             pass_fds=[ready_write], stdout=self.log, stderr=self.log, start_new_session=True,
             env={**os.environ, **(environment or {})})
-        del runtime  # the server is built with the same sanitizer as its driver: nothing to preload
         os.close(ready_write)
         with os.fdopen(ready_read) as ready:
             line = ready.readline().split()
