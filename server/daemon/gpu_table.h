@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "server/daemon/control.h"
+
+namespace warpline::server {
+
+/// The table of GPUs that gpu-server prints at its start: one line per device, and one about the driver. Ends with a newline.
+std::string gpu_table(const ReadyMessage& ready, const std::string& driver_path);
+
+}  // namespace warpline::server

@@ -1,0 +1,250 @@
+#include "server/daemon/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "common/log/log.h"
+#include "server/daemon/listen_socket.h"
+
+namespace warpline::server {
+
+using Clock = std::chrono::steady_clock;
+
+Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& options, std::vector<std::string> arguments) {
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&handled, number);
+    sigprocmask(SIG_BLOCK, &handled, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+    uint16_t port = 0;
+    const int listener = WL_TRY(listen_on(options.host, options.port, port));
+    const int signals = signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (signals < 0) {
+        const int error = errno;
+        close(listener);
+        return Error{Code::io, "signalfd failed", static_cast<uint32_t>(error)};
+    }
+    return std::unique_ptr<Supervisor>(new Supervisor(options, std::move(arguments), listener, signals, port));
+}
+
+Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, int listener, int signals,
+                       uint16_t port)
+    : m_options(options), m_arguments(std::move(arguments)), m_listener(listener), m_signals(signals), m_port(port) {}
+
+Supervisor::~Supervisor() {
+    for (const Unrouted& connection : m_unrouted) close(connection.fd);
+    for (const Waiting& connection : m_waiting) close(connection.fd);
+    if (m_listener >= 0) close(m_listener);
+    close(m_signals);
+}
+
+int Supervisor::run() {
+    keep_pool();
+    while (step()) {
+    }
+    return m_exit_status;
+}
+
+int Supervisor::poll_timeout_ms() const {
+    auto next = Clock::time_point::max();
+    for (const Unrouted& connection : m_unrouted) next = std::min(next, connection.deadline);
+    for (const Waiting& connection : m_waiting) next = std::min(next, connection.deadline);
+    for (const auto& worker : m_workers) {
+        if (worker->state == WorkerState::leaving) next = std::min(next, worker->since + m_options.stop_deadline);
+    }
+    if (m_draining) next = std::min(next, m_drain_deadline);
+    if (!m_draining && m_failed_starts > 0) next = std::min(next, m_next_start);
+    if (next == Clock::time_point::max()) return -1;
+    const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
+    return static_cast<int>(std::clamp<int64_t>(wait, 0, 60'000));
+}
+
+/// One turn of the loop. False when there is nothing left to do.
+bool Supervisor::step() {
+    if (m_stop_now || (m_draining && m_workers.empty())) return false;
+    std::vector<pollfd> watched{{m_signals, POLLIN, 0}};
+    const bool accepting = m_listener >= 0 && m_announced && m_unrouted.size() < m_options.max_unrouted;
+    watched.push_back({accepting ? m_listener : -1, POLLIN, 0});
+    const size_t first_worker = watched.size();
+    const size_t worker_count = m_workers.size();
+    for (const auto& worker : m_workers) watched.push_back({worker->control().fd(), POLLIN, 0});
+    const size_t first_unrouted = watched.size();
+    for (const Unrouted& connection : m_unrouted) watched.push_back({connection.fd, POLLIN, 0});
+    const size_t unrouted_count = m_unrouted.size();
+
+    const int ready = poll(watched.data(), watched.size(), poll_timeout_ms());
+    if (ready < 0 && errno != EINTR) {
+        WL_LOG(error, "server", "poll failed: errno={}", errno);
+        m_exit_status = 1;
+        return false;
+    }
+    if (ready > 0) {
+        // From the end, because finished connections are taken out while we go.
+        for (size_t i = unrouted_count; i-- > 0;) {
+            if (watched[first_unrouted + i].revents != 0 && read_preamble(m_unrouted[i])) {
+                m_unrouted.erase(m_unrouted.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        }
+        for (size_t i = 0; i < worker_count; ++i) {
+            if (watched[first_worker + i].revents != 0) handle_worker(*m_workers[i]);
+        }
+        if (watched[1].revents != 0) accept_connections();
+        if (watched[0].revents != 0) handle_signals();
+    }
+    expire();
+    hand_out_waiting();
+    keep_pool();
+    return true;
+}
+
+void Supervisor::accept_connections() {
+    while (m_unrouted.size() < m_options.max_unrouted) {
+        sockaddr_storage address{};
+        socklen_t length = sizeof address;
+        const int fd = accept4(m_listener, reinterpret_cast<sockaddr*>(&address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+                WL_LOG(warn, "server", "accept failed: errno={}", errno);
+            }
+            return;
+        }
+        m_unrouted.push_back({fd, describe_address(address), {}, 0, Clock::now() + m_options.preamble_deadline});
+    }
+}
+
+/// Reads what has arrived of a preamble. True if the connection is done with: routed, or dropped.
+bool Supervisor::read_preamble(Unrouted& connection) {
+    const ssize_t got = recv(connection.fd, connection.bytes.data() + connection.have, Preamble::k_bytes - connection.have, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) {
+        if (connection.have > 0) WL_LOG(warn, "server", "{}: closed in the middle of its preamble", connection.peer);
+        close(connection.fd);
+        return true;
+    }
+    connection.have += static_cast<size_t>(got);
+    if (connection.have < Preamble::k_bytes) return false;
+    auto preamble = parse_preamble(connection.bytes);
+    if (!preamble.ok()) {
+        WL_LOG(warn, "server", "{}: dropped: {}", connection.peer, preamble.error().what);
+        close(connection.fd);
+        return true;
+    }
+    route({connection.fd, std::move(connection.peer), *preamble, Clock::now() + m_options.waiting_deadline});
+    return true;
+}
+
+void Supervisor::route(Waiting connection) {
+    if (connection.preamble.kind == Preamble::Kind::further_connection) {
+        for (const auto& worker : m_workers) {
+            if (worker->state == WorkerState::session && worker->session_id == connection.preamble.session_id) {
+                give(*worker, connection);
+                return;
+            }
+        }
+        WL_LOG(warn, "server", "{}: dropped: it names a session that does not exist", connection.peer);
+        close(connection.fd);
+        return;
+    }
+    if (m_waiting.size() >= m_options.max_waiting) {
+        WL_LOG(warn, "server", "{}: dropped: {} connections wait for a worker already", connection.peer, m_waiting.size());
+        close(connection.fd);
+        return;
+    }
+    m_waiting.push_back(std::move(connection));
+}
+
+void Supervisor::hand_out_waiting() {
+    for (const auto& worker : m_workers) {
+        if (m_waiting.empty()) return;
+        if (worker->state != WorkerState::idle) continue;
+        const Waiting connection = std::move(m_waiting.front());
+        m_waiting.pop_front();
+        worker->enter(WorkerState::greeting);
+        worker->peer = connection.peer;
+        if (!give(*worker, connection)) stop_worker(*worker, "its control channel is broken");
+    }
+}
+
+/// Passes a socket on; ours is closed. False if the worker is gone.
+bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
+    TakeMessage take{};
+    std::copy(connection.preamble.session_id.begin(), connection.preamble.session_id.end(), take.session_id);
+    take.preamble_kind = static_cast<uint16_t>(connection.preamble.kind);
+    set_text(take.peer, connection.peer);
+    const auto sent = worker.control().send(ControlKind::take, take, connection.fd);
+    close(connection.fd);
+    if (!sent.ok()) WL_LOG(warn, "server", "{}: dropped: worker {} takes no socket", connection.peer, worker.pid());
+    return sent.ok();
+}
+
+void Supervisor::expire() {
+    const auto now = Clock::now();
+    while (!m_unrouted.empty() && m_unrouted.front().deadline <= now) {
+        WL_LOG(warn, "server", "{}: dropped: no preamble within {} ms", m_unrouted.front().peer, m_options.preamble_deadline.count());
+        close(m_unrouted.front().fd);
+        m_unrouted.pop_front();
+    }
+    while (!m_waiting.empty() && m_waiting.front().deadline <= now) {
+        WL_LOG(warn, "server", "{}: dropped: no worker became free", m_waiting.front().peer);
+        close(m_waiting.front().fd);
+        m_waiting.pop_front();
+    }
+    for (const auto& worker : m_workers) {
+        if (worker->state == WorkerState::leaving && worker->since + m_options.stop_deadline <= now) worker->signal(SIGKILL);
+    }
+    if (m_draining && m_drain_deadline <= now) {
+        for (const auto& worker : m_workers) {
+            if (worker->state != WorkerState::leaving) stop_worker(*worker, "the server is shutting down");
+        }
+        m_drain_deadline = now + m_options.stop_deadline;
+    }
+}
+
+void Supervisor::handle_signals() {
+    signalfd_siginfo info;
+    while (read(m_signals, &info, sizeof info) == sizeof info) {
+        switch (info.ssi_signo) {
+        case SIGCHLD: reap(); break;
+        case SIGHUP: renew_pool(); break;
+        default:
+            if (m_draining) {
+                WL_LOG(warn, "server", "stopping at once");
+                m_stop_now = true;
+            } else {
+                start_drain();
+            }
+        }
+    }
+}
+
+void Supervisor::start_drain() {
+    m_draining = true;
+    m_drain_deadline = Clock::now() + m_options.drain;
+    close(m_listener);
+    m_listener = -1;
+    for (const Unrouted& connection : m_unrouted) close(connection.fd);
+    for (const Waiting& connection : m_waiting) close(connection.fd);
+    m_unrouted.clear();
+    m_waiting.clear();
+    WL_LOG(info, "server", "draining: {} sessions may end within {} s; another signal stops at once", count(WorkerState::session),
+           m_options.drain.count());
+    for (const auto& worker : m_workers) {
+        if (worker->state != WorkerState::session && worker->state != WorkerState::leaving) {
+            stop_worker(*worker, "the server is shutting down");
+        }
+    }
+}
+
+size_t Supervisor::count(WorkerState state) const {
+    return static_cast<size_t>(
+        std::count_if(m_workers.begin(), m_workers.end(), [state](const auto& worker) { return worker->state == state; }));
+}
+
+}  // namespace warpline::server

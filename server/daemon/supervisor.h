@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "server/daemon/preamble.h"
+#include "server/daemon/worker_process.h"
+
+namespace warpline::server {
+
+/// Bounds and times of the supervisor. Each has a name, a unit and a default; see docs/configuration.md for those that users set.
+struct SupervisorOptions {
+    std::string host = "0.0.0.0";
+    uint16_t port = 14833;
+    uint32_t max_sessions = 64;
+    uint32_t warm_workers = 1;  ///< workers kept ready; each holds a driver's memory
+    std::chrono::seconds drain{30};
+    std::string driver_path;  ///< for the table that is printed at start
+    int ready_fd = -1;  ///< -1: nobody waits for us
+
+    // Bounds without a switch: what a peer can make us hold before we know who it is.
+    size_t max_unrouted = 256;                        ///< connections whose preamble is incomplete
+    size_t max_waiting = 256;                         ///< connections that wait for a worker
+    std::chrono::milliseconds preamble_deadline{5'000};
+    std::chrono::milliseconds waiting_deadline{30'000};  ///< for a worker; more than a driver needs to start
+    std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
+};
+
+/// gpu-server's first process: listens, admits, starts and watches workers. It never calls CUDA and holds no key.
+///
+/// One thread, one poll loop: a few sockets and a few processes, whose bytes are routed and never read beyond the preamble.
+class Supervisor {
+public:
+    /// Binds the port. `arguments` start a worker (this program's own, argv[0] first).
+    /// @errors io (the address is not to be had; detail errno), bad_argument (no such host)
+    static Result<std::unique_ptr<Supervisor>> create(const SupervisorOptions& options, std::vector<std::string> arguments);
+    ~Supervisor();
+
+    /// Runs until SIGTERM or SIGINT. @return the exit status. @blocks the whole life of the server
+    int run();
+
+private:
+    struct Unrouted {
+        int fd;
+        std::string peer;
+        std::array<std::byte, Preamble::k_bytes> bytes;
+        size_t have = 0;
+        std::chrono::steady_clock::time_point deadline;
+    };
+    struct Waiting {
+        int fd;
+        std::string peer;
+        Preamble preamble;
+        std::chrono::steady_clock::time_point deadline;
+    };
+
+    Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, int listener, int signals, uint16_t port);
+
+    int poll_timeout_ms() const;
+    bool step();
+    void accept_connections();
+    bool read_preamble(Unrouted& connection);
+    void route(Waiting connection);
+    void hand_out_waiting();
+    bool give(WorkerProcess& worker, const Waiting& connection);
+    void expire();
+
+    void keep_pool();
+    void handle_worker(WorkerProcess& worker);
+    void handle_message(WorkerProcess& worker, const ControlMessage& message);
+    void handle_admit(WorkerProcess& worker, const ControlMessage& message);
+    void handle_ready(WorkerProcess& worker, const ControlMessage& message);
+    void reap();
+    void buried(WorkerProcess& worker, int status);
+    void stop_worker(WorkerProcess& worker, const char* why);
+    void audit_end(WorkerProcess& worker, int status);
+
+    void handle_signals();
+    void start_drain();
+    void renew_pool();
+    void announce();
+    size_t count(WorkerState state) const;
+
+    SupervisorOptions m_options;
+    std::vector<std::string> m_arguments;
+    int m_listener;
+    int m_signals;
+    uint16_t m_port;
+
+    std::vector<std::unique_ptr<WorkerProcess>> m_workers;
+    std::deque<Unrouted> m_unrouted;
+    std::deque<Waiting> m_waiting;
+
+    bool m_announced = false;
+    bool m_draining = false;
+    bool m_stop_now = false;
+    std::chrono::steady_clock::time_point m_drain_deadline;
+    int m_exit_status = 0;
+
+    // Workers that die before they are ready: start the next one later and later.
+    uint32_t m_failed_starts = 0;
+    std::chrono::steady_clock::time_point m_next_start;
+};
+
+}  // namespace warpline::server

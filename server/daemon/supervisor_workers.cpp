@@ -1,0 +1,205 @@
+// The supervisor's dealings with its workers: the pool, their messages, their end.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "common/log/log.h"
+#include "server/daemon/gpu_table.h"
+#include "server/daemon/supervisor.h"
+
+namespace warpline::server {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::milliseconds k_first_retry{200};
+constexpr std::chrono::milliseconds k_longest_retry{10'000};
+
+std::string session_text(const std::array<uint8_t, 16>& id) {
+    std::string text;
+    for (uint8_t byte : id) text += log::format("{:02x}", byte);
+    return text;
+}
+
+std::string describe_status(int status) {
+    if (WIFSIGNALED(status)) return log::format("killed by signal {}", WTERMSIG(status));
+    return log::format("exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+/// Starts workers until enough are ready or on their way.
+void Supervisor::keep_pool() {
+    if (m_draining || m_stop_now) return;
+    if (m_failed_starts > 0 && Clock::now() < m_next_start) return;
+    // A connection that waits needs a worker of its own; while workers fail to start, one attempt at a time is enough.
+    const size_t bound = size_t{m_options.max_sessions} + m_options.warm_workers + 1;
+    const size_t wanted = m_failed_starts > 0 ? 1 : m_options.warm_workers + m_waiting.size();
+    while (count(WorkerState::starting) + count(WorkerState::idle) < wanted && m_workers.size() < bound) {
+        auto worker = WorkerProcess::spawn(m_arguments);
+        if (!worker.ok()) {
+            WL_LOG(error, "server", "{} (errno {})", worker.error().what, worker.error().detail);
+            ++m_failed_starts;
+            m_next_start = Clock::now() + k_longest_retry;
+            return;
+        }
+        m_workers.push_back(std::move(*worker));
+    }
+}
+
+void Supervisor::handle_worker(WorkerProcess& worker) {
+    // A worker that floods us gets its turn like everybody else.
+    for (int i = 0; i < 16; ++i) {
+        auto message = worker.control().receive(false);
+        if (!message.ok()) {
+            if (message.error().code == Code::deadline) return;
+            // Its end of the channel is closed: it exits, or it is no worker any more. SIGCHLD brings the rest.
+            if (worker.state != WorkerState::leaving) worker.enter(WorkerState::leaving);
+            worker.signal(SIGKILL);
+            return;
+        }
+        if (message->fd >= 0) close(message->fd);  // workers have no descriptor to give
+        handle_message(worker, *message);
+    }
+}
+
+void Supervisor::handle_message(WorkerProcess& worker, const ControlMessage& message) {
+    TextMessage text;
+    switch (message.kind) {
+    case ControlKind::ready: return handle_ready(worker, message);
+    case ControlKind::admit: return handle_admit(worker, message);
+    case ControlKind::failed:
+        if (!message.read(text)) break;
+        WL_LOG(error, "server", "worker {} cannot start: {}", worker.pid(), get_text(text.text));
+        worker.end_reason = get_text(text.text);
+        return;
+    case ControlKind::released:
+        if (!message.read(text) || worker.state != WorkerState::greeting) break;
+        WL_LOG(info, "audit", "refused peer={} reason=\"{}\"", worker.peer, get_text(text.text));
+        worker.peer.clear();
+        worker.enter(WorkerState::idle);
+        if (m_draining) stop_worker(worker, "the server is shutting down");
+        return;
+    case ControlKind::ended:
+        if (!message.read(text)) break;
+        worker.end_reason = get_text(text.text);
+        return;
+    default: break;
+    }
+    WL_LOG(error, "server", "worker {} sent nonsense (kind {}) and is ended", worker.pid(), static_cast<uint32_t>(message.kind));
+    worker.end_reason = "the worker sent nonsense to the supervisor";
+    worker.signal(SIGKILL);
+}
+
+void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& message) {
+    ReadyMessage ready;
+    if (!message.read(ready) || worker.state != WorkerState::starting) return worker.signal(SIGKILL);
+    worker.enter(WorkerState::idle);
+    m_failed_starts = 0;
+    if (m_draining) return stop_worker(worker, "the server is shutting down");
+    if (m_announced) return;
+    m_announced = true;
+    std::fputs(gpu_table(ready, m_options.driver_path).c_str(), stdout);
+    std::fprintf(stdout, "Listening on %s:%u, at most %u sessions.\n", m_options.host.c_str(), unsigned{m_port},
+                 m_options.max_sessions);
+    std::fflush(stdout);
+    announce();
+}
+
+/// Tells whoever started us that clients may come.
+void Supervisor::announce() {
+    if (m_options.ready_fd < 0) return;
+    const std::string line = log::format("ready {}:{}\n", m_options.host, m_port);
+    if (write(m_options.ready_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+        WL_LOG(warn, "server", "nobody reads --ready-fd {}", m_options.ready_fd);
+    }
+    if (m_options.ready_fd > STDERR_FILENO) close(m_options.ready_fd);
+}
+
+void Supervisor::handle_admit(WorkerProcess& worker, const ControlMessage& message) {
+    AdmitMessage admit;
+    if (!message.read(admit) || worker.state != WorkerState::greeting) return worker.signal(SIGKILL);
+    VerdictMessage verdict{};
+    if (m_draining) {
+        set_text(verdict.reason, "the server is shutting down");
+    } else if (count(WorkerState::session) >= m_options.max_sessions) {
+        set_text(verdict.reason, log::format("the server is full: {} sessions are running (max_sessions)", m_options.max_sessions));
+    } else {
+        verdict.admitted = 1;
+        std::copy(std::begin(admit.session_id), std::end(admit.session_id), worker.session_id.begin());
+        worker.tenant = get_text(admit.tenant);
+        worker.program = get_text(admit.program);
+        worker.enter(WorkerState::session);
+        worker.session_start = worker.since;
+        WL_LOG(info, "audit", "session start id={} tenant=\"{}\" peer={} host=\"{}\" program=\"{}\" client_pid={} worker={}",
+               session_text(worker.session_id), worker.tenant, worker.peer, get_text(admit.host), worker.program, admit.pid,
+               worker.pid());
+    }
+    if (!worker.control().send(ControlKind::verdict, verdict).ok()) worker.signal(SIGKILL);
+}
+
+void Supervisor::stop_worker(WorkerProcess& worker, const char* why) {
+    if (worker.end_reason.empty()) worker.end_reason = why;
+    worker.enter(WorkerState::leaving);
+    worker.asked_to_stop = true;
+    if (!worker.control().send_text(ControlKind::stop, why).ok()) worker.signal(SIGKILL);
+}
+
+void Supervisor::reap() {
+    for (auto it = m_workers.begin(); it != m_workers.end();) {
+        int status = 0;
+        if (waitpid((*it)->pid(), &status, WNOHANG) != (*it)->pid()) {
+            ++it;
+            continue;
+        }
+        (*it)->forget_process();
+        handle_worker(**it);  // its last words
+        buried(**it, status);
+        it = m_workers.erase(it);
+    }
+}
+
+void Supervisor::buried(WorkerProcess& worker, int status) {
+    if (worker.session_start != Clock::time_point{}) return audit_end(worker, status);
+    if (worker.state == WorkerState::greeting) {
+        WL_LOG(warn, "audit", "refused peer={} reason=\"the worker ended: {}\"", worker.peer, describe_status(status));
+        return;
+    }
+    if (worker.asked_to_stop || m_draining) return;
+    ++m_failed_starts;
+    const auto wait = std::min(k_longest_retry, k_first_retry * (1u << std::min(m_failed_starts, 10u)));
+    m_next_start = Clock::now() + wait;
+    WL_LOG(error, "server", "a worker ended before it served anybody ({}); the next one starts in {} ms", describe_status(status),
+           wait.count());
+    if (!m_announced) {
+        // Nobody has been served yet and the first attempt failed: whoever starts us should hear of it now.
+        m_exit_status = 1;
+        m_stop_now = true;
+    }
+}
+
+void Supervisor::audit_end(WorkerProcess& worker, int status) {
+    const SessionCounters& totals = worker.counters();
+    const double seconds = std::chrono::duration<double>(Clock::now() - worker.session_start).count();
+    std::string reason = worker.end_reason.empty() ? describe_status(status) : worker.end_reason;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) reason += " (" + describe_status(status) + ")";
+    WL_LOG(info, "audit",
+           "session end id={} tenant=\"{}\" peer={} program=\"{}\" seconds={:.3f} calls={} received_bytes={} sent_bytes={} reason=\"{}\"",
+           session_text(worker.session_id), worker.tenant, worker.peer, worker.program, seconds, totals.calls.load(),
+           totals.received_bytes.load(), totals.sent_bytes.load(), reason);
+}
+
+/// After SIGHUP: the idle workers hold the old certificates and settings; new ones take their place.
+void Supervisor::renew_pool() {
+    if (m_draining) return;
+    WL_LOG(info, "server", "SIGHUP: workers that serve nobody are replaced; running sessions keep what they have");
+    for (const auto& worker : m_workers) {
+        if (worker->state == WorkerState::idle || worker->state == WorkerState::starting) stop_worker(*worker, "renewed");
+    }
+}
+
+}  // namespace warpline::server

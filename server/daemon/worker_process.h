@@ -1,0 +1,73 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "server/daemon/control.h"
+
+namespace warpline::server {
+
+/// Descriptors at which a worker finds its ends, and the argument that makes gpu-server a worker.
+constexpr int k_worker_control_fd = 3;
+constexpr int k_worker_counters_fd = 4;
+constexpr std::string_view k_worker_argument = "--worker-of=";
+
+enum class WorkerState : uint8_t {
+    starting,  ///< initialising its driver
+    idle,      ///< ready for a socket
+    greeting,  ///< has a socket: TLS and Hello
+    session,   ///< admitted
+    leaving,   ///< told to stop, or has said that its session ended
+};
+
+/// The supervisor's side of one worker. Destroying it kills the process.
+class WorkerProcess {
+public:
+    /// Starts gpu-server again as a worker, with the same arguments.
+    ///
+    /// @errors  io (no descriptors, no process)
+    /// @blocks  no
+    static Result<std::unique_ptr<WorkerProcess>> spawn(const std::vector<std::string>& arguments);
+    ~WorkerProcess();
+    WorkerProcess(const WorkerProcess&) = delete;
+    WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+    pid_t pid() const { return m_pid; }
+    ControlChannel& control() { return m_control; }
+    SessionCounters& counters() { return m_counters->counters(); }
+    void signal(int number) const;
+    /// Told by the supervisor that the process has been reaped: its number may belong to somebody else now.
+    void forget_process() { m_reaped = true; }
+
+    void enter(WorkerState next) {
+        state = next;
+        since = std::chrono::steady_clock::now();
+    }
+
+    WorkerState state = WorkerState::starting;
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();  ///< of the state
+    std::string peer;     ///< address:port of its connection
+    std::string tenant;   ///< empty until admitted
+    std::string program;  ///< what the client calls itself
+    std::string end_reason;
+    std::array<uint8_t, 16> session_id{};
+    std::chrono::steady_clock::time_point session_start{};  ///< zero until admitted
+    bool asked_to_stop = false;
+
+private:
+    WorkerProcess(pid_t pid, int control_fd, std::unique_ptr<SharedCounters> counters)
+        : m_pid(pid), m_control(control_fd), m_counters(std::move(counters)) {}
+
+    pid_t m_pid;
+    bool m_reaped = false;
+    ControlChannel m_control;
+    std::unique_ptr<SharedCounters> m_counters;
+};
+
+}  // namespace warpline::server
