@@ -1,0 +1,149 @@
+// warpline-bench: named measurements, each of which checks its own result. Cases that call the driver are run in a child under
+// `warpline run --local`, so that one command shows the whole path.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "bench/case.h"
+#include "common/log/log.h"
+
+using namespace warpline;
+using namespace warpline::bench;
+
+namespace {
+
+struct Options {
+    std::string cases = "all";
+    int runs = 5;
+    bool csv = false;
+    bool list = false;
+    bool inside = false;   // the child under `warpline run`
+    bool execute = false;  // let the software GPU compute in driver cases
+    std::string mode = "--local";
+};
+
+std::vector<Case> all_cases() {
+    std::vector<Case> all = driver_cases();
+    for (auto* more : {transport_cases, softgpu_cases})
+        for (auto& c : more()) all.push_back(c);
+    return all;
+}
+
+bool selected(const Options& options, const Case& c) {
+    if (options.cases == "all") return true;
+    std::string wanted = "," + options.cases + ",", name = c.name;
+    if (wanted.find("," + name + ",") != std::string::npos) return true;
+    // A word that begins several names selects them all: "softgpu", "h2d".
+    size_t start = 1;
+    for (size_t comma = wanted.find(',', start); comma != std::string::npos; start = comma + 1, comma = wanted.find(',', start))
+        if (comma > start && name.rfind(wanted.substr(start, comma - start) + "_", 0) == 0) return true;
+    return false;
+}
+
+/// Runs one case `runs` times after one run that does not count. Returns false if it failed.
+bool run_case(const Options& options, const Case& c) {
+    std::map<std::string, std::vector<double>> values;
+    std::vector<Metric> order;
+    for (int run = -1; run < options.runs; ++run) {
+        Metrics metrics = c.run();
+        if (!metrics.ok()) {
+            std::fprintf(stderr, "%s: %s (%s, %u)\n", c.name, metrics.error().what, to_string(metrics.error().code),
+                         metrics.error().detail);
+            return false;
+        }
+        if (run < 0) {
+            order = *metrics;
+            continue;
+        }
+        for (const Metric& m : *metrics) values[m.name].push_back(m.value);
+    }
+    for (const Metric& m : order) {
+        auto& v = values[m.name];
+        std::sort(v.begin(), v.end());
+        const char* row = options.csv ? "%s,%s,%s,%.6g,%.6g,%.6g\n" : "%-22s %-14s %-12s %12.4g %12.4g %12.4g\n";
+        std::printf(row, c.name, m.name.c_str(), m.unit, v.front(), v[v.size() / 2], v.back());
+    }
+    std::fflush(stdout);
+    return true;
+}
+
+std::string own_path() {
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    return n > 0 ? std::string(path, static_cast<size_t>(n)) : "warpline-bench";
+}
+
+/// Runs the driver cases in a child under `warpline run`.
+int run_driver_cases(const Options& options) {
+    std::string self = own_path();
+    std::string command = self.substr(0, self.rfind('/') + 1) + "warpline";
+    std::string runs = std::to_string(options.runs);
+    std::vector<const char*> arguments = {command.c_str(), "run",     options.mode.c_str(),  "--",     self.c_str(),
+                                          "--inside",      "--cases", options.cases.c_str(), "--runs", runs.c_str()};
+    if (options.csv) arguments.push_back("--csv");
+    arguments.push_back(nullptr);
+    std::fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!options.execute) setenv("SOFTGPU_EXECUTE", "0", 1);
+        execv(command.c_str(), const_cast<char**>(arguments.data()));
+        std::perror(command.c_str());
+        _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int run(const Options& options) {
+    std::vector<Case> all = all_cases();
+    if (options.list) {
+        for (const Case& c : all) std::printf("%-22s %s\n", c.name, c.what);
+        return 0;
+    }
+    all.erase(std::remove_if(all.begin(), all.end(), [&](const Case& c) { return !selected(options, c); }), all.end());
+    if (all.empty()) {
+        std::fprintf(stderr, "no case is called '%s'; --list shows them\n", options.cases.c_str());
+        return 2;
+    }
+    if (!options.inside) {
+        const char* head = options.csv ? "%s,%s,%s,%s,%s,%s\n" : "%-22s %-14s %-12s %12s %12s %12s\n";
+        std::printf(head, "case", "metric", "unit", "min", "median", "max");
+    }
+    bool good = true, driver = false;
+    for (const Case& c : all) {
+        if (c.needs_driver != options.inside) {
+            driver |= c.needs_driver;
+            continue;
+        }
+        good &= run_case(options, c);
+    }
+    if (driver && !options.inside) good &= run_driver_cases(options) == 0;
+    return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options options;
+    CLI::App app{"Measures Warpline: named cases, each checks its own result. Times are of this machine and this run."};
+    app.set_version_flag("--version", WARPLINE_VERSION);
+    app.add_option("--cases", options.cases, "Cases to run, by name or first word, a comma between them")
+        ->capture_default_str();
+    app.add_option("--runs", options.runs, "Runs of each case that count")->capture_default_str()->check(CLI::Range(1, 1000));
+    app.add_flag("--csv", options.csv, "Comma-separated values");
+    app.add_flag("--list", options.list, "Show the cases and stop");
+    app.add_flag("--execute", options.execute, "Let the software GPU compute in the driver cases (default: it only accepts)");
+    app.add_option("--mode", options.mode, "How the driver cases run: --local or --direct")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"--local", "--direct"}));
+    app.add_flag("--inside", options.inside)->group("");
+    CLI11_PARSE(app, argc, argv);
+    if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
+    return run(options);
+}
