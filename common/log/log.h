@@ -34,7 +34,7 @@ void write(Level level, std::string_view area, fmt::format_string<Args...> forma
 std::string vformat(fmt::string_view format, fmt::format_args args);
 template <typename... Args>
 std::string format(fmt::format_string<Args...> format, Args&&... args) {
-    return vformat(format, fmt::make_format_args(args...));
+    return log::vformat(format, fmt::make_format_args(args...));
 }
 
 }  // namespace warpline::log
