@@ -66,7 +66,8 @@ private:
     size_t m_end = 0;
     bool m_direct = false;  // the last space() was inside the payload
     Frame m_frame;
-    size_t m_have = 0;  // bytes of the current body or payload
+    std::byte m_last_resort[64];  // space() must not be empty, even without memory
+    size_t m_have = 0;            // bytes of the current body or payload
 };
 
 }  // namespace warpline::protocol

@@ -77,7 +77,7 @@ private:
     std::atomic<uint64_t> m_round_trip_us{0};
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
-    bool m_drop_next = false;
+    uint64_t m_acknowledged = 0;  // the reading thread's: the last one passed on
 };
 
 /// Reads the fields of a Bulk frame's body.

@@ -24,6 +24,7 @@ struct OutboxOptions {
     size_t batch_payload_bytes = 1024 * 1024;  ///< likewise
     uint32_t chunk_bytes = 1024 * 1024;        ///< Bulk frames are of this size; longer payloads are cut
     size_t max_queued_bytes = 16u << 20;       ///< add_bulk() and add_message() wait while more than this is queued
+    size_t flush_limit_bytes = 64 * 1024;      ///< more than this is left to the writing thread
     size_t retain_limit_bytes = 0;             ///< unacknowledged frames kept for a resume; 0: none are kept
 };
 
@@ -61,7 +62,9 @@ public:
         size_t cost = WL_TRY(m_batch.template append<Wire>(header, max_words, fill, payload));
         uint64_t number = call_added(cost);
         on_number(number);
-        announce(urgency);
+        bool wake = writer_must_wake(urgency);
+        lock.unlock();
+        if (wake) m_writer_wake.notify_one();
         return number;
     }
 
@@ -77,7 +80,7 @@ public:
             MutexLock lock(m_mutex);
             WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
             size_t cost = WL_TRY(m_batch.template append_streamed<Wire>(header, max_words, fill, payload.size()));
-            number = call_added(cost - payload.size());
+            number = call_added(cost);
             on_number(number);
             begin_stream();
         }
@@ -93,7 +96,7 @@ public:
     template <typename Wire, typename F>
     Result<void> add_message(FrameKind kind, unsigned max_words, F&& fill, BytesView payload = {},
                              Urgency urgency = Urgency::writer) {
-        OutFrame frame = take_recycled();
+        OutFrame frame = take_free();
         WL_TRY(build_body(frame.body, max_words + 1, [&](capnp::MessageBuilder& message) { fill(message.initRoot<Wire>()); }));
         return add_frame(kind, std::move(frame), payload, urgency);
     }
@@ -152,16 +155,19 @@ private:
     }
     Result<void> wait_for_turn(uint64_t cost, size_t payload_bytes) WL_REQUIRES(m_mutex);
     uint64_t call_added(size_t cost) WL_REQUIRES(m_mutex);
-    void announce(Urgency urgency) WL_REQUIRES(m_mutex);
+    bool writer_must_wake(Urgency urgency) WL_REQUIRES(m_mutex);
     void begin_stream() WL_REQUIRES(m_mutex);
     Result<void> stream_payload(uint64_t call, BytesView payload);
     Result<uint64_t> queue_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk, bool counts_credit);
+    bool has_output() const WL_REQUIRES(m_mutex) { return !m_batch.empty() || m_queue_begin < m_queue.size(); }
+    void wait_for_change() WL_REQUIRES(m_mutex);
+    void tell_change() WL_REQUIRES(m_mutex);
     void close_batch() WL_REQUIRES(m_mutex);
-    void push(OutFrame frame) WL_REQUIRES(m_mutex);
+    uint64_t push(FrameKind kind, OutFrame frame) WL_REQUIRES(m_mutex);
     Result<void> wait_for_room() WL_REQUIRES(m_mutex);
     Result<void> add_frame(FrameKind kind, OutFrame frame, BytesView payload, Urgency urgency);
-    OutFrame take_recycled();
-    OutFrame recycled() WL_REQUIRES(m_mutex);
+    OutFrame take_free();
+    OutFrame free_frame() WL_REQUIRES(m_mutex);
     void recycle(OutFrame frame) WL_REQUIRES(m_mutex);
 
     template <typename F>
@@ -172,7 +178,8 @@ private:
     ConditionVariable m_writer_wake;
     ConditionVariable m_changed;  // credit, room, sent, stream ended, closed
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
-    std::vector<OutFrame> m_queue WL_GUARDED_BY(m_mutex);
+    std::vector<OutFrame> m_queue WL_GUARDED_BY(m_mutex);  // from m_queue_begin on
+    size_t m_queue_begin WL_GUARDED_BY(m_mutex) = 0;
     std::vector<OutFrame> m_taken;  // the writer's
     std::vector<OutFrame> m_free WL_GUARDED_BY(m_mutex);
     SendState m_send WL_GUARDED_BY(m_mutex);
@@ -186,7 +193,7 @@ private:
     bool m_streaming WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
-    bool m_writing WL_GUARDED_BY(m_mutex) = false;
+    bool m_writing WL_GUARDED_BY(m_mutex) = false;  // between take() and sent()
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
     Counters m_counters WL_GUARDED_BY(m_mutex);
 };

@@ -91,11 +91,11 @@ class CreditAccount {
 public:
     void set_limits(CreditLimits limits) { m_limits = limits; }
     const CreditLimits& limits() const { return m_limits; }
-    /// A single item larger than the whole window may go when nothing is in flight.
+    /// Larger items are refused: the grantor may keep reports back until a quarter of the window has come together, so that
+    /// this is what is sure to become free.
+    uint64_t largest_item_bytes() const { return m_limits.bytes - m_limits.bytes / 4; }
     bool can_spend(uint64_t bytes, uint64_t calls) const {
-        uint64_t in_flight = m_spent_bytes - m_done_bytes;
-        bool bytes_fit = in_flight == 0 || in_flight + bytes <= m_limits.bytes;
-        return bytes_fit && m_spent_calls - m_done_calls + calls <= m_limits.calls;
+        return bytes_in_flight() + bytes <= m_limits.bytes && calls_in_flight() + calls <= m_limits.calls;
     }
     void spend(uint64_t bytes, uint64_t calls) { m_spent_bytes += bytes, m_spent_calls += calls; }
 
@@ -167,6 +167,7 @@ private:
     HeartbeatOptions m_options;
     Clock::time_point m_last_received;
     Clock::time_point m_last_sent;
+    Clock::time_point m_last_ping{};
     uint64_t m_round_trip_us = 0;
 };
 

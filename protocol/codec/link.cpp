@@ -1,0 +1,129 @@
+#include "protocol/codec/link.h"
+
+namespace warpline::protocol {
+
+namespace {
+
+int64_t nanoseconds(Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+Error malformed(const char* what) { return {Code::malformed, what}; }
+
+// The body of a Pong: the time stamp of the Ping that it answers, 0 if it only acknowledges.
+Buffer pong_body(uint64_t echo_us) {
+    Buffer body;
+    (void)body.append(as_bytes(&echo_us, sizeof echo_us));
+    return body;
+}
+
+}  // namespace
+
+Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {
+    return read_message<wire::Bulk>(body, [&](wire::Bulk::Reader bulk) -> Result<BulkHeader> {
+        BulkHeader header{bulk.getCall(), bulk.getOffset(), bulk.getTotal()};
+        if (payload_bytes == 0) return malformed("a part of a payload is empty");
+        if (header.offset > header.total || payload_bytes > header.total - header.offset)
+            return malformed("a part of a payload lies outside of it");
+        return header;
+    });
+}
+
+Link::Link(Handler& handler, LinkOptions options)
+    : m_handler(handler),
+      m_outbox(options.outbox),
+      m_reader(*this, options.receive_limits),
+      m_heartbeat(options.heartbeat, Clock::now()),
+      m_last_sent_ns(nanoseconds(Clock::now())) {}
+
+Result<void> Link::received(size_t count) {
+    m_bytes_received.fetch_add(count, std::memory_order_relaxed);
+    m_heartbeat.received(Clock::now());
+    return m_reader.commit(count);
+}
+
+Result<void> Link::tick(Clock::time_point now) {
+    m_heartbeat.sent(Clock::time_point(std::chrono::nanoseconds(m_last_sent_ns.load(std::memory_order_relaxed))));
+    switch (m_heartbeat.tick(now)) {
+        case Heartbeat::Action::none: break;
+        case Heartbeat::Action::ping:
+            (void)m_outbox.add_body(FrameKind::ping, {});  // fails only at the end of the connection
+            break;
+        case Heartbeat::Action::dead: return Error{Code::connection_lost, "the other side has been silent for too long"};
+    }
+    return {};
+}
+
+bool Link::take_output(std::vector<BytesView>& views) {
+    if (!m_outbox.take(views, m_received_sequence.load(std::memory_order_relaxed))) return false;
+    m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
+    return true;
+}
+
+void Link::say_goodbye(Code code, std::string_view reason) {
+    auto body = build_message<wire::Close>([&](wire::Close::Builder close) {
+        close.setReason(kj::StringPtr(std::string(reason).c_str()));
+        close.setCode(static_cast<uint16_t>(code));
+    });
+    if (body.ok()) (void)m_outbox.add_body(FrameKind::close, std::move(*body));
+    m_outbox.close(Error{Code::shutting_down, "the connection has been closed"}, false);
+}
+
+Result<MutableBytesView> Link::place_payload(const FrameHeader& header, BytesView body) {
+    // A duplicate must not be written over what the program has done with its memory since.
+    if (header.sequence <= m_receive.received()) return MutableBytesView{};
+    BulkHeader bulk = WL_TRY(read_bulk_header(body, header.payload_raw_bytes));
+    return m_handler.place_payload(bulk.call, bulk.offset, bulk.total, header.payload_raw_bytes);
+}
+
+Result<void> Link::on_frame(Frame frame) {
+    const FrameHeader& header = frame.header;
+    m_frames_received.fetch_add(1, std::memory_order_relaxed);
+    if (header.acknowledgement > m_acknowledged) {
+        WL_TRY(m_outbox.acknowledge(header.acknowledgement));
+        m_acknowledged = header.acknowledgement;
+    }
+    if (header.codec != 0) return malformed("a frame uses a codec that was not agreed on");
+    if (WL_TRY(m_receive.accept(header)) == ReceiveState::Verdict::duplicate) return {};
+    m_received_sequence.store(m_receive.received(), std::memory_order_relaxed);
+    if (m_receive.acknowledgement_due()) {
+        m_receive.acknowledgement_left();
+        (void)m_outbox.add_body(FrameKind::pong, pong_body(0));
+    }
+    if (WL_TRY(handle_own(frame))) return {};
+    return m_handler.on_frame(std::move(frame));
+}
+
+// True if the frame is no matter of the handler's.
+Result<bool> Link::handle_own(const Frame& frame) {
+    switch (frame.header.kind) {
+        case FrameKind::ping:
+            if (!frame.body.empty() || frame.header.payload_bytes != 0) return malformed("a Ping is not empty");
+            (void)m_outbox.add_body(FrameKind::pong, pong_body(frame.header.timestamp_us));
+            return true;
+        case FrameKind::pong: {
+            uint64_t echo_us = 0;
+            if (frame.body.size() != sizeof echo_us || !read_at(frame.body.view(), 0, echo_us))
+                return malformed("a Pong has a wrong size");
+            m_heartbeat.pong(echo_us, timestamp_us());
+            m_round_trip_us.store(m_heartbeat.round_trip_us(), std::memory_order_relaxed);
+            return true;
+        }
+        case FrameKind::event:
+            return read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<bool> {
+                if (event.which() != wire::Event::PROGRESS) return false;
+                WL_TRY(m_outbox.progress(event.getProgress().getCalls(), event.getProgress().getBytes()));
+                return true;
+            });
+        case FrameKind::reply:
+            return read_message<wire::Reply>(frame.body.view(), [&](wire::Reply::Reader reply) -> Result<bool> {
+                if (reply.hasProgress())
+                    WL_TRY(m_outbox.progress(reply.getProgress().getCalls(), reply.getProgress().getBytes()));
+                return false;
+            });
+        case FrameKind::resume: return Error{Code::unsupported, "this version does not resume sessions"};
+        default: return false;
+    }
+}
+
+}  // namespace warpline::protocol

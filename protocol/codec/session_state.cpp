@@ -1,0 +1,115 @@
+#include "protocol/codec/session_state.h"
+
+#include <algorithm>
+
+namespace warpline::protocol {
+
+uint64_t timestamp_us() {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch()).count());
+}
+
+Result<ReceiveState::Verdict> ReceiveState::accept(const FrameHeader& header) {
+    if (!is_sequenced(header.kind)) {
+        if (header.sequence != 0) return Error{Code::malformed, "a frame has a number that must have none"};
+        return Verdict::accept;
+    }
+    if (header.sequence == 0) return Error{Code::malformed, "a frame has no number"};
+    if (header.sequence <= m_received) return Verdict::duplicate;
+    if (header.sequence != m_received + 1) return Error{Code::malformed, "a frame is missing"};
+    m_received = header.sequence;
+    ++m_unacknowledged_frames;
+    m_unacknowledged_bytes += header.body_bytes + uint64_t{header.payload_bytes};
+    return Verdict::accept;
+}
+
+std::optional<OutFrame> SendState::retain(OutFrame frame) {
+    if (!is_sequenced(frame.header.kind) || frame.header.sequence <= m_acknowledged) return frame;
+    if (!m_complete || m_limit_bytes == 0) {
+        m_complete = false;
+        return frame;
+    }
+    bool copied = frame.external_payload.data() == nullptr || frame.payload.append(frame.external_payload);
+    frame.external_payload = {};
+    m_retained_bytes += frame.wire_bytes();
+    m_retained.push_back(std::move(frame));
+    if (!copied || m_retained_bytes > m_limit_bytes) {
+        m_retained.clear();
+        m_retained_bytes = 0;
+        m_complete = false;
+    }
+    return std::nullopt;
+}
+
+Result<void> SendState::acknowledge(uint64_t sequence) {
+    if (sequence >= m_next) return Error{Code::malformed, "a frame is acknowledged that was not sent"};
+    m_acknowledged = std::max(m_acknowledged, sequence);
+    while (!m_retained.empty() && m_retained.front().header.sequence <= m_acknowledged) {
+        m_retained_bytes -= m_retained.front().wire_bytes();
+        m_retained.pop_front();
+    }
+    return {};
+}
+
+Result<const std::deque<OutFrame>*> SendState::unacknowledged_after(uint64_t sequence) {
+    WL_TRY(acknowledge(sequence));
+    if (!m_complete && m_acknowledged + 1 != m_next) return Error{Code::connection_lost, "frames that were lost are not kept"};
+    return &m_retained;
+}
+
+Result<void> CreditAccount::progress(uint64_t calls_done, uint64_t bytes_done) {
+    if (calls_done > m_spent_calls || bytes_done > m_spent_bytes)
+        return Error{Code::malformed, "more is reported done than was sent"};
+    m_done_calls = std::max(m_done_calls, calls_done);
+    m_done_bytes = std::max(m_done_bytes, bytes_done);
+    return {};
+}
+
+Result<void> CreditGrant::received(uint64_t bytes, uint64_t calls) {
+    MutexLock lock(m_mutex);
+    // The peer knows of what was reported, not of what is done since.
+    m_received_bytes += bytes;
+    m_received_calls += calls;
+    if (m_received_bytes - m_reported.bytes > m_limits.bytes)
+        return Error{Code::quota, "the client sent more bytes than its credit"};
+    if (m_received_calls - m_reported.calls > m_limits.calls)
+        return Error{Code::quota, "the client sent more calls than its credit"};
+    return {};
+}
+
+std::optional<CreditGrant::Progress> CreditGrant::done(uint64_t bytes, uint64_t calls) {
+    MutexLock lock(m_mutex);
+    m_done.bytes += bytes;
+    m_done.calls += calls;
+    bool due = m_done.bytes - m_reported.bytes >= m_limits.bytes / 4 || m_done.calls - m_reported.calls >= m_limits.calls / 4;
+    if (!due) return std::nullopt;
+    m_reported = m_done;
+    return m_done;
+}
+
+CreditGrant::Progress CreditGrant::report() {
+    MutexLock lock(m_mutex);
+    m_reported = m_done;
+    return m_done;
+}
+
+Heartbeat::Action Heartbeat::tick(Clock::time_point now) {
+    // A slow link gets more time: a Pong cannot come back sooner than a round trip.
+    auto patience = std::max<Clock::duration>(m_options.dead_after, std::chrono::microseconds(m_round_trip_us * 4));
+    if (now - m_last_received >= patience) return Action::dead;
+    bool silent = now - m_last_sent >= m_options.interval;
+    // The peer is asked, too, when we talk and it does not: else a peer that only receives would look dead.
+    bool deaf = now - m_last_received >= m_options.interval && now - m_last_ping >= m_options.interval;
+    if (!silent && !deaf) return Action::none;
+    m_last_sent = now;
+    m_last_ping = now;
+    return Action::ping;
+}
+
+void Heartbeat::pong(uint64_t echo_us, uint64_t now_us) {
+    if (echo_us == 0 || echo_us > now_us) return;
+    uint64_t sample = now_us - echo_us;
+    m_round_trip_us = m_round_trip_us == 0 ? sample : (m_round_trip_us * 7 + sample) / 8;
+}
+
+}  // namespace warpline::protocol
