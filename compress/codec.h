@@ -35,16 +35,17 @@ size_t max_packed_bytes(Codec codec, size_t raw_bytes);
 
 /// Packs `raw` into `out`, which has at least max_packed_bytes().
 ///
-/// @param level  zstd: 1 … 19 (0: its default, 3). LZ4: 0 or 1 normal, above that faster and weaker (acceleration)
+/// @param level  zstd: 1 … 19 (0: its default, 3). LZ4: 0 or 1 normal, above that faster and weaker (its acceleration)
 /// @return       bytes written to `out`
-/// @errors       bad_argument (too large a chunk, too small an `out`), alloc_failed, internal
-/// @thread       any; zstd keeps one context per thread
+/// @errors       bad_argument (too large a chunk, too small an `out`, no such level), alloc_failed, internal
+/// @thread       any
 Result<size_t> compress(Codec codec, int level, BytesView raw, MutableBytesView out);
 
-/// Unpacks `packed` to exactly out.size() bytes. `packed` may be hostile: never reads or writes outside of the two, and needs
-/// memory of no more than out.size() (byte grouping) or a fixed window (zstd: 8 MiB) besides.
+/// Unpacks `packed` to exactly out.size() bytes. `packed` may be hostile: nothing outside of the two is read or written, and
+/// the memory needed besides has a fixed bound (byte grouping: one block; zstd: a pooled context of some 150 KiB).
 ///
-/// @errors  malformed (not what the codec writes, or another size), alloc_failed
+/// @errors  malformed (not what the codec writes, or of another size), bad_argument (larger than k_max_chunk_bytes),
+/// alloc_failed
 /// @thread  any
 Result<void> decompress(Codec codec, BytesView packed, MutableBytesView out);
 
