@@ -1,0 +1,145 @@
+"""What goes wrong around a session: killed servers and workers, silent peers, drain (C1, C3, C5)."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+
+UNTIL_ERROR = harness.programs()["until_error"]
+VECTOR_ADD = harness.programs()["vector_add"]
+CONNECTION_LOST = 46  # cudaErrorDevicesUnavailable
+
+
+def setUpModule():
+    harness.build_program(UNTIL_ERROR)
+    harness.build_program(VECTOR_ADD)
+
+
+def working(server):
+    """A program that has verified its first round on the server and goes on."""
+    process = harness.popen([UNTIL_ERROR.binary], "remote", server)
+    line = process.stdout.readline()
+    if line != "working\n":
+        process.kill()
+        raise AssertionError(f"{line!r}; {process.communicate()}")
+    return process
+
+
+def workers_of(server):
+    """Processes below the supervisor."""
+    with open(f"/proc/{server.process.pid}/task/{server.process.pid}/children") as children:
+        return [int(p) for p in children.read().split()]
+
+
+class FailureTest(unittest.TestCase):
+    def expect_error(self, process, seconds):
+        began = time.monotonic()
+        out, err = process.communicate(timeout=seconds)
+        self.assertEqual(process.returncode, 0, f"exit code {process.returncode}: {out}{err}")
+        self.assertRegex(out, rf"error {CONNECTION_LOST} after [0-9.]+ s, then {CONNECTION_LOST}")
+        self.assertLess(time.monotonic() - began, seconds)
+        return out, err
+
+    def test_killed_server_is_an_error_within_10_s(self):
+        with harness.Server() as server:
+            process = working(server)
+            os.killpg(server.process.pid, signal.SIGKILL)
+            _, err = self.expect_error(process, 10)
+            self.assertEqual(len([line for line in err.splitlines() if "lost" in line]), 1, err)
+
+    def test_killed_supervisor_takes_its_workers_along(self):
+        with harness.Server() as server:
+            process = working(server)
+            workers = workers_of(server)
+            server.process.kill()
+            self.expect_error(process, 10)
+            deadline = time.monotonic() + 10
+            while any(os.path.exists(f"/proc/{w}") for w in workers) and time.monotonic() < deadline:
+                time.sleep(0.05)  # polling with a deadline: nobody tells us about a stranger's end
+            self.assertFalse([w for w in workers if os.path.exists(f"/proc/{w}")])
+
+    def test_killed_worker_harms_nobody_else(self):
+        with harness.Server() as server:
+            before = set(workers_of(server))
+            first = working(server)
+            second = working(server)
+            # The worker of the first session is the one whose socket the first program has: kill busy ones until it ends.
+            victims = [w for w in workers_of(server) if w in before or True]
+            for victim in victims:
+                if self.peer_of(first.pid, victim):
+                    os.kill(victim, signal.SIGKILL)
+                    break
+            else:
+                self.fail("no worker serves the first program")
+            self.expect_error(first, 10)
+            self.assertIsNone(second.poll())
+            self.assertEqual(harness.run([VECTOR_ADD.binary], "remote", server).code, 0)
+            self.assertIsNone(second.poll())
+            second.kill()
+            second.communicate()
+
+    @staticmethod
+    def peer_of(client, worker):
+        """True if a TCP connection leads from one process to the other."""
+        def ends(pid):
+            inodes = set()
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                try:
+                    match = re.match(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
+                except OSError:
+                    continue
+                if match:
+                    inodes.add(match.group(1))
+            with open("/proc/net/tcp") as table:
+                return {(f[1], f[2]) for f in (line.split() for line in table.readlines()[1:]) if f[9] in inodes}
+        theirs = {(b, a) for a, b in ends(worker)}
+        return bool(ends(client) & theirs)
+
+    def test_silent_server_is_an_error_within_10_s(self):
+        with harness.Server() as server:
+            process = working(server)
+            os.killpg(server.process.pid, signal.SIGSTOP)
+            try:
+                self.expect_error(process, 12)
+            finally:
+                os.killpg(server.process.pid, signal.SIGCONT)
+
+    def test_killed_client_frees_its_worker(self):
+        with harness.Server(flags=["--max-sessions", "1"]) as server:
+            process = working(server)
+            process.kill()
+            process.communicate()
+            deadline = time.monotonic() + 10
+            while harness.run([VECTOR_ADD.binary], "remote", server).code != 0:
+                self.assertLess(time.monotonic(), deadline, server.log_text())
+
+    def test_drain_lets_sessions_end_and_takes_no_new_ones(self):
+        with harness.Server(flags=["--drain-seconds", "2"]) as server:
+            process = working(server)
+            server.process.send_signal(signal.SIGTERM)
+            refused = harness.run([VECTOR_ADD.binary], "remote", server)
+            self.assertNotEqual(refused.code, 0)
+            self.expect_error(process, 15)
+            self.assertEqual(server.process.wait(timeout=15), 0, server.log_text())
+
+    def test_idle_server_ends_at_once_on_sigterm(self):
+        with harness.Server(flags=["--drain-seconds", "30"]) as server:
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(timeout=10), 0, server.log_text())
+            self.assertLess(time.monotonic() - began, 5)
+
+    def test_no_server_says_what_to_do(self):
+        done = subprocess.run([VECTOR_ADD.binary], capture_output=True, text=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": str(harness.CLIENT_LIB), "WARPLINE_SERVERS": ""})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("WARPLINE_SERVERS", done.stderr)
+        self.assertIn("(100)", done.stderr)  # cudaErrorNoDevice
+
+
+if __name__ == "__main__":
+    unittest.main()
