@@ -74,7 +74,7 @@ def _hooks(call: Call, found: Diagnostics) -> None:
         return
     if not call.travels and not call.hook_client:
         found.add(call.place, call.name, "needs-hook", "a call that does not travel needs `hooks: {client: replace}`")
-    hidden = [p.name for p in call.params if p.kind == "none"]
+    hidden = [p.name for p in call.params if p.kind in ("none", "pointer")]
     if call.travels and (call.custom_wire or hidden) and not (call.hook_client and call.hook_server):
         why = "a message of its own" if call.custom_wire else f"{hidden[0]}, which does not travel"
         found.add(call.place, call.name, "needs-hook", f"with {why}, both sides need a hook")

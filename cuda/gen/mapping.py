@@ -91,7 +91,7 @@ def _find_kind(param: Param, call: Call, types: TypeTable, strict: bool, found: 
         number = base in types.scalars or base in ("std::byte", "char") or base in types.handles
         code = "pointer-without-length" if number and param.len is None else "needs-wire"
         found.add(param.place, call.name, code, f"{param.type} {param.name} with `dir: {param.dir}` does not say what travels")
-    param.kind = kind or "none"
+    param.kind = kind or "pointer"
 
 
 def _known_type(element: str, types: TypeTable) -> bool:

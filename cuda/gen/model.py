@@ -138,6 +138,7 @@ class Param:
       payload_in     const void*, `len` bytes                     payload of the request
       payload_out    void*, `len` bytes                           payload of the reply
       string_in      const char*                                  request field "text"
+      pointer        to something that has no form on the wire    does not travel by itself: hooks take it apart
       none           whatever                                     does not travel; the side that wants it is hooked
     """
 
@@ -178,7 +179,7 @@ class Param:
     @property
     def check_null(self) -> bool:
         """A null pointer must be refused with CUDA_ERROR_INVALID_VALUE before anything else."""
-        return self.is_pointer and not self.null_ok and self.kind != "none" and self.handle_by_value is None
+        return self.is_pointer and not self.null_ok and self.kind != "none"
 
     @property
     def handle_by_value(self) -> HandleKind | None:

@@ -45,9 +45,10 @@ def _convert(loader, node, file: str):
         result.place = place
         result.places = {}
         for key_node, value_node in node.value:
-            key = _convert(loader, key_node, file)
+            # As written: YAML would make None of the key `null`.
+            key = key_node.value
             key_place = Place(file, key_node.start_mark.line + 1)
-            if not isinstance(key, (str, int)) or key in result:
+            if not isinstance(key, str) or key in result:
                 raise DescriptionError([Diagnostic(key_place, "", "bad-yaml", f"key {key!r} is no name or is written twice")])
             result[key] = _convert(loader, value_node, file)
             result.places[key] = key_place
