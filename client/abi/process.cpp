@@ -1,0 +1,94 @@
+#include "client/abi/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "client/abi/statistics.h"
+#include "client/session/connection_to_server.h"
+#include "client/session/session.h"
+#include "client/session/start.h"
+#include "client/state/thread_state.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+Process& Process::instance() noexcept {
+    // Never destroyed: calls come after static destructors have run.
+    static auto* process = new Process;
+    return *process;
+}
+
+Process::Process() noexcept {
+    if (const char* specification = std::getenv("WARPLINE_LOG")) log::configure(specification);
+    log::set_process_name("client");
+    watch_forks();
+}
+
+void Process::watch_forks() { ::pthread_atfork(nullptr, nullptr, &Process::after_fork_in_child); }
+
+void Process::after_fork_in_child() noexcept {
+    Process& process = instance();
+    forget_threads_after_fork();
+    if (!process.m_session) return;
+    // CUDA's own rule: a child has no session. The parent's connections are its own; nothing here touches them again.
+    process.m_forked.store(true);
+    process.m_status.store(CUDA_ERROR_NOT_INITIALIZED);
+}
+
+CUresult Process::initialise(unsigned flags) noexcept {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (m_forked.load()) return CUDA_ERROR_NOT_INITIALIZED;
+    CUresult now = status();
+    if (now != CUDA_ERROR_NOT_INITIALIZED) return now;
+    MutexLock lock(m_init_mutex);
+    if (m_tried) return m_init_result;
+    m_tried = true;
+    m_init_result = connect();
+    if (m_init_result == CUDA_SUCCESS) m_status.store(CUDA_SUCCESS, std::memory_order_release);
+    return m_init_result;
+}
+
+CUresult Process::connect() {
+    std::string why;
+    auto session = start_session(m_state, [](CUresult status) { Process::instance().end_session(status); }, why);
+    if (!session.ok()) {
+        // The reason must reach the user whatever the log level is: CUDA's own error says only that there is no device.
+        std::string line = "warpline: " + why + "\n";
+        (void)!::write(STDERR_FILENO, line.data(), line.size());
+        int code = to_cu_result(session.error().code);
+        return code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH || code == CUDA_ERROR_SYSTEM_NOT_READY ? static_cast<CUresult>(code)
+                                                                                                : CUDA_ERROR_NO_DEVICE;
+    }
+    m_session = session->release();
+    set_thread_end_handler(&end_thread_on_server);
+    return CUDA_SUCCESS;
+}
+
+void Process::end_session(CUresult status) noexcept {
+    int ready = CUDA_SUCCESS;
+    m_status.compare_exchange_strong(ready, status);
+}
+
+void Process::finish() noexcept {
+    if (m_forked.load() || !m_session) return;
+    int before = m_status.exchange(CUDA_ERROR_DEINITIALIZED);
+    if (before == CUDA_ERROR_DEINITIALIZED) return;
+    try {
+        m_session->finish();
+        write_statistics(*m_session);
+    } catch (...) {
+        return;
+    }
+}
+
+const ServerInfo& Process::server() const noexcept { return m_session->info(); }
+
+namespace {
+// Runs when the library is taken down at exit: after the program's own exit handlers, which may still call CUDA.
+__attribute__((destructor)) void finish_process() { Process::instance().finish(); }
+}  // namespace
+
+}  // namespace warpline::client

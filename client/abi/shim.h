@@ -1,0 +1,102 @@
+#pragma once
+
+// What the generated exported functions are made of.
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "client/abi/call.h"
+#include "client/abi/process.h"
+#include "client/session/session.h"
+#include "common/base/bytes.h"
+
+#define WL_EXPORT extern "C" __attribute__((visibility("default"), used))
+
+namespace warpline::client {
+
+using cuda::CallClass;
+using cuda::CallId;
+
+/// What an exception that left a hook means; logged. Nothing is thrown into the program.
+CUresult result_of_exception() noexcept;
+
+template <typename F>
+CUresult guard(F&& body) noexcept {
+    try {
+        return body();
+    } catch (...) {
+        return result_of_exception();
+    }
+}
+
+inline ThreadState& count_call(CallClass call_class) {
+    ThreadState& thread = this_thread();
+    auto& count = thread.calls[static_cast<size_t>(call_class)];
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return thread;
+}
+
+/// CUDA_SUCCESS if the calling thread has a current context that is alive.
+inline CUresult check_context(const Call& call) {
+    const Context* context = call.current();
+    return context && context->active() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/// The result for a handle that is not one of ours: contexts have a code of their own.
+template <HandleKind kind>
+constexpr CUresult bad_handle() {
+    return kind == HandleKind::context ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+}
+
+template <HandleKind kind>
+CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
+    if (token == 0 && null_ok) return CUDA_SUCCESS;
+    if (kind == HandleKind::stream && token <= 2) return CUDA_SUCCESS;
+    return call.state.table<kind>().find(token) ? CUDA_SUCCESS : bad_handle<kind>();
+}
+
+template <HandleKind kind>
+auto make_object(Call& call) {
+    auto made = call.state.table<kind>().make();
+    if (made) made.object->context = call.context;
+    return made;
+}
+
+template <typename T>
+std::span<const uint64_t> tokens_of(T* handles, size_t count) {
+    static_assert(sizeof(T) == sizeof(uint64_t));
+    return handles ? std::span<const uint64_t>(reinterpret_cast<const uint64_t*>(handles), count) : std::span<const uint64_t>();
+}
+
+template <typename T>
+BytesView struct_bytes(T* value) {
+    return value ? as_bytes(value, sizeof(T)) : BytesView();
+}
+
+template <typename T>
+BytesView array_bytes(T* values, size_t count) {
+    if constexpr (std::is_void_v<T>) {
+        return values ? as_bytes(values, count) : BytesView();
+    } else {
+        return values ? as_bytes(values, count * sizeof(T)) : BytesView();
+    }
+}
+
+inline std::string_view text_or_empty(const char* text) { return text ? std::string_view(text) : std::string_view(); }
+
+template <typename T>
+void copy_struct(T* out, const Bytes& from) {
+    std::memcpy(out, from.data(), std::min(sizeof(T), from.size()));
+}
+
+template <typename T>
+void copy_array(T* out, size_t count, const Bytes& from) {
+    size_t element = 1;
+    if constexpr (!std::is_void_v<T>) element = sizeof(T);
+    std::memcpy(out, from.data(), std::min(count * element, from.size()));
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,80 @@
+#pragma once
+
+// What hooks of several areas share.
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "client/abi/call.h"
+#include "client/abi/process.h"
+#include "client/abi/refuse.h"
+#include "client/abi/shim.h"
+#include "client/session/session.h"
+#include "client/state/devices.h"
+
+namespace warpline::client {
+
+/// The device with this ordinal, or nullptr.
+const Device* find_device(int ordinal);
+
+/// The context that an argument means: a token of ours, or the current one for null. nullptr: there is none.
+Context* context_or_current(const Call& call, CUcontext context);
+
+/// A number for a stream that no other stream of the process has; for the special ones it depends on context and thread.
+CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id);
+
+/// CUDA_SUCCESS if the handle is a stream of ours or one of the special ones. Notes that the thread uses its own stream.
+inline CUresult check_stream(Call& call, CUstream stream) {
+    if (stream == CU_STREAM_PER_THREAD) call.thread.used_own_stream = true;
+    return check_handle<HandleKind::stream>(call, to_token(stream), true);
+}
+
+/// The stream that travels for an argument: the default stream in a _ptsz form is the thread's own.
+inline uint64_t stream_token(const Call& call, CUstream stream) { return stream ? to_token(stream) : call.default_stream(); }
+
+// --- images (module.cpp) ---
+
+/// A token for the kernel of this name, the same for each question.
+/// @errors  CUDA_ERROR_NOT_FOUND
+CUresult function_of(Call& call, Code& code, uint64_t owner, std::string_view name, uint64_t& token);
+
+/// Queues the upload of an image if nobody has yet.
+CUresult ensure_uploaded(Call& call, Code& code);
+/// Makes the server know a function's token.
+CUresult ensure_announced(Call& call, uint64_t token, Function& function);
+
+/// Reads the container behind a `code` argument and chooses what the current device will take of it.
+///
+/// @param device  -1: any of the session's devices
+/// @errors        invalid value or image, no binary for GPU
+CUresult make_code(const void* code, int device, std::shared_ptr<Code>& out);
+/// Uploads PTX at once and waits, because compiling may fail and the program may have asked for the log.
+CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option* options, void** values);
+/// The bytes of a file, with a zero behind the last.
+CUresult read_file(const char* path, Bytes& out);
+
+/// The attributes of a function as the driver tells them; fetched once.
+CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value);
+
+// --- memory (memory.cpp) ---
+
+/// Device memory of the current context's device.
+CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address);
+/// Gives a range back that forget() has returned. `synchronise`: as cuMemFree does, nothing later runs before all earlier work is done.
+CUresult release_device_memory(Call& call, const DeviceRange& range);
+
+/// Where a pointer of a copy without a direction points.
+enum class Side : uint8_t { host, device };
+Side side_of(const State& state, uint64_t address);
+
+/// CUDA_SUCCESS if all of a device range is known.
+inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
+    return call.state.memory.contains(address, size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made. So what is
+/// still to be written there by earlier work has to arrive first.
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
+
+}  // namespace warpline::client

@@ -1,0 +1,42 @@
+#include "client/session/address_window.h"
+
+#include <sys/mman.h>
+
+namespace warpline::client {
+
+namespace {
+
+constexpr uint64_t k_gib = 1ull << 30;
+
+// Away from where Linux places programs, libraries, heaps and stacks, and from the shadow memory of the sanitizers; the last ones are
+// what the thread sanitizer leaves. Below 2^46, which NVIDIA's driver can reserve as well.
+constexpr AddressWindow k_candidates[] = {
+    {0x200000000000, 1024 * k_gib}, {0x240000000000, 1024 * k_gib}, {0x280000000000, 1024 * k_gib}, {0x300000000000, 1024 * k_gib},
+    {0x380000000000, 1024 * k_gib}, {0x200000000000, 256 * k_gib},  {0x300000000000, 256 * k_gib},  {0x002000000000, 256 * k_gib},
+    {0x001000000000, 128 * k_gib},  {0x200000000000, 64 * k_gib},   {0x001000000000, 32 * k_gib},
+};
+
+}  // namespace
+
+bool reserve_window_at(const AddressWindow& window) {
+    auto* wanted = reinterpret_cast<void*>(window.base);
+    void* got = ::mmap(wanted, window.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == MAP_FAILED) return false;
+    if (got == wanted) return true;
+    // A kernel or a sanitizer that does not know the flag takes the address as a hint.
+    ::munmap(got, window.size_bytes);
+    return false;
+}
+
+AddressWindow reserve_window() {
+    for (const AddressWindow& candidate : k_candidates) {
+        if (reserve_window_at(candidate)) return candidate;
+    }
+    return {};
+}
+
+void release_window(const AddressWindow& window) {
+    if (window.size_bytes != 0) ::munmap(reinterpret_cast<void*>(window.base), window.size_bytes);
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+namespace warpline::client {
+
+/// A range of this process's addresses that no memory of its own can have: device addresses are taken from it, so that a pointer
+/// tells by itself which side it belongs to (docs/session.md, Start).
+struct AddressWindow {
+    uint64_t base = 0;
+    uint64_t size_bytes = 0;
+};
+
+/// Reserves the largest of the usual ranges that is free. size_bytes is 0 if there is none.
+AddressWindow reserve_window();
+
+/// Reserves exactly this range. False if some of it is in use.
+bool reserve_window_at(const AddressWindow& window);
+
+void release_window(const AddressWindow& window);
+
+}  // namespace warpline::client

@@ -1,0 +1,205 @@
+#include "client/session/connection_to_server.h"
+
+#include <chrono>
+#include <utility>
+
+#include "client/session/hello.h"
+#include "client/session/session.h"
+#include "common/log/log.h"
+#include "common/net/pump_handlers.h"
+#include "common/net/socket.h"
+#include "protocol/codec/preamble.h"
+
+namespace warpline::client {
+
+namespace {
+constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to start, and its driver
+constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
+}  // namespace
+
+/// The answer to Hello on its way from the receiving thread to the one that connects.
+struct ConnectionToServer::HelloAnswer {
+    std::promise<Result<protocol::Buffer>> promise;
+    bool answered = false;  // the receiving thread's
+};
+
+ConnectionToServer::ConnectionToServer(Session& session)
+    : m_session(session), m_link(*this), m_hello(std::make_unique<HelloAnswer>()) {}
+
+ConnectionToServer::~ConnectionToServer() {
+    // Its threads use everything else.
+    m_pump.reset();
+}
+
+Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session& session, const ConnectionSettings& settings,
+                                                                        std::string& why) {
+    Result<net::Endpoint> endpoint = net::parse_endpoint(settings.server);
+    if (!endpoint.ok()) {
+        why = log::format("'{}' is not a server address; write host:port", settings.server);
+        return endpoint.error();
+    }
+    net::TlsContext context = WL_TRY(net::TlsContext::create(net::TlsRole::client, settings.credentials, why));
+    net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, settings.connect_timeout, why));
+    net::tune_stream_socket(socket.fd());
+    auto preamble = protocol::encode_preamble(protocol::Preamble{});
+    if (auto sent = socket.write_all(preamble, settings.connect_timeout); !sent.ok()) {
+        why = log::format("{}: the server closed the connection at once", endpoint->to_string());
+        return sent.error();
+    }
+    auto channel = WL_TRY(net::TlsChannel::handshake(context, std::move(socket), endpoint->host, {}, why));
+    std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session));
+    connection->m_address = endpoint->to_string();
+    ConnectionToServer* self = connection.get();
+    net::PumpHandlers handlers = net::pump_handlers(
+        self->m_link, [self](const Error& error, const std::string& explanation) { self->on_ended(error, explanation); });
+    net::PumpOptions options;
+    options.name = "wl-client";
+    connection->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
+    WL_TRY(connection->m_pump->start());
+    return connection;
+}
+
+Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& settings, std::string& why) {
+    std::future<Result<protocol::Buffer>> answer = m_hello->promise.get_future();
+    WL_TRY(outbox().add_body(protocol::FrameKind::hello, WL_TRY(make_hello(settings))));
+    if (answer.wait_for(k_hello_timeout) != std::future_status::ready) {
+        why = log::format("{}: the server does not answer", m_address);
+        return Error{Code::deadline, "no answer to Hello"};
+    }
+    Result<protocol::Buffer> body = answer.get();
+    if (!body.ok()) {
+        // Set by the receiving thread before it gave the answer.
+        why = log::format("{}: {}", m_address, m_goodbye.empty() ? std::string(body.error().what) : m_goodbye);
+        return body.error();
+    }
+    protocol::CreditLimits credit;
+    uint32_t heartbeat_ms = 0;
+    Result<ServerInfo> info = read_hello_reply(body->view(), credit, heartbeat_ms, why);
+    if (!info.ok()) {
+        if (why.empty()) why = info.error().what;
+        why = log::format("{}: {}", m_address, why);
+        return info.error();
+    }
+    info->address = m_address;
+    outbox().set_credit(credit);
+    if (heartbeat_ms != 0) {
+        protocol::HeartbeatOptions heartbeat;
+        heartbeat.interval = std::chrono::milliseconds(heartbeat_ms);
+        m_link.set_heartbeat(heartbeat);
+    }
+    return std::move(*info);
+}
+
+Result<void> ConnectionToServer::on_frame(protocol::Frame frame) {
+    switch (frame.header.kind) {
+        case protocol::FrameKind::reply: return on_reply(std::move(frame));
+        case protocol::FrameKind::event: return on_event(frame);
+        case protocol::FrameKind::bulk: return on_bulk(frame);
+        case protocol::FrameKind::hello_reply: return on_hello_reply(frame);
+        case protocol::FrameKind::close:
+            return protocol::read_message<wire::Close>(frame.body.view(), [&](wire::Close::Reader close) -> Result<void> {
+                m_goodbye = std::string(close.getReason().cStr());
+                auto code = static_cast<Code>(close.getCode());
+                if (code == Code::ok || code > Code::internal) code = Code::connection_lost;
+                return Error{code, "the server ended the session"};
+            });
+        default: return Error{Code::malformed, "a frame that a server does not send"};
+    }
+}
+
+Result<void> ConnectionToServer::on_hello_reply(const protocol::Frame& frame) {
+    if (m_hello->answered) return Error{Code::malformed, "a second answer to Hello"};
+    m_hello->answered = true;
+    protocol::Buffer body;
+    if (!body.append(frame.body.view())) return Error{Code::alloc_failed, "no memory for the answer to Hello"};
+    m_hello->promise.set_value(std::move(body));
+    return {};
+}
+
+Result<void> ConnectionToServer::on_reply(protocol::Frame frame) {
+    ReplyHeader header;
+    WL_TRY(protocol::read_message<wire::Reply>(frame.body.view(), [&](wire::Reply::Reader reply) -> Result<void> {
+        header.call = reply.getCall();
+        header.result = static_cast<CUresult>(reply.getResult());
+        header.async_error = static_cast<CUresult>(reply.getAsyncError());
+        header.async_error_call = reply.getAsyncErrorCall();
+        header.payload_bytes = reply.getPayloadBytes();
+        header.memory_credit_bytes = reply.getCreditBytes();
+        if (reply.hasProgress()) return outbox().progress(reply.getProgress().getCalls(), reply.getProgress().getBytes());
+        return {};
+    }));
+    return m_session.on_reply(header, std::move(frame));
+}
+
+Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
+    return protocol::read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<void> {
+        switch (event.which()) {
+            case wire::Event::ASYNC_ERROR: {
+                auto error = event.getAsyncError();
+                m_session.on_async_error(error.getCall(), static_cast<CUresult>(error.getResult()));
+                return {};
+            }
+            case wire::Event::COPY_DONE: {
+                auto done = event.getCopyDone();
+                return m_session.on_copy_done(done.getCall(), static_cast<CUresult>(done.getResult()), done.getBytes(),
+                                              frame.payload_view());
+            }
+            case wire::Event::OUTPUT: m_session.on_output(event.getOutput().getStream(), frame.payload_view()); return {};
+            case wire::Event::HOST_CALL: m_session.host_calls().request(event.getHostCall().getId()); return {};
+            case wire::Event::MEMORY_CREDIT: m_session.return_memory_credit(event.getMemoryCredit()); return {};
+            case wire::Event::DRAIN:
+                WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,
+                       event.getDrain().getSecondsLeft(), event.getDrain().getReason().cStr());
+                return {};
+            // An event that is newer than this client is not for it.
+            default: return {};
+        }
+    });
+}
+
+Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
+    std::optional<CopyTarget> target = m_session.target_of(call);
+    if (!target || !target->is_linear() || total > target->total_bytes() || offset > total || bytes > total - offset) {
+        return MutableBytesView{};
+    }
+    return MutableBytesView{target->base + offset, bytes};
+}
+
+Result<void> ConnectionToServer::on_bulk(const protocol::Frame& frame) {
+    if (frame.placed.data()) return {};
+    protocol::BulkHeader bulk = WL_TRY(protocol::read_bulk_header(frame.body.view(), frame.payload_view().size()));
+    std::optional<CopyTarget> target = m_session.target_of(bulk.call);
+    if (!target) return Error{Code::malformed, "bytes that nobody asked for"};
+    if (!target->write(bulk.offset, frame.payload_view())) return Error{Code::malformed, "more bytes than were asked for"};
+    return {};
+}
+
+void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {
+    std::string text = m_goodbye.empty() ? explanation : m_goodbye;
+    if (!m_hello->answered) {
+        m_hello->answered = true;
+        if (m_goodbye.empty()) m_goodbye = text;
+        m_hello->promise.set_value(error);
+    } else {
+        m_session.on_lost(error, text);
+    }
+    m_ended.set_value();
+}
+
+void ConnectionToServer::host_call_done(uint64_t id) {
+    constexpr unsigned k_words = 8;
+    auto queued = outbox().add_message<wire::Event>(protocol::FrameKind::event, k_words,
+                                                    [&](wire::Event::Builder event) { event.initHostCallDone().setId(id); });
+    if (!queued.ok()) WL_LOG(debug, "client", "host function {}: its end could not be told: {}", id, queued.error().what);
+}
+
+void ConnectionToServer::finish() {
+    std::future<void> ended = m_ended.get_future();
+    m_link.say_goodbye(Code::ok, "the program has ended");
+    // The server closes when it has executed what came before; a program that ends does not wait longer than this for it.
+    ended.wait_for(k_goodbye_timeout);
+    m_pump->stop();
+    ended.wait_for(k_goodbye_timeout);
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/bytes.h"
+
+namespace warpline::client {
+
+/// Where bytes that come from the server go in the program's memory: rows of equal length, evenly spaced, in evenly spaced
+/// slices. A plain copy is one row.
+struct CopyTarget {
+    std::byte* base = nullptr;
+    uint64_t row_bytes = 0;
+    uint64_t rows = 1;
+    uint64_t pitch_bytes = 0;
+    uint64_t slices = 1;
+    uint64_t slice_pitch_bytes = 0;
+
+    static CopyTarget linear(void* destination, uint64_t size_bytes) {
+        return {static_cast<std::byte*>(destination), size_bytes, 1, size_bytes, 1, size_bytes};
+    }
+    uint64_t total_bytes() const { return row_bytes * rows * slices; }
+    bool is_linear() const { return rows * slices <= 1 || (pitch_bytes == row_bytes && (slices == 1 || slice_pitch_bytes == row_bytes * rows)); }
+
+    /// Writes bytes that belong at `offset` of the packed rows. False if they do not fit.
+    bool write(uint64_t offset, BytesView bytes) const;
+    /// Reads all rows, packed, as the source of a copy to the device. `out` has total_bytes() bytes.
+    void gather(std::byte* out) const;
+    /// True if the address range that the rows span meets [address, address + size).
+    bool spans(uint64_t address, uint64_t size_bytes) const;
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,144 @@
+#include "client/session/hello.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/log/log.h"
+#include "protocol/codec/message.h"
+#include "protocol/schema/envelope.capnp.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr size_t k_max_devices = 64;
+
+std::string host_name() {
+    char name[256] = {};
+    if (::gethostname(name, sizeof name - 1) != 0) return "?";
+    return name;
+}
+
+std::string text(capnp::Text::Reader reader) { return std::string(reader.cStr(), reader.size()); }
+
+void read_attributes(wire::Device::Reader from, Device& device) {
+    for (auto attribute : from.getAttributes()) {
+        if (attribute.getId() >= Device::k_attribute_ids) continue;
+        device.attributes[attribute.getId()] = attribute.getValue();
+        device.has_attribute[attribute.getId()] = true;
+    }
+}
+
+void read_peers(wire::Device::Reader from, Device& device) {
+    for (auto peer : from.getPeers()) {
+        if (peer.getDevice() >= k_max_devices) continue;
+        if (peer.getDevice() >= device.peers.size()) device.peers.resize(peer.getDevice() + 1);
+        Device::Peer& to = device.peers[peer.getDevice()];
+        to.can_access = peer.getCanAccess();
+        for (auto attribute : peer.getAttributes()) {
+            if (attribute.getId() < to.attributes.size()) to.attributes[attribute.getId()] = attribute.getValue();
+        }
+    }
+}
+
+/// What the client cannot do for the program, whatever the device can.
+void hide_unsupported(Device& device) {
+    constexpr CUdevice_attribute k_hidden[] = {
+        CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
+        CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+        CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+        CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+        CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+        CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
+    };
+    for (CUdevice_attribute id : k_hidden) device.attributes[id] = 0;
+    device.attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1;
+}
+
+Device read_device(wire::Device::Reader from) {
+    Device device;
+    device.name = text(from.getName());
+    device.total_bytes = from.getTotalMemoryBytes();
+    auto uuid = from.getUuid();
+    std::memcpy(device.uuid.bytes, uuid.begin(), std::min<size_t>(uuid.size(), sizeof device.uuid.bytes));
+    auto luid = from.getLuid();
+    std::memcpy(device.luid.data(), luid.begin(), std::min<size_t>(luid.size(), device.luid.size()));
+    device.major = from.getComputeMajor();
+    device.minor = from.getComputeMinor();
+    read_attributes(from, device);
+    device.pci_bus_id = text(from.getPciBusId());
+    for (auto limit : from.getLimits()) {
+        if (limit.getId() >= 32 || limit.getResult() != 0) continue;
+        if (limit.getId() >= device.limits.size()) device.limits.resize(limit.getId() + 1);
+        device.limits[limit.getId()] = limit.getValue();
+    }
+    device.least_priority = from.getLeastPriority();
+    device.greatest_priority = from.getGreatestPriority();
+    read_peers(from, device);
+    hide_unsupported(device);
+    return device;
+}
+
+DriverKind driver_kind(wire::DriverKind kind) {
+    switch (kind) {
+        case wire::DriverKind::NVIDIA: return DriverKind::nvidia;
+        case wire::DriverKind::SOFTWARE: return DriverKind::software;
+        default: return DriverKind::unknown;
+    }
+}
+
+}  // namespace
+
+Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
+    return protocol::build_message<wire::Hello>([&](wire::Hello::Builder hello) {
+        hello.setVersionMin(protocol::k_protocol_version_min);
+        hello.setVersionMax(protocol::k_protocol_version_max);
+        hello.setClientVersion(WARPLINE_VERSION);
+        hello.setProgram(settings.program);
+        hello.setPid(static_cast<uint32_t>(::getpid()));
+        hello.setHost(host_name());
+        hello.setWindowAddress(settings.window_base);
+        hello.setWindowBytes(settings.window_bytes);
+        hello.setDriverVersion(CUDA_VERSION);
+        hello.setVisibleDevices(settings.visible_devices);
+    });
+}
+
+Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& credit, uint32_t& heartbeat_ms, std::string& why) {
+    return protocol::read_message<wire::HelloReply>(body, [&](wire::HelloReply::Reader reply) -> Result<ServerInfo> {
+        if (reply.getVersion() == 0) {
+            why = text(reply.getError());
+            auto code = static_cast<Code>(reply.getErrorCode());
+            if (code == Code::ok || code > Code::internal) code = Code::connect_refused;
+            return Error{code, "the server refused the session"};
+        }
+        ServerInfo info;
+        info.name = text(reply.getServerName());
+        info.version = text(reply.getServerVersion());
+        info.tenant = text(reply.getTenant());
+        info.driver_version = reply.getDriverVersion();
+        info.driver_kind = driver_kind(reply.getDriverKind());
+        info.window_base = reply.getWindowAddress();
+        info.window_bytes = reply.getWindowBytes();
+        info.memory_credit_bytes = reply.getMemoryCreditBytes();
+        if (reply.getDevices().size() > k_max_devices) return Error{Code::malformed, "too many devices"};
+        for (auto device : reply.getDevices()) info.devices.push_back(read_device(device));
+        auto limits = reply.getLimits();
+        if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();
+        if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
+        heartbeat_ms = reply.getHeartbeatMs();
+        return info;
+    });
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "client/session/connection_to_server.h"
+
+namespace warpline::client {
+
+/// The Hello of this process, encoded.
+Result<protocol::Buffer> make_hello(const ConnectionSettings& settings);
+
+/// Reads a HelloReply.
+///
+/// @param why  the server's words if it refused
+/// @errors     malformed, and the code that the server refused with
+Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& credit, uint32_t& heartbeat_ms, std::string& why);
+
+}  // namespace warpline::client

@@ -1,0 +1,93 @@
+#include "client/session/host_calls.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <utility>
+
+namespace warpline::client {
+
+namespace {
+thread_local bool t_is_callback_thread = false;
+}  // namespace
+
+HostCalls::~HostCalls() {
+    stop();
+    std::thread thread;
+    {
+        MutexLock lock(m_mutex);
+        thread = std::move(m_thread);
+    }
+    if (thread.joinable()) thread.join();
+}
+
+uint64_t HostCalls::add(Function function, Life life) {
+    MutexLock lock(m_mutex);
+    uint64_t id = m_next_id++;
+    m_functions.emplace(id, Entry{std::make_shared<Function>(std::move(function)), life});
+    if (life == Life::once) m_pending.fetch_add(1, std::memory_order_acq_rel);
+    return id;
+}
+
+void HostCalls::forget(uint64_t id) {
+    MutexLock lock(m_mutex);
+    auto it = m_functions.find(id);
+    if (it == m_functions.end()) return;
+    if (it->second.life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
+    m_functions.erase(it);
+    m_changed.notify_all();
+}
+
+void HostCalls::request(uint64_t id) {
+    MutexLock lock(m_mutex);
+    if (m_stopping) return;
+    m_requests.push_back(id);
+    if (!m_thread.joinable()) {
+        // The thread inherits the signal mask: the program's signals are not for us.
+        sigset_t all, old;
+        sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &old);
+        m_thread = std::thread([this] { run(); });
+        ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    }
+    m_changed.notify_all();
+}
+
+void HostCalls::run() {
+    ::pthread_setname_np(::pthread_self(), "wl-callbacks");
+    t_is_callback_thread = true;
+    MutexLock lock(m_mutex);
+    for (;;) {
+        while (m_requests.empty() && !m_stopping) m_changed.wait(m_mutex);
+        if (m_stopping) return;
+        uint64_t id = m_requests.front();
+        m_requests.pop_front();
+        auto it = m_functions.find(id);
+        std::shared_ptr<Function> function = it == m_functions.end() ? nullptr : it->second.function;
+        bool once = function && it->second.life == Life::once;
+        if (once) m_functions.erase(it);
+        lock.unlock();
+        if (function) (*function)();
+        // The server waits for every number that it asks for, known or not.
+        m_done(id);
+        lock.lock();
+        if (!once) continue;
+        m_pending.fetch_sub(1, std::memory_order_acq_rel);
+        m_changed.notify_all();
+    }
+}
+
+void HostCalls::wait_until_idle() {
+    if (t_is_callback_thread) return;
+    MutexLock lock(m_mutex);
+    while (!idle() && !m_stopping) m_changed.wait(m_mutex);
+}
+
+void HostCalls::stop() {
+    MutexLock lock(m_mutex);
+    m_stopping = true;
+    m_requests.clear();
+    m_changed.notify_all();
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "common/base/mutex.h"
+
+namespace warpline::client {
+
+/// Functions of the program that the server calls back (cuLaunchHostFunc, cuStreamAddCallback, host nodes of graphs), each known to
+/// it by a number. They run one after the other on a thread of their own, which begins with the first of them.
+class HostCalls {
+public:
+    using Function = std::function<void()>;
+    enum class Life : uint8_t {
+        once,        ///< forgotten when it has run
+        persistent,  ///< until forget()
+    };
+
+    /// @param done  tells the server that the function with this number has returned
+    explicit HostCalls(std::function<void(uint64_t)> done) : m_done(std::move(done)) {}
+    ~HostCalls();
+
+    /// The number under which the server can ask for the function.
+    uint64_t add(Function function, Life life) WL_EXCLUDES(m_mutex);
+    void forget(uint64_t id) WL_EXCLUDES(m_mutex);
+
+    /// The server asks for it. Does not wait.
+    void request(uint64_t id) WL_EXCLUDES(m_mutex);
+
+    /// Waits until all functions with Life::once that were added so far have run, unless called from such a function.
+    void wait_until_idle() WL_EXCLUDES(m_mutex);
+    bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
+
+    /// The session is over: nothing is asked for any more, and waiters wake.
+    void stop() WL_EXCLUDES(m_mutex);
+
+private:
+    struct Entry {
+        std::shared_ptr<Function> function;  // shared: forget() may come while it runs
+        Life life = Life::once;
+    };
+    void run() WL_EXCLUDES(m_mutex);
+
+    const std::function<void(uint64_t)> m_done;
+    std::atomic<size_t> m_pending{0};  // functions of Life::once that have not run
+    Mutex m_mutex;                     // protects what follows; not held while a function runs
+    ConditionVariable m_changed;
+    std::map<uint64_t, Entry> m_functions WL_GUARDED_BY(m_mutex);
+    std::deque<uint64_t> m_requests WL_GUARDED_BY(m_mutex);
+    uint64_t m_next_id WL_GUARDED_BY(m_mutex) = 1;
+    bool m_stopping WL_GUARDED_BY(m_mutex) = false;
+    std::thread m_thread WL_GUARDED_BY(m_mutex);
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,74 @@
+#pragma once
+
+// For the generated encoders only: everything here knows Cap'n Proto.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/abi/call.h"
+#include "client/session/connection_to_server.h"
+#include "client/session/session.h"
+#include "client/session/waiter.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+/// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
+struct NumberNote {
+    Call& call;
+    Waiter* waiter;
+    const CopyTarget* copy;
+    void operator()(uint64_t number) const {
+        call.number = number;
+        call.session.note_number(number, waiter, copy);
+    }
+};
+
+/// Queues a call.
+///
+/// @param waiter  the caller will wait for the reply; nullptr: there is none
+/// @param copy    where the bytes of an asynchronous copy go, or nullptr
+/// @param words   upper bound of the arguments' size
+template <typename Wire, typename F>
+CUresult send(Call& call, Waiter* waiter, const CopyTarget* copy, unsigned words, F&& fill, BytesView payload = {}) {
+    const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr, call.thread.number, call.context};
+    protocol::Outbox& outbox = call.session.calls().outbox();
+    const NumberNote note{call, waiter, copy};
+    if (payload.size() > ConnectionToServer::k_chunk_bytes) {
+        auto sent = outbox.add_streamed_call<Wire>(header, words, fill, note, payload);
+        return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
+    }
+    auto urgency = waiter ? protocol::Urgency::caller : protocol::Urgency::writer;
+    auto sent = outbox.add_call<Wire>(header, words, fill, note, payload, urgency);
+    return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
+}
+
+/// Reads the values of a reply: `read(typename Wire::Reader)`.
+template <typename Wire, typename F>
+CUresult read_values(const Call& call, const Waiter& waiter, F&& read) {
+    auto done = protocol::read_message<wire::Reply>(
+        waiter.reply.body.view(), [&](wire::Reply::Reader reply) { read(reply.getValues().template getAs<Wire>()); });
+    if (done.ok()) return CUDA_SUCCESS;
+    WL_LOG(error, "client", "the reply to {} is malformed", cuda::call_name(call.id));
+    return CUDA_ERROR_UNKNOWN;
+}
+
+inline capnp::Text::Reader wire_text(std::string_view text) { return capnp::Text::Reader(text.data(), text.size()); }
+inline capnp::Data::Reader wire_data(BytesView bytes) {
+    return capnp::Data::Reader(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size());
+}
+inline std::string text_of(capnp::Text::Reader text) { return std::string(text.begin(), text.size()); }
+inline Bytes bytes_of(capnp::Data::Reader data) {
+    auto view = as_bytes(data.begin(), data.size());
+    return Bytes(view.begin(), view.end());
+}
+inline std::vector<uint64_t> list_of(capnp::List<uint64_t>::Reader list) {
+    std::vector<uint64_t> out;
+    out.reserve(list.size());
+    for (uint64_t value : list) out.push_back(value);
+    return out;
+}
+
+}  // namespace warpline::client

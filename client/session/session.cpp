@@ -1,0 +1,259 @@
+#include "client/session/session.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "client/session/connection_to_server.h"
+#include "client/session/waiter.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// More than this much unwritten device output, and the receiving thread writes it itself: the program may not be waiting for anything.
+constexpr size_t k_max_output_bytes = 8 << 20;
+
+/// Errors after which CUDA answers every call with the same one until the device is reset.
+bool is_sticky(int result) {
+    switch (result) {
+        case CUDA_ERROR_ECC_UNCORRECTABLE:
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+        case CUDA_ERROR_LAUNCH_TIMEOUT:
+        case CUDA_ERROR_ASSERT:
+        case CUDA_ERROR_HARDWARE_STACK_ERROR:
+        case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+        case CUDA_ERROR_MISALIGNED_ADDRESS:
+        case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+        case CUDA_ERROR_INVALID_PC:
+        case CUDA_ERROR_LAUNCH_FAILED:
+        case CUDA_ERROR_EXTERNAL_DEVICE:
+        case CUDA_ERROR_DEVICE_UNAVAILABLE:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+Session::Session(std::function<void(CUresult)> on_end)
+    : m_connected_at(std::chrono::steady_clock::now()),
+      m_on_end(std::move(on_end)),
+      m_host_calls([this](uint64_t id) { calls().host_call_done(id); }) {}
+
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& settings, std::function<void(CUresult)> on_end,
+                                                  std::string& why) {
+    std::unique_ptr<Session> session(new Session(std::move(on_end)));
+    session->m_connections.push_back(WL_TRY(ConnectionToServer::connect(*session, settings, why)));
+    session->m_info = WL_TRY(session->calls().exchange_hello(settings, why));
+    session->m_memory_credit.store(static_cast<int64_t>(session->m_info.memory_credit_bytes));
+    session->m_connected_at = std::chrono::steady_clock::now();
+    return session;
+}
+
+void Session::note_number(uint64_t number, Waiter* waiter, const CopyTarget* copy) {
+    if (!waiter && !copy) return;
+    MutexLock lock(m_mutex);
+    if (waiter) {
+        waiter->number = number;
+        m_waiters.emplace(number, waiter);
+    } else {
+        m_copies.emplace(number, *copy);
+        m_copy_count.store(m_copies.size(), std::memory_order_release);
+    }
+}
+
+CUresult Session::wait(Waiter& waiter) {
+    m_round_trips.fetch_add(1, std::memory_order_relaxed);
+    calls().flush();
+    waiter.wait();
+    if (m_has_output.load(std::memory_order_acquire)) write_output();
+    return waiter.result;
+}
+
+CUresult Session::not_sent(const Error& error, Waiter* waiter) {
+    if (waiter && waiter->number != 0) {
+        bool registered = false;
+        {
+            MutexLock lock(m_mutex);
+            registered = m_waiters.erase(waiter->number) != 0;
+        }
+        // The receiving thread has it already: it will signal, and the waiter must live until then.
+        if (!registered) waiter->wait();
+    }
+    if (error.code != Code::connection_lost && error.code != Code::shutting_down) {
+        WL_LOG(error, "client", "a call could not be sent: {} ({})", error.what, to_string(error.code));
+    }
+    return static_cast<CUresult>(to_cu_result(error.code));
+}
+
+std::optional<CopyTarget> Session::target_of(uint64_t call) {
+    MutexLock lock(m_mutex);
+    if (auto it = m_waiters.find(call); it != m_waiters.end()) {
+        if (it->second->wants_payload) return it->second->target;
+        return std::nullopt;
+    }
+    if (auto it = m_copies.find(call); it != m_copies.end()) return it->second;
+    return std::nullopt;
+}
+
+Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame) {
+    if (header.memory_credit_bytes != 0) return_memory_credit(header.memory_credit_bytes);
+    if (header.async_error != CUDA_SUCCESS) on_async_error(header.async_error_call, header.async_error);
+    Waiter* waiter = nullptr;
+    {
+        MutexLock lock(m_mutex);
+        auto it = m_waiters.find(header.call);
+        if (it == m_waiters.end()) return Error{Code::malformed, "a reply to a call that nobody waits for"};
+        waiter = it->second;
+        m_waiters.erase(it);
+    }
+    CUresult result = header.result;
+    m_payload_received.fetch_add(header.payload_bytes, std::memory_order_relaxed);
+    BytesView payload = frame.payload_view();
+    if (!payload.empty() && (!waiter->wants_payload || !waiter->target.write(0, payload))) result = CUDA_ERROR_UNKNOWN;
+    waiter->reply = std::move(frame);
+    waiter->signal(result);
+    return {};
+}
+
+Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
+    CopyTarget target;
+    {
+        MutexLock lock(m_mutex);
+        auto it = m_copies.find(call);
+        if (it == m_copies.end()) return Error{Code::malformed, "bytes for a copy that is not on its way"};
+        target = it->second;
+    }
+    m_payload_received.fetch_add(bytes, std::memory_order_relaxed);
+    if (!payload.empty() && !target.write(0, payload)) return Error{Code::malformed, "more bytes than the copy has"};
+    {
+        MutexLock lock(m_mutex);
+        m_copies.erase(call);
+        m_copy_count.store(m_copies.size(), std::memory_order_release);
+        m_copy_arrived.notify_all();
+    }
+    if (result != CUDA_SUCCESS) on_async_error(call, result);
+    return {};
+}
+
+void Session::on_async_error(uint64_t call, CUresult result) {
+    // An error is told when it happens and again with the next reply: the second time is not news. Errors come in the order of the
+    // calls, and one lane has one receiving thread.
+    if (call != 0 && call <= m_last_error_call.load()) return;
+    if (call != 0) m_last_error_call.store(call);
+    WL_LOG(info, "client", "call {} failed with {} after it had been accepted", call, static_cast<int>(result));
+    defer(result);
+}
+
+void Session::defer(CUresult result) {
+    int none = 0;
+    if (m_deferred.compare_exchange_strong(none, result)) return;
+    // The first error stays, unless a later one is of the kind that stays.
+    if (!is_sticky(none) && is_sticky(result)) m_deferred.store(result);
+}
+
+CUresult Session::take_deferred(CUresult result) {
+    int deferred = m_deferred.load();
+    if (deferred == 0 || (result != CUDA_SUCCESS && !is_sticky(deferred))) return result;
+    if (is_sticky(deferred)) return static_cast<CUresult>(deferred);
+    return m_deferred.compare_exchange_strong(deferred, 0) ? static_cast<CUresult>(deferred) : result;
+}
+
+void Session::wait_for_copies(uint64_t address, uint64_t size_bytes) {
+    if (!has_copies()) return;
+    auto on_its_way = [&]() WL_REQUIRES(m_mutex) {
+        for (const auto& [call, target] : m_copies) {
+            if (target.spans(address, size_bytes)) return true;
+        }
+        return false;
+    };
+    MutexLock lock(m_mutex);
+    while (!m_lost && on_its_way()) m_copy_arrived.wait(m_mutex);
+}
+
+bool Session::take_memory_credit(uint64_t bytes) {
+    int64_t credit = m_memory_credit.load(std::memory_order_relaxed);
+    auto wanted = static_cast<int64_t>(bytes);
+    while (credit >= wanted && wanted >= 0) {
+        if (m_memory_credit.compare_exchange_weak(credit, credit - wanted)) return true;
+    }
+    return false;
+}
+
+void Session::on_output(int stream, BytesView text) {
+    bool too_much = false;
+    {
+        MutexLock lock(m_output_mutex);
+        m_output.emplace_back(stream, std::string(as_text(text)));
+        m_output_bytes += text.size();
+        too_much = m_output_bytes > k_max_output_bytes;
+        // Released here, acquired in wait(): a waiter of a later reply sees the output.
+        m_has_output.store(true, std::memory_order_release);
+    }
+    if (too_much) write_output();
+}
+
+void Session::write_output() {
+    // The lock is held while writing, so that two threads do not turn the order round.
+    MutexLock lock(m_output_mutex);
+    for (const auto& [stream, text] : m_output) {
+        FILE* file = stream == 2 ? stderr : stdout;
+        std::fwrite(text.data(), 1, text.size(), file);
+    }
+    m_output.clear();
+    m_output_bytes = 0;
+    m_has_output.store(false, std::memory_order_release);
+}
+
+void Session::on_lost(const Error& error, const std::string& explanation) {
+    std::unordered_map<uint64_t, Waiter*> waiters;
+    {
+        MutexLock lock(m_mutex);
+        m_lost = true;
+        waiters.swap(m_waiters);
+        m_copies.clear();
+        m_copy_count.store(0, std::memory_order_release);
+        m_copy_arrived.notify_all();
+    }
+    m_host_calls.stop();
+    if (!m_finishing.load()) {
+        WL_LOG(error, "client", "the session with {} is over: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
+               m_info.address, explanation.empty() ? std::string(error.what) : explanation);
+        m_deferred.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
+        m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
+    }
+    for (auto& [number, waiter] : waiters) waiter->signal(CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+void Session::finish() {
+    if (m_finishing.exchange(true)) return;
+    for (auto& connection : m_connections) connection->finish();
+    write_output();
+}
+
+SessionStats Session::stats() const {
+    SessionStats stats;
+    stats.blocking_round_trips = m_round_trips.load();
+    stats.payload_bytes_received = m_payload_received.load();
+    for (const auto& connection : m_connections) {
+        protocol::Link& link = connection->link();
+        protocol::Outbox::Counters counters = link.outbox().counters();
+        stats.frames_sent += counters.frames;
+        stats.frames_received += link.frames_received();
+        stats.bytes_sent += counters.bytes;
+        stats.bytes_received += link.bytes_received();
+        stats.payload_bytes_sent += counters.payload_bytes;
+        stats.batches += counters.batches;
+        stats.calls_sent += counters.calls;
+        stats.credit_waits += counters.credit_waits;
+        stats.round_trip_us = link.round_trip_us();
+    }
+    stats.seconds_connected = std::chrono::duration<double>(std::chrono::steady_clock::now() - m_connected_at).count();
+    return stats;
+}
+
+}  // namespace warpline::client

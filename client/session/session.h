@@ -1,0 +1,150 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client/session/copy_target.h"
+#include "client/session/host_calls.h"
+#include "client/state/devices.h"
+#include "common/base/mutex.h"
+#include "common/base/result.h"
+#include "cuda/abi/cuda_types.h"
+#include "protocol/codec/frame.h"
+
+namespace warpline::client {
+
+class ConnectionToServer;
+class Waiter;
+struct ConnectionSettings;
+
+/// Numbers of a session for WARPLINE_STATS.
+struct SessionStats {
+    uint64_t blocking_round_trips = 0;
+    uint64_t frames_sent = 0, frames_received = 0;
+    uint64_t bytes_sent = 0, bytes_received = 0;
+    uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
+    uint64_t batches = 0, calls_sent = 0, credit_waits = 0;
+    double seconds_connected = 0;
+    uint64_t round_trip_us = 0;
+};
+
+/// A Reply without its values.
+struct ReplyHeader {
+    uint64_t call = 0;
+    CUresult result = CUDA_SUCCESS;
+    CUresult async_error = CUDA_SUCCESS;
+    uint64_t async_error_call = 0;
+    uint64_t payload_bytes = 0;
+    uint64_t memory_credit_bytes = 0;
+};
+
+/// The client's end of a session (docs/session.md): its connections, who waits for which call, which bytes are on their way to the
+/// program's memory, and the errors that came without being asked for. Lives until the process ends.
+class Session {
+public:
+    /// Connects to one server and exchanges Hello.
+    ///
+    /// @param on_end  called once, by a receiving thread, when the session ends before finish()
+    /// @param why     set when it fails: one sentence for the user, what to do included
+    /// @errors        connect_refused, auth_failed, version_mismatch, deadline, whatever the server refused with
+    /// @blocks        connecting, and one exchange
+    static Result<std::unique_ptr<Session>> connect(const ConnectionSettings& settings, std::function<void(CUresult)> on_end,
+                                                    std::string& why);
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    const ServerInfo& info() const { return m_info; }
+    ServerInfo& mutable_info() { return m_info; }  ///< before other threads know the session
+    /// The connection that carries calls.
+    ConnectionToServer& calls() { return *m_connections.front(); }
+
+    // --- calls: for generated code ---
+
+    /// Told of a call's number before the call can leave, in the order of the numbers.
+    void note_number(uint64_t number, Waiter* waiter, const CopyTarget* copy) WL_EXCLUDES(m_mutex);
+    /// Waits for the reply; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device printed.
+    CUresult wait(Waiter& waiter);
+    /// A call could not be queued, or not completely: what the program is told.
+    CUresult not_sent(const Error& error, Waiter* waiter);
+
+    // --- errors that came without being asked for ---
+
+    /// The result of a call that CUDA documents as reporting earlier errors: the deferred error if `result` is a success.
+    CUresult deliver(CUresult result) {
+        if (m_deferred.load(std::memory_order_relaxed) == 0) [[likely]]
+            return result;
+        return take_deferred(result);
+    }
+    /// Remembers a failure to be told later, as the server's AsyncError does.
+    void defer(CUresult result);
+    /// A reset of the device ends errors that would else stay.
+    void forget_deferred() { m_deferred.store(0); }
+
+    // --- copies to the program's memory that nobody waits for ---
+
+    /// Waits until no copy on its way writes to this memory.
+    void wait_for_copies(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    bool has_copies() const { return m_copy_count.load(std::memory_order_acquire) != 0; }
+
+    HostCalls& host_calls() { return m_host_calls; }
+
+    /// Takes from the memory that the server has granted without being asked. False: ask.
+    bool take_memory_credit(uint64_t bytes);
+    void return_memory_credit(uint64_t bytes) { m_memory_credit.fetch_add(static_cast<int64_t>(bytes)); }
+
+    /// Says goodbye after everything that is queued, and ends the connections. Takes bounded time.
+    void finish();
+    SessionStats stats() const;
+
+private:
+    friend class ConnectionToServer;
+    explicit Session(std::function<void(CUresult)> on_end);
+
+    // From the receiving thread of a connection:
+    Result<void> on_reply(const ReplyHeader& header, protocol::Frame frame) WL_EXCLUDES(m_mutex);
+    Result<void> on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) WL_EXCLUDES(m_mutex);
+    void on_async_error(uint64_t call, CUresult result);
+    void on_output(int stream, BytesView text) WL_EXCLUDES(m_output_mutex);
+    void on_lost(const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
+    /// Where the payload of a call goes; nothing if nobody wants it.
+    std::optional<CopyTarget> target_of(uint64_t call) WL_EXCLUDES(m_mutex);
+
+    CUresult take_deferred(CUresult result);
+    void write_output() WL_EXCLUDES(m_output_mutex);
+
+    ServerInfo m_info;
+    std::chrono::steady_clock::time_point m_connected_at;
+    std::vector<std::unique_ptr<ConnectionToServer>> m_connections;  // constant once connected
+    const std::function<void(CUresult)> m_on_end;
+
+    mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
+    ConditionVariable m_copy_arrived;
+    std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
+    std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);
+    bool m_lost WL_GUARDED_BY(m_mutex) = false;
+    std::atomic<size_t> m_copy_count{0};
+
+    std::atomic<int> m_deferred{0};             // CUresult
+    std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
+    std::atomic<int64_t> m_memory_credit{0};    // bytes
+    std::atomic<uint64_t> m_round_trips{0};
+    std::atomic<uint64_t> m_payload_received{0};
+    std::atomic<bool> m_finishing{false};
+
+    Mutex m_output_mutex;  // protects what the device printed and the program has not been shown
+    std::vector<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);
+    size_t m_output_bytes WL_GUARDED_BY(m_output_mutex) = 0;
+    std::atomic<bool> m_has_output{false};
+
+    HostCalls m_host_calls;
+};
+
+}  // namespace warpline::client

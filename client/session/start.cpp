@@ -1,0 +1,101 @@
+#include "client/session/start.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "client/abi/call.h"
+#include "client/abi/process.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/session/address_window.h"
+#include "client/session/connection_to_server.h"
+#include "common/config/settings.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+std::string program_name() {
+    char path[4096];
+    ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    if (length <= 0) return "?";
+    std::string name(path, static_cast<size_t>(length));
+    return name.substr(name.rfind('/') + 1);
+}
+
+/// Takes over the range that the server could reserve, if it is another one than ours.
+Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std::string& why) {
+    if (info.window_base == window.base && info.window_bytes == window.size_bytes) return {};
+    release_window(window);
+    window = {info.window_base, info.window_bytes};
+    if (window.size_bytes != 0 && reserve_window_at(window)) return {};
+    why = log::format("{}: its device addresses ({:#x}, {} bytes) are in use in this program", info.address, info.window_base,
+                      info.window_bytes);
+    window = {};
+    return Error{Code::alloc_failed, "the server's address range is in use"};
+}
+
+void prepare_state(State& state, ServerInfo& info) {
+    for (size_t ordinal = 0; ordinal < info.devices.size(); ++ordinal) {
+        auto made = state.contexts.make();
+        made.object->token = made.token;
+        made.object->id = state.next_id();
+        made.object->device = static_cast<int>(ordinal);
+        made.object->primary = true;
+        made.object->attached.store(0);
+        info.devices[ordinal].primary_context = made.token;
+    }
+    state.memory.set_window(info.window_base, info.window_bytes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(CUresult)> on_end, std::string& why) {
+    std::string problem;
+    config::Settings settings = config::load_client(problem);
+    if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
+    std::vector<std::string> servers = settings.text_list("servers");
+    if (servers.empty()) {
+        why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";
+        return Error{Code::not_configured, "no server is configured"};
+    }
+    ConnectionSettings connection;
+    connection.credentials =
+        WL_TRY(net::load_credentials(settings.path("tls.ca"), settings.path("tls.cert"), settings.path("tls.key"), why));
+    connection.program = program_name();
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) connection.visible_devices = visible;
+    AddressWindow window = reserve_window();
+    connection.window_base = window.base;
+    connection.window_bytes = window.size_bytes;
+    Error last{Code::connect_refused, "no server"};
+    std::string reasons;
+    for (const std::string& server : servers) {
+        connection.server = server;
+        std::string reason;
+        auto session = Session::connect(connection, on_end, reason);
+        if (session.ok()) {
+            WL_TRY(agree_on_window((*session)->info(), window, why));
+            prepare_state(state, (*session)->mutable_info());
+            WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);
+            return session;
+        }
+        last = session.error();
+        if (reason.empty()) reason = log::format("{}: {}", server, last.what);
+        if (!reasons.empty()) reasons += "; ";
+        reasons += reason;
+    }
+    release_window(window);
+    why = reasons;
+    return last;
+}
+
+void end_thread_on_server(ThreadState& thread) {
+    Process& process = Process::instance();
+    if (!thread.used_own_stream || process.status() != CUDA_SUCCESS) return;
+    Call call{cuda::CallId::wlThreadEnd, thread, process.session(), process.state(), thread.current_context()};
+    gen::issue_wlThreadEnd(call);
+}
+
+}  // namespace warpline::client

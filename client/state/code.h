@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+#include "cuda/image/image.h"
+
+namespace warpline::client {
+
+/// The image behind a module or a library: its bytes, kept because it is uploaded only when something of it is used, and what it
+/// contains. Shared by the module or library and its functions: a function outlives its module as a token, not as a kernel.
+struct Code {
+    explicit Code(cuda::image::Image&& container) : image(std::move(container)) {}
+
+    cuda::image::Image image;
+    cuda::image::ImageInfo info;  ///< of the code that the device will take; constant once the Code is shared
+    uint64_t owner = 0;           ///< token of the module or library
+    uint64_t context = 0;         ///< of a module; 0 for a library
+    bool library = false;
+    std::vector<uint64_t> options;  ///< jit options of the load call that are passed on: pairs of option and value
+
+    Mutex mutex;  // protects what follows; held while the upload is queued, so that it is queued once and before its users
+    bool uploaded WL_GUARDED_BY(mutex) = false;
+    bool unloaded WL_GUARDED_BY(mutex) = false;
+    std::map<std::string, uint64_t, std::less<>> functions WL_GUARDED_BY(mutex);  ///< tokens by name
+    struct Variable {
+        uint64_t address = 0;
+        uint64_t size_bytes = 0;
+    };
+    std::map<std::string, Variable, std::less<>> variables WL_GUARDED_BY(mutex);  ///< by name and context, as told by the server
+};
+
+struct Module {
+    std::shared_ptr<Code> code;
+    uint64_t context = 0;
+    uint64_t library = 0;  ///< made by cuLibraryGetModule
+};
+
+struct Library {
+    std::shared_ptr<Code> code;
+    uint64_t context = 0;                       // libraries belong to none
+    Mutex mutex;                                // protects the modules
+    std::map<uint64_t, uint64_t> modules WL_GUARDED_BY(mutex);  ///< module token by context (cuLibraryGetModule)
+};
+
+/// A kernel: a CUfunction or a CUkernel, which share one kind.
+struct Function {
+    static constexpr size_t k_attributes = 32;  // CUfunction_attribute values are smaller
+
+    std::shared_ptr<Code> code;
+    const cuda::image::Kernel* kernel = nullptr;  ///< lives in code->info
+    uint64_t context = 0;                         ///< of its module; 0: of a library
+    uint64_t owner = 0;                           ///< token of its module or library
+
+    // Where each parameter lies in the block that travels, each at a multiple of 8: offsets of the program's own packing depend
+    // on the architecture, so the server builds its own.
+    struct Piece {
+        uint32_t offset_bytes = 0;
+        uint32_t size_bytes = 0;
+    };
+    std::vector<Piece> pieces;
+    uint32_t block_bytes = 0;
+
+    uint32_t static_shared_bytes = 0;
+    uint32_t max_threads = 0;  ///< as the image bounds them; 0: the device's bound
+    std::atomic<bool> announced{false};  ///< the server knows the token: released after wlFunctionGet is queued
+    std::atomic<int> max_dynamic_shared_bytes{-1};  ///< as set by cuFuncSetAttribute; -1: the default
+    std::atomic<int> preferred_cluster{0};
+
+    Mutex mutex;  // protects what follows
+    std::optional<std::vector<int32_t>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told, by attribute
+};
+
+}  // namespace warpline::client

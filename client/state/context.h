@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+
+namespace warpline::client {
+
+inline constexpr size_t k_limit_count = 16;  // CUlimit values are small
+
+/// A context of the program, primary or made by cuCtxCreate.
+struct Context {
+    uint64_t token = 0;
+    uint64_t id = 0;  ///< unique in the process (cuCtxGetId)
+    int device = 0;
+    bool primary = false;
+    unsigned api_version = 3020;
+
+    /// Primary: how often it is retained; 0 means that it is not active. Others: 1 while it lives.
+    std::atomic<unsigned> retained{0};
+    std::atomic<unsigned> flags{0};
+    std::atomic<unsigned> attached{1};  ///< cuCtxAttach/cuCtxDetach
+    std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
+    std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
+
+    Mutex mutex;  // protects what follows
+    std::array<std::optional<size_t>, k_limit_count> limits WL_GUARDED_BY(mutex);
+    uint64_t peers WL_GUARDED_BY(mutex) = 0;  ///< devices whose memory cuCtxEnablePeerAccess opened, as bits
+
+    bool active() const { return retained.load(std::memory_order_acquire) != 0; }
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/abi/cuda_types.h"
+
+namespace warpline::client {
+
+/// What the server told about one of its devices when the session began. Never asked again, never changed.
+struct Device {
+    static constexpr size_t k_attribute_ids = 256;
+
+    std::string name;
+    uint64_t total_bytes = 0;
+    CUuuid uuid{};
+    std::array<char, 8> luid{};
+    int major = 0;
+    int minor = 0;
+    std::array<int32_t, k_attribute_ids> attributes{};
+    std::array<bool, k_attribute_ids> has_attribute{};
+    std::string pci_bus_id;
+    std::vector<std::optional<size_t>> limits;  ///< by CUlimit; empty: the driver refused it
+    int least_priority = 0;
+    int greatest_priority = 0;
+    struct Peer {
+        bool can_access = false;
+        std::array<int32_t, 16> attributes{};
+    };
+    std::vector<Peer> peers;  ///< by device
+    uint64_t primary_context = 0;  ///< token
+
+    int attribute(CUdevice_attribute id) const {
+        auto index = static_cast<size_t>(id);
+        return index < k_attribute_ids ? attributes[index] : 0;
+    }
+    uint32_t compute_capability() const { return static_cast<uint32_t>(major * 10 + minor); }
+};
+
+enum class DriverKind : uint8_t { unknown, nvidia, software };
+
+/// What the handshake told: who serves us, with what.
+struct ServerInfo {
+    std::string name;
+    std::string version;
+    std::string address;  ///< host:port, as configured
+    std::string tenant;
+    int driver_version = 0;
+    DriverKind driver_kind = DriverKind::unknown;
+    std::vector<Device> devices;
+    uint64_t window_base = 0;
+    uint64_t window_bytes = 0;
+    uint64_t memory_credit_bytes = 0;
+};
+
+}  // namespace warpline::client

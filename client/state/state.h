@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "client/state/code.h"
+#include "client/state/context.h"
+#include "client/state/device_memory.h"
+#include "client/state/host_memory.h"
+#include "client/state/objects.h"
+#include "client/state/token_table.h"
+
+namespace warpline::client {
+
+/// The objects of a session, by token. One per process, made at cuInit and never destroyed.
+class State {
+public:
+    TokenTable<Stream, HandleKind::stream> streams;
+    TokenTable<Event, HandleKind::event> events;
+    TokenTable<Context, HandleKind::context> contexts;
+    TokenTable<Module, HandleKind::module> modules;
+    TokenTable<Function, HandleKind::function> functions;
+    TokenTable<Library, HandleKind::library> libraries;
+    TokenTable<PlainObject, HandleKind::graph> graphs;
+    TokenTable<PlainObject, HandleKind::graph_node> graph_nodes;
+    TokenTable<PlainObject, HandleKind::graph_exec> graph_execs;
+    TokenTable<Pool, HandleKind::mem_pool> pools;
+    TokenTable<Array, HandleKind::array> arrays;
+    TokenTable<MipmappedArray, HandleKind::mipmapped_array> mipmapped_arrays;
+    TokenTable<PhysicalMemory, HandleKind::allocation> physical_memory;
+    TokenTable<PlainObject, HandleKind::link> links;
+    TokenTable<PlainObject, HandleKind::tex_ref> tex_refs;
+    TokenTable<PlainObject, HandleKind::surf_ref> surf_refs;
+    TokenTable<PlainObject, HandleKind::user_object> user_objects;
+
+    /// The table of a kind, for generated code.
+    template <HandleKind kind>
+    auto& table();
+
+    DeviceMemory memory;
+    HostMemory host_memory;
+
+    uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }
+
+private:
+    // 1 and 2 stand for the special streams (cuStreamGetId).
+    std::atomic<uint64_t> m_next_id{16};
+};
+
+// clang-format off
+template <> inline auto& State::table<HandleKind::stream>() { return streams; }
+template <> inline auto& State::table<HandleKind::event>() { return events; }
+template <> inline auto& State::table<HandleKind::context>() { return contexts; }
+template <> inline auto& State::table<HandleKind::module>() { return modules; }
+template <> inline auto& State::table<HandleKind::function>() { return functions; }
+template <> inline auto& State::table<HandleKind::library>() { return libraries; }
+template <> inline auto& State::table<HandleKind::graph>() { return graphs; }
+template <> inline auto& State::table<HandleKind::graph_node>() { return graph_nodes; }
+template <> inline auto& State::table<HandleKind::graph_exec>() { return graph_execs; }
+template <> inline auto& State::table<HandleKind::mem_pool>() { return pools; }
+template <> inline auto& State::table<HandleKind::array>() { return arrays; }
+template <> inline auto& State::table<HandleKind::mipmapped_array>() { return mipmapped_arrays; }
+template <> inline auto& State::table<HandleKind::allocation>() { return physical_memory; }
+template <> inline auto& State::table<HandleKind::link>() { return links; }
+template <> inline auto& State::table<HandleKind::tex_ref>() { return tex_refs; }
+template <> inline auto& State::table<HandleKind::surf_ref>() { return surf_refs; }
+template <> inline auto& State::table<HandleKind::user_object>() { return user_objects; }
+// clang-format on
+
+}  // namespace warpline::client

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+#include "cuda/gen/call_id.gen.h"
+
+namespace warpline::client {
+
+inline constexpr size_t k_class_count = 8;  // of cuda::CallClass
+
+/// What CUDA keeps per thread, and the thread's number, which travels with its calls.
+struct ThreadState {
+    uint32_t number = 0;
+    std::vector<uint64_t> contexts;  ///< tokens; the current one is the last; 0 stands for "none" pushed by cuCtxSetCurrent(NULL)
+    CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one
+    std::array<std::atomic<uint64_t>, k_class_count> calls{};  ///< by class; written by this thread, summed for the statistics
+
+    uint64_t current_context() const { return contexts.empty() ? 0 : contexts.back(); }
+};
+
+/// The calling thread's state, made at its first call. Ends with the thread.
+///
+/// @thread  any
+ThreadState& this_thread();
+
+/// The sums over all threads that ever called, by class.
+std::array<uint64_t, k_class_count> calls_by_class();
+
+/// What to do when a thread that used the library ends; called in that thread. Set once, at cuInit.
+void set_thread_end_handler(void (*handler)(ThreadState&));
+
+/// In a forked child: only the calling thread is left, and what it had belonged to the parent's session.
+void forget_threads_after_fork();
+
+}  // namespace warpline::client

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "client/state/token.h"
+#include "common/base/mutex.h"
+
+namespace warpline::client {
+
+/// The objects of one kind, named by tokens. Looking one up takes no lock and never faults, whatever the token is; a token whose
+/// object was removed is not found again, because the slot's generation has moved on.
+///
+/// Slots are reused, never given back: a thread that still reads an object while another one destroys it (a mistake of the
+/// program) reads old values, not freed memory.
+template <typename T, HandleKind kind>
+class TokenTable {
+public:
+    struct Entry {
+        uint64_t token = 0;
+        T* object = nullptr;
+        explicit operator bool() const { return object != nullptr; }
+    };
+
+    /// A new object, default-constructed. Empty if the table is full.
+    Entry make() {
+        MutexLock lock(m_mutex);
+        uint32_t index = 0;
+        if (m_free.size() > k_reuse_delay || m_next == k_max_entries) {
+            if (m_free.empty()) return {};
+            index = m_free.front();
+            m_free.pop_front();
+        } else {
+            index = m_next++;
+        }
+        Slot* slot = ensure_slot(index);
+        slot->object = std::make_unique<T>();
+        uint32_t generation = (slot->generation.load(std::memory_order_relaxed) + 1) & 0xffff;
+        // Released here, acquired in find(): who sees the live generation sees the object.
+        slot->generation.store(generation | k_live, std::memory_order_release);
+        ++m_count;
+        return {make_token(kind, static_cast<uint16_t>(generation), index), slot->object.get()};
+    }
+
+    /// The object, or nullptr if the token is of another kind, was removed, or never existed.
+    T* find(uint64_t token) const {
+        if (token_kind(token) != kind) return nullptr;
+        const Slot* slot = slot_of(token_index(token));
+        if (!slot) return nullptr;
+        if (slot->generation.load(std::memory_order_acquire) != (token_generation(token) | k_live)) return nullptr;
+        return slot->object.get();
+    }
+
+    /// Ends a token. False if it was not live. The object stays readable until its slot is used again.
+    bool remove(uint64_t token) {
+        if (token_kind(token) != kind) return false;
+        Slot* slot = slot_of(token_index(token));
+        if (!slot) return false;
+        uint32_t live = token_generation(token) | k_live;
+        if (!slot->generation.compare_exchange_strong(live, token_generation(token), std::memory_order_acq_rel)) return false;
+        MutexLock lock(m_mutex);
+        m_free.push_back(token_index(token));
+        --m_count;
+        return true;
+    }
+
+    /// Calls function(token, object) for each live object. Objects made meanwhile may be missed.
+    template <typename F>
+    void for_each(F function) const {
+        for (uint32_t index = 0; index < k_max_entries; ++index) {
+            const Slot* slot = slot_of(index);
+            if (!slot) break;
+            uint32_t generation = slot->generation.load(std::memory_order_acquire);
+            if (generation & k_live) function(make_token(kind, static_cast<uint16_t>(generation), index), *slot->object);
+        }
+    }
+
+    size_t count() const {
+        MutexLock lock(m_mutex);
+        return m_count;
+    }
+
+private:
+    static constexpr uint32_t k_live = 1u << 31;
+    static constexpr uint32_t k_chunk_entries = 256;
+    static constexpr uint32_t k_max_chunks = 8192;
+    static constexpr uint32_t k_max_entries = k_chunk_entries * k_max_chunks;
+    static constexpr size_t k_reuse_delay = 64;
+
+    struct Slot {
+        std::atomic<uint32_t> generation{0};
+        std::unique_ptr<T> object;
+    };
+    using Chunk = std::array<Slot, k_chunk_entries>;
+
+    Slot* slot_of(uint32_t index) const {
+        if (index >= k_max_entries) return nullptr;
+        Chunk* chunk = m_chunks[index / k_chunk_entries].load(std::memory_order_acquire);
+        return chunk ? &(*chunk)[index % k_chunk_entries] : nullptr;
+    }
+
+    Slot* ensure_slot(uint32_t index) WL_REQUIRES(m_mutex) {
+        std::atomic<Chunk*>& chunk = m_chunks[index / k_chunk_entries];
+        // Chunks live as long as the table, which lives as long as the process.
+        if (!chunk.load(std::memory_order_relaxed)) chunk.store(new Chunk, std::memory_order_release);
+        return &(*chunk.load(std::memory_order_relaxed))[index % k_chunk_entries];
+    }
+
+    mutable Mutex m_mutex;
+    std::array<std::atomic<Chunk*>, k_max_chunks> m_chunks{};
+    std::deque<uint32_t> m_free WL_GUARDED_BY(m_mutex);
+    uint32_t m_next WL_GUARDED_BY(m_mutex) = 0;
+    size_t m_count WL_GUARDED_BY(m_mutex) = 0;
+};
+
+}  // namespace warpline::client
