@@ -8,8 +8,11 @@
 /// The one description of what can be configured. The loader, --help and docs/configuration.md follow from it.
 namespace warpline::config {
 
-/// Who understands an option; bits.
-enum Program : uint8_t { k_server = 1, k_client = 2, k_command = 4 };
+enum class Program : uint8_t {
+    server,    ///< gpu-server
+    client,    ///< libcuda.so.1 and the `warpline` command, which uses the same settings
+    software,  ///< the software GPU: environment only, it reads it itself; listed for the documentation
+};
 
 enum class Type : uint8_t {
     text,
@@ -21,25 +24,36 @@ enum class Type : uint8_t {
     text_list,  ///< separated by commas; an array in the file
 };
 
-/// One option. Empty `environment` or `flag`: cannot be set there. Empty `key`: cannot be set in the file.
+/// One option. An empty `environment` or `flag`: it cannot be set there. `in_file` false: it cannot be set in the file.
 struct Option {
-    std::string_view name;  ///< how the programs ask for it; also the key in the file ("server.listen": table, key)
+    Program program = Program::server;
+    std::string_view name;  ///< how programs ask for it, and the key in the file
     Type type = Type::text;
     std::string_view unit;          ///< "", "seconds", "bytes", "sessions"
     std::string_view default_text;  ///< as one would write it
     int64_t min = 0;                ///< numbers only
-    int64_t max = 0;                ///< numbers only; min == max: no bounds
+    int64_t max = 0;                ///< numbers only
     std::string_view environment;   ///< "WARPLINE_SERVERS"
     std::string_view flag;          ///< "--listen"
-    uint8_t programs = 0;           ///< of Program
-    std::string_view help;          ///< one sentence
-    std::string_view cost;          ///< what changing it costs
+    bool in_file = true;
+    std::string_view help;  ///< sentences for the user
+    std::string_view cost;  ///< what another value costs or gains
 };
 
 std::span<const Option> options();
 
-/// nullptr if there is none.
-const Option* find_option(std::string_view name);
+/// nullptr if the program has none of that name.
+const Option* find_option(Program program, std::string_view name);
+
+/// "server", "client"; the file is called <name>.toml.
+std::string_view to_string(Program program);
+
+/// The file that is read if none is named and it exists: /etc/warpline/server.toml, ~/.config/warpline/client.toml. Empty for
+/// the software GPU.
+std::string_view default_file(Program program);
+
+/// The environment variable that names another file; empty for the software GPU.
+std::string_view file_variable(Program program);
 
 /// The text of docs/configuration.md.
 std::string documentation();

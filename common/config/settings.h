@@ -11,7 +11,7 @@
 
 namespace warpline::config {
 
-/// Values of the options of one program: file < environment < flags. Immutable once loaded.
+/// Values of the options of one program. Each source is laid over the one before: file, environment, flags.
 class Settings {
 public:
     /// Defaults only.
@@ -21,19 +21,19 @@ public:
 
     // Values by name. Asking for a name or a type that the description lacks is a bug and aborts.
     const std::string& text(std::string_view name) const;
-    std::string path(std::string_view name) const;  ///< with ~/ replaced
+    std::string path(std::string_view name) const;  ///< with ~/ replaced; empty if there is none
     int64_t integer(std::string_view name) const;
     uint64_t bytes(std::string_view name) const;
     std::chrono::seconds seconds(std::string_view name) const;
     bool boolean(std::string_view name) const;
     std::vector<std::string> text_list(std::string_view name) const;
 
-    /// Where a value comes from: "default", "server.toml:12", "environment WARPLINE_LOG", "flag --log".
+    /// Where a value comes from: "default", "server.toml:12", "WARPLINE_LOG", "--log".
     const std::string& origin(std::string_view name) const;
 
     /// Sets one value from text.
     ///
-    /// @param problem  receives one line for the user if the text is no value of that option
+    /// @param problem  gets a line for the user if the text is no value of that option
     /// @return         false if it was refused; the old value stays
     bool set(std::string_view name, std::string_view text, std::string origin, std::string& problem);
 
@@ -44,41 +44,31 @@ private:
         int64_t number = 0;
         std::string origin;
     };
+    const Value& value(std::string_view name, Type type) const;
     const Value& value(std::string_view name) const;
 
     Program m_program;
     std::map<std::string, Value, std::less<>> m_values;
 };
 
-/// Reads a TOML file into the settings. Unknown tables and keys are errors that name the line.
+/// Reads a TOML file into the settings. Unknown keys are errors. All problems are reported, one line each.
 ///
-/// @return  false, and `problem` holds lines for the user ("server.toml:12: unknown key 'lissten'; did you mean 'listen'?")
+/// @return  false, with lines for the user in `problem`: "server.toml:12: unknown option 'lissten'; did you mean 'listen'?"
 bool load_file(const std::string& path, Settings& settings, std::string& problem);
 
-/// Reads the environment variables that the description names.
+/// Reads the environment variables that the description names for this program.
 bool load_environment(Settings& settings, std::string& problem);
 
-/// The settings of the client library: the file (WARPLINE_CONFIG, else ~/.config/warpline/client.toml if it exists), then
-/// the environment. A value that is refused is reported in `problem` and its default stays.
+/// The file that applies: the one named by file_variable(), else default_file() if it exists, else none (empty).
+std::string find_file(Program program);
+
+/// The settings of the client library and the `warpline` command before flags: file, then environment. Values that are refused
+/// are reported in `problem`, and the weaker value stays: a library cannot end its program for a mistake in a file.
+///
+/// @blocks  reads a small file
 Settings load_client(std::string& problem);
 
-struct CommandLine {
-    enum class Outcome : uint8_t { run, exit_success, exit_failure };
-    Outcome outcome = Outcome::run;
-    Settings settings;
-};
-
-/// The settings of gpu-server: --config FILE (or WARPLINE_CONFIG, or the default file if it exists), environment, flags. Prints
-/// help, version and problems itself (stdout for the former two, stderr for problems); the program then exits as `outcome`
-/// says.
-CommandLine load_server(int argc, const char* const* argv);
-
-/// Flags of a sub-command of `warpline` that change settings, for its own parser: name, value, one line of help.
-struct FlagHelp {
-    const Option* option = nullptr;
-    std::string usage;  ///< "--listen ADDRESS"
-    std::string help;   ///< with unit and default
-};
-std::vector<FlagHelp> flag_help(Program program);
+/// "~/x" with the home directory of the user; other text as it is.
+std::string expand_home(std::string_view path);
 
 }  // namespace warpline::config

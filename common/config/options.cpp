@@ -1,0 +1,130 @@
+#include "common/config/options.h"
+
+#include <algorithm>
+
+namespace warpline::config {
+
+namespace {
+
+using enum Type;
+constexpr Program k_server = Program::server, k_client = Program::client, k_software = Program::software;
+constexpr int64_t k_kib = 1024, k_mib = 1024 * k_kib, k_gib = 1024 * k_mib, k_tib = 1024 * k_gib;
+constexpr bool k_not_in_file = false, k_in_file = true;
+
+constexpr Option k_options[] = {
+    // gpu-server
+    {k_server, "listen", text, "", "0.0.0.0:14833", 0, 0, "WARPLINE_LISTEN", "--listen", k_in_file,
+     "Address and port to listen on. Port 0 takes a free one and prints it; [::]:14833 listens on IPv6 as well.",
+     "An address of one interface keeps others out."},
+    {k_server, "driver", path, "", "auto", 0, 0, "WARPLINE_DRIVER", "--driver", k_in_file,
+     "The CUDA driver to execute on: a library, `nvidia` for the system's libcuda.so.1, `software` for the software GPU, "
+     "`auto` for the former if it finds a device, else the latter.",
+     "The software GPU runs PTX on the CPU, hundreds of times slower than a GPU."},
+    {k_server, "certificate", path, "", "/etc/warpline/server.crt", 0, 0, "WARPLINE_SERVER_CERT", "--cert", k_in_file,
+     "The server's certificate (PEM). Clients check that the name or address that they dial is in it.", ""},
+    {k_server, "key", path, "", "/etc/warpline/server.key", 0, 0, "WARPLINE_SERVER_KEY", "--key", k_in_file,
+     "The private key of the certificate (PEM). Keep it readable by the server only.", ""},
+    {k_server, "ca", path, "", "/etc/warpline/ca.crt", 0, 0, "WARPLINE_SERVER_CA", "--ca", k_in_file,
+     "The certificate authority (PEM) whose tenants are let in.", "Everybody it has signed may use the GPUs."},
+    {k_server, "devices", text_list, "", "all", 0, 0, "WARPLINE_DEVICES", "--devices", k_in_file,
+     "The devices to offer: ordinals of the driver or UUIDs, or `all`.", "Devices left out stay free for local programs."},
+    {k_server, "workers_ready", integer, "processes", "2", 0, 64, "WARPLINE_WORKERS_READY", "--workers-ready", k_in_file,
+     "Worker processes that are started ahead, driver initialised, so that a session starts at once.",
+     "Each holds a CUDA context's worth of host memory; 0 makes every session wait for a driver to start."},
+    {k_server, "max_sessions", integer, "sessions", "64", 1, 4096, "WARPLINE_MAX_SESSIONS", "--max-sessions", k_in_file,
+     "Sessions at a time; further ones are refused.", "Each session is a process with its own CUDA context on the GPU."},
+    {k_server, "drain_seconds", seconds, "seconds", "30", 0, 86400, "WARPLINE_DRAIN_SECONDS", "--drain-seconds", k_in_file,
+     "After SIGTERM no session is accepted, and running ones have this long to end.",
+     "A longer time delays the restart; a shorter one ends programs."},
+    {k_server, "heartbeat_seconds", seconds, "seconds", "1", 1, 3600, "WARPLINE_HEARTBEAT_SECONDS", "--heartbeat-seconds",
+     k_in_file, "A connection without traffic for this long is asked for a sign of life; after eight times as long it is lost.",
+     "Smaller: a dead client's GPU memory is free sooner, and short network outages end sessions."},
+    {k_server, "memory_credit", bytes, "bytes", "1GiB", 0, 64 * k_tib, "WARPLINE_MEMORY_CREDIT", "--memory-credit", k_in_file,
+     "Device memory that a client may allocate before it has to ask.",
+     "Larger: fewer round trips in programs that allocate much; an allocation that does not fit shows later."},
+    {k_server, "credit_bytes", bytes, "bytes", "64MiB", k_mib, 16 * k_gib, "WARPLINE_CREDIT_BYTES", "--credit-bytes", k_in_file,
+     "Bytes of calls and copies of a session that may be on their way or waiting for the GPU.",
+     "Larger fills long, fast links; it is also host memory that a client can make the server hold."},
+    {k_server, "credit_calls", integer, "calls", "65536", 64, 16777216, "WARPLINE_CREDIT_CALLS", "--credit-calls", k_in_file,
+     "Calls of a session that may be on their way or waiting.", "Larger: a program that launches in bursts waits less often."},
+    {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
+     "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
+     "debug writes a line per event, trace a line per call."},
+    {k_server, "ready_fd", integer, "", "-1", -1, 1048576, "", "--ready-fd", k_not_in_file,
+     "Write `ready ADDRESS:PORT` and a newline to this open file descriptor when sessions are accepted, for scripts.", ""},
+
+    // libcuda.so.1 and the warpline command
+    {k_client, "servers", text_list, "", "", 0, 0, "WARPLINE_SERVERS", "--server", k_in_file,
+     "The servers, host:port each. Without one the program sees no CUDA device.", ""},
+    {k_client, "certificate", path, "", "~/.config/warpline/tenant.crt", 0, 0, "WARPLINE_CERT", "--cert", k_in_file,
+     "The tenant's certificate (PEM); its common name is the tenant's name.", ""},
+    {k_client, "key", path, "", "~/.config/warpline/tenant.key", 0, 0, "WARPLINE_KEY", "--key", k_in_file,
+     "The private key of the certificate (PEM).", ""},
+    {k_client, "ca", path, "", "~/.config/warpline/ca.crt", 0, 0, "WARPLINE_CA", "--ca", k_in_file,
+     "The certificate authority (PEM) that servers must be signed by.", ""},
+    {k_client, "connect_timeout", seconds, "seconds", "10", 1, 3600, "WARPLINE_CONNECT_TIMEOUT", "--connect-timeout", k_in_file,
+     "How long cuInit waits for a server to be reached and to accept the session.",
+     "Longer: patience with a server that is starting; a program without a server hangs as long before it sees no device."},
+    {k_client, "heartbeat_seconds", seconds, "seconds", "1", 1, 3600, "WARPLINE_HEARTBEAT_SECONDS", "", k_in_file,
+     "A connection without traffic for this long is asked for a sign of life; after eight times as long it is lost.",
+     "Smaller: a dead server is noticed sooner, and short network outages end the session."},
+    {k_client, "credit_bytes", bytes, "bytes", "64MiB", k_mib, 16 * k_gib, "WARPLINE_CREDIT_BYTES", "", k_in_file,
+     "Bytes of calls and copies that may be on their way before the program has to wait; the server's setting is an upper "
+     "bound.",
+     "Host memory of the program, and how far it can run ahead of the link."},
+    {k_client, "credit_calls", integer, "calls", "65536", 64, 16777216, "WARPLINE_CREDIT_CALLS", "", k_in_file,
+     "Calls that may be on their way before the program has to wait; the server's setting is an upper bound.",
+     "How far the program can run ahead of the GPU."},
+    {k_client, "log", text, "", "warn", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
+     "What is logged, to stderr, as for the server.", "trace writes a line per call."},
+    {k_client, "stats", path, "", "", 0, 0, "WARPLINE_STATS", "--stats", k_in_file,
+     "A file to which each process appends one line of JSON about its session when it ends.", ""},
+
+    // libsoftgpu.so
+    {k_software, "devices", integer, "devices", "1", 1, 16, "SOFTGPU_DEVICES", "", k_not_in_file,
+     "How many devices the software GPU shows.", "They share the machine's cores."},
+    {k_software, "compute_capability", text, "", "8.9", 0, 0, "SOFTGPU_COMPUTE_CAPABILITY", "", k_not_in_file,
+     "The compute capability that it reports, 7.5 to 12.1.", "Programs choose their code by it."},
+    {k_software, "memory", bytes, "bytes", "half of the machine's", 0, 0, "SOFTGPU_MEMORY", "", k_not_in_file,
+     "Memory of each device, such as 2GiB.", "It is host memory, taken as it is used."},
+    {k_software, "workers", integer, "threads", "0", 0, 0, "SOFTGPU_WORKERS", "", k_not_in_file,
+     "Threads that execute kernels; 0: one per core.", "Kernels slow down in proportion."},
+    {k_software, "watchdog_ms", integer, "milliseconds", "0", 0, 0, "SOFTGPU_WATCHDOG_MS", "", k_not_in_file,
+     "A kernel that runs longer ends with CUDA_ERROR_LAUNCH_TIMEOUT; 0: none does.",
+     "Long kernels are ended, not only hanging ones."},
+    {k_software, "execute", boolean, "", "true", 0, 0, "SOFTGPU_EXECUTE", "", k_not_in_file,
+     "`0`: accept every image and execute nothing, to measure the way there.", "All results are wrong."},
+    {k_software, "check", text_list, "", "", 0, 0, "SOFTGPU_CHECK", "", k_not_in_file,
+     "Checkers: `memory` finds accesses outside of an allocation to the byte.", "Kernels run slower."},
+};
+
+}  // namespace
+
+std::span<const Option> options() { return k_options; }
+
+const Option* find_option(Program program, std::string_view name) {
+    for (const Option& option : k_options)
+        if (option.program == program && option.name == name) return &option;
+    return nullptr;
+}
+
+std::string_view to_string(Program program) {
+    switch (program) {
+        case Program::server: return "server";
+        case Program::client: return "client";
+        case Program::software: return "software";
+    }
+    return "";
+}
+
+std::string_view default_file(Program program) {
+    if (program == Program::server) return "/etc/warpline/server.toml";
+    return program == Program::client ? "~/.config/warpline/client.toml" : "";
+}
+
+std::string_view file_variable(Program program) {
+    if (program == Program::server) return "WARPLINE_SERVER_CONFIG";
+    return program == Program::client ? "WARPLINE_CONFIG" : "";
+}
+
+}  // namespace warpline::config
