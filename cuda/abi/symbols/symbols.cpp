@@ -20,9 +20,11 @@ const Symbol* newest(std::span<const Symbol> forms, int version) {
 
 const Symbol* find_symbol(std::span<const Symbol> symbols, const char* name, int version, bool per_thread,
                           CUdriverProcAddressQueryResult* status) noexcept {
-    auto first = std::lower_bound(symbols.begin(), symbols.end(), name,
-                                  [](const Symbol& symbol, const char* wanted) { return std::strcmp(symbol.name, wanted) < 0; });
-    auto last = std::find_if(first, symbols.end(), [name](const Symbol& symbol) { return std::strcmp(symbol.name, name) != 0; });
+    auto first = std::lower_bound(symbols.begin(), symbols.end(), name, [](const Symbol& symbol, const char* wanted) {
+        return std::strcmp(symbol.name, wanted) < 0;
+    });
+    auto last =
+        std::find_if(first, symbols.end(), [name](const Symbol& symbol) { return std::strcmp(symbol.name, name) != 0; });
     if (first == last) {
         *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
         return nullptr;

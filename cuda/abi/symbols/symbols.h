@@ -19,8 +19,8 @@ struct Symbol {
 /// Generated from cuda/api/symbols.txt.
 std::span<const Symbol> driver_symbols() noexcept;
 
-/// What cuGetProcAddress answers: the form of `name` with the highest version that is not above `version`. With `per_thread` the
-/// per-thread form if there is one, else the ordinary one.
+/// What cuGetProcAddress answers: the form of `name` with the highest version that is not above `version`. With `per_thread`
+/// the per-thread form if there is one, else the ordinary one.
 ///
 /// @return  nullptr if there is none; `status` says whether the name is unknown or the version too old
 /// @thread  any; does not block

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstddef>
+
+namespace warpline::tests {
+
+/// Bytes that operator new has given out in this process so far. @thread any
+size_t allocated_bytes();
+
+}  // namespace warpline::tests
