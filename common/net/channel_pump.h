@@ -5,41 +5,49 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "common/net/tls.h"
 
 namespace warpline::net {
 
-/// What a ChannelPump moves bytes between, besides the channel. Each is called by one thread at a time.
+/// What a ChannelPump moves bytes between, besides the channel. pump_handlers() makes them for a protocol::Link.
 struct PumpHandlers {
     // The reading thread's:
     std::function<MutableBytesView()> space;             ///< where the next bytes shall go; never empty
     std::function<Result<void>(size_t count)> received;  ///< that many are there; an error ends the connection
     std::function<Result<void>()> tick;                  ///< called every tick_interval; an error ends the connection
+    /// `received` failed: the last chance to queue why, for the other side. May be empty.
+    std::function<void(const Error& error)> refuse;
 
-    // The writing side's (the writing thread, or a thread in flush()):
+    // The writing side's (the writing thread, or a thread in flush()); one thread at a time:
     std::function<bool()> wait_for_output;  ///< blocks; false: no more output, ever
     std::function<bool(std::vector<BytesView>& views)>
         take_output;  ///< appends views, valid until output_sent; false: nothing there
     std::function<void()> output_sent;
 
-    /// The connection is over: called exactly once, by the reading thread, as its last act before it ends. Must make
-    /// wait_for_output return false.
+    // Any thread's:
+    std::function<bool()> may_flush;    ///< little enough is queued for flush()
+    std::function<void()> wake_writer;  ///< makes wait_for_output return true once
+
+    /// The connection is over: called exactly once, by the reading thread, as its last act. Must make wait_for_output return
+    /// false.
     std::function<void(const Error& error, const std::string& explanation)> ended;
 };
 
 struct PumpOptions {
     std::string name = "wl";  ///< threads are called <name>-rd and <name>-wr
     std::chrono::milliseconds tick_interval{250};
-    size_t flush_limit_bytes = 64 * 1024;  ///< flush() leaves more than this to the writing thread
+    /// How long a connection that the handlers end may take to tell the other side why.
+    std::chrono::milliseconds goodbye_timeout{1000};
 };
 
-/// Two threads that move bytes between a channel and a protocol that knows nothing of sockets (docs/threading.md).
+/// Two threads that move bytes between a channel and a protocol that knows nothing of sockets (docs/threading.md#transport).
 class ChannelPump {
 public:
     ChannelPump(std::unique_ptr<TlsChannel> channel, PumpHandlers handlers, PumpOptions options = {});
-    /// stop() and join.
+    /// stop() and join().
     ~ChannelPump();
     ChannelPump(const ChannelPump&) = delete;
     ChannelPump& operator=(const ChannelPump&) = delete;
@@ -48,8 +56,8 @@ public:
     /// @errors  io
     Result<void> start();
 
-    /// Writes what is queued, on the calling thread, unless another one is writing (then that one takes it along) or it would
-    /// have to wait for the socket (then the writing thread finishes it). For callers that will wait for an answer anyway.
+    /// Writes what is queued, on the calling thread: for callers that will wait for an answer anyway. Leaves it to the writing
+    /// thread if there is much, or if it would have to wait for the socket; and to another thread that is writing already.
     void flush();
 
     /// Ends the connection: both threads end, `ended` is called. Returns at once; any thread.
@@ -60,17 +68,25 @@ public:
     TlsChannel& channel() { return *m_channel; }
 
 private:
+    enum class Mode : uint8_t { wait, do_not_wait };
+
     void read_loop();
+    Result<void> read_until_end();
+    void finish(const Error& error, std::string explanation);
     void write_loop();
-    Result<void> write_once();
+    Result<bool> write_burst(Mode mode) WL_REQUIRES(m_write_mutex);
 
     std::unique_ptr<TlsChannel> m_channel;
     PumpHandlers m_handlers;
     PumpOptions m_options;
-    Mutex m_write_mutex;  // who holds it is the writer
+    Mutex m_write_mutex;  // who holds it is the channel's writer
     std::vector<BytesView> m_views WL_GUARDED_BY(m_write_mutex);
-    std::atomic<bool> m_kick{false};  // flush() met another writer: look again
+    bool m_unfinished WL_GUARDED_BY(m_write_mutex) = false;  // the channel holds bytes that the socket did not take
     std::atomic<bool> m_stopping{false};
+    bool m_refused = false;  // the reading thread's
+    Mutex m_done_mutex;
+    ConditionVariable m_done;
+    bool m_writer_done WL_GUARDED_BY(m_done_mutex) = false;
     std::thread m_reader;
     std::thread m_writer;
 };

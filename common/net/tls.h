@@ -34,7 +34,7 @@ public:
     TlsRole role() const;
 
     struct State;
-    const State& state() const { return *m_state; }
+    std::shared_ptr<const State> shared_state() const { return m_state; }
 
 private:
     explicit TlsContext(std::shared_ptr<State> state);
@@ -93,6 +93,10 @@ public:
     void shutdown();
     /// Tells the peer that nothing more comes (close_notify), when the writer has finished.
     void send_end();
+
+    /// Reads and drops what still comes, up to a bound, until the peer ends or the deadline passes: so that closing does not
+    /// reset the connection before the peer has read our last words. The reader's, after its last read().
+    void discard_input(std::chrono::steady_clock::time_point deadline);
 
     /// Subject CN of the peer's certificate: the tenant, on a server.
     const std::string& peer_name() const;

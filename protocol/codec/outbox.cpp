@@ -268,12 +268,23 @@ bool Outbox::wait() {
     MutexLock lock(m_mutex);
     for (;;) {
         if (m_abandoned) return false;
-        if (has_output()) return true;
+        if (has_output() || m_poked) {
+            m_poked = false;
+            return true;
+        }
         if (m_closed) return false;
         m_writer_sleeps = true;
         m_writer_wake.wait(m_mutex);
         m_writer_sleeps = false;
     }
+}
+
+void Outbox::poke() {
+    MutexLock lock(m_mutex);
+    m_poked = true;
+    bool wake = writer_must_wake(Urgency::writer);
+    lock.unlock();
+    if (wake) m_writer_wake.notify_one();
 }
 
 bool Outbox::small_enough_to_flush() const {

@@ -129,6 +129,8 @@ public:
     /// Waits until there is something to take. False after close() once all has been taken, or at once if `abandon` was asked
     /// for.
     bool wait();
+    /// Makes wait() return true once, with or without output.
+    void poke();
 
     /// True if the writer may be skipped: nothing large waits.
     bool small_enough_to_flush() const;
@@ -190,6 +192,7 @@ private:
     size_t m_queued_bytes WL_GUARDED_BY(m_mutex) = 0;
     unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;  // of m_changed
     bool m_writer_sleeps WL_GUARDED_BY(m_mutex) = false;
+    bool m_poked WL_GUARDED_BY(m_mutex) = false;
     bool m_streaming WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;

@@ -1,0 +1,155 @@
+#include "common/net/channel_pump.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+
+#include "common/base/scope_guard.h"
+#include "common/log/log.h"
+
+namespace warpline::net {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+void name_this_thread(const std::string& name) { (void)::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str()); }
+}  // namespace
+
+ChannelPump::ChannelPump(std::unique_ptr<TlsChannel> channel, PumpHandlers handlers, PumpOptions options)
+    : m_channel(std::move(channel)), m_handlers(std::move(handlers)), m_options(std::move(options)) {}
+
+ChannelPump::~ChannelPump() {
+    stop();
+    join();
+}
+
+Result<void> ChannelPump::start() {
+    // The program's signals are handled by the program's threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    ScopeGuard restore([&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
+    m_channel->set_read_tick(m_options.tick_interval);
+    try {
+        m_writer = std::thread([this] { write_loop(); });
+        m_reader = std::thread([this] { read_loop(); });
+    } catch (const std::system_error& e) {
+        m_handlers.ended(Error{Code::io, "no thread"}, e.what());  // which also lets a writing thread end
+        return Error{Code::io, "no thread for a connection", static_cast<uint32_t>(e.code().value())};
+    }
+    return {};
+}
+
+void ChannelPump::stop() {
+    m_stopping.store(true);
+    m_channel->shutdown();
+}
+
+void ChannelPump::join() {
+    if (m_reader.joinable()) m_reader.join();
+    if (m_writer.joinable()) m_writer.join();
+}
+
+// --- reading ---
+
+void ChannelPump::read_loop() {
+    name_this_thread(m_options.name + "-rd");
+    auto result = read_until_end();
+    Error error = result.error();
+    std::string explanation = m_channel->explain();
+    if (explanation.empty() || m_refused) explanation = error.what;
+    if (m_stopping.load()) error = Error{Code::shutting_down, "the connection was closed"};
+    finish(error, std::move(explanation));
+}
+
+Result<void> ChannelPump::read_until_end() {
+    auto next_tick = Clock::now() + m_options.tick_interval;
+    for (;;) {
+        size_t count = WL_TRY(m_channel->read(m_handlers.space()));
+        if (count > 0) {
+            auto taken = m_handlers.received(count);
+            if (!taken.ok()) {
+                m_refused = true;
+                return taken;
+            }
+        }
+        auto now = Clock::now();
+        if (now >= next_tick) {
+            WL_TRY(m_handlers.tick());
+            next_tick = now + m_options.tick_interval;
+        }
+    }
+}
+
+void ChannelPump::finish(const Error& error, std::string explanation) {
+    if (m_refused && m_handlers.refuse && !m_stopping.load()) {
+        m_handlers.refuse(error);
+        auto deadline = Clock::now() + m_options.goodbye_timeout;
+        MutexLock lock(m_done_mutex);
+        while (!m_writer_done && m_done.wait_until(m_done_mutex, deadline)) {
+        }
+        lock.unlock();
+        m_channel->discard_input(deadline);
+    }
+    m_channel->shutdown();
+    WL_LOG(debug, "net", "{}: connection to {} ends: {}", m_options.name, m_channel->peer_address(), explanation);
+    m_handlers.ended(error, explanation);
+}
+
+// --- writing ---
+
+// Writes one burst. False if there was nothing. With do_not_wait, m_unfinished tells whether the writing thread has to go on.
+Result<bool> ChannelPump::write_burst(Mode mode) {
+    if (m_unfinished) {
+        if (mode == Mode::do_not_wait) return false;
+        WL_TRY(m_channel->finish_write());
+        m_unfinished = false;
+    }
+    m_views.clear();
+    if (!m_handlers.take_output(m_views)) return false;
+    // Whatever becomes of the bytes, their owner gets them back.
+    ScopeGuard give_back([&] {
+        m_views.clear();
+        m_handlers.output_sent();
+    });
+    if (mode == Mode::wait) {
+        WL_TRY(m_channel->write(m_views));
+    } else {
+        m_unfinished = !WL_TRY(m_channel->write_some(m_views));
+    }
+    return true;
+}
+
+void ChannelPump::write_loop() {
+    name_this_thread(m_options.name + "-wr");
+    bool failed = false;
+    while (!failed && m_handlers.wait_for_output()) {
+        MutexLock lock(m_write_mutex);
+        auto written = write_burst(Mode::wait);
+        failed = !written.ok();
+    }
+    if (failed) {
+        m_channel->shutdown();  // the reading thread finds out and ends the connection
+    } else {
+        MutexLock lock(m_write_mutex);
+        if (!m_unfinished || m_channel->finish_write().ok()) m_channel->send_end();
+    }
+    MutexLock lock(m_done_mutex);
+    m_writer_done = true;
+    m_done.notify_all();
+}
+
+void ChannelPump::flush() {
+    if (!m_handlers.may_flush() || !m_write_mutex.try_lock()) {
+        m_handlers.wake_writer();
+        return;
+    }
+    auto written = write_burst(Mode::do_not_wait);
+    bool unfinished = m_unfinished;
+    m_write_mutex.unlock();
+    if (!written.ok()) m_channel->shutdown();
+    if (unfinished) m_handlers.wake_writer();
+}
+
+}  // namespace warpline::net

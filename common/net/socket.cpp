@@ -1,0 +1,148 @@
+#include "common/net/socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+namespace warpline::net {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Waits until the socket is ready. False when the deadline passed.
+Result<bool> wait_ready(int fd, short events, Clock::time_point deadline) {
+    for (;;) {
+        auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        pollfd entry{fd, events, 0};
+        int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
+        if (ready > 0) return true;
+        if (ready == 0) return false;
+        if (errno != EINTR) return Error{Code::io, "waiting for a socket failed", static_cast<uint32_t>(errno)};
+    }
+}
+
+bool is_transient(int error) { return error == EINTR || error == EAGAIN || error == EWOULDBLOCK; }
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+    if (this != &other) {
+        close();
+        m_fd = other.release();
+    }
+    return *this;
+}
+
+int Socket::release() { return std::exchange(m_fd, -1); }
+
+void Socket::close() {
+    if (m_fd >= 0) ::close(release());
+}
+
+void Socket::shutdown() {
+    if (m_fd >= 0) ::shutdown(m_fd, SHUT_RDWR);
+}
+
+Result<void> Socket::write_all(BytesView bytes, std::chrono::milliseconds timeout) {
+    auto deadline = Clock::now() + timeout;
+    while (!bytes.empty()) {
+        ssize_t sent = ::send(m_fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0) {
+            bytes = bytes.subspan(static_cast<size_t>(sent));
+            continue;
+        }
+        if (!is_transient(errno)) return Error{Code::connection_lost, "sending failed", static_cast<uint32_t>(errno)};
+        if (!WL_TRY(wait_ready(m_fd, POLLOUT, deadline))) return Error{Code::deadline, "sending took too long"};
+    }
+    return {};
+}
+
+Result<void> Socket::read_exact(MutableBytesView bytes, std::chrono::milliseconds timeout) {
+    auto deadline = Clock::now() + timeout;
+    while (!bytes.empty()) {
+        ssize_t got = ::recv(m_fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+        if (got > 0) {
+            bytes = bytes.subspan(static_cast<size_t>(got));
+            continue;
+        }
+        if (got == 0) return Error{Code::connection_lost, "the other side has closed the connection"};
+        if (!is_transient(errno)) return Error{Code::connection_lost, "receiving failed", static_cast<uint32_t>(errno)};
+        if (!WL_TRY(wait_ready(m_fd, POLLIN, deadline))) return Error{Code::deadline, "receiving took too long"};
+    }
+    return {};
+}
+
+std::string Socket::peer_address() const {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (::getpeername(m_fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+    char text[INET6_ADDRSTRLEN] = "";
+    if (address.ss_family == AF_INET) {
+        auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
+        ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
+        return Endpoint{text, ntohs(v4->sin_port)}.to_string();
+    }
+    if (address.ss_family == AF_INET6) {
+        auto* v6 = reinterpret_cast<sockaddr_in6*>(&address);
+        ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
+        return Endpoint{text, ntohs(v6->sin6_port)}.to_string();
+    }
+    return address.ss_family == AF_UNIX ? "local" : "";
+}
+
+std::string Endpoint::to_string() const {
+    bool is_v6 = host.find(':') != std::string::npos;
+    return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port) {
+    constexpr Error k_bad{Code::bad_argument, "not a server: write host, host:port or [address]:port"};
+    Endpoint endpoint;
+    endpoint.port = default_port;
+    std::string_view port;
+    if (text.starts_with('[')) {
+        size_t end = text.find(']');
+        if (end == std::string_view::npos) return k_bad;
+        endpoint.host = text.substr(1, end - 1);
+        std::string_view rest = text.substr(end + 1);
+        if (!rest.empty() && !rest.starts_with(':')) return k_bad;
+        if (!rest.empty()) port = rest.substr(1);
+        if (!rest.empty() && port.empty()) return k_bad;
+    } else {
+        size_t colon = text.find(':');
+        // More than one colon and no brackets: an IPv6 address without a port.
+        bool bare_v6 = colon != std::string_view::npos && text.find(':', colon + 1) != std::string_view::npos;
+        endpoint.host = bare_v6 ? text : text.substr(0, colon);
+        if (!bare_v6 && colon != std::string_view::npos) {
+            port = text.substr(colon + 1);
+            if (port.empty()) return k_bad;
+        }
+    }
+    if (endpoint.host.empty() || endpoint.host.find_first_of(" \t\r\n/@") != std::string::npos) return k_bad;
+    if (!port.empty()) {
+        unsigned number = 0;
+        auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+        if (error != std::errc{} || end != port.data() + port.size() || number == 0 || number > 65535) return k_bad;
+        endpoint.port = static_cast<uint16_t>(number);
+    }
+    return endpoint;
+}
+
+void tune_stream_socket(int fd) {
+    int on = 1;
+    // No Nagle: what is written is already gathered. Buffer sizes are left to the kernel, which grows them with the link; a
+    // fixed size would be cut to net.core.wmem_max, which is small by default. All of this fails harmlessly on Unix sockets.
+    (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+}  // namespace warpline::net

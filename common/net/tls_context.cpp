@@ -1,0 +1,139 @@
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <cerrno>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "common/net/tls_internal.h"
+
+namespace warpline::net {
+
+namespace {
+
+struct BioDeleter {
+    void operator()(BIO* bio) const { BIO_free(bio); }
+};
+struct X509Deleter {
+    void operator()(X509* certificate) const { X509_free(certificate); }
+};
+struct KeyDeleter {
+    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+using BioPtr = std::unique_ptr<BIO, BioDeleter>;
+using X509Ptr = std::unique_ptr<X509, X509Deleter>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, KeyDeleter>;
+
+BioPtr bio_of(const std::string& text) { return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
+
+// A key with a pass phrase would make OpenSSL ask on the terminal.
+int no_pass_phrase(char*, int, int, void*) { return 0; }
+
+X509Ptr next_certificate(BIO* bio) { return X509Ptr(PEM_read_bio_X509(bio, nullptr, no_pass_phrase, nullptr)); }
+
+constexpr Error k_bad_credentials{Code::auth_failed, "certificates or key are not usable"};
+
+Result<void> use_ca(SSL_CTX* ctx, const std::string& pem, std::string& why) {
+    BioPtr bio = bio_of(pem);
+    X509_STORE* store = SSL_CTX_get_cert_store(ctx);
+    int count = 0;
+    while (X509Ptr certificate = next_certificate(bio.get())) {
+        if (X509_STORE_add_cert(store, certificate.get()) != 1) break;
+        SSL_CTX_add_client_CA(ctx, certificate.get());
+        ++count;
+    }
+    ERR_clear_error();
+    if (count > 0) return {};
+    why = "the CA file has no certificate in it";
+    return k_bad_credentials;
+}
+
+Result<void> use_own(SSL_CTX* ctx, const TlsCredentials& credentials, std::string& why) {
+    BioPtr bio = bio_of(credentials.certificate_pem);
+    X509Ptr own = next_certificate(bio.get());
+    if (!own || SSL_CTX_use_certificate(ctx, own.get()) != 1) {
+        why = "the certificate file has no usable certificate in it";
+        return k_bad_credentials;
+    }
+    while (X509Ptr intermediate = next_certificate(bio.get()))
+        if (SSL_CTX_add1_chain_cert(ctx, intermediate.get()) != 1) break;
+    BioPtr key_bio = bio_of(credentials.key_pem);
+    KeyPtr key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, no_pass_phrase, nullptr));
+    if (!key) {
+        why = "the key file has no usable private key in it (keys with a pass phrase are not supported)";
+        return k_bad_credentials;
+    }
+    if (SSL_CTX_use_PrivateKey(ctx, key.get()) != 1 || SSL_CTX_check_private_key(ctx) != 1) {
+        why = "the private key does not belong to the certificate";
+        return k_bad_credentials;
+    }
+    ERR_clear_error();
+    return {};
+}
+
+Result<std::string> read_file(const std::string& path, const char* what, std::string& why) {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    if (file) text << file.rdbuf();
+    if (!file || !text) {
+        int error = errno;
+        why = std::string(what) + " " + path + ": " + (error ? std::strerror(error) : "cannot be read");
+        return Error{error == ENOENT ? Code::not_configured : Code::io, "a certificate or key file cannot be read",
+                     static_cast<uint32_t>(error)};
+    }
+    return text.str();
+}
+
+}  // namespace
+
+void init_openssl() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
+                             OPENSSL_INIT_LOAD_CRYPTO_STRINGS,
+                         nullptr);
+    });
+}
+
+Result<TlsCredentials> load_credentials(const std::string& ca_file, const std::string& certificate_file,
+                                        const std::string& key_file, std::string& why) {
+    TlsCredentials credentials;
+    credentials.ca_pem = WL_TRY(read_file(ca_file, "CA certificate", why));
+    credentials.certificate_pem = WL_TRY(read_file(certificate_file, "certificate", why));
+    credentials.key_pem = WL_TRY(read_file(key_file, "private key", why));
+    return credentials;
+}
+
+TlsContext::TlsContext(std::shared_ptr<State> state) : m_state(std::move(state)) {}
+TlsContext::TlsContext(TlsContext&&) noexcept = default;
+TlsContext& TlsContext::operator=(TlsContext&&) noexcept = default;
+TlsContext::~TlsContext() = default;
+TlsRole TlsContext::role() const { return m_state->role; }
+
+Result<TlsContext> TlsContext::create(TlsRole role, const TlsCredentials& credentials, std::string& why) {
+    init_openssl();
+    auto state = std::make_shared<State>();
+    state->role = role;
+    state->ctx.reset(SSL_CTX_new(role == TlsRole::client ? TLS_client_method() : TLS_server_method()));
+    SSL_CTX* ctx = state->ctx.get();
+    if (!ctx) return Error{Code::alloc_failed, "no memory for TLS"};
+    bool set = SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+               SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+               SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
+               SSL_CTX_set1_groups_list(ctx, "X25519:P-256") == 1;
+    if (!set) return Error{Code::internal, "TLS 1.3 cannot be set up"};
+    // No tickets and no cache: a session of ours lives longer than a connection's keys should.
+    SSL_CTX_set_num_tickets(ctx, 0);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify_callback);
+    WL_TRY(use_ca(ctx, credentials.ca_pem, why));
+    WL_TRY(use_own(ctx, credentials, why));
+    return TlsContext(std::move(state));
+}
+
+}  // namespace warpline::net
