@@ -128,7 +128,7 @@ struct CopyDone {
   bytes @2 :UInt64;               # in this frame's payload, or in the Bulk frames before it
 }
 struct Output { stream @0 :UInt8; }   # 1: stdout, 2: stderr
-struct HostCall { id @0 :UInt64; }
+struct HostCall { id @0 :UInt64; result @1 :Int32; }  # result: what a stream callback is told
 struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
 
 # Part of the payload of a call (to the server) or of a reply or event (to the client).
