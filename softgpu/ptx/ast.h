@@ -69,9 +69,10 @@ struct Variable {
     Space space = Space::none;
     Linkage linkage = Linkage::internal;
     Type type = Type::none;
-    uint8_t vector = 1;     ///< elements of .v2 .v4 .v8
-    bool managed = false;   ///< .attribute(.managed)
-    bool is_array = false;  ///< has [] or [n]…
+    uint8_t vector = 1;        ///< elements of .v2 .v4 .v8
+    bool managed = false;      ///< .attribute(.managed)
+    std::string_view unified;  ///< .attribute(.unified(a, b)), as written
+    bool is_array = false;     ///< has [] or [n]…
     bool has_init = false;
     uint32_t alignment = 0;  ///< bytes; as declared, or that of the type
     bool declared_alignment = false;
@@ -84,7 +85,6 @@ struct Variable {
     bool is_ptr = false;
     Space ptr_space = Space::none;
     uint32_t ptr_alignment = 0;
-    uint32_t unified_hi_index = UINT32_MAX;  ///< .attribute(.unified(a, b)): index of the text in Module::attributes
     uint32_t unit = 0;
     Location at;
 };
@@ -107,20 +107,19 @@ struct RegisterDecl {
 struct Operand {
     enum class Kind : uint8_t {
         none,
-        reg,           ///< reg; negated for !p; component for .x/.y/.z/.w or a video selector
-        special,       ///< special; component
-        integer,       ///< bits (two's complement, 64 bits); is_unsigned if the literal said so or does not fit s64
-        f32,           ///< bits: an exact 0f… literal
-        f64,           ///< bits: an exact 0d… or a decimal literal; to be rounded to the instruction's type
-        symbol,        ///< symbol + bits: the address itself (mov), a function, a parameter in a call, a texture reference
-        label,         ///< symbol (label)
-        sink,          ///< _
-        address,       ///< [reg + bits], [symbol + bits] or [bits]
-        indexed,       ///< [symbol + reg + bits], written symbol[reg] or symbol[reg + n]
-        vector,        ///< { … }: operands [first, first + count) of the body
-        pair,          ///< d | p: two operands of the body
-        list,          ///< [a, {x, y}], [tensor, {…}, …]: operands of the body; the first is the base without brackets
-        list_address,  ///< as list, where the base itself carries an offset ([reg + n, {…}])
+        reg,      ///< reg; negated for !p; component for .x/.y/.z/.w or a video selector
+        special,  ///< special; component
+        integer,  ///< bits (two's complement, 64 bits); is_unsigned if the literal said so or does not fit s64
+        f32,      ///< bits: an exact 0f… literal. Where 64 bits are wanted, ptxas extends the bits with zeros; so must we
+        f64,      ///< bits: an exact 0d… or a decimal literal; to be rounded to the instruction's type
+        symbol,   ///< symbol + bits: the address itself (mov), a function, a parameter in a call, a texture reference
+        label,    ///< symbol (label)
+        sink,     ///< _
+        address,  ///< [reg + bits], [symbol + bits] or [bits]
+        indexed,  ///< symbol[reg + n]: the address symbol + reg · count + bits, count being the size of an element
+        vector,   ///< { … }: operands [first, first + count) of the body
+        pair,     ///< d | p: two operands of the body
+        list,     ///< [a, {x, y}], [a, b, {x}]: operands of the body; the first is the base, of kind address
     };
     /// An element of a vector, or the part of a register that a video instruction takes. halves is .hXY and bytes .bWXYZ (the
     /// packed video instructions): the digits are in `selector`, as hexadecimal digits in the order of the text.
@@ -137,7 +136,7 @@ struct Operand {
     SymbolRef symbol;
     uint32_t first = 0;
     uint32_t count = 0;
-    uint64_t bits = 0;          ///< immediate, or the offset of an address as int64_t
+    uint64_t bits = 0;  ///< immediate, or the offset of an address as int64_t
     int64_t offset() const { return static_cast<int64_t>(bits); }
 };
 

@@ -69,7 +69,7 @@
     X(tensormap_generic, "tensormap::generic") X(sync_restrict_shared_cta_cluster, "sync_restrict::shared::cta") \
     X(sync_restrict_shared_cluster, "sync_restrict::shared::cluster") X(async_generic, "async::generic") \
     X(mbarrier_init, "mbarrier_init") X(op_restrict_mbarrier_init, "op_restrict::mbarrier_init") X(ca, "ca") X(cg, "cg") \
-    X(cs, "cs") X(lu, "lu") X(cv, "cv") X(wb, "wb") X(wt, "wt") X(nc, "nc") X(unified, "unified") \
+    X(cs, "cs") X(lu, "lu") X(cv, "cv") X(wb, "wb") X(wt, "wt") X(nc, "nc") X(unified, "unified") X(l1, "L1") X(l2, "L2") \
     X(l1_evict_normal, "L1::evict_normal") X(l1_evict_unchanged, "L1::evict_unchanged") X(l1_evict_first, "L1::evict_first") \
     X(l1_evict_last, "L1::evict_last") X(l1_no_allocate, "L1::no_allocate") X(l2_evict_normal, "L2::evict_normal") \
     X(l2_evict_first, "L2::evict_first") X(l2_evict_last, "L2::evict_last") X(l2_evict_unchanged, "L2::evict_unchanged") \

@@ -43,7 +43,7 @@ struct Limits {
     static constexpr size_t k_nesting = 128;                     ///< of blocks, braces and parentheses
     static constexpr size_t k_registers = size_t{1} << 22;       ///< of one body
     static constexpr size_t k_variable_bytes = size_t{1} << 36;  ///< of one variable
-    static constexpr size_t k_init_bytes = size_t{1} << 30;      ///< of one initialiser
+    static constexpr size_t k_init_bytes = size_t{1} << 30;      ///< of the initialisers of a text
     static constexpr size_t k_dims = 16;
     static constexpr size_t k_params = 4096;
     static constexpr size_t k_operands = 255;    ///< of one instruction
