@@ -7,9 +7,12 @@ from model import Api, Call, Place
 
 
 def check(api: Api, found: Diagnostics) -> None:
+    misshapen = {d.entry for d in found.found}  # what follows from a mistake already found is not said again
     _names(api, found)
     _ids(api, found)
     for call in api.calls:
+        if call.name in misshapen:
+            continue
         _reason(call, found)
         _hooks(call, found)
         _waits(call, found)

@@ -1,0 +1,232 @@
+"""Every kind of mistake in a description is found, once, where it was made."""
+
+import re
+import unittest
+from pathlib import Path
+
+from toy import STREAM, ToyTest
+
+import diagnostics
+
+
+class Shape(ToyTest):
+    def test_the_toy_has_no_mistake(self):
+        self.assertEqual(self.findings(), [])
+
+    def test_bad_yaml(self):
+        self.write("stream.yaml", "area: stream\ncalls: [\n")
+        self.assertEqual([d.kind for d in self.findings()], ["bad-yaml"])
+
+    def test_bad_yaml_a_key_twice(self):
+        self.write("stream.yaml", STREAM.replace("  class: query\n", "  class: query\n  class: query\n"))
+        found = self.findings()
+        self.assertEqual([d.kind for d in found], ["bad-yaml"])
+        self.assertEqual(found[0].place.line, 14)
+
+    def test_unknown_key(self):
+        self.write("stream.yaml", STREAM.replace("  class: query\n", "  class: query\n  colour: red\n"))
+        self.assert_finding("unknown-key", "cuStreamQuery", 14, "colour")
+
+    def test_unknown_key_of_a_parameter(self):
+        self.write("stream.yaml", STREAM.replace("type: CUstream, dir: in", "type: CUstream, way: in, dir: in"))
+        self.assert_finding("unknown-key", "cuStreamQuery", 15, "way")
+
+    def test_missing_key(self):
+        self.write("stream.yaml", STREAM.replace('  source: "somewhere"\n', "", 1))
+        self.assert_finding("missing-key", "cuStreamCreate", text="source")
+
+    def test_bad_value(self):
+        self.write("stream.yaml", STREAM.replace("type: CUstream, dir: in", "type: CUstream, dir: sideways"))
+        self.assertIn("bad-value", [d.kind for d in self.findings()])
+
+    def test_the_message_says_where_and_what(self):
+        self.write("stream.yaml", STREAM.replace("class: query", "class: quick"))
+        self.assertRegex(str(self.findings()[0]), r"^cuda/api/stream.yaml:13: error: cuStreamQuery: class 'quick' .* \[unknown-class\]$")
+
+
+class Parameters(ToyTest):
+    def setUp(self):
+        super().setUp()
+        self.symbols("cuEventCreate")
+        self.lock("0x0501 cuEventCreate")
+
+    def described(self, param: str, more: str = "class: blocking") -> None:
+        self.entry(f"""
+            call: cuEventCreate
+            id: 0x0501
+            {more}
+            params:
+            - {param}
+            source: "somewhere"
+        """)
+
+    def test_a_right_one(self):
+        self.described('{name: phEvent, type: "CUevent*", dir: out}')
+        self.assertEqual(self.findings(), [])
+
+    def test_unknown_class(self):
+        self.described('{name: phEvent, type: "CUevent*", dir: out}', "class: sometimes")
+        self.assert_finding("unknown-class", "cuEventCreate", 5)
+
+    def test_unknown_type(self):
+        self.described("{name: hEvent, type: CUsomething, dir: in}")
+        self.assert_finding("unknown-type", "cuEventCreate", 7, "CUsomething")
+
+    def test_pointer_without_direction(self):
+        self.described('{name: phEvent, type: "CUevent*"}')
+        self.assert_finding("pointer-without-dir", "cuEventCreate", 7, "phEvent")
+
+    def test_pointer_to_bytes_without_length(self):
+        self.described('{name: data, type: "void*", dir: out}')
+        self.assert_finding("pointer-without-length", "cuEventCreate", 7, "data")
+
+    def test_pointer_to_numbers_without_length(self):
+        self.described('{name: data, type: "const int*", dir: in}')
+        self.assert_finding("pointer-without-length", "cuEventCreate", 7, "data")
+
+    def test_length_that_is_no_parameter(self):
+        self.described('{name: data, type: "void*", dir: out, len: size}')
+        self.assert_finding("bad-length", "cuEventCreate", 7, "size")
+
+    def test_structure_with_pointers(self):
+        self.described('{name: copy, type: "const CUDA_MEMCPY2D*", dir: in}')
+        found = self.findings()
+        self.assertIn("needs-wire", [d.kind for d in found])
+
+    def test_two_payloads(self):
+        self.entry("""
+            call: cuEventCreate
+            id: 0x0501
+            class: ordered
+            params:
+            - {name: a, type: "const void*", dir: in, len: 4, payload: yes}
+            - {name: b, type: "const void*", dir: in, len: 4, payload: yes}
+            source: "somewhere"
+        """)
+        self.assert_finding("bad-payload", "cuEventCreate", 8)
+
+    def test_two_parameters_of_one_name(self):
+        self.entry("""
+            call: cuEventCreate
+            id: 0x0501
+            class: ordered
+            params:
+            - {name: a, type: int, dir: in}
+            - {name: a, type: int, dir: in}
+            source: "somewhere"
+        """)
+        self.assertEqual({d.kind for d in self.findings()}, {"duplicate-name"})
+
+    def test_unknown_handle(self):
+        self.entry("""
+            call: cuEventCreate
+            id: 0x0501
+            class: ordered
+            hooks: {client: replace, server: replace}
+            wire:
+            - {name: what, type: handle, kind: spoon}
+            source: "somewhere"
+        """)
+        self.assert_finding("unknown-handle", "cuEventCreate", 8, "spoon")
+
+    def test_reply_that_nobody_waits_for(self):
+        self.described('{name: ms, type: "float*", dir: out}', "class: ordered")
+        self.assert_finding("reply-without-wait", "cuEventCreate")
+
+
+class Meaning(ToyTest):
+    def setUp(self):
+        super().setUp()
+        self.symbols("cuEventQuery")
+
+    def event(self, number: str = "0x0502", name: str = "cuEventQuery", more: str = "class: query") -> None:
+        self.entry(f"""
+            call: {name}
+            id: {number}
+            {more}
+            source: "somewhere"
+        """)
+
+    def test_duplicate_id(self):
+        self.event("0x0402")
+        self.assertIn("duplicate-id", [d.kind for d in self.findings()])
+
+    def test_id_changed(self):
+        self.lock("0x0502 cuEventQuery")
+        self.event("0x0503")
+        self.assert_finding("id-changed", "cuEventQuery", text="0x0502")
+
+    def test_id_reused(self):
+        self.lock("0x0502 cuEventForgotten")
+        self.event()
+        self.assert_finding("id-reused", "cuEventQuery", text="cuEventForgotten")
+
+    def test_id_not_locked(self):
+        self.event()
+        self.assert_finding("id-not-locked", "cuEventQuery", text="0x0502 cuEventQuery")
+
+    def test_duplicate_name(self):
+        self.event("0x0502", "cuStreamQuery")
+        self.assertIn("duplicate-name", [d.kind for d in self.findings()])
+
+    def locked(self, more: str, name: str = "cuEventQuery") -> None:
+        self.lock(f"0x0502 {name}")
+        self.event(name=name, more=more.replace("\n", "\n            "))
+
+    def test_local_without_hook(self):
+        self.locked("class: local")
+        self.assert_finding("needs-hook", "cuEventQuery")
+
+    def test_message_of_its_own_without_hooks(self):
+        self.locked("class: blocking\nwire:\n- {name: a, type: u32}")
+        self.assert_finding("needs-hook", "cuEventQuery")
+
+    def test_server_hook_of_a_local_call(self):
+        self.locked("class: local\nhooks: {client: replace, server: replace}")
+        self.assert_finding("hook-without-side", "cuEventQuery")
+
+    def test_client_hook_of_an_internal_call(self):
+        self.lock("0x0503 wlThing")
+        self.event("0x0503", "wlThing", "class: internal\n            wire: []\n            hooks: {client: replace, server: replace}")
+        self.write("symbols.txt", (self.api / "symbols.txt").read_text().replace("cuEventQuery cuEventQuery 2000\n", ""))
+        self.assert_finding("hook-without-side", "wlThing")
+
+    def test_unsupported_without_reason(self):
+        self.locked("class: unsupported")
+        self.assert_finding("bad-reason", "cuEventQuery")
+
+    def test_reason_without_unsupported(self):
+        self.locked('class: query\nreason: "because"')
+        self.assert_finding("bad-reason", "cuEventQuery")
+
+    def test_symbol_that_the_driver_has_not(self):
+        self.lock("0x0502 cuEventFlip")
+        self.event(name="cuEventFlip")
+        self.assertEqual({d.kind for d in self.findings()}, {"symbol-surplus", "symbol-missing"})
+
+    def test_symbol_missing(self):
+        self.assert_finding("symbol-missing", "cuEventQuery")
+
+    def test_symbol_missing_also_for_a_twin(self):
+        self.write("symbols.txt", (self.api / "symbols.txt").read_text().replace("cuEventQuery ", "cuEventQuery_ptsz "))
+        self.assert_finding("symbol-missing", "cuEventQuery_ptsz")
+
+    def test_symbol_claimed_twice(self):
+        self.locked("class: query\naliases: [cuStreamQuery]")
+        self.assertEqual({d.kind for d in self.findings()}, {"symbol-duplicate"})
+
+    def test_all_findings_in_one_run(self):
+        self.event("0x0402", more="class: local")
+        kinds = [d.kind for d in self.findings()]
+        self.assertGreaterEqual(len(kinds), 2)
+
+
+class Kinds(unittest.TestCase):
+    def test_each_kind_has_a_test(self):
+        text = Path(__file__).read_text()
+        tested = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', text))
+        self.assertEqual(set(diagnostics.KINDS) - tested, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,63 @@
+"""The description of the CUDA driver itself."""
+
+import subprocess
+import unittest
+
+from toy import REAL_API, ROOT
+
+import generate
+
+
+class RealDescription(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.api = generate.read(REAL_API)
+
+    def test_every_symbol_has_one_owner(self):
+        names = {s.symbol for s in self.api.symbols}
+        self.assertEqual(len(names), 637)
+        for refused, body in ((self.api.client_refused, "exported"), (self.api.softgpu_refused, "softgpu")):
+            owned = [r.symbol for r in refused] + [s for a in self.api.areas for c in getattr(a, body) for s in c.symbols]
+            self.assertEqual(sorted(owned), sorted(names))
+
+    def test_twins_belong_to_calls_that_use_a_stream(self):
+        for call in self.api.calls:
+            for twin in call.twins:
+                if twin.suffix == "ptds":
+                    self.assertFalse(any(p.is_stream for p in call.params), call.name)
+
+    def test_what_creates_or_enqueues_does_not_wait(self):
+        """What programs call in their inner loops (issue 2: launches, asynchronous copies, fills, records, create, free)."""
+        for name in (
+            "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuMemcpyHtoD_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+            "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuMemsetD32_v2", "cuEventRecord", "cuStreamWaitEvent", "cuStreamCreate", "cuEventCreate",
+            "cuStreamDestroy_v2", "cuEventDestroy_v2", "cuMemFree_v2", "cuMemFreeAsync", "cuMemAllocAsync", "cuGraphLaunch", "cuModuleUnload",
+            "cuModuleLoadData", "cuLibraryLoadData", "cuLibraryGetKernel", "cuMemAlloc_v2", "cuKernelSetAttribute",
+        ):  # fmt: skip
+            self.assertFalse(self.api.call(name).waits, name)
+
+    def test_what_the_runtime_asks_at_start_stays_on_the_client(self):
+        for name in ("cuInit", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2", "cuCtxGetCurrent", "cuCtxSetCurrent",
+                     "cuDevicePrimaryCtxRetain", "cuGetExportTable", "cuGetProcAddress_v2", "cuStreamIsCapturing", "cuPointerGetAttributes"):  # fmt: skip
+            self.assertFalse(self.api.call(name).travels, name)
+
+    def test_only_calls_that_may_wait_on_the_server_are_parked(self):
+        for call in self.api.calls:
+            if call.parks:
+                self.assertIn(call.cls, ("blocking", "internal"), call.name)
+        for name in ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH_v2"):
+            self.assertTrue(self.api.call(name).parks, name)
+
+    def test_lock_was_only_ever_appended_to(self):
+        log = subprocess.run(["git", "-C", str(ROOT), "log", "-n", "100", "--format=%H", "--", "cuda/api/ids.lock"], capture_output=True, text=True)
+        if log.returncode != 0 or not log.stdout.strip():
+            self.skipTest("no history at hand")
+        newer = (REAL_API / "ids.lock").read_text()
+        for commit in log.stdout.split():
+            older = subprocess.run(["git", "-C", str(ROOT), "show", f"{commit}:cuda/api/ids.lock"], capture_output=True, text=True, check=True).stdout
+            self.assertTrue(newer.startswith(older), f"lines of ids.lock changed after {commit}")
+            newer = older
+
+
+if __name__ == "__main__":
+    unittest.main()
