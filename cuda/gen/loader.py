@@ -148,7 +148,6 @@ def _read_call(entry, area: str, types: TypeTable, twins, found: Diagnostics) ->
         if not isinstance(value, bool):
             found.add(entry.places[key], name, "bad-value", f"`{key}` must be yes or no")
         setattr(call, flag, bool(value))
-    call.no_context = entry.get("context", True) is False
     _read_hooks(entry, call, found)
     _read_softgpu(entry, call, found)
     for param in entry.get("params") or []:

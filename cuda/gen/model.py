@@ -220,7 +220,6 @@ class Call:
     notes: str = ""
     pre_init: bool = False  # `before_init: yes`: may be called before cuInit
     no_context: bool = False  # `no_context: yes`: runs without a current context; local calls decide for themselves
-    no_context: bool = False  # `context: no`: needs no current context
     reports: bool = False  # `reports: yes`: CUDA documents that it may return errors of earlier asynchronous calls
     custom_wire: bool = False  # the entry lists its message itself; both sides are hooked
     request: Message | None = None  # None: the call does not travel
