@@ -21,6 +21,9 @@ struct Call {
     uint64_t context = 0;     ///< token that travels with the call: the thread's current context unless a hook changes it
     bool per_thread = false;  ///< came through a _ptds or _ptsz symbol: the default stream is the thread's own
     uint64_t number = 0;      ///< in the session's order; set when the call is queued
+    /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
+    const CopyTarget* copy_to = nullptr;
+    bool copy_repeats = false;  ///< the copy becomes part of a graph: its bytes come after each launch
 
     /// Token of the default stream that this call means where no stream is named.
     uint64_t default_stream() const { return per_thread ? 2 : 0; }

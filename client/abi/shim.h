@@ -54,7 +54,10 @@ constexpr CUresult bad_handle() {
 template <HandleKind kind>
 CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
     if (token == 0 && null_ok) return CUDA_SUCCESS;
-    if (kind == HandleKind::stream && token <= 2) return CUDA_SUCCESS;
+    if (kind == HandleKind::stream && token <= 2) {
+        if (token == 2) call.thread.used_own_stream = true;
+        return CUDA_SUCCESS;
+    }
     return call.state.table<kind>().find(token) ? CUDA_SUCCESS : bad_handle<kind>();
 }
 

@@ -24,9 +24,8 @@ Context* context_or_current(const Call& call, CUcontext context);
 /// A number for a stream that no other stream of the process has; for the special ones it depends on context and thread.
 CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id);
 
-/// CUDA_SUCCESS if the handle is a stream of ours or one of the special ones. Notes that the thread uses its own stream.
-inline CUresult check_stream(Call& call, CUstream stream) {
-    if (stream == CU_STREAM_PER_THREAD) call.thread.used_own_stream = true;
+/// CUDA_SUCCESS if the handle is a stream of ours or one of the special ones.
+inline CUresult check_stream(const Call& call, CUstream stream) {
     return check_handle<HandleKind::stream>(call, to_token(stream), true);
 }
 

@@ -145,7 +145,11 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
                                               frame.payload_view());
             }
             case wire::Event::OUTPUT: m_session.on_output(event.getOutput().getStream(), frame.payload_view()); return {};
-            case wire::Event::HOST_CALL: m_session.host_calls().request(event.getHostCall().getId()); return {};
+            case wire::Event::HOST_CALL: {
+                auto wanted = event.getHostCall();
+                m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()));
+                return {};
+            }
             case wire::Event::MEMORY_CREDIT: m_session.return_memory_credit(event.getMemoryCredit()); return {};
             case wire::Event::DRAIN:
                 WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,

@@ -38,10 +38,10 @@ void HostCalls::forget(uint64_t id) {
     m_changed.notify_all();
 }
 
-void HostCalls::request(uint64_t id) {
+void HostCalls::request(uint64_t id, CUresult status) {
     MutexLock lock(m_mutex);
     if (m_stopping) return;
-    m_requests.push_back(id);
+    m_requests.emplace_back(id, status);
     if (!m_thread.joinable()) {
         // The thread inherits the signal mask: the program's signals are not for us.
         sigset_t all, old;
@@ -60,14 +60,14 @@ void HostCalls::run() {
     for (;;) {
         while (m_requests.empty() && !m_stopping) m_changed.wait(m_mutex);
         if (m_stopping) return;
-        uint64_t id = m_requests.front();
+        auto [id, status] = m_requests.front();
         m_requests.pop_front();
         auto it = m_functions.find(id);
         std::shared_ptr<Function> function = it == m_functions.end() ? nullptr : it->second.function;
         bool once = function && it->second.life == Life::once;
         if (once) m_functions.erase(it);
         lock.unlock();
-        if (function) (*function)();
+        if (function) (*function)(status);
         // The server waits for every number that it asks for, known or not.
         m_done(id);
         lock.lock();

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
 
 namespace warpline::client {
 
@@ -16,7 +17,7 @@ namespace warpline::client {
 /// it by a number. They run one after the other on a thread of their own, which begins with the first of them.
 class HostCalls {
 public:
-    using Function = std::function<void()>;
+    using Function = std::function<void(CUresult)>;  ///< told the status of its stream
     enum class Life : uint8_t {
         once,        ///< forgotten when it has run
         persistent,  ///< until forget()
@@ -31,7 +32,7 @@ public:
     void forget(uint64_t id) WL_EXCLUDES(m_mutex);
 
     /// The server asks for it. Does not wait.
-    void request(uint64_t id) WL_EXCLUDES(m_mutex);
+    void request(uint64_t id, CUresult status) WL_EXCLUDES(m_mutex);
 
     /// Waits until all functions with Life::once that were added so far have run, unless called from such a function.
     void wait_until_idle() WL_EXCLUDES(m_mutex);
@@ -52,7 +53,7 @@ private:
     Mutex m_mutex;                     // protects what follows; not held while a function runs
     ConditionVariable m_changed;
     std::map<uint64_t, Entry> m_functions WL_GUARDED_BY(m_mutex);
-    std::deque<uint64_t> m_requests WL_GUARDED_BY(m_mutex);
+    std::deque<std::pair<uint64_t, CUresult>> m_requests WL_GUARDED_BY(m_mutex);
     uint64_t m_next_id WL_GUARDED_BY(m_mutex) = 1;
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;
     std::thread m_thread WL_GUARDED_BY(m_mutex);

@@ -19,23 +19,22 @@ namespace warpline::client {
 struct NumberNote {
     Call& call;
     Waiter* waiter;
-    const CopyTarget* copy;
     void operator()(uint64_t number) const {
         call.number = number;
-        call.session.note_number(number, waiter, copy);
+        if (waiter) call.session.note_waiter(number, *waiter);
+        if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
     }
 };
 
 /// Queues a call.
 ///
 /// @param waiter  the caller will wait for the reply; nullptr: there is none
-/// @param copy    where the bytes of an asynchronous copy go, or nullptr
 /// @param words   upper bound of the arguments' size
 template <typename Wire, typename F>
-CUresult send(Call& call, Waiter* waiter, const CopyTarget* copy, unsigned words, F&& fill, BytesView payload = {}) {
+CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView payload = {}) {
     const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr, call.thread.number, call.context};
     protocol::Outbox& outbox = call.session.calls().outbox();
-    const NumberNote note{call, waiter, copy};
+    const NumberNote note{call, waiter};
     if (payload.size() > ConnectionToServer::k_chunk_bytes) {
         auto sent = outbox.add_streamed_call<Wire>(header, words, fill, note, payload);
         return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);

@@ -54,16 +54,20 @@ Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& sett
     return session;
 }
 
-void Session::note_number(uint64_t number, Waiter* waiter, const CopyTarget* copy) {
-    if (!waiter && !copy) return;
+void Session::note_waiter(uint64_t number, Waiter& waiter) {
+    waiter.number = number;
     MutexLock lock(m_mutex);
-    if (waiter) {
-        waiter->number = number;
-        m_waiters.emplace(number, waiter);
-    } else {
-        m_copies.emplace(number, *copy);
-        m_copy_count.store(m_copies.size(), std::memory_order_release);
+    m_waiters.emplace(number, &waiter);
+}
+
+void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats) {
+    MutexLock lock(m_mutex);
+    if (repeats) {
+        m_graph_copies.emplace(number, target);
+        return;
     }
+    m_copies.emplace(number, target);
+    m_copy_count.store(m_copies.size(), std::memory_order_release);
 }
 
 CUresult Session::wait(Waiter& waiter) {
@@ -97,6 +101,7 @@ std::optional<CopyTarget> Session::target_of(uint64_t call) {
         return std::nullopt;
     }
     if (auto it = m_copies.find(call); it != m_copies.end()) return it->second;
+    if (auto it = m_graph_copies.find(call); it != m_graph_copies.end()) return it->second;
     return std::nullopt;
 }
 
@@ -121,15 +126,10 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
 }
 
 Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
-    CopyTarget target;
-    {
-        MutexLock lock(m_mutex);
-        auto it = m_copies.find(call);
-        if (it == m_copies.end()) return Error{Code::malformed, "bytes for a copy that is not on its way"};
-        target = it->second;
-    }
+    std::optional<CopyTarget> target = target_of(call);
+    if (!target) return Error{Code::malformed, "bytes for a copy that is not on its way"};
     m_payload_received.fetch_add(bytes, std::memory_order_relaxed);
-    if (!payload.empty() && !target.write(0, payload)) return Error{Code::malformed, "more bytes than the copy has"};
+    if (!payload.empty() && !target->write(0, payload)) return Error{Code::malformed, "more bytes than the copy has"};
     {
         MutexLock lock(m_mutex);
         m_copies.erase(call);

@@ -68,8 +68,10 @@ public:
 
     // --- calls: for generated code ---
 
-    /// Told of a call's number before the call can leave, in the order of the numbers.
-    void note_number(uint64_t number, Waiter* waiter, const CopyTarget* copy) WL_EXCLUDES(m_mutex);
+    // Told of a call's number before the call can leave, in the order of the numbers: who waits for its reply, or where its bytes go.
+    void note_waiter(uint64_t number, Waiter& waiter) WL_EXCLUDES(m_mutex);
+    /// @param repeats  the copy is part of a graph: its bytes come after each launch
+    void note_copy(uint64_t number, const CopyTarget& target, bool repeats) WL_EXCLUDES(m_mutex);
     /// Waits for the reply; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device printed.
     CUresult wait(Waiter& waiter);
     /// A call could not be queued, or not completely: what the program is told.
@@ -128,7 +130,8 @@ private:
     mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
     ConditionVariable m_copy_arrived;
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
-    std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);
+    std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);          // on their way, once
+    std::unordered_map<uint64_t, CopyTarget> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
     bool m_lost WL_GUARDED_BY(m_mutex) = false;
     std::atomic<size_t> m_copy_count{0};
 

@@ -1,0 +1,307 @@
+// Contexts. Which one is current is known here alone: each call that travels names it.
+#include <algorithm>
+
+#include "client/gen/context_calls.gen.h"
+#include "client/hooks/common.h"
+#include "cuda/abi/export_tables.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr unsigned k_known_flags = CU_CTX_FLAGS_MASK;
+
+/// Forgets everything that a context owned, after the server was told that it ends: tokens of streams, events and modules, memory.
+template <typename Table>
+void remove_of_context(Table& table, uint64_t context) {
+    std::vector<uint64_t> tokens;
+    table.for_each([&](uint64_t token, auto& object) {
+        if (object.context == context) tokens.push_back(token);
+    });
+    for (uint64_t token : tokens) table.remove(token);
+}
+
+void forget_objects(Call& call, uint64_t context) {
+    State& state = call.state;
+    remove_of_context(state.streams, context);
+    remove_of_context(state.events, context);
+    remove_of_context(state.functions, context);
+    remove_of_context(state.modules, context);
+    remove_of_context(state.arrays, context);
+    remove_of_context(state.mipmapped_arrays, context);
+    for (const DeviceRange& range : state.memory.forget_context(context)) {
+        if (range.kind == MemoryKind::device) release_device_memory(call, range);
+    }
+    // A library has its variables once in each context.
+    state.libraries.for_each([&](uint64_t, Library& library) {
+        MutexLock lock(library.code->mutex);
+        library.code->variables.clear();
+    });
+}
+
+Context* primary_context(const Call& call, CUdevice device) {
+    const Device* found = find_device(device);
+    return found ? call.state.contexts.find(found->primary_context) : nullptr;
+}
+
+/// The end of a primary context: at the last release, or by a reset.
+void end_primary(Call& call, Context& context) {
+    cuda::abi::context_storage_clear(to_handle<CUcontext>(context.token));
+    forget_objects(call, context.token);
+    call.session.forget_deferred();
+    context.flags.store(0);
+    MutexLock lock(context.mutex);
+    context.limits.fill(std::nullopt);
+    context.peers = 0;
+}
+
+CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_version) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    auto made = call.state.contexts.make();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->token = made.token;
+    made.object->id = call.state.next_id();
+    made.object->device = dev;
+    made.object->api_version = api_version;
+    made.object->flags.store(flags);
+    made.object->retained.store(1);
+    CUresult result = gen::issue_cuCtxCreate_v2(call, made.token, flags, dev);
+    if (result != CUDA_SUCCESS) {
+        call.state.contexts.remove(made.token);
+        return result;
+    }
+    call.thread.contexts.push_back(made.token);
+    *pctx = to_handle<CUcontext>(made.token);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+Context* context_or_current(const Call& call, CUcontext context) {
+    return call.state.contexts.find(context ? to_token(context) : call.context);
+}
+
+CUresult hook_client_cuDevicePrimaryCtxRetain(Call& call, CUcontext* pctx, CUdevice dev) {
+    Context* context = primary_context(call, dev);
+    if (!context) return CUDA_ERROR_INVALID_DEVICE;
+    // The server's worker holds the primary contexts of its devices: retaining one is a matter of counting.
+    context->retained.fetch_add(1, std::memory_order_acq_rel);
+    *pctx = to_handle<CUcontext>(context->token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuDevicePrimaryCtxRelease_v2(Call& call, CUdevice dev) {
+    Context* context = primary_context(call, dev);
+    if (!context) return CUDA_ERROR_INVALID_DEVICE;
+    unsigned count = context->retained.load();
+    do {
+        if (count == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    } while (!context->retained.compare_exchange_weak(count, count - 1));
+    if (count > 1) return CUDA_SUCCESS;
+    call.context = context->token;
+    end_primary(call, *context);
+    return gen::issue_cuDevicePrimaryCtxRelease_v2(call, dev);
+}
+
+CUresult hook_client_cuDevicePrimaryCtxReset_v2(Call& call, CUdevice dev) {
+    Context* context = primary_context(call, dev);
+    if (!context) return CUDA_ERROR_INVALID_DEVICE;
+    if (!context->active()) return CUDA_SUCCESS;
+    call.context = context->token;
+    end_primary(call, *context);
+    context->retained.store(0);
+    // Waits, so that a program which measures or times the reset sees it done, and errors from before it cannot arrive after it.
+    CUresult result = gen::request_cuDevicePrimaryCtxReset_v2(call, dev);
+    call.session.forget_deferred();
+    return result;
+}
+
+CUresult hook_client_cuDevicePrimaryCtxSetFlags_v2(Call& call, CUdevice dev, unsigned int flags) {
+    Context* context = primary_context(call, dev);
+    if (!context) return CUDA_ERROR_INVALID_DEVICE;
+    if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    context->flags.store(flags);
+    return gen::issue_cuDevicePrimaryCtxSetFlags_v2(call, dev, flags);
+}
+
+CUresult hook_client_cuDevicePrimaryCtxGetState(Call& call, CUdevice dev, unsigned int* flags, int* active) {
+    const Context* context = primary_context(call, dev);
+    if (!context) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = context->flags.load();
+    *active = context->active();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxCreate_v2(Call& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
+    return create_context(call, pctx, flags, dev, 3020);
+}
+
+CUresult hook_client_cuCtxCreate_v3(Call& call, CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
+                                    CUdevice dev) {
+    if (paramsArray || numParams != 0) return WL_REFUSE_CALL("cuCtxCreate_v3", "execution affinity needs an MPS server on this machine");
+    return create_context(call, pctx, flags, dev, 11040);
+}
+
+CUresult hook_client_cuCtxCreate_v4(Call& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
+    if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams)) {
+        return WL_REFUSE_CALL("cuCtxCreate_v4", "execution affinity and graphics interoperation need a GPU in this machine");
+    }
+    return create_context(call, pctx, flags, dev, 12050);
+}
+
+CUresult hook_client_cuCtxDestroy_v2(Call& call, CUcontext ctx) {
+    uint64_t token = to_token(ctx);
+    Context* context = call.state.contexts.find(token);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    cuda::abi::context_storage_clear(ctx);
+    auto& stack = call.thread.contexts;
+    if (!stack.empty() && stack.back() == token) stack.pop_back();
+    call.context = token;
+    forget_objects(call, token);
+    context->retained.store(0);
+    CUresult result = gen::issue_cuCtxDestroy_v2(call, token);
+    call.state.contexts.remove(token);
+    return result;
+}
+
+CUresult hook_client_cuCtxAttach(Call& call, CUcontext* pctx, unsigned int flags) {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = call.current();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    context->attached.fetch_add(1);
+    *pctx = to_handle<CUcontext>(call.context);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxDetach(Call& call, CUcontext ctx) {
+    Context* context = call.state.contexts.find(to_token(ctx));
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->attached.fetch_sub(1) > 1) return CUDA_SUCCESS;
+    return hook_client_cuCtxDestroy_v2(call, ctx);
+}
+
+CUresult hook_client_cuCtxGetCurrent(Call& call, CUcontext* pctx) {
+    *pctx = to_handle<CUcontext>(call.context);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxSetCurrent(Call& call, CUcontext ctx) {
+    uint64_t token = to_token(ctx);
+    if (token != 0 && !call.state.contexts.find(token)) return CUDA_ERROR_INVALID_CONTEXT;
+    auto& stack = call.thread.contexts;
+    // CUDA replaces the top of the stack; for null it takes it away.
+    if (!stack.empty()) stack.pop_back();
+    if (token != 0) stack.push_back(token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxPushCurrent_v2(Call& call, CUcontext ctx) {
+    if (!call.state.contexts.find(to_token(ctx))) return CUDA_ERROR_INVALID_CONTEXT;
+    constexpr size_t k_max_depth = 4096;
+    if (call.thread.contexts.size() >= k_max_depth) return CUDA_ERROR_OUT_OF_MEMORY;
+    call.thread.contexts.push_back(to_token(ctx));
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxPopCurrent_v2(Call& call, CUcontext* pctx) {
+    auto& stack = call.thread.contexts;
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx) *pctx = to_handle<CUcontext>(stack.back());
+    stack.pop_back();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxGetDevice(Call& call, CUdevice* device) { return hook_client_cuCtxGetDevice_v2(call, device, nullptr); }
+
+CUresult hook_client_cuCtxGetDevice_v2(Call& call, CUdevice* device, CUcontext ctx) {
+    const Context* context = context_or_current(call, ctx);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = context->device;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxGetFlags(Call& call, unsigned int* flags) {
+    const Context* context = call.current();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    *flags = context->flags.load();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxSetFlags(Call& call, unsigned int flags) {
+    Context* context = call.current();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    context->flags.store(flags);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxGetId(Call& call, CUcontext ctx, unsigned long long* ctxId) {
+    const Context* context = context_or_current(call, ctx);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    *ctxId = context->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxGetApiVersion(Call& call, CUcontext ctx, unsigned int* version) {
+    const Context* context = context_or_current(call, ctx);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    *version = context->api_version;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority, int* greatestPriority) {
+    const Context* context = call.current();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    const Device* device = find_device(context->device);
+    if (leastPriority) *leastPriority = device->least_priority;
+    if (greatestPriority) *greatestPriority = device->greatest_priority;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
+    const Context* context = context_or_current(call, ctx);
+    if (!context || !context->active()) return CUDA_ERROR_INVALID_CONTEXT;
+    call.context = context->token;
+    return gen::request_cuCtxSynchronize(call);
+}
+
+CUresult hook_client_cuCtxGetLimit(Call& call, size_t* pvalue, CUlimit limit) {
+    Context* context = call.current();
+    if (limit < 0 || static_cast<size_t>(limit) >= k_limit_count) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    {
+        MutexLock lock(context->mutex);
+        if (context->limits[limit]) {
+            *pvalue = *context->limits[limit];
+            return CUDA_SUCCESS;
+        }
+    }
+    const Device* device = find_device(context->device);
+    if (static_cast<size_t>(limit) < device->limits.size() && device->limits[limit]) {
+        *pvalue = *device->limits[limit];
+        return CUDA_SUCCESS;
+    }
+    gen::CuCtxGetLimitValues values;
+    CUresult result = gen::request_cuCtxGetLimit(call, static_cast<uint32_t>(limit), values);
+    if (result != CUDA_SUCCESS) return result;
+    *pvalue = values.pvalue;
+    MutexLock lock(context->mutex);
+    context->limits[limit] = values.pvalue;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxSetLimit(Call& call, CUlimit limit, size_t value) {
+    Context* context = call.current();
+    if (limit < 0 || static_cast<size_t>(limit) >= k_limit_count) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    CUresult result = gen::request_cuCtxSetLimit(call, static_cast<uint32_t>(limit), value);
+    if (result != CUDA_SUCCESS) return result;
+    // The driver may round: what it made of it is asked for once, here.
+    gen::CuCtxGetLimitValues values;
+    if (CUresult asked = gen::request_cuCtxGetLimit(call, static_cast<uint32_t>(limit), values); asked != CUDA_SUCCESS) return asked;
+    MutexLock lock(context->mutex);
+    context->limits[limit] = values.pvalue;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,169 @@
+// Copies. Bytes to the device travel with the call; bytes from it come with the reply, or later for asynchronous copies.
+#include "client/gen/copy_calls.gen.h"
+#include "client/hooks/copy_plan.h"
+
+namespace warpline::client {
+
+namespace {
+
+template <typename Copy>
+CUresult copy_shaped(Call& call, const Copy& from, uint64_t stream, Timing timing) {
+    CopyPlan plan;
+    if (CUresult result = plan_copy(call, from, plan); result != CUDA_SUCCESS) return result;
+    return run_copy(call, plan, stream, timing);
+}
+
+template <typename Copy>
+CUresult copy_shaped_async(Call& call, const Copy& from, CUstream stream) {
+    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    return copy_shaped(call, from, stream_token(call, stream), Timing::asynchronous);
+}
+
+CUresult check_array(const Call& call, CUarray array) { return check_handle<HandleKind::array>(call, to_token(array), false); }
+
+/// The end of a linear copy that lies in an array.
+CUDA_MEMCPY3D array_copy(size_t size_bytes) {
+    CUDA_MEMCPY3D copy{};
+    copy.WidthInBytes = size_bytes;
+    copy.Height = 1;
+    copy.Depth = 1;
+    return copy;
+}
+
+CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUstream stream) {
+    if (count == 0 || !dsts || !srcs || !sizes) return CUDA_ERROR_INVALID_VALUE;
+    // CUDA leaves the order within a batch open, and takes no default stream.
+    if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    for (size_t i = 0; i < count; ++i) {
+        CUresult result = copy_any(call, dsts[i], srcs[i], sizes[i], to_token(stream), Timing::asynchronous);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult hook_client_cuMemcpy(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+    return copy_any(call, dst, src, ByteCount, call.default_stream(), Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpyAsync(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return copy_any(call, dst, src, ByteCount, stream_token(call, hStream), Timing::asynchronous);
+}
+
+CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+    if (call.per_thread) return copy_to_device_async(call, dstDevice, srcHost, ByteCount, call.default_stream());
+    if (ByteCount == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    settle_host_memory(call, srcHost, ByteCount);
+    return gen::issue_cuMemcpyHtoD_v2(call, dstDevice, ByteCount, as_bytes(srcHost, ByteCount));
+}
+
+CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream_token(call, hStream));
+}
+
+CUresult hook_client_cuMemcpyDtoH_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+    return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, call.default_stream(),
+                            Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+    if (!dstHost) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, stream_token(call, hStream),
+                            Timing::asynchronous);
+}
+
+CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+    if (ByteCount == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    if (call.per_thread) return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, call.default_stream());
+    return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);
+}
+
+CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (ByteCount == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream));
+}
+
+CUresult hook_client_cuMemcpy2D_v2(Call& call, const CUDA_MEMCPY2D* pCopy) {
+    return copy_shaped(call, *pCopy, call.default_stream(), Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpy3D_v2(Call& call, const CUDA_MEMCPY3D* pCopy) {
+    return copy_shaped(call, *pCopy, call.default_stream(), Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpy3DPeer(Call& call, const CUDA_MEMCPY3D_PEER* pCopy) {
+    return copy_shaped(call, *pCopy, call.default_stream(), Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpy2DAsync_v2(Call& call, const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
+    return copy_shaped_async(call, *pCopy, hStream);
+}
+
+CUresult hook_client_cuMemcpy3DAsync_v2(Call& call, const CUDA_MEMCPY3D* pCopy, CUstream hStream) {
+    return copy_shaped_async(call, *pCopy, hStream);
+}
+
+CUresult hook_client_cuMemcpy3DPeerAsync(Call& call, const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream) {
+    return copy_shaped_async(call, *pCopy, hStream);
+}
+
+CUresult hook_client_cuMemcpyHtoAAsync_v2(Call& call, CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount,
+                                          CUstream hStream) {
+    if (CUresult refused = check_array(call, dstArray); refused != CUDA_SUCCESS) return refused;
+    CUDA_MEMCPY3D copy = array_copy(ByteCount);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = srcHost;
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.dstArray = dstArray;
+    copy.dstXInBytes = dstOffset;
+    return copy_shaped_async(call, copy, hStream);
+}
+
+CUresult hook_client_cuMemcpyAtoHAsync_v2(Call& call, void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+                                          CUstream hStream) {
+    if (CUresult refused = check_array(call, srcArray); refused != CUDA_SUCCESS) return refused;
+    CUDA_MEMCPY3D copy = array_copy(ByteCount);
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = srcArray;
+    copy.srcXInBytes = srcOffset;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = dstHost;
+    return copy_shaped_async(call, copy, hStream);
+}
+
+CUresult hook_client_cuMemcpyBatchAsync(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                                        CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx,
+                                        CUstream hStream) {
+    if (failIdx) *failIdx = SIZE_MAX;
+    return hook_client_cuMemcpyBatchAsync_v2(call, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+}
+
+CUresult hook_client_cuMemcpyBatchAsync_v2(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                                           CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream hStream) {
+    if (numAttrs == 0 || numAttrs > count || !attrs || !attrsIdxs || attrsIdxs[0] != 0) return CUDA_ERROR_INVALID_VALUE;
+    // Whatever order of access the attributes allow: the source is read when the call is made, in stream order.
+    return copy_batch(call, dsts, srcs, sizes, count, hStream);
+}
+
+CUresult hook_client_cuMemcpy3DBatchAsync(Call& call, size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx,
+                                          unsigned long long flags, CUstream hStream) {
+    if (failIdx) *failIdx = SIZE_MAX;
+    return hook_client_cuMemcpy3DBatchAsync_v2(call, numOps, opList, flags, hStream);
+}
+
+CUresult hook_client_cuMemcpy3DBatchAsync_v2(Call&, size_t, CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream) {
+    return WL_REFUSE_CALL("cuMemcpy3DBatchAsync", "batches of shaped copies; call cuMemcpy3DAsync for each");
+}
+
+}  // namespace warpline::client

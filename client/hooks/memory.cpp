@@ -1,0 +1,175 @@
+// Device memory at addresses of our choice, host memory, and what is known about pointers.
+#include <algorithm>
+#include <cstring>
+
+#include "client/gen/internal_calls.gen.h"
+#include "client/gen/memory_calls.gen.h"
+#include "client/hooks/common.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// Backs a block with memory: without waiting while the server's grant lasts.
+CUresult map_block(Call& call, RangeHeap::Range block, int device) {
+    if (call.session.take_memory_credit(block.size_bytes)) return gen::issue_wlMap(call, block.base, block.size_bytes, device);
+    return gen::request_wlMapNow(call, block.base, block.size_bytes, device);
+}
+
+void unmap_block(Call& call, RangeHeap::Range block) {
+    gen::issue_wlUnmap(call, block.base, block.size_bytes);
+    call.session.return_memory_credit(block.size_bytes);
+    call.state.memory.return_block(block);
+}
+
+constexpr unsigned k_host_alloc_flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+constexpr unsigned k_host_register_flags =
+    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+
+CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
+    if (CUresult refused = check_context(call); refused != CUDA_SUCCESS) return refused;
+    if (flags & ~k_host_alloc_flags) return CUDA_ERROR_INVALID_VALUE;
+    void* address = call.state.host_memory.allocate(bytes, call.context, call.device(), flags);
+    if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+    *pp = address;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address) {
+    DeviceMemory& memory = call.state.memory;
+    const int device = call.device();
+    DeviceRange range;
+    range.size_bytes = size_bytes;
+    range.context = call.context;
+    range.device = device;
+    for (;;) {
+        if (auto piece = memory.try_allocate(device, size_bytes)) {
+            range.base = *piece;
+            break;
+        }
+        std::optional<RangeHeap::Range> block = memory.take_block(size_bytes);
+        if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (CUresult result = map_block(call, *block, device); result != CUDA_SUCCESS) {
+            memory.return_block(*block);
+            return result;
+        }
+        if (size_bytes > DeviceMemory::k_small_bytes) {
+            range.base = block->base;
+            break;
+        }
+        memory.add_block(device, *block);
+    }
+    memory.register_range(range);
+    address = range.base;
+    return CUDA_SUCCESS;
+}
+
+CUresult release_device_memory(Call& call, const DeviceRange& range) {
+    std::optional<RangeHeap::Range> block = call.state.memory.release(range.device, range.base, range.size_bytes);
+    if (block) unmap_block(call, *block);
+    return CUDA_SUCCESS;
+}
+
+Side side_of(const State& state, uint64_t address) {
+    return state.memory.in_window(address) || state.memory.find(address) ? Side::device : Side::host;
+}
+
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
+    if (!call.session.host_calls().idle()) call.session.host_calls().wait_until_idle();
+    if (call.session.has_copies()) call.session.wait_for_copies(reinterpret_cast<uint64_t>(address), size_bytes);
+}
+
+CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesize) {
+    uint64_t address = 0;
+    CUresult result = allocate_device_memory(call, bytesize, address);
+    if (result == CUDA_SUCCESS) *dptr = address;
+    return result;
+}
+
+CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                                        unsigned int ElementSizeBytes) {
+    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
+    constexpr size_t k_pitch_alignment = 512;  // what NVIDIA's drivers use: the texture alignment
+    if (WidthInBytes > SIZE_MAX - k_pitch_alignment) return CUDA_ERROR_INVALID_VALUE;
+    size_t pitch = (WidthInBytes + k_pitch_alignment - 1) / k_pitch_alignment * k_pitch_alignment;
+    if (Height > SIZE_MAX / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t address = 0;
+    CUresult result = allocate_device_memory(call, pitch * Height, address);
+    if (result != CUDA_SUCCESS) return result;
+    *dptr = address;
+    *pPitch = pitch;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
+    if (dptr == 0) return CUDA_SUCCESS;
+    std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    call.context = range->context;
+    // The address is free for others only after the server was told that this one is done with it.
+    CUresult result = gen::issue_cuMemFree_v2(call, dptr);
+    release_device_memory(call, *range);
+    return result;
+}
+
+CUresult hook_client_cuMemGetAddressRange_v2(Call& call, CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+    std::optional<DeviceRange> range = call.state.memory.find(dptr);
+    if (!range) return CUDA_ERROR_NOT_FOUND;
+    if (pbase) *pbase = range->base;
+    if (psize) *psize = range->size_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemHostAlloc(Call& call, void** pp, size_t bytesize, unsigned int Flags) {
+    return allocate_host(call, pp, bytesize, Flags);
+}
+
+CUresult hook_client_cuMemAllocHost_v2(Call& call, void** pp, size_t bytesize) { return allocate_host(call, pp, bytesize, 0); }
+
+CUresult hook_client_cuMemFreeHost(Call& call, void* p) {
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
+    if (!range || range->base != reinterpret_cast<uint64_t>(p)) return CUDA_ERROR_INVALID_VALUE;
+    settle_host_memory(call, p, range->size_bytes);
+    return call.state.host_memory.free(p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, unsigned int Flags) {
+    if (CUresult refused = check_context(call); refused != CUDA_SUCCESS) return refused;
+    if (Flags & ~k_host_register_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) {
+        return WL_REFUSE_CALL("cuMemHostRegister", "memory of devices of this machine is out of the remote GPU's reach");
+    }
+    HostRange range;
+    range.base = reinterpret_cast<uint64_t>(p);
+    range.size_bytes = bytesize;
+    range.context = call.context;
+    range.device = call.device();
+    range.flags = Flags;
+    if (range.base + bytesize < range.base) return CUDA_ERROR_INVALID_VALUE;
+    auto registered = call.state.host_memory.register_range(range);
+    return registered == HostMemory::Registered::ok ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+
+CUresult hook_client_cuMemHostUnregister(Call& call, void* p) {
+    std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
+    if (!range) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    settle_host_memory(call, p, range->size_bytes);
+    return call.state.host_memory.unregister(p) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+CUresult hook_client_cuMemHostGetFlags(Call& call, unsigned int* pFlags, void* p) {
+    std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = range->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemHostGetDevicePointer_v2(Call& call, CUdeviceptr*, void* p, unsigned int) {
+    if (!call.state.host_memory.find(reinterpret_cast<uint64_t>(p))) return CUDA_ERROR_INVALID_VALUE;
+    return WL_REFUSE_CALL("cuMemHostGetDevicePointer", "host memory mapped into the GPU's address space; copy it instead");
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,123 @@
+// cuPointerGetAttribute and its relatives: answered from what the client knows about ranges.
+#include <cstring>
+
+#include "client/gen/memory_calls.gen.h"
+#include "client/hooks/common.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// A pointer with what is known about it; at most one of the two.
+struct Pointer {
+    CUdeviceptr address = 0;
+    std::optional<DeviceRange> device;
+    std::optional<HostRange> host;
+    bool known() const { return device || host; }
+};
+
+Pointer look_up(const State& state, CUdeviceptr address) {
+    Pointer pointer;
+    pointer.address = address;
+    pointer.device = state.memory.find(address);
+    if (!pointer.device) pointer.host = state.host_memory.find(address);
+    return pointer;
+}
+
+template <typename T>
+CUresult put(void* data, T value) {
+    std::memcpy(data, &value, sizeof value);
+    return CUDA_SUCCESS;
+}
+
+CUresult put_type(const Pointer& pointer, void* data) {
+    return put(data, static_cast<unsigned>(pointer.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
+}
+
+/// The value of one attribute for a known pointer.
+CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, void* data) {
+    const bool device = pointer.device.has_value();
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            return put(data, to_handle<CUcontext>(device ? pointer.device->context : pointer.host->context));
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put_type(pointer, data);
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            // Host memory is not mapped into the GPU's address space.
+            return device ? put(data, pointer.address) : CUDA_ERROR_INVALID_VALUE;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            return device ? CUDA_ERROR_INVALID_VALUE : put(data, reinterpret_cast<void*>(pointer.address));
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(data, static_cast<unsigned>(device && pointer.device->sync_memops));
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            return put(data, static_cast<unsigned long long>(device ? pointer.device->buffer_id : pointer.host->buffer_id));
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, 0u);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, device ? pointer.device->device : pointer.host->device);
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, 0);
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
+        case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, static_cast<unsigned>(device));
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(data, 0ull);
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            return put(data, device && token_kind(pointer.device->owner) == HandleKind::mem_pool
+                                 ? to_handle<CUmemoryPool>(pointer.device->owner)
+                                 : nullptr);
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return put(data, static_cast<unsigned long long>(device ? pointer.device->buffer_id : pointer.host->buffer_id));
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(data, 0u);
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+size_t size_of(CUpointer_attribute attribute) {
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+            return 4;
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS);
+        default: return 8;
+    }
+}
+
+}  // namespace
+
+CUresult hook_client_cuPointerGetAttribute(Call& call, void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    Pointer pointer = look_up(call.state, ptr);
+    if (!pointer.known()) return CUDA_ERROR_INVALID_VALUE;
+    return attribute_of(pointer, attribute, data);
+}
+
+CUresult hook_client_cuPointerGetAttributes(Call& call, unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
+                                            CUdeviceptr ptr) {
+    if (numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
+    Pointer pointer = look_up(call.state, ptr);
+    for (unsigned i = 0; i < numAttributes; ++i) {
+        if (!data[i]) return CUDA_ERROR_INVALID_VALUE;
+        // Here, unlike with a single attribute, what does not apply is answered with zeros (and an unknown pointer is no error).
+        if (pointer.known() && attribute_of(pointer, attributes[i], data[i]) == CUDA_SUCCESS) continue;
+        std::memset(data[i], 0, size_of(attributes[i]));
+        if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) put(data[i], -2);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuPointerSetAttribute(Call& call, const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    std::optional<DeviceRange> range = call.state.memory.find(ptr);
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    unsigned on = 0;
+    std::memcpy(&on, value, sizeof on);
+    call.state.memory.set_sync_memops(range->base, on != 0);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client
