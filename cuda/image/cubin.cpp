@@ -17,8 +17,10 @@ namespace {
 
 constexpr uint16_t k_em_cuda = 190;
 constexpr uint32_t k_sht_nv_info = 0x70000000;
+constexpr unsigned k_stt_object = 13;     // variables of relocatable cubins; linked ones use STT_OBJECT
 constexpr uint8_t k_other_entry = 0x10;   // st_other of a kernel
 constexpr uint8_t k_other_managed = 0x4;  // st_other of a __managed__ variable
+constexpr uint8_t k_other_shared = 0x40;  // st_other of a __shared__ variable in a relocatable cubin
 constexpr uint64_t k_reserved_shared_bytes = 1024;
 constexpr size_t k_max_params = 4096;  // a kernel's parameters have 32764 bytes in all
 constexpr size_t k_max_name_bytes = 1 << 20;
@@ -168,7 +170,7 @@ Result<void> CubinReader::read_symbols() {
         Elf64_Sym symbol;
         read_at(symbols, i * sizeof symbol, symbol);
         unsigned type = ELF64_ST_TYPE(symbol.st_info);
-        if (type != STT_FUNC && type != STT_OBJECT) continue;
+        if (type != STT_FUNC && type != STT_OBJECT && type != k_stt_object) continue;
         uint32_t section_number = symbol.st_shndx;
         if (section_number == SHN_XINDEX) read_at(long_numbers, i * sizeof section_number, section_number);
         WL_TRY(read_symbol(symbol, WL_TRY(string_at(strings, symbol.st_name)), i, section_number));
@@ -178,7 +180,7 @@ Result<void> CubinReader::read_symbols() {
 
 Result<void> CubinReader::read_symbol(const Elf64_Sym& symbol, std::string_view name, uint32_t number,
                                       uint32_t section_number) {
-    if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) {
         add_global(symbol, name, section_number);
         return {};
     }
@@ -203,6 +205,7 @@ void CubinReader::add_global(const Elf64_Sym& symbol, std::string_view name, uin
     if (home_name.starts_with(".nv.constant3")) {
         global.space = Space::constant;
     } else if (section_number == SHN_UNDEF) {
+        if (symbol.st_other & k_other_shared) return;
         global.external = true;
     } else if (!home_name.starts_with(".nv.global")) {
         return;  // shared variables and the like have no address for the host
