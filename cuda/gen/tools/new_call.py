@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Prints a first version of the entry of a call, from its prototype in cuda.h, with the next free id of its area.
+
+  new_call.py cuMemAllocManaged managed [--include /usr/local/cuda/include]
+
+Directions and lengths are guesses: read them before the entry goes into cuda/api/<area>.yaml. Then
+`generate.py --api cuda/api --target lock` appends the id, and `--target check` tells what is still wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+GENERATOR = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(GENERATOR))
+
+import loader  # noqa: E402
+
+
+def prototype(name: str, include: Path) -> list[tuple[str, str]]:
+    """The (type, name) of each parameter. Exits if cuda.h declares no such function."""
+    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n"
+    text = subprocess.run(["cc", "-E", "-P", "-I", str(include), "-x", "c", "-"], input=source, capture_output=True, text=True, check=True).stdout
+    found = re.search(rf"CUresult\s+{name}\s*\(([^)]*)\)", re.sub(r"__attribute__\(\([^)]*\)\)", "", text))
+    if found is None:
+        sys.exit(f"cuda.h declares no {name}")
+    params = []
+    for param in found[1].split(","):
+        param = " ".join(param.split())
+        if param in ("", "void"):
+            continue
+        match = re.fullmatch(r"(.*?)(\w+)(\[\w*\])?", param)
+        c_type = re.sub(r"\s*\*\s*", "*", match[1].strip() + ("*" if match[3] else ""))
+        params.append((c_type, match[2]))
+    return params
+
+
+def guess(c_type: str) -> str:
+    if not c_type.endswith("*"):
+        return "dir: in"
+    if c_type == "const char*":
+        return "dir: in, string: yes"
+    return "dir: in" if c_type.startswith("const ") else "dir: out"
+
+
+def next_id(folder: Path, area: str) -> int:
+    """One more than the highest id of the area, in ids.lock or in the description."""
+    api, _ = loader.load(folder)
+    names = {c.name for a in api.areas if a.name == area for c in a.calls}
+    used = [c.id for a in api.areas if a.name == area for c in a.calls] + [n for name, n in api.lock.items() if name in names]
+    if not used:
+        sys.exit(f"no area {area} yet: take a free first byte of ids.lock for it")
+    number = max(used) + 1
+    while number in api.lock.values():
+        number += 1
+    return number
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("call")
+    parser.add_argument("area")
+    parser.add_argument("--include", type=Path, default=Path("/usr/local/cuda/include"), metavar="DIR")
+    parser.add_argument("--api", type=Path, default=GENERATOR.parent / "api", metavar="DIR")
+    options = parser.parse_args()
+    print(f"- call: {options.call}\n  id: 0x{next_id(options.api, options.area):04x}\n  class: blocking\n  params:")
+    for c_type, name in prototype(options.call, options.include):
+        shown = f'"{c_type}"' if re.search(r"[*\s]", c_type) else c_type
+        print(f"  - {{name: {name}, type: {shown}, {guess(c_type)}}}")
+    print(f'  source: "CUDA Driver API 13.0, …, {re.sub("_v[0-9]+$", "", options.call)}"')
+
+
+if __name__ == "__main__":
+    main()
