@@ -1,5 +1,6 @@
 """The description of the CUDA driver itself."""
 
+import re
 import subprocess
 import unittest
 
@@ -47,6 +48,14 @@ class RealDescription(unittest.TestCase):
                 self.assertIn(call.cls, ("blocking", "internal"), call.name)
         for name in ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH_v2"):
             self.assertTrue(self.api.call(name).parks, name)
+
+    def test_no_hook_is_written_that_no_entry_names(self):
+        """The other way round, a hook that is named and not written, is a link error."""
+        for side in ("client", "server"):
+            named = {c.name for c in self.api.calls if getattr(c, f"hook_{side}")}
+            for path in sorted((ROOT / side / "hooks").glob("*.cpp")):
+                written = set(re.findall(rf"^CUresult hook_{side}_(\w+)\(", path.read_text(), re.MULTILINE))
+                self.assertEqual(written - named, set(), path)
 
     def test_lock_was_only_ever_appended_to(self):
         log = subprocess.run(["git", "-C", str(ROOT), "log", "-n", "100", "--format=%H", "--", "cuda/api/ids.lock"], capture_output=True, text=True)
