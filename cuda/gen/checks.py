@@ -41,13 +41,16 @@ def _ids(api: Api, found: Diagnostics) -> None:
         if not 0 < call.id <= 0xFFFF:
             found.add(call.place, call.name, "bad-value", f"id {call.id:#x} does not fit 16 bits")
         elif call.id in seen:
-            found.add(call.place, call.name, "duplicate-id", f"id {call.id_hex} is {seen[call.id].name}'s ({seen[call.id].place})")
+            other = seen[call.id]
+            found.add(call.place, call.name, "duplicate-id", f"id {call.id_hex} is {other.name}'s ({other.place})")
         elif call.name in api.lock and api.lock[call.name] != call.id:
-            found.add(call.place, call.name, "id-changed", f"id {call.id_hex}, but ids.lock says 0x{api.lock[call.name]:04x}: ids never change")
+            locked = f"0x{api.lock[call.name]:04x}"
+            found.add(call.place, call.name, "id-changed", f"id {call.id_hex}, but ids.lock says {locked}: ids never change")
         elif owner.get(call.id, call.name) != call.name:
             found.add(call.place, call.name, "id-reused", f"id {call.id_hex} belongs to {owner[call.id]} in ids.lock for ever")
         elif call.name not in api.lock:
-            found.add(call.place, call.name, "id-not-locked", f"append `{call.id_hex} {call.name}` to ids.lock (generate.py --target lock does)")
+            text = f"append `{call.id_hex} {call.name}` to ids.lock (generate.py --target lock does)"
+            found.add(call.place, call.name, "id-not-locked", text)
         seen.setdefault(call.id, call)
 
 
@@ -84,8 +87,11 @@ def _hooks(call: Call, found: Diagnostics) -> None:
 
 
 def _waits(call: Call, found: Diagnostics) -> None:
-    if call.travels and not call.waits and (call.reply.fields or call.payload == "out") and not (call.hook_client and call.hook_server):
-        found.add(call.place, call.name, "reply-without-wait", f"a call of class {call.cls} has no reply to carry what it returns")
+    if not call.travels or call.waits or (call.hook_client and call.hook_server):
+        return
+    if call.reply.fields or call.payload == "out":
+        text = f"a call of class {call.cls} has no reply to carry what it returns"
+        found.add(call.place, call.name, "reply-without-wait", text)
 
 
 def _symbols(api: Api, found: Diagnostics) -> None:
@@ -107,7 +113,8 @@ def _symbols(api: Api, found: Diagnostics) -> None:
     for symbol in api.symbols:
         if symbol.symbol not in claimed:
             place = Place("cuda/api/symbols.txt", 1)
-            found.add(place, symbol.symbol, "symbol-missing", "the driver has this symbol, no entry describes it and unsupported.yaml does not list it")
+            text = "the driver has this symbol, no entry describes it and unsupported.yaml does not list it"
+            found.add(place, symbol.symbol, "symbol-missing", text)
 
 
 def _claim(symbol: str, name: str, place: Place, pinned: set[str], claimed: dict[str, str], found: Diagnostics) -> None:

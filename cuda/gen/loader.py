@@ -15,8 +15,15 @@ CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
     "notes", "before_init", "no_context", "reports", "waits",
 }  # fmt: skip
+# Field of Call, key of the entry.
+FLAGS = (
+    ("parks", "parks"),
+    ("pre_init", "before_init"),
+    ("no_context", "no_context"),
+    ("reports", "reports"),
+    ("internal_waits", "waits"),
+)
 PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "payload", "string"}
-FIELD_KEYS = {"name", "type", "kind", "null"}
 
 
 def load(folder: Path) -> tuple[Api, Diagnostics]:
@@ -143,7 +150,7 @@ def _read_call(entry, area: str, types: TypeTable, twins, found: Diagnostics) ->
     call.aliases = list(entry.get("aliases") or [])
     call.twins = [twin for symbol in (name, *call.aliases) for twin in twins.get(symbol, [])]
     call.source, call.notes, call.reason = entry.get("source", ""), entry.get("notes", ""), entry.get("reason", "")
-    for flag, key in (("parks", "parks"), ("pre_init", "before_init"), ("no_context", "no_context"), ("reports", "reports"), ("internal_waits", "waits")):
+    for flag, key in FLAGS:
         value = entry.get(key, False)
         if not isinstance(value, bool):
             found.add(entry.places[key], name, "bad-value", f"`{key}` must be yes or no")

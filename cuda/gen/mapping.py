@@ -40,7 +40,8 @@ def field_name(param: str) -> str:
 def map_call(call: Call, entry: Map, types: TypeTable, found: Diagnostics) -> None:
     """Fills in how each parameter travels and the two messages."""
     if call.cls not in CLASSES:
-        found.add(entry.places.get("class", call.place), call.name, "unknown-class", f"class {call.cls!r} is none of: {', '.join(CLASSES)}")
+        place = entry.places.get("class", call.place)
+        found.add(place, call.name, "unknown-class", f"class {call.cls!r} is none of: {', '.join(CLASSES)}")
         return
     travels = call.cls not in ("local", "unsupported") and entry.get("wire") != "none"
     call.custom_wire = isinstance(entry.get("wire"), list)
@@ -149,7 +150,8 @@ def _check_length(param: Param, call: Call, found: Diagnostics) -> None:
     names = set(re.findall(r"[A-Za-z_]\w*", param.len))
     by_value = {p.name for p in call.params if not p.is_pointer}
     if not re.fullmatch(r"[\w\s*+]+", param.len) or not names <= by_value:
-        found.add(param.place, call.name, "bad-length", f"`len: {param.len}` of {param.name} must be made of parameters passed by value")
+        text = f"`len: {param.len}` of {param.name} must be made of parameters passed by value"
+        found.add(param.place, call.name, "bad-length", text)
 
 
 _IN = {
@@ -184,8 +186,9 @@ def _listed(entries, call: Call, types: TypeTable, found: Diagnostics) -> list[W
     """The fields of a `wire:` or `reply:` list. A field that is named as a parameter belongs to it."""
     message = Message("")
     for entry in entries:
-        if not isinstance(entry, Map) or not {"name", "type"} <= set(entry) or not set(entry) <= {"name", "type", "kind", "null"}:
-            found.add(getattr(entry, "place", call.place), call.name, "bad-value", "a field is {name: …, type: …} with an optional `kind` or `null: ok`")
+        if not isinstance(entry, Map) or not {"name", "type"} <= set(entry) <= {"name", "type", "kind", "null"}:
+            text = "a field is {name: …, type: …} with an optional `kind` or `null: ok`"
+            found.add(getattr(entry, "place", call.place), call.name, "bad-value", text)
             continue
         if entry["type"] not in WIRE_TYPES:
             found.add(entry.place, call.name, "unknown-type", f"{entry['type']} is no wire type: {', '.join(WIRE_TYPES)}")

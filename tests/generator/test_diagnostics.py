@@ -41,7 +41,8 @@ class Shape(ToyTest):
 
     def test_the_message_says_where_and_what(self):
         self.write("stream.yaml", STREAM.replace("class: query", "class: quick"))
-        self.assertRegex(str(self.findings()[0]), r"^cuda/api/stream.yaml:13: error: cuStreamQuery: class 'quick' .* \[unknown-class\]$")
+        line = str(self.findings()[0])
+        self.assertRegex(line, r"^cuda/api/stream.yaml:13: error: cuStreamQuery: class 'quick' .* \[unknown-class\]$")
 
 
 class Parameters(ToyTest):
@@ -187,7 +188,8 @@ class Meaning(ToyTest):
 
     def test_client_hook_of_an_internal_call(self):
         self.lock("0x0503 wlThing")
-        self.event("0x0503", "wlThing", "class: internal\n            wire: []\n            hooks: {client: replace, server: replace}")
+        hooks = "hooks: {client: replace, server: replace}"
+        self.event("0x0503", "wlThing", f"class: internal\n            wire: []\n            {hooks}")
         self.write("symbols.txt", (self.api / "symbols.txt").read_text().replace("cuEventQuery cuEventQuery 2000\n", ""))
         self.assert_finding("hook-without-side", "wlThing")
 

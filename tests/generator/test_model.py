@@ -18,7 +18,8 @@ class Names(unittest.TestCase):
 class Calls(ToyTest):
     def test_handle_out_is_in_the_request(self):
         call = self.read().call("cuStreamCreate")
-        self.assertEqual([(f.name, f.type, f.capnp_type, f.ordinal) for f in call.request.fields], [("phStream", "handle", "UInt64", 0), ("flags", "u32", "UInt32", 1)])
+        fields = [(f.name, f.type, f.capnp_type, f.ordinal) for f in call.request.fields]
+        self.assertEqual(fields, [("phStream", "handle", "UInt64", 0), ("flags", "u32", "UInt32", 1)])
         self.assertEqual(call.reply.fields, [])
         self.assertEqual(call.params[0].kind, "handle_out")
         self.assertEqual(call.params[0].handle.name, "stream")

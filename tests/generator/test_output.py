@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 from toy import ROOT, STREAM, ToyTest
@@ -68,8 +69,9 @@ class Output(ToyTest):
         return result.stdout
 
     def compile(self, *sources, output, flags=()):
-        self.run_quietly(CXX, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", f"-I{self.folder / 'out'}", f"-I{ROOT}",
-                         "-isystem", CUDA_INCLUDE, "-DWARPLINE_VERSION=\"test\"", *flags, *sources, "-o", output)  # fmt: skip
+        warnings = ["-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"]
+        includes = [f"-I{self.folder / 'out'}", f"-I{ROOT}", "-isystem", CUDA_INCLUDE]
+        self.run_quietly(CXX, "-std=c++20", *warnings, *includes, *flags, *sources, "-o", output)
 
     def test_schema_compiles(self):
         out = self.generate("schema")
@@ -83,8 +85,14 @@ class Output(ToyTest):
         implementations.write_text(IMPLEMENTATIONS)
         main.write_text(MAIN)
         gen = out / "softgpu/driver/gen"
-        sources = [gen / "stream_entries.gen.cpp", gen / "refused.gen.cpp", out / "cuda/abi/symbols/symbol_table.gen.cpp", implementations,
-                   ROOT / "cuda/abi/symbols/symbols.cpp", out / "cuda/gen/call_id.gen.cpp"]  # fmt: skip
+        sources = [
+            gen / "stream_entries.gen.cpp",
+            gen / "refused.gen.cpp",
+            out / "cuda/abi/symbols/symbol_table.gen.cpp",
+            out / "cuda/gen/call_id.gen.cpp",
+            ROOT / "cuda/abi/symbols/symbols.cpp",
+            implementations,
+        ]
         self.compile(*sources, main, output=self.folder / "main", flags=["-DFMT_HEADER_ONLY"])
         self.run_quietly(self.folder / "main")
         library = self.folder / "libtoy.so"
@@ -97,7 +105,8 @@ class Output(ToyTest):
         self.write("stream.yaml", STREAM.replace('name: Flags, type: "unsigned int"', "name: Flags, type: size_t"))
         out = self.generate("softgpu")
         source = out / "softgpu/driver/gen/stream_entries.gen.cpp"
-        result = subprocess.run([CXX, "-std=c++20", "-fsyntax-only", f"-I{out}", f"-I{ROOT}", "-isystem", CUDA_INCLUDE, str(source)], capture_output=True, text=True)
+        command = [CXX, "-std=c++20", "-fsyntax-only", f"-I{out}", f"-I{ROOT}", "-isystem", CUDA_INCLUDE, str(source)]
+        result = subprocess.run(command, capture_output=True, text=True)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("cuStreamCreate", result.stderr)
 
@@ -112,7 +121,8 @@ class Output(ToyTest):
     def test_a_wrong_description_writes_nothing(self):
         self.write("stream.yaml", STREAM.replace("class: query", "class: quick"))
         out = self.folder / "out"
-        process = subprocess.run(["python3", str(ROOT / "cuda/gen/generate.py"), "--api", str(self.api), "--out", str(out), "--target", "schema"], capture_output=True, text=True)
+        command = [sys.executable, "-B", ROOT / "cuda/gen/generate.py", "--api", self.api, "--out", out, "--target", "schema"]
+        process = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(process.returncode, 1)
         self.assertIn("cuStreamQuery", process.stderr)
         self.assertFalse(out.exists())

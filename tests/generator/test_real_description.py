@@ -8,6 +8,26 @@ from toy import REAL_API, ROOT
 
 import generate
 
+NEVER_WAITS = """
+    cuLaunchKernel cuLaunchKernelEx cuLaunchCooperativeKernel cuMemcpyHtoD_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2
+    cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuMemsetD32_v2 cuEventRecord cuStreamWaitEvent cuStreamCreate cuEventCreate
+    cuStreamDestroy_v2 cuEventDestroy_v2 cuMemFree_v2 cuMemFreeAsync cuMemAllocAsync cuGraphLaunch cuModuleUnload
+    cuModuleLoadData cuLibraryLoadData cuLibraryGetKernel cuMemAlloc_v2 cuKernelSetAttribute
+""".split()
+
+STAYS_ON_THE_CLIENT = """
+    cuInit cuDeviceGetAttribute cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetUuid_v2 cuCtxGetCurrent cuCtxSetCurrent
+    cuDevicePrimaryCtxRetain cuGetExportTable cuGetProcAddress_v2 cuStreamIsCapturing cuPointerGetAttributes
+""".split()
+
+
+def git(*arguments: str) -> str:
+    """What git prints, or nothing if there is no git or no repository."""
+    try:
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
 
 class RealDescription(unittest.TestCase):
     @classmethod
@@ -29,17 +49,11 @@ class RealDescription(unittest.TestCase):
 
     def test_what_creates_or_enqueues_does_not_wait(self):
         """What programs call in their inner loops (issue 2: launches, asynchronous copies, fills, records, create, free)."""
-        for name in (
-            "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuMemcpyHtoD_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-            "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuMemsetD32_v2", "cuEventRecord", "cuStreamWaitEvent", "cuStreamCreate", "cuEventCreate",
-            "cuStreamDestroy_v2", "cuEventDestroy_v2", "cuMemFree_v2", "cuMemFreeAsync", "cuMemAllocAsync", "cuGraphLaunch", "cuModuleUnload",
-            "cuModuleLoadData", "cuLibraryLoadData", "cuLibraryGetKernel", "cuMemAlloc_v2", "cuKernelSetAttribute",
-        ):  # fmt: skip
+        for name in NEVER_WAITS:
             self.assertFalse(self.api.call(name).waits, name)
 
     def test_what_the_runtime_asks_at_start_stays_on_the_client(self):
-        for name in ("cuInit", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2", "cuCtxGetCurrent", "cuCtxSetCurrent",
-                     "cuDevicePrimaryCtxRetain", "cuGetExportTable", "cuGetProcAddress_v2", "cuStreamIsCapturing", "cuPointerGetAttributes"):  # fmt: skip
+        for name in STAYS_ON_THE_CLIENT:
             self.assertFalse(self.api.call(name).travels, name)
 
     def test_only_calls_that_may_wait_on_the_server_are_parked(self):
@@ -58,12 +72,12 @@ class RealDescription(unittest.TestCase):
                 self.assertEqual(written - named, set(), path)
 
     def test_lock_was_only_ever_appended_to(self):
-        log = subprocess.run(["git", "-C", str(ROOT), "log", "-n", "100", "--format=%H", "--", "cuda/api/ids.lock"], capture_output=True, text=True)
-        if log.returncode != 0 or not log.stdout.strip():
+        commits = git("log", "-n", "100", "--format=%H", "--", "cuda/api/ids.lock").split()
+        if not commits:
             self.skipTest("no history at hand")
         newer = (REAL_API / "ids.lock").read_text()
-        for commit in log.stdout.split():
-            older = subprocess.run(["git", "-C", str(ROOT), "show", f"{commit}:cuda/api/ids.lock"], capture_output=True, text=True, check=True).stdout
+        for commit in commits:
+            older = git("show", f"{commit}:cuda/api/ids.lock")
             self.assertTrue(newer.startswith(older), f"lines of ids.lock changed after {commit}")
             newer = older
 

@@ -14,10 +14,13 @@ CUDA_INCLUDE = Path(os.environ.get("WARPLINE_CUDA_INCLUDE", "/usr/local/cuda/inc
 
 
 class NewCall(ToyTest):
+    def new_call(self, name: str) -> subprocess.CompletedProcess:
+        options = ["--api", self.api, "--include", CUDA_INCLUDE]
+        return subprocess.run([sys.executable, "-B", TOOLS / "new_call.py", name, "stream", *options], capture_output=True, text=True)
+
     def test_a_first_version_passes_the_checks(self):
         self.symbols("cuStreamGetPriority")
-        command = [sys.executable, "-B", TOOLS / "new_call.py", "cuStreamGetPriority", "stream", "--api", self.api, "--include", CUDA_INCLUDE]
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        text = self.new_call("cuStreamGetPriority").stdout
         self.assertIn("- call: cuStreamGetPriority\n  id: 0x0404\n", text)
         self.assertIn('  - {name: priority, type: "int*", dir: out}\n', text)
         self.write("stream.yaml", (self.api / "stream.yaml").read_text() + text)
@@ -25,15 +28,15 @@ class NewCall(ToyTest):
         self.assertEqual(self.findings(), [])
 
     def test_a_call_that_does_not_exist(self):
-        command = [sys.executable, "-B", TOOLS / "new_call.py", "cuMakeCoffee", "stream", "--api", self.api, "--include", CUDA_INCLUDE]
-        result = subprocess.run(command, capture_output=True, text=True)
+        result = self.new_call("cuMakeCoffee")
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("cuda.h declares no cuMakeCoffee", result.stderr)
 
 
 class PinSymbols(unittest.TestCase):
     def test_the_pinned_list_is_that_of_the_toolkit(self):
-        toolkit = next((p for p in (CUDA_INCLUDE.parent, Path("/usr/local/cuda")) if (p / "lib64/stubs/libcuda.so").exists()), None)
+        candidates = (CUDA_INCLUDE.parent, Path("/usr/local/cuda"))
+        toolkit = next((p for p in candidates if (p / "lib64/stubs/libcuda.so").exists()), None)
         if toolkit is None or "#define CUDA_VERSION 13000" not in (toolkit / "include/cuda.h").read_text():
             self.skipTest("no toolkit 13.0 with a stub libcuda.so")
         with tempfile.TemporaryDirectory() as folder:

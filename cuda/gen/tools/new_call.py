@@ -25,7 +25,8 @@ import loader  # noqa: E402
 def prototype(name: str, include: Path) -> list[tuple[str, str]]:
     """The (type, name) of each parameter. Exits if cuda.h declares no such function."""
     source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n"
-    text = subprocess.run(["cc", "-E", "-P", "-I", str(include), "-x", "c", "-"], input=source, capture_output=True, text=True, check=True).stdout
+    command = ["cc", "-E", "-P", "-I", str(include), "-x", "c", "-"]
+    text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
     found = re.search(rf"CUresult\s+{name}\s*\(([^)]*)\)", re.sub(r"__attribute__\(\([^)]*\)\)", "", text))
     if found is None:
         sys.exit(f"cuda.h declares no {name}")
