@@ -323,6 +323,11 @@ uint64_t Outbox::last_call() const {
     return m_next_call - 1;
 }
 
+bool Outbox::has_waiters() const {
+    MutexLock lock(m_mutex);
+    return m_waiters > 0;
+}
+
 size_t Outbox::queued_bytes() const {
     MutexLock lock(m_mutex);
     return m_queued_bytes;

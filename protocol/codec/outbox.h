@@ -145,6 +145,8 @@ public:
 
     uint64_t last_call() const;
     size_t queued_bytes() const;
+    /// True while somebody waits for credit, for room, or for a frame to leave.
+    bool has_waiters() const;
 
     struct Counters {
         uint64_t frames = 0, batches = 0, calls = 0, bytes = 0, payload_bytes = 0, bursts = 0, credit_waits = 0;

@@ -18,7 +18,7 @@ struct OutFrame {
     Buffer payload;
     BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to the socket
     uint64_t ticket = 0;         ///< place in the queue, for those who wait until it has been handed over
-    std::byte wire_header[k_frame_header_bytes];
+    std::byte wire_header[k_frame_header_bytes] = {};
 
     BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
     size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }

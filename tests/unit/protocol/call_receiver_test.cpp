@@ -1,0 +1,121 @@
+#include "protocol/codec/call_receiver.h"
+
+#include <future>
+
+#include "tests/unit/protocol/frames.h"
+
+namespace warpline::protocol {
+namespace {
+
+using namespace test;
+
+std::vector<Frame> sent_by(Outbox& outbox) { return frames_in(drain(outbox)); }
+
+// The frames of one call with a payload of this size, in parts of 1000 bytes.
+std::vector<Frame> streamed_call(const Bytes& payload) {
+    OutboxOptions options;
+    options.chunk_bytes = 1000;
+    Outbox outbox(options);
+    auto call = std::async(std::launch::async, [&] {
+        return outbox
+            .add_streamed_call<wire::HostCall>(
+                CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload)
+            .ok();
+    });
+    Bytes stream;
+    while (stream.size() < payload.size() + payload.size() / 1000 * 60) {
+        Bytes more = drain(outbox);
+        stream.insert(stream.end(), more.begin(), more.end());
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(call.get());
+    return frames_in(stream);
+}
+
+TEST(CallReceiver, TakesBatchesInOrder_B2) {
+    Outbox outbox;
+    CallReceiver receiver({1 << 20, 100});
+    (void)*add_test_call(outbox, 1);
+    (void)*add_test_call(outbox, 2, pattern(10));
+    auto unit = receiver.accept_batch(std::move(sent_by(outbox)[0]));
+    ASSERT_TRUE(unit.ok());
+    EXPECT_EQ(unit->calls, 2u);
+    EXPECT_EQ(unit->stream, nullptr);
+    (void)*add_test_call(outbox, 3);
+    EXPECT_TRUE(receiver.accept_batch(std::move(sent_by(outbox)[0])).ok());
+}
+
+TEST(CallReceiver, RefusesNumbersThatDoNotContinue_F3) {
+    Outbox outbox;
+    CallReceiver receiver({1 << 20, 100});
+    (void)*add_test_call(outbox, 1);
+    (void)sent_by(outbox);
+    (void)*add_test_call(outbox, 2);
+    EXPECT_EQ(receiver.accept_batch(std::move(sent_by(outbox)[0])).error().code, Code::malformed);
+}
+
+TEST(CallReceiver, RefusesMoreThanTheCredit_F3) {
+    Outbox outbox;
+    CallReceiver receiver({1 << 20, 3});
+    for (int i = 0; i < 4; ++i) (void)*add_test_call(outbox, 1);
+    EXPECT_EQ(receiver.accept_batch(std::move(sent_by(outbox)[0])).error().code, Code::quota);
+}
+
+TEST(CallReceiver, JoinsAStreamedPayloadToItsCall_B3) {
+    Bytes payload = pattern(4500);
+    auto frames = streamed_call(payload);
+    ASSERT_EQ(frames.size(), 6u);
+    CallReceiver receiver({1 << 20, 100});
+    auto unit = receiver.accept_batch(std::move(frames[0]));
+    ASSERT_TRUE(unit.ok());
+    ASSERT_NE(unit->stream, nullptr);
+    EXPECT_EQ(unit->stream->total_bytes(), 4500u);
+    size_t parts = 0;
+    auto whole = std::async(std::launch::async, [&] { return unit->stream->read_all(1 << 20, [&](size_t) { ++parts; }); });
+    for (size_t i = 1; i < frames.size(); ++i) ASSERT_TRUE(receiver.accept_bulk(std::move(frames[i])).ok()) << i;
+    auto result = whole.get();
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(copy(result->view()), payload);
+    EXPECT_EQ(parts, 5u);
+}
+
+TEST(CallReceiver, RefusesABatchInTheMiddleOfAStream_F3) {
+    auto frames = streamed_call(pattern(4500));
+    Outbox outbox;
+    (void)*add_test_call(outbox, 1);
+    (void)sent_by(outbox);
+    (void)*add_test_call(outbox, 2);
+    CallReceiver receiver({1 << 20, 100});
+    ASSERT_TRUE(receiver.accept_batch(std::move(frames[0])).ok());
+    EXPECT_EQ(receiver.accept_batch(std::move(sent_by(outbox)[0])).error().code, Code::malformed);
+}
+
+TEST(CallReceiver, RefusesPartsOutOfOrder_F3) {
+    auto frames = streamed_call(pattern(4500));
+    CallReceiver receiver({1 << 20, 100});
+    ASSERT_TRUE(receiver.accept_batch(std::move(frames[0])).ok());
+    EXPECT_EQ(receiver.accept_bulk(std::move(frames[2])).error().code, Code::malformed);
+    CallReceiver without({1 << 20, 100});
+    EXPECT_EQ(without.accept_bulk(std::move(frames[1])).error().code, Code::malformed);
+}
+
+TEST(CallReceiver, TheEndWakesWhoReadsAStream) {
+    auto frames = streamed_call(pattern(4500));
+    CallReceiver receiver({1 << 20, 100});
+    auto unit = receiver.accept_batch(std::move(frames[0]));
+    ASSERT_TRUE(unit.ok() && receiver.accept_bulk(std::move(frames[1])).ok());
+    auto reader = std::async(std::launch::async, [&] {
+        EXPECT_EQ(unit->stream->next()->size(), 1000u);
+        return unit->stream->next().error().code;
+    });
+    receiver.fail(Error{Code::connection_lost, "gone"});
+    EXPECT_EQ(reader.get(), Code::connection_lost);
+}
+
+TEST(CallReceiver, APayloadThatIsTooLongIsNotGathered_F3) {
+    PayloadStream stream(1u << 30);
+    EXPECT_EQ(stream.read_all(1u << 20, [](size_t) {}).error().code, Code::quota);
+}
+
+}  // namespace
+}  // namespace warpline::protocol

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "protocol/codec/frame_reader.h"
+#include "protocol/codec/outbox.h"
+
+// What several tests of the protocol need.
+namespace warpline::protocol::test {
+
+/// The bytes of a frame with a correct header.
+inline Bytes frame_bytes(FrameHeader header, BytesView body, BytesView payload = {}) {
+    header.body_bytes = static_cast<uint32_t>(body.size());
+    header.payload_bytes = header.payload_raw_bytes = static_cast<uint32_t>(payload.size());
+    Bytes out(k_frame_header_bytes);
+    encode_frame_header(header, out.data());
+    out.insert(out.end(), body.begin(), body.end());
+    out.insert(out.end(), payload.begin(), payload.end());
+    return out;
+}
+
+inline FrameHeader header_of(FrameKind kind, uint64_t sequence = 0) {
+    FrameHeader header;
+    header.kind = kind;
+    header.sequence = sequence;
+    return header;
+}
+
+inline Bytes bytes_of(std::string_view text) {
+    BytesView view = as_bytes(text);
+    return Bytes(view.begin(), view.end());
+}
+
+inline Bytes pattern(size_t size, uint8_t seed = 1) {
+    Bytes out(size);
+    for (size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>(i * 131 + seed + (i >> 8));
+    return out;
+}
+
+inline Bytes copy(BytesView view) { return Bytes(view.begin(), view.end()); }
+
+/// Keeps what it gets.
+struct Collector : FrameSink {
+    std::vector<Frame> frames;
+    Result<void> on_frame(Frame frame) override {
+        frames.push_back(std::move(frame));
+        return {};
+    }
+};
+
+/// All that an outbox has, as one run of bytes.
+inline Bytes drain(Outbox& outbox, uint64_t acknowledgement = 0) {
+    Bytes out;
+    std::vector<BytesView> views;
+    while (outbox.take(views, acknowledgement)) {
+        for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
+        views.clear();
+        outbox.sent();
+    }
+    return out;
+}
+
+inline std::vector<Frame> frames_in(BytesView bytes) {
+    Collector collector;
+    FrameReader reader(collector);
+    EXPECT_TRUE(reader.feed(bytes).ok());
+    EXPECT_TRUE(reader.at_boundary());
+    return std::move(collector.frames);
+}
+
+inline constexpr unsigned k_host_call_words = capnp::_::structSize<wire::HostCall>().total();
+
+/// Adds a small call; HostCall stands for any arguments.
+inline Result<uint64_t> add_test_call(Outbox& outbox, uint64_t value, BytesView payload = {}, bool wants_reply = false,
+                                      Urgency urgency = Urgency::writer) {
+    CallHeader header{7, wants_reply, 3, 99};
+    return outbox.add_call<wire::HostCall>(
+        header, k_host_call_words, [&](wire::HostCall::Builder args) { args.setId(value); }, [](uint64_t) {}, payload, urgency);
+}
+
+}  // namespace warpline::protocol::test

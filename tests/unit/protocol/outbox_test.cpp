@@ -1,0 +1,355 @@
+#include "protocol/codec/outbox.h"
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "tests/unit/protocol/frames.h"
+
+namespace warpline::protocol {
+namespace {
+
+using namespace test;
+using namespace std::chrono_literals;
+
+constexpr Error k_gone{Code::connection_lost, "gone"};
+
+// Does not wait for a time that proves nothing: it waits until the outbox has counted the waiter.
+void until_somebody_waits(const Outbox& outbox, uint64_t waits_before) {
+    while (outbox.counters().credit_waits == waits_before) std::this_thread::yield();
+}
+
+BatchHeader batch_header(const Frame& frame) { return BatchReader::open(frame.body.view(), frame.payload.view())->header(); }
+
+TEST(Outbox, GathersCallsIntoOneBatch_B2) {
+    Outbox outbox;
+    for (uint64_t i = 0; i < 100; ++i) EXPECT_EQ(*add_test_call(outbox, i), i + 1);
+    auto frames = frames_in(drain(outbox, 77));
+    ASSERT_EQ(frames.size(), 1u);
+    EXPECT_EQ(frames[0].header.kind, FrameKind::batch);
+    EXPECT_EQ(frames[0].header.sequence, 1u);
+    EXPECT_EQ(frames[0].header.acknowledgement, 77u);
+    EXPECT_EQ(batch_header(frames[0]).first_call, 1u);
+    EXPECT_EQ(batch_header(frames[0]).count, 100u);
+    EXPECT_EQ(outbox.last_call(), 100u);
+}
+
+TEST(Outbox, NumbersGoOnFromBatchToBatch_B2) {
+    Outbox outbox;
+    (void)*add_test_call(outbox, 1);
+    (void)*add_test_call(outbox, 2);
+    auto first = frames_in(drain(outbox));
+    (void)*add_test_call(outbox, 3);
+    auto second = frames_in(drain(outbox));
+    EXPECT_EQ(batch_header(second[0]).first_call, 3u);
+    EXPECT_EQ(second[0].header.sequence, 2u);
+}
+
+TEST(Outbox, KeepsTheOrderOfWhatIsAdded_B1) {
+    Outbox outbox;
+    (void)*add_test_call(outbox, 1);
+    ASSERT_TRUE(
+        outbox.add_message<wire::HostCall>(FrameKind::event, k_host_call_words, [](wire::HostCall::Builder m) { m.setId(5); })
+            .ok());
+    ASSERT_TRUE(outbox.add_body(FrameKind::ping, {}).ok());
+    (void)*add_test_call(outbox, 2);
+    auto frames = frames_in(drain(outbox));
+    ASSERT_EQ(frames.size(), 4u);
+    EXPECT_EQ(frames[0].header.kind, FrameKind::batch);
+    EXPECT_EQ(frames[1].header.kind, FrameKind::event);
+    EXPECT_EQ(frames[1].header.sequence, 2u);
+    EXPECT_EQ(frames[2].header.kind, FrameKind::ping);
+    EXPECT_EQ(frames[2].header.sequence, 0u);
+    EXPECT_EQ(frames[3].header.kind, FrameKind::batch);
+    EXPECT_EQ(frames[3].header.sequence, 3u);
+}
+
+TEST(Outbox, ClosesABatchBeforeItIsTooLarge_B2) {
+    OutboxOptions options;
+    options.batch_body_bytes = 1000;
+    options.batch_payload_bytes = 100;
+    Outbox outbox(options);
+    for (uint64_t i = 0; i < 50; ++i) (void)*add_test_call(outbox, i);
+    (void)*add_test_call(outbox, 50, pattern(90));
+    (void)*add_test_call(outbox, 51, pattern(90));
+    auto frames = frames_in(drain(outbox));
+    uint64_t next = 1;
+    for (const Frame& frame : frames) {
+        EXPECT_LE(frame.body.size(), 1000u + 24u);
+        EXPECT_LE(frame.payload.size(), 100u);
+        EXPECT_EQ(batch_header(frame).first_call, next);
+        next += batch_header(frame).count;
+    }
+    EXPECT_EQ(next, 53u);
+}
+
+TEST(Outbox, TellsTheNumberBeforeTheCallCanLeave) {
+    Outbox outbox;
+    uint64_t told = 0;
+    auto number = outbox.add_call<wire::HostCall>(
+        CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [&](uint64_t n) { told = n; });
+    EXPECT_EQ(told, *number);
+}
+
+TEST(Outbox, RefusesALongPayloadThatIsNotStreamed) {
+    OutboxOptions options;
+    options.chunk_bytes = 100;
+    Outbox outbox(options);
+    EXPECT_TRUE(add_test_call(outbox, 1, pattern(100)).ok());
+    EXPECT_EQ(add_test_call(outbox, 1, pattern(101)).error().code, Code::bad_argument);
+}
+
+TEST(Outbox, WaitsForCreditAndGoesOn_B2) {
+    Outbox outbox;
+    outbox.set_credit({1 << 20, 2});
+    (void)*add_test_call(outbox, 1);
+    (void)*add_test_call(outbox, 2);
+    std::atomic<bool> through{false};
+    std::thread third([&] {
+        EXPECT_TRUE(add_test_call(outbox, 3).ok());
+        through = true;
+    });
+    until_somebody_waits(outbox, 0);
+    EXPECT_FALSE(through);
+    drain(outbox);
+    EXPECT_TRUE(outbox.progress(1, 0).ok());
+    third.join();
+    EXPECT_TRUE(through);
+    EXPECT_EQ(outbox.last_call(), 3u);
+}
+
+TEST(Outbox, WakesTheWriterBeforeItWaitsForCredit_B2) {
+    Outbox outbox;
+    outbox.set_credit({1 << 20, 1});
+    // The call that nobody has announced must leave, or its credit never comes back.
+    (void)*add_test_call(outbox, 1, {}, true, Urgency::caller);
+    auto woken = std::async(std::launch::async, [&] { return outbox.wait(); });
+    EXPECT_TRUE(woken.get());
+}
+
+TEST(Outbox, RefusesACallLargerThanTheWindow_F3) {
+    Outbox outbox;
+    outbox.set_credit({1000, 10});
+    EXPECT_EQ(add_test_call(outbox, 1, pattern(900)).error().code, Code::quota);
+    EXPECT_TRUE(add_test_call(outbox, 1, pattern(100)).ok());
+}
+
+TEST(Outbox, EndWakesWhoWaits) {
+    Outbox outbox;
+    outbox.set_credit({1 << 20, 1});
+    (void)*add_test_call(outbox, 1);
+    auto second = std::async(std::launch::async, [&] { return add_test_call(outbox, 2).error().code; });
+    until_somebody_waits(outbox, 0);
+    outbox.close(k_gone, true);
+    EXPECT_EQ(second.get(), Code::connection_lost);
+    EXPECT_EQ(add_test_call(outbox, 3).error().code, Code::connection_lost);
+    EXPECT_FALSE(outbox.wait());
+    std::vector<BytesView> views;
+    EXPECT_FALSE(outbox.take(views, 0));
+}
+
+TEST(Outbox, EndWithoutAbandonStillSendsWhatIsThere) {
+    Outbox outbox;
+    (void)*add_test_call(outbox, 1);
+    outbox.close(k_gone, false);
+    EXPECT_EQ(add_test_call(outbox, 2).error().code, Code::connection_lost);
+    EXPECT_TRUE(outbox.wait());
+    EXPECT_EQ(frames_in(drain(outbox)).size(), 1u);
+    EXPECT_FALSE(outbox.wait());
+}
+
+// A writer that takes until the outbox ends, and gives credit for all that it takes.
+struct Writer {
+    Outbox& outbox;
+    bool gives_credit;
+    Bytes stream;
+    std::thread thread;
+
+    Writer(Outbox& target, bool credit) : outbox(target), gives_credit(credit), thread([this] { run(); }) {}
+    void run() {
+        uint64_t calls = 0, bytes = 0;
+        std::vector<BytesView> views;
+        while (outbox.wait()) {
+            views.clear();
+            if (!outbox.take(views, 0)) continue;
+            Bytes burst;
+            for (BytesView view : views) burst.insert(burst.end(), view.begin(), view.end());
+            outbox.sent();
+            for (const Frame& frame : frames_in(burst)) {
+                if (frame.header.kind == FrameKind::batch) {
+                    calls += batch_header(frame).count;
+                    bytes += credit_cost(frame.header);
+                } else if (frame.header.kind == FrameKind::bulk) {
+                    bytes += frame.payload.size();
+                }
+            }
+            stream.insert(stream.end(), burst.begin(), burst.end());
+            EXPECT_TRUE(!gives_credit || outbox.progress(calls, bytes).ok());
+        }
+    }
+    Bytes end() {
+        outbox.close(k_gone, false);
+        thread.join();
+        return std::move(stream);
+    }
+};
+
+TEST(Outbox, StreamsALongPayloadWithinTheCredit_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 10000;
+    Outbox outbox(options);
+    outbox.set_credit({30000, 100});
+    Writer writer(outbox, true);
+    Bytes payload = pattern(123456);
+    auto number = outbox.add_streamed_call<wire::HostCall>(
+        CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload);
+    ASSERT_TRUE(number.ok()) << number.error().what;
+    std::fill(payload.begin(), payload.end(), std::byte{0});  // free to change now
+    (void)*add_test_call(outbox, 2);
+    auto frames = frames_in(writer.end());
+    ASSERT_GE(frames.size(), 3u);
+    EXPECT_EQ(batch_header(frames.front()).streamed_bytes, payload.size());
+    EXPECT_EQ(frames.back().header.kind, FrameKind::batch);
+    Bytes arrived;
+    for (const Frame& frame : frames) {
+        if (frame.header.kind != FrameKind::bulk) continue;
+        EXPECT_LE(frame.payload.size(), 7500u);  // a quarter of the window
+        arrived.insert(arrived.end(), frame.payload.data(), frame.payload.data() + frame.payload.size());
+    }
+    EXPECT_EQ(arrived, pattern(123456));
+}
+
+TEST(Outbox, OtherCallsWaitUntilAStreamIsThrough_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 1000;
+    Outbox outbox(options);
+    Bytes payload = pattern(5000);
+    auto streaming = std::async(std::launch::async, [&] {
+        return outbox
+            .add_streamed_call<wire::HostCall>(
+                CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload)
+            .ok();
+    });
+    while (outbox.last_call() == 0) std::this_thread::yield();
+    auto other = std::async(std::launch::async, [&] { return *add_test_call(outbox, 2); });
+    until_somebody_waits(outbox, 0);
+    // An event is not held up: the executor may be waiting for it.
+    EXPECT_TRUE(outbox.add_message<wire::HostCall>(FrameKind::event, k_host_call_words, [](wire::HostCall::Builder) {}).ok());
+    Writer writer(outbox, true);
+    EXPECT_TRUE(streaming.get());
+    EXPECT_EQ(other.get(), 2u);
+    auto frames = frames_in(writer.end());
+    size_t last_bulk = 0, second_batch = 0, event = frames.size();
+    for (size_t i = 0; i < frames.size(); ++i) {
+        if (frames[i].header.kind == FrameKind::bulk) last_bulk = i;
+        if (frames[i].header.kind == FrameKind::batch) second_batch = i;
+        if (frames[i].header.kind == FrameKind::event) event = i;
+    }
+    EXPECT_LT(last_bulk, second_batch);
+    EXPECT_LT(event, frames.size());
+}
+
+TEST(Outbox, ASenderOfBulkWaitsForRoom_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 1000;
+    options.max_queued_bytes = 2500;
+    Outbox outbox(options);
+    Bytes payload = pattern(1000);
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < 3; ++i) last = *outbox.add_bulk(9, i * 1000, 100000, payload);
+    std::atomic<bool> through{false};
+    std::thread fourth([&] {
+        EXPECT_TRUE(outbox.add_bulk(9, 3000, 100000, payload).ok());
+        through = true;
+    });
+    while (!outbox.has_waiters()) std::this_thread::yield();
+    EXPECT_FALSE(through);
+    drain(outbox);
+    fourth.join();
+    EXPECT_TRUE(outbox.wait_sent(last).ok());
+    EXPECT_EQ(outbox.add_bulk(9, 0, 1, pattern(1001)).error().code, Code::bad_argument);
+}
+
+TEST(Outbox, SendsAPayloadInParts_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 1 << 20;
+    Outbox outbox(options);
+    Writer writer(outbox, false);
+    Bytes payload = pattern((40u << 20) + 5);
+    ASSERT_TRUE(outbox.send_payload(4, payload).ok());
+    auto frames = frames_in(writer.end());
+    EXPECT_EQ(frames.size(), 41u);
+    Bytes arrived;
+    for (const Frame& frame : frames)
+        arrived.insert(arrived.end(), frame.payload.data(), frame.payload.data() + frame.payload.size());
+    EXPECT_TRUE(arrived == payload);
+}
+
+TEST(Outbox, MemoryIsFreeWhenTheEndIsTold_B3) {
+    Outbox outbox;
+    Bytes payload = pattern(1000);
+    uint64_t taken = *outbox.add_bulk(9, 0, 2000, payload);
+    std::vector<BytesView> views;
+    ASSERT_TRUE(outbox.take(views, 0));
+    uint64_t queued = *outbox.add_bulk(9, 1000, 2000, payload);
+    auto waiter = std::async(std::launch::async, [&] { return outbox.wait_sent(queued).error().code; });
+    outbox.close(k_gone, true);
+    // The writer still has the first part in its hands.
+    EXPECT_EQ(waiter.wait_for(20ms), std::future_status::timeout);
+    outbox.sent();
+    EXPECT_EQ(waiter.get(), Code::connection_lost);
+    EXPECT_EQ(outbox.wait_sent(taken).error().code, Code::connection_lost);
+}
+
+TEST(Outbox, ManyThreadsGetEachNumberOnce_B2) {
+    Outbox outbox;
+    Writer writer(outbox, true);
+    constexpr int k_threads = 4, k_calls = 5000;
+    std::vector<std::thread> threads;
+    std::atomic<uint64_t> sum{0};
+    for (int t = 0; t < k_threads; ++t) {
+        threads.emplace_back([&] {
+            for (int i = 0; i < k_calls; ++i) sum += *add_test_call(outbox, static_cast<uint64_t>(i));
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    uint64_t total = k_threads * k_calls;
+    EXPECT_EQ(sum, total * (total + 1) / 2);
+    uint64_t next = 1;
+    for (const Frame& frame : frames_in(writer.end())) {
+        EXPECT_EQ(batch_header(frame).first_call, next);
+        next += batch_header(frame).count;
+    }
+    EXPECT_EQ(next, total + 1);
+}
+
+TEST(Outbox, KeepsSentFramesForAResume_C2) {
+    OutboxOptions options;
+    options.retain_limit_bytes = 1 << 20;
+    Outbox outbox(options);
+    (void)*add_test_call(outbox, 1);
+    drain(outbox);
+    EXPECT_TRUE(outbox.acknowledge(1).ok());
+    EXPECT_EQ(outbox.acknowledge(2).error().code, Code::malformed);
+}
+
+TEST(Outbox, APokeEndsOneWait) {
+    Outbox outbox;
+    outbox.poke();
+    EXPECT_TRUE(outbox.wait());
+    outbox.close(k_gone, false);
+    EXPECT_FALSE(outbox.wait());
+}
+
+TEST(Outbox, RefusesAMessageThatIsTooLarge_F3) {
+    Outbox outbox;
+    EXPECT_EQ(outbox.add_body(FrameKind::event, {}, Bytes((8u << 20) + 1)).error().code, Code::quota);
+    // More words than announced: refused, and nothing is queued.
+    auto result = outbox.add_message<wire::Drain>(FrameKind::event, 2,
+                                                  [](wire::Drain::Builder drain) { drain.setReason("too long by far"); });
+    EXPECT_EQ(result.error().code, Code::malformed);
+    EXPECT_TRUE(drain(outbox).empty());
+}
+
+}  // namespace
+}  // namespace warpline::protocol
