@@ -49,8 +49,13 @@ constexpr const char* k_table_names[] = {
 template <TableName Name, size_t Index>
 CUresult refuse() noexcept {
     static std::atomic<bool> s_told{false};
-    if (!s_told.exchange(true, std::memory_order_relaxed))
-        WL_LOG(warn, "cuda", "export table {} slot {} is not supported", k_table_names[static_cast<size_t>(Name)], Index);
+    if (!s_told.exchange(true, std::memory_order_relaxed)) {
+        // cuBLASLt tries this one and is content with the refusal.
+        if constexpr (Name == TableName::topology)
+            WL_LOG(info, "cuda", "export table {} slot {} refused", k_table_names[static_cast<size_t>(Name)], Index);
+        else
+            WL_LOG(warn, "cuda", "export table {} slot {} is not supported", k_table_names[static_cast<size_t>(Name)], Index);
+    }
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

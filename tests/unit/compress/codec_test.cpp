@@ -1,0 +1,98 @@
+#include "compress/codec.h"
+
+#include <gtest/gtest.h>
+
+#include "compress/byte_groups.h"
+#include "test_data.h"
+
+namespace warpline::compress {
+namespace {
+
+std::vector<Codec> all_codecs() {
+    std::vector<Codec> codecs;
+    for (uint8_t i = 0; i < k_codec_count; i++) codecs.push_back(codec_from_wire(i).value());
+    return codecs;
+}
+
+Bytes pack(Codec codec, int level, BytesView raw) {
+    Bytes out(max_packed_bytes(codec, raw.size()));
+    auto size = compress(codec, level, raw, out);
+    EXPECT_TRUE(size.ok()) << to_string(codec) << ": " << size.error().what;
+    out.resize(size.ok() ? *size : 0);
+    return out;
+}
+
+class RoundTrip : public testing::TestWithParam<Codec> {};
+
+TEST_P(RoundTrip, EverySizeNearTheBorders) {
+    std::vector<size_t> sizes;
+    for (size_t i = 0; i < 40; i++) sizes.push_back(i);
+    for (size_t border : {k_group_block_bytes, 2 * k_group_block_bytes})
+        for (size_t i = border - 9; i <= border + 9; i++) sizes.push_back(i);
+    for (size_t size : sizes) {
+        Bytes raw = make_data("weights_f32", size);
+        Bytes packed = pack(GetParam(), 0, raw);
+        Bytes again(size);
+        auto done = decompress(GetParam(), packed, again);
+        ASSERT_TRUE(done.ok()) << size << ": " << done.error().what;
+        ASSERT_EQ(raw, again) << size;
+    }
+}
+
+TEST_P(RoundTrip, EveryKindOfDataAndLevel) {
+    for (const std::string& kind : data_kinds()) {
+        for (int level : {0, 1, 5, 19}) {
+            SCOPED_TRACE(kind + " " + std::to_string(level));
+            Bytes raw = make_data(kind, 300'001);
+            Bytes packed = pack(GetParam(), level, raw);
+            Bytes again(raw.size());
+            ASSERT_TRUE(decompress(GetParam(), packed, again).ok());
+            ASSERT_EQ(raw, again);
+        }
+    }
+}
+
+TEST_P(RoundTrip, TooLittleRoomIsRefused) {
+    Bytes raw = make_data("text", 10'000);
+    Bytes out(max_packed_bytes(GetParam(), raw.size()) - 1);
+    EXPECT_EQ(compress(GetParam(), 1, raw, out).error().code, Code::bad_argument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, RoundTrip, testing::ValuesIn(all_codecs()),
+                         [](const auto& info) { return to_string(info.param); });
+
+TEST(Codec, GroupingMakesNumbersSmaller) {
+    auto ratio = [](Codec codec, const char* kind) {
+        Bytes raw = make_data(kind, 1 << 20);
+        return static_cast<double>(pack(codec, 1, raw).size()) / static_cast<double>(raw.size());
+    };
+    EXPECT_GT(ratio(Codec::lz4, "weights_f32"), 0.95) << "plain LZ4 finds nothing in numbers";
+    EXPECT_LT(ratio(Codec::group4_lz4, "weights_f32"), 0.95);
+    EXPECT_LT(ratio(Codec::group2_lz4, "weights_bf16"), 0.9);
+    EXPECT_LT(ratio(Codec::group4_lz4, "indices_i32"), 0.5);
+    EXPECT_LT(ratio(Codec::lz4, "text"), 0.1);
+    EXPECT_LT(ratio(Codec::zstd, "text"), ratio(Codec::lz4, "text"));
+    EXPECT_LE(ratio(Codec::group4_lz4, "random"), 1.001) << "never much larger than plain";
+}
+
+TEST(Codec, WireNumbers) {
+    EXPECT_EQ(codec_from_wire(1).value(), Codec::lz4);
+    EXPECT_EQ(codec_from_wire(k_codec_count).error().code, Code::unsupported);
+    EXPECT_EQ(codec_from_wire(255).error().code, Code::unsupported);
+    EXPECT_EQ(max_packed_bytes(Codec::lz4, k_max_chunk_bytes + 1), 0u);
+    Bytes room(2000);
+    EXPECT_EQ(compress(Codec::zstd, 20, as_bytes("x"), room).error().code, Code::bad_argument);
+}
+
+TEST(Codec, GroupsAreInOrder) {
+    Bytes raw = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}, std::byte{6}, std::byte{7}};
+    Bytes grouped(raw.size()), again(raw.size());
+    group_bytes_of(2, raw, grouped.data());
+    EXPECT_EQ(grouped,
+              (Bytes{std::byte{1}, std::byte{3}, std::byte{5}, std::byte{2}, std::byte{4}, std::byte{6}, std::byte{7}}));
+    ungroup_bytes_of(2, grouped, again.data());
+    EXPECT_EQ(raw, again);
+}
+
+}  // namespace
+}  // namespace warpline::compress
