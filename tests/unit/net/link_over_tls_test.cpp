@@ -1,0 +1,351 @@
+// Protocol and transport together, as client and server use them.
+
+#include <atomic>
+#include <thread>
+
+#include "common/net/pump_handlers.h"
+#include "protocol/codec/call_receiver.h"
+#include "protocol/codec/link.h"
+#include "tests/unit/net/tls_pair.h"
+
+namespace warpline {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace net::test;
+using protocol::Frame;
+using protocol::FrameKind;
+
+constexpr unsigned k_event_words = 16;
+
+/// One end of a connection that notes what happens to it.
+struct End : protocol::Link::Handler {
+    explicit End(std::unique_ptr<net::TlsChannel> channel, protocol::LinkOptions options = {},
+                 net::PumpOptions pump_options = {})
+        : link(*this, options),
+          pump(std::move(channel),
+               net::pump_handlers(link,
+                                  [this](const Error& error, const std::string& why) {
+                                      MutexLock lock(mutex);
+                                      end_error = error;
+                                      end_why = why;
+                                      ended = true;
+                                      changed.notify_all();
+                                  }),
+               pump_options) {}
+    ~End() override {
+        pump.stop();
+        pump.join();
+    }
+
+    Result<void> on_frame(Frame frame) override {
+        if (handle) return handle(std::move(frame));
+        MutexLock lock(mutex);
+        frames.push_back(std::move(frame));
+        changed.notify_all();
+        return {};
+    }
+    Result<MutableBytesView> place_payload(uint64_t, uint64_t offset, uint64_t, size_t bytes) override {
+        if (place.empty()) return MutableBytesView{};
+        return MutableBytesView(place).subspan(offset, bytes);
+    }
+
+    void wait_for_frames(size_t count) {
+        MutexLock lock(mutex);
+        while (frames.size() < count && !ended) changed.wait(mutex);
+    }
+    Error wait_for_end() {
+        MutexLock lock(mutex);
+        while (!ended) changed.wait(mutex);
+        return end_error;
+    }
+    size_t frame_count() {
+        MutexLock lock(mutex);
+        return frames.size();
+    }
+
+    std::function<Result<void>(Frame)> handle;
+    Bytes place;
+    Mutex mutex;
+    ConditionVariable changed;
+    std::vector<Frame> frames WL_GUARDED_BY(mutex);
+    bool ended WL_GUARDED_BY(mutex) = false;
+    Error end_error WL_GUARDED_BY(mutex){Code::ok};
+    std::string end_why WL_GUARDED_BY(mutex);
+    protocol::Link link;
+    net::ChannelPump pump;
+};
+
+Result<void> send_host_call(End& end, uint64_t id, protocol::Urgency urgency = protocol::Urgency::writer) {
+    return end.link.outbox().add_message<wire::Event>(
+        FrameKind::event, k_event_words, [&](wire::Event::Builder event) { event.initHostCall().setId(id); }, {}, urgency);
+}
+
+uint64_t host_call_id(const Frame& frame) {
+    auto id = protocol::read_message<wire::Event>(
+        frame.body.view(), [](wire::Event::Reader event) -> Result<uint64_t> { return event.getHostCall().getId(); });
+    return id.ok() ? *id : ~uint64_t{0};
+}
+
+TEST(LinkOverTls, FramesArriveInOrderBothWays_B1) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    constexpr uint64_t k_count = 2000;
+    auto send = [&](End& end) {
+        for (uint64_t i = 0; i < k_count; ++i) {
+            // Both ways of sending, mixed.
+            auto urgency = i % 3 == 0 ? protocol::Urgency::caller : protocol::Urgency::writer;
+            if (!send_host_call(end, i, urgency).ok()) return false;
+            if (urgency == protocol::Urgency::caller) end.pump.flush();
+        }
+        return true;
+    };
+    auto other = std::async(std::launch::async, send, std::ref(server));
+    EXPECT_TRUE(send(client));
+    EXPECT_TRUE(other.get());
+    for (End* end : {&client, &server}) {
+        end->wait_for_frames(k_count);
+        MutexLock lock(end->mutex);
+        ASSERT_EQ(end->frames.size(), k_count);
+        for (uint64_t i = 0; i < k_count; ++i) ASSERT_EQ(host_call_id(end->frames[i]), i);
+    }
+}
+
+TEST(LinkOverTls, ManyThreadsFlushAtOnce_B2) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < 4; ++t) {
+        threads.emplace_back([&client, t] {
+            for (uint64_t i = 0; i < 500; ++i) {
+                EXPECT_TRUE(send_host_call(client, t, protocol::Urgency::caller).ok());
+                client.pump.flush();
+            }
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    server.wait_for_frames(2000);
+    EXPECT_EQ(server.frame_count(), 2000u);
+}
+
+// The server's side of a session as small as it can be: counts calls, takes streamed payloads, gives credit back.
+struct SmallServer {
+    explicit SmallServer(std::unique_ptr<net::TlsChannel> channel, protocol::CreditLimits limits)
+        : receiver(limits), end(std::move(channel)) {
+        end.handle = [this](Frame frame) { return handle(std::move(frame)); };
+    }
+    ~SmallServer() {
+        receiver.fail(Error{Code::shutting_down, "end of test"});
+        for (auto& thread : executors) thread.join();
+    }
+    Result<void> handle(Frame frame) {
+        if (frame.header.kind == FrameKind::bulk) return receiver.accept_bulk(std::move(frame));
+        if (frame.header.kind != FrameKind::batch) return Error{Code::malformed, "not expected"};
+        auto unit = WL_TRY(receiver.accept_batch(std::move(frame)));
+        if (unit.stream) {
+            executors.emplace_back([this, unit = std::move(unit)] { execute_stream(unit); });
+        } else {
+            calls += unit.calls;
+            report(receiver.grant().done(unit.cost_bytes, unit.calls));
+        }
+        return {};
+    }
+    void execute_stream(const protocol::CallReceiver::Unit& unit) {
+        size_t at = 0;
+        for (;;) {
+            auto part = unit.stream->next();
+            if (!part.ok() || part->empty()) break;
+            for (size_t i = 0; i < part->size(); i += 4099) good = good && part->data()[i] == expected[at + i];
+            at += part->size();
+            report(receiver.grant().done(part->size(), 0));
+        }
+        streamed += at;
+        calls += unit.calls;
+        report(receiver.grant().done(unit.cost_bytes, unit.calls));
+        auto progress = receiver.grant().report();
+        (void)end.link.outbox().add_message<wire::Reply>(FrameKind::reply, protocol::k_reply_words,
+                                                         [&](wire::Reply::Builder reply) {
+                                                             reply.initProgress().setCalls(progress.calls);
+                                                             reply.getProgress().setBytes(progress.bytes);
+                                                         });
+    }
+    void report(std::optional<protocol::CreditGrant::Progress> progress) {
+        if (!progress) return;
+        (void)end.link.outbox().add_message<wire::Event>(FrameKind::event, k_event_words, [&](wire::Event::Builder event) {
+            auto out = event.initProgress();
+            out.setCalls(progress->calls);
+            out.setBytes(progress->bytes);
+        });
+    }
+
+    Bytes expected;
+    std::atomic<uint64_t> calls{0};
+    std::atomic<uint64_t> streamed{0};
+    std::atomic<bool> good{true};
+    protocol::CallReceiver receiver;
+    std::vector<std::thread> executors;
+    End end;
+};
+
+TEST(LinkOverTls, CallsFlowWithinASmallCredit_B2) {
+    auto pair = good_pair();
+    protocol::CreditLimits limits{20000, 100};
+    End client(std::move(pair.client.channel));
+    SmallServer server(std::move(pair.server.channel), limits);
+    client.link.outbox().set_credit(limits);
+    ASSERT_TRUE(client.pump.start().ok() && server.end.pump.start().ok());
+    for (uint64_t i = 0; i < 20000; ++i) {
+        auto number = client.link.outbox().add_call<wire::HostCall>(
+            protocol::CallHeader{}, 4, [&](wire::HostCall::Builder args) { args.setId(i); }, [](uint64_t) {});
+        ASSERT_TRUE(number.ok()) << number.error().what;
+    }
+    EXPECT_GE(server.calls + 100, 20000u);
+}
+
+TEST(LinkOverTls, StreamsALargeCopyWithBoundedMemory_B3) {
+    auto pair = good_pair();
+    protocol::CreditLimits limits{8u << 20, 100};
+    End client(std::move(pair.client.channel));
+    SmallServer server(std::move(pair.server.channel), limits);
+    server.expected = pattern(64u << 20);
+    client.link.outbox().set_credit(limits);
+    ASSERT_TRUE(client.pump.start().ok() && server.end.pump.start().ok());
+    size_t most_queued = 0;
+    std::atomic<bool> done{false};
+    std::thread watch([&] {
+        while (!done) {
+            most_queued = std::max(most_queued, client.link.outbox().queued_bytes());
+            std::this_thread::yield();
+        }
+    });
+    Bytes payload = server.expected;
+    auto number = client.link.outbox().add_streamed_call<wire::HostCall>(
+        protocol::CallHeader{}, 4, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload);
+    ASSERT_TRUE(number.ok()) << number.error().what;
+    client.wait_for_frames(1);  // the reply
+    done = true;
+    watch.join();
+    EXPECT_EQ(server.streamed, payload.size());
+    EXPECT_TRUE(server.good);
+    EXPECT_LE(most_queued, (8u << 20) + 10000);
+}
+
+TEST(LinkOverTls, ALargeAnswerGoesStraightIntoItsPlace_B3) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    Bytes payload = pattern((64u << 20) + 77);
+    client.place.resize(payload.size());
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    ASSERT_TRUE(server.link.outbox().send_payload(1, payload).ok());
+    ASSERT_TRUE(send_host_call(server, 1).ok());
+    client.wait_for_frames(66);
+    EXPECT_TRUE(client.place == payload);
+}
+
+TEST(LinkOverTls, AFrameThatIsRefusedIsToldToItsSender_F3) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    server.handle = [](Frame) -> Result<void> { return Error{Code::malformed, "that makes no sense"}; };
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    ASSERT_TRUE(send_host_call(client, 1).ok());
+    EXPECT_EQ(server.wait_for_end().code, Code::malformed);
+    client.wait_for_frames(1);
+    {
+        MutexLock lock(client.mutex);
+        ASSERT_EQ(client.frames.size(), 1u);
+        ASSERT_EQ(client.frames[0].header.kind, FrameKind::close);
+        auto reason = protocol::read_message<wire::Close>(
+            client.frames[0].body.view(),
+            [](wire::Close::Reader close) -> Result<std::string> { return std::string(close.getReason().cStr()); });
+        EXPECT_EQ(*reason, "that makes no sense");
+    }
+    EXPECT_EQ(client.wait_for_end().code, Code::connection_lost);
+    EXPECT_FALSE(send_host_call(client, 2).ok());
+}
+
+TEST(LinkOverTls, GarbageEndsOneConnectionOnly_F3) {
+    auto first = good_pair(), second = good_pair();
+    End victim(std::move(first.server.channel)), bystander(std::move(second.server.channel));
+    End good(std::move(second.client.channel));
+    ASSERT_TRUE(victim.pump.start().ok() && bystander.pump.start().ok() && good.pump.start().ok());
+    ASSERT_TRUE(write_bytes(*first.client.channel, pattern(100000)).ok());
+    EXPECT_EQ(victim.wait_for_end().code, Code::malformed);
+    ASSERT_TRUE(send_host_call(good, 5).ok());
+    bystander.wait_for_frames(1);
+    EXPECT_EQ(bystander.frame_count(), 1u);
+}
+
+TEST(LinkOverTls, ASilentPeerIsFound_C1) {
+    auto pair = good_pair();
+    protocol::LinkOptions options;
+    options.heartbeat = {20ms, 150ms};
+    net::PumpOptions pump_options;
+    pump_options.tick_interval = 5ms;
+    End client(std::move(pair.client.channel), options, pump_options);
+    auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(client.pump.start().ok());
+    EXPECT_EQ(client.wait_for_end().code, Code::connection_lost);  // pair.server lives and says nothing
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+TEST(LinkOverTls, HeartbeatsKeepAnIdleConnectionAndMeasureIt_C1) {
+    auto pair = good_pair();
+    protocol::LinkOptions options;
+    options.heartbeat = {10ms, 2000ms};
+    net::PumpOptions pump_options;
+    pump_options.tick_interval = 2ms;
+    End client(std::move(pair.client.channel), options, pump_options),
+        server(std::move(pair.server.channel), options, pump_options);
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (client.link.round_trip_us() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_GT(client.link.round_trip_us(), 0u);
+    EXPECT_EQ(client.frame_count(), 0u);
+}
+
+TEST(LinkOverTls, TheEndOfAProcessIsNoticed_C1) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel));
+    ASSERT_TRUE(client.pump.start().ok());
+    pair.server.channel.reset();
+    EXPECT_EQ(client.wait_for_end().code, Code::connection_lost);
+    MutexLock lock(client.mutex);
+    EXPECT_NE(client.end_why.find("127.0.0.1"), std::string::npos) << client.end_why;
+}
+
+TEST(LinkOverTls, StopEndsWhoWaits) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel));
+    client.link.outbox().set_credit({1 << 20, 1});
+    ASSERT_TRUE(client.pump.start().ok());
+    auto add = [&] {
+        return client.link.outbox().add_call<wire::HostCall>(
+            protocol::CallHeader{}, 4, [](wire::HostCall::Builder) {}, [](uint64_t) {});
+    };
+    ASSERT_TRUE(add().ok());
+    auto second = std::async(std::launch::async, [&] { return add().error().code; });
+    while (!client.link.outbox().has_waiters()) std::this_thread::yield();
+    client.pump.stop();
+    EXPECT_EQ(second.get(), Code::shutting_down);
+    EXPECT_EQ(client.wait_for_end().code, Code::shutting_down);
+}
+
+TEST(LinkOverTls, GoodbyeArrivesAfterEverything) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(send_host_call(client, i).ok());
+    client.link.say_goodbye(Code::ok, "done");
+    server.wait_for_frames(101);
+    ASSERT_EQ(server.frame_count(), 101u);
+    {
+        MutexLock lock(server.mutex);
+        EXPECT_EQ(server.frames.back().header.kind, FrameKind::close);
+    }
+    EXPECT_EQ(server.wait_for_end().code, Code::connection_lost);
+}
+
+}  // namespace
+}  // namespace warpline
