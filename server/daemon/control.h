@@ -42,6 +42,7 @@ struct ReadyMessage {
     uint32_t software;       ///< 1: the software GPU
     uint32_t device_count;
     uint32_t missing_functions;  ///< functions of the API description that this driver lacks
+    char driver_path[256];
     DeviceRow devices[k_max_devices];
 };
 
@@ -51,8 +52,8 @@ struct TextMessage {
 
 struct AdmitMessage {
     uint8_t session_id[16];  ///< chosen by the worker
-    char tenant[128];   ///< CN of the client's certificate
-    char program[128];  ///< what the client calls itself
+    char tenant[128];        ///< CN of the client's certificate
+    char program[128];       ///< what the client calls itself
     char host[64];
     uint64_t pid;
 };
@@ -119,7 +120,8 @@ public:
 
     int fd() const { return m_fd; }
 
-    /// Sends one message. @errors io (the other side is gone, detail errno). @blocks only if the other side does not read. @thread any
+    /// Sends one message. @errors io (the other side is gone, detail errno). @blocks only if the other side does not read.
+    /// @thread any
     Result<void> send(ControlKind kind, BytesView body, int fd_to_pass = -1);
     template <typename T>
     Result<void> send(ControlKind kind, const T& body, int fd_to_pass = -1) {
@@ -127,7 +129,8 @@ public:
     }
     Result<void> send_text(ControlKind kind, std::string_view text);
 
-    /// Receives one message. @errors connection_lost (the other side closed), deadline (non-blocking and nothing there), malformed.
+    /// Receives one message. @errors connection_lost (the other side closed), deadline (non-blocking and nothing there),
+    /// malformed.
     /// @blocks unless `wait` is false
     Result<ControlMessage> receive(bool wait);
 

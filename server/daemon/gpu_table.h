@@ -7,6 +7,6 @@
 namespace warpline::server {
 
 /// The table of GPUs that gpu-server prints at its start: one line per device, and one about the driver. Ends with a newline.
-std::string gpu_table(const ReadyMessage& ready, const std::string& driver_path);
+std::string gpu_table(const ReadyMessage& ready);
 
 }  // namespace warpline::server

@@ -1,5 +1,6 @@
 #include "server/daemon/supervisor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "common/log/log.h"
 #include "server/daemon/listen_socket.h"
@@ -23,6 +25,8 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& 
     for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&handled, number);
     sigprocmask(SIG_BLOCK, &handled, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    // Whoever waits for the end of that pipe must not have to wait for the workers too.
+    if (options.ready_fd > STDERR_FILENO) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
     uint16_t port = 0;
     const int listener = WL_TRY(listen_on(options.host, options.port, port));
     const int signals = signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -121,7 +125,8 @@ void Supervisor::accept_connections() {
 
 /// Reads what has arrived of a preamble. True if the connection is done with: routed, or dropped.
 bool Supervisor::read_preamble(Unrouted& connection) {
-    const ssize_t got = recv(connection.fd, connection.bytes.data() + connection.have, Preamble::k_bytes - connection.have, 0);
+    const ssize_t got =
+        recv(connection.fd, connection.bytes.data() + connection.have, protocol::k_preamble_bytes - connection.have, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (got <= 0) {
         if (connection.have > 0) WL_LOG(warn, "server", "{}: closed in the middle of its preamble", connection.peer);
@@ -129,8 +134,8 @@ bool Supervisor::read_preamble(Unrouted& connection) {
         return true;
     }
     connection.have += static_cast<size_t>(got);
-    if (connection.have < Preamble::k_bytes) return false;
-    auto preamble = parse_preamble(connection.bytes);
+    if (connection.have < protocol::k_preamble_bytes) return false;
+    auto preamble = protocol::decode_preamble(connection.bytes);
     if (!preamble.ok()) {
         WL_LOG(warn, "server", "{}: dropped: {}", connection.peer, preamble.error().what);
         close(connection.fd);
@@ -141,9 +146,10 @@ bool Supervisor::read_preamble(Unrouted& connection) {
 }
 
 void Supervisor::route(Waiting connection) {
-    if (connection.preamble.kind == Preamble::Kind::further_connection) {
+    if (connection.preamble.kind == protocol::Preamble::Kind::further_connection) {
         for (const auto& worker : m_workers) {
-            if (worker->state == WorkerState::session && worker->session_id == connection.preamble.session_id) {
+            if (worker->state == WorkerState::session &&
+                std::memcmp(worker->session_id.data(), connection.preamble.session.data(), worker->session_id.size()) == 0) {
                 give(*worker, connection);
                 return;
             }
@@ -175,7 +181,7 @@ void Supervisor::hand_out_waiting() {
 /// Passes a socket on; ours is closed. False if the worker is gone.
 bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
     TakeMessage take{};
-    std::copy(connection.preamble.session_id.begin(), connection.preamble.session_id.end(), take.session_id);
+    std::memcpy(take.session_id, connection.preamble.session.data(), sizeof take.session_id);
     take.preamble_kind = static_cast<uint16_t>(connection.preamble.kind);
     set_text(take.peer, connection.peer);
     const auto sent = worker.control().send(ControlKind::take, take, connection.fd);
@@ -187,7 +193,8 @@ bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
 void Supervisor::expire() {
     const auto now = Clock::now();
     while (!m_unrouted.empty() && m_unrouted.front().deadline <= now) {
-        WL_LOG(warn, "server", "{}: dropped: no preamble within {} ms", m_unrouted.front().peer, m_options.preamble_deadline.count());
+        WL_LOG(warn, "server", "{}: dropped: no preamble within {} ms", m_unrouted.front().peer,
+               m_options.preamble_deadline.count());
         close(m_unrouted.front().fd);
         m_unrouted.pop_front();
     }
@@ -211,15 +218,15 @@ void Supervisor::handle_signals() {
     signalfd_siginfo info;
     while (read(m_signals, &info, sizeof info) == sizeof info) {
         switch (info.ssi_signo) {
-        case SIGCHLD: reap(); break;
-        case SIGHUP: renew_pool(); break;
-        default:
-            if (m_draining) {
-                WL_LOG(warn, "server", "stopping at once");
-                m_stop_now = true;
-            } else {
-                start_drain();
-            }
+            case SIGCHLD: reap(); break;
+            case SIGHUP: renew_pool(); break;
+            default:
+                if (m_draining) {
+                    WL_LOG(warn, "server", "stopping at once");
+                    m_stop_now = true;
+                } else {
+                    start_drain();
+                }
         }
     }
 }
@@ -233,8 +240,8 @@ void Supervisor::start_drain() {
     for (const Waiting& connection : m_waiting) close(connection.fd);
     m_unrouted.clear();
     m_waiting.clear();
-    WL_LOG(info, "server", "draining: {} sessions may end within {} s; another signal stops at once", count(WorkerState::session),
-           m_options.drain.count());
+    WL_LOG(info, "server", "draining: {} sessions may end within {} s; another signal stops at once",
+           count(WorkerState::session), m_options.drain.count());
     for (const auto& worker : m_workers) {
         if (worker->state != WorkerState::session && worker->state != WorkerState::leaving) {
             stop_worker(*worker, "the server is shutting down");

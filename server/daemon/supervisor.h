@@ -8,24 +8,24 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "server/daemon/preamble.h"
+#include "protocol/codec/preamble.h"
 #include "server/daemon/worker_process.h"
 
 namespace warpline::server {
 
-/// Bounds and times of the supervisor. Each has a name, a unit and a default; see docs/configuration.md for those that users set.
+/// Bounds and times of the supervisor. Each has a name, a unit and a default; see docs/configuration.md for those that users
+/// set.
 struct SupervisorOptions {
     std::string host = "0.0.0.0";
     uint16_t port = 14833;
     uint32_t max_sessions = 64;
     uint32_t warm_workers = 1;  ///< workers kept ready; each holds a driver's memory
     std::chrono::seconds drain{30};
-    std::string driver_path;  ///< for the table that is printed at start
     int ready_fd = -1;  ///< -1: nobody waits for us
 
     // Bounds without a switch: what a peer can make us hold before we know who it is.
-    size_t max_unrouted = 256;                        ///< connections whose preamble is incomplete
-    size_t max_waiting = 256;                         ///< connections that wait for a worker
+    size_t max_unrouted = 256;  ///< connections whose preamble is incomplete
+    size_t max_waiting = 256;   ///< connections that wait for a worker
     std::chrono::milliseconds preamble_deadline{5'000};
     std::chrono::milliseconds waiting_deadline{30'000};  ///< for a worker; more than a driver needs to start
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
@@ -48,14 +48,14 @@ private:
     struct Unrouted {
         int fd;
         std::string peer;
-        std::array<std::byte, Preamble::k_bytes> bytes;
+        std::array<std::byte, protocol::k_preamble_bytes> bytes;
         size_t have = 0;
         std::chrono::steady_clock::time_point deadline;
     };
     struct Waiting {
         int fd;
         std::string peer;
-        Preamble preamble;
+        protocol::Preamble preamble;
         std::chrono::steady_clock::time_point deadline;
     };
 

@@ -70,27 +70,28 @@ void Supervisor::handle_worker(WorkerProcess& worker) {
 void Supervisor::handle_message(WorkerProcess& worker, const ControlMessage& message) {
     TextMessage text;
     switch (message.kind) {
-    case ControlKind::ready: return handle_ready(worker, message);
-    case ControlKind::admit: return handle_admit(worker, message);
-    case ControlKind::failed:
-        if (!message.read(text)) break;
-        WL_LOG(error, "server", "worker {} cannot start: {}", worker.pid(), get_text(text.text));
-        worker.end_reason = get_text(text.text);
-        return;
-    case ControlKind::released:
-        if (!message.read(text) || worker.state != WorkerState::greeting) break;
-        WL_LOG(info, "audit", "refused peer={} reason=\"{}\"", worker.peer, get_text(text.text));
-        worker.peer.clear();
-        worker.enter(WorkerState::idle);
-        if (m_draining) stop_worker(worker, "the server is shutting down");
-        return;
-    case ControlKind::ended:
-        if (!message.read(text)) break;
-        worker.end_reason = get_text(text.text);
-        return;
-    default: break;
+        case ControlKind::ready: return handle_ready(worker, message);
+        case ControlKind::admit: return handle_admit(worker, message);
+        case ControlKind::failed:
+            if (!message.read(text)) break;
+            WL_LOG(error, "server", "worker {} cannot start: {}", worker.pid(), get_text(text.text));
+            worker.end_reason = get_text(text.text);
+            return;
+        case ControlKind::released:
+            if (!message.read(text) || worker.state != WorkerState::greeting) break;
+            WL_LOG(info, "audit", "refused peer={} reason=\"{}\"", worker.peer, get_text(text.text));
+            worker.peer.clear();
+            worker.enter(WorkerState::idle);
+            if (m_draining) stop_worker(worker, "the server is shutting down");
+            return;
+        case ControlKind::ended:
+            if (!message.read(text)) break;
+            worker.end_reason = get_text(text.text);
+            return;
+        default: break;
     }
-    WL_LOG(error, "server", "worker {} sent nonsense (kind {}) and is ended", worker.pid(), static_cast<uint32_t>(message.kind));
+    WL_LOG(error, "server", "worker {} sent nonsense (kind {}) and is ended", worker.pid(),
+           static_cast<uint32_t>(message.kind));
     worker.end_reason = "the worker sent nonsense to the supervisor";
     worker.signal(SIGKILL);
 }
@@ -103,7 +104,7 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
     if (m_draining) return stop_worker(worker, "the server is shutting down");
     if (m_announced) return;
     m_announced = true;
-    std::fputs(gpu_table(ready, m_options.driver_path).c_str(), stdout);
+    std::fputs(gpu_table(ready).c_str(), stdout);
     std::fprintf(stdout, "Listening on %s:%u, at most %u sessions.\n", m_options.host.c_str(), unsigned{m_port},
                  m_options.max_sessions);
     std::fflush(stdout);
@@ -127,7 +128,8 @@ void Supervisor::handle_admit(WorkerProcess& worker, const ControlMessage& messa
     if (m_draining) {
         set_text(verdict.reason, "the server is shutting down");
     } else if (count(WorkerState::session) >= m_options.max_sessions) {
-        set_text(verdict.reason, log::format("the server is full: {} sessions are running (max_sessions)", m_options.max_sessions));
+        set_text(verdict.reason,
+                 log::format("the server is full: {} sessions are running (max_sessions)", m_options.max_sessions));
     } else {
         verdict.admitted = 1;
         std::copy(std::begin(admit.session_id), std::end(admit.session_id), worker.session_id.begin());
@@ -173,8 +175,8 @@ void Supervisor::buried(WorkerProcess& worker, int status) {
     ++m_failed_starts;
     const auto wait = std::min(k_longest_retry, k_first_retry * (1u << std::min(m_failed_starts, 10u)));
     m_next_start = Clock::now() + wait;
-    WL_LOG(error, "server", "a worker ended before it served anybody ({}); the next one starts in {} ms", describe_status(status),
-           wait.count());
+    WL_LOG(error, "server", "a worker ended before it served anybody ({}); the next one starts in {} ms",
+           describe_status(status), wait.count());
     if (!m_announced) {
         // Nobody has been served yet and the first attempt failed: whoever starts us should hear of it now.
         m_exit_status = 1;
@@ -188,7 +190,8 @@ void Supervisor::audit_end(WorkerProcess& worker, int status) {
     std::string reason = worker.end_reason.empty() ? describe_status(status) : worker.end_reason;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) reason += " (" + describe_status(status) + ")";
     WL_LOG(info, "audit",
-           "session end id={} tenant=\"{}\" peer={} program=\"{}\" seconds={:.3f} calls={} received_bytes={} sent_bytes={} reason=\"{}\"",
+           "session end id={} tenant=\"{}\" peer={} program=\"{}\" seconds={:.3f} calls={} received_bytes={} sent_bytes={} "
+           "reason=\"{}\"",
            session_text(worker.session_id), worker.tenant, worker.peer, worker.program, seconds, totals.calls.load(),
            totals.received_bytes.load(), totals.sent_bytes.load(), reason);
 }

@@ -52,9 +52,9 @@ public:
 
     WorkerState state = WorkerState::starting;
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();  ///< of the state
-    std::string peer;     ///< address:port of its connection
-    std::string tenant;   ///< empty until admitted
-    std::string program;  ///< what the client calls itself
+    std::string peer;                                                                ///< address:port of its connection
+    std::string tenant;                                                              ///< empty until admitted
+    std::string program;                                                             ///< what the client calls itself
     std::string end_reason;
     std::array<uint8_t, 16> session_id{};
     std::chrono::steady_clock::time_point session_start{};  ///< zero until admitted

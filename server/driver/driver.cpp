@@ -63,7 +63,8 @@ bool Driver::initialise(std::string& problem) {
     }
     const CUresult result = m_table.cuInit(0);
     if (result != CUDA_SUCCESS) {
-        problem = log::format("cuInit of {} failed: {} ({})", m_path, cuda::abi::error_name_for_log(result), static_cast<int>(result));
+        problem = log::format("cuInit of {} failed: {} ({})", m_path, cuda::abi::error_name_for_log(result),
+                              static_cast<int>(result));
         return false;
     }
     if (m_table.cuDriverGetVersion(&m_version) != CUDA_SUCCESS) {

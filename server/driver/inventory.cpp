@@ -10,7 +10,7 @@ namespace warpline::server {
 
 namespace {
 
-constexpr int k_last_attribute = 200;    // above every CUdevice_attribute of CUDA 13, with room
+constexpr int k_last_attribute = 200;  // above every CUdevice_attribute of CUDA 13, with room
 constexpr int k_last_p2p_attribute = 8;
 constexpr int k_last_limit = 15;
 
@@ -41,10 +41,7 @@ void ask_identity(const DriverTable& cuda, DeviceSnapshot& device) {
     if (cuda.cuDeviceTotalMem_v2 != nullptr && cuda.cuDeviceTotalMem_v2(&total, device.device) == CUDA_SUCCESS) {
         device.total_bytes = total;
     }
-    const bool has_v2 = cuda.cuDeviceGetUuid_v2 != nullptr && cuda.cuDeviceGetUuid_v2(&device.uuid, device.device) == CUDA_SUCCESS;
-    if (!has_v2 && cuda.cuDeviceGetUuid != nullptr) cuda.cuDeviceGetUuid(&device.uuid, device.device);
-    unsigned node_mask = 0;
-    if (cuda.cuDeviceGetLuid != nullptr) cuda.cuDeviceGetLuid(device.luid.data(), &node_mask, device.device);
+    if (cuda.cuDeviceGetUuid_v2 != nullptr) cuda.cuDeviceGetUuid_v2(&device.uuid, device.device);
 }
 
 void ask_peers(const DriverTable& cuda, DeviceSnapshot& device, int count) {
@@ -56,7 +53,8 @@ void ask_peers(const DriverTable& cuda, DeviceSnapshot& device, int count) {
         if (cuda.cuDeviceCanAccessPeer(&can, device.device, other) == CUDA_SUCCESS) peer.can_access = can != 0;
         for (int id = 1; id <= k_last_p2p_attribute && cuda.cuDeviceGetP2PAttribute != nullptr; ++id) {
             int value = 0;
-            if (cuda.cuDeviceGetP2PAttribute(&value, static_cast<CUdevice_P2PAttribute>(id), device.device, other) == CUDA_SUCCESS) {
+            if (cuda.cuDeviceGetP2PAttribute(&value, static_cast<CUdevice_P2PAttribute>(id), device.device, other) ==
+                CUDA_SUCCESS) {
                 peer.attributes.push_back({static_cast<uint16_t>(id), value});
             }
         }
@@ -93,8 +91,8 @@ void ask_context(const DriverTable& cuda, DeviceSnapshot& device) {
 }  // namespace
 
 int DeviceSnapshot::attribute(CUdevice_attribute id) const {
-    const auto found =
-        std::find_if(attributes.begin(), attributes.end(), [id](const Attribute& a) { return a.id == static_cast<uint16_t>(id); });
+    const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                    [id](const Attribute& a) { return a.id == static_cast<uint16_t>(id); });
     return found != attributes.end() ? found->value : 0;
 }
 
@@ -124,6 +122,7 @@ ReadyMessage summarise(const Driver& driver, const std::vector<DeviceSnapshot>& 
     ready.driver_version = driver.version();
     ready.software = driver.kind() == DriverKind::software ? 1 : 0;
     ready.missing_functions = driver.missing_functions();
+    set_text(ready.driver_path, driver.path());
     ready.device_count = static_cast<uint32_t>(std::min(devices.size(), k_max_devices));
     for (uint32_t i = 0; i < ready.device_count; ++i) {
         const DeviceSnapshot& device = devices[i];

@@ -32,7 +32,6 @@ struct DeviceSnapshot {
     uint64_t total_bytes = 0;
     uint64_t free_bytes = 0;
     CUuuid uuid{};
-    std::array<char, 8> luid{};
     int compute_major = 0;
     int compute_minor = 0;
     std::string pci_bus_id;
@@ -45,8 +44,8 @@ struct DeviceSnapshot {
     int attribute(CUdevice_attribute id) const;
 };
 
-/// Asks the driver about all its devices. With `contexts`, each device's primary context is made for a moment, to ask what only a
-/// context can tell (limits, stream priorities, free memory); it stays alive, so that a session finds it warm.
+/// Asks the driver about all its devices. With `contexts`, each device's primary context is made for a moment, to ask what only
+/// a context can tell (limits, stream priorities, free memory); it stays alive, so that a session finds it warm.
 ///
 /// @errors  internal (the driver refuses what every driver answers; detail: the CUresult)
 /// @blocks  while contexts are made: up to a second per GPU

@@ -23,7 +23,8 @@ public:
 
 /// Runs a session's calls in one order. Exactly one thread at a time holds the order ("leads"). A call that has to wait for the
 /// device gives the order free and waits on the thread where it is, while another thread goes on with the next call: so no
-/// waiting call holds up those of the program's other threads, and a program with one thread never pays for a change of threads.
+/// waiting call holds up those of the program's other threads, and a program with one thread never pays for a change of
+/// threads.
 class Executor {
 public:
     struct Options {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
 #include "common/base/mutex.h"
 #include "cuda/gen/call_id.gen.h"
@@ -19,7 +19,9 @@ constexpr uint64_t make_token(HandleKind kind, uint16_t generation, uint32_t ind
 constexpr bool token_is(HandleKind kind, uint64_t token) { return token >> 48 == static_cast<uint64_t>(kind); }
 
 /// The driver's handles by the client's tokens. The kind is part of the token and of the question: a stream's token never finds
-/// an event, and a token whose object has gone never finds the object that took its index.
+/// an event, and a token whose object has gone never finds the object that took its index. Objects that die with another one
+/// (kernels with their library, nodes with their graph, streams with their context) go when that goes, so that no token ever
+/// leads to a handle that the driver has forgotten.
 ///
 /// @thread  any
 class HandleTable {
@@ -29,64 +31,35 @@ public:
 
     /// What is remembered of a handle.
     struct Entry {
-        uint64_t value = 0;    ///< the driver's handle
-        uint64_t context = 0;  ///< token of the context that it was made in; 0: none
+        uint64_t value = 0;   ///< the driver's handle
+        uint64_t owner = 0;   ///< token of the object that it dies with; 0: none
+        bool kernel = false;  ///< of kind function: it is a CUkernel, not a CUfunction
     };
 
     /// True if a new object may take this token: it is of the kind, and free.
-    bool is_free(HandleKind kind, uint64_t token) const {
-        MutexLock lock(m_mutex);
-        return token_is(kind, token) && m_entries.size() < k_max_handles && !m_entries.contains(token);
-    }
-
+    bool is_free(HandleKind kind, uint64_t token) const WL_EXCLUDES(m_mutex);
     /// False if the token is not free.
-    bool bind(HandleKind kind, uint64_t token, Entry entry) {
-        MutexLock lock(m_mutex);
-        if (!token_is(kind, token) || m_entries.size() >= k_max_handles) return false;
-        return m_entries.emplace(token, entry).second;
-    }
+    bool bind(HandleKind kind, uint64_t token, Entry entry) WL_EXCLUDES(m_mutex);
+    std::optional<Entry> find(HandleKind kind, uint64_t token) const WL_EXCLUDES(m_mutex);
+    /// Forgets an object and everything that dies with it.
+    std::optional<Entry> remove(HandleKind kind, uint64_t token) WL_EXCLUDES(m_mutex);
+    /// Forgets everything that dies with this object, which itself may be known here or not (a primary context is not).
+    void remove_owned(uint64_t owner) WL_EXCLUDES(m_mutex);
 
-    std::optional<Entry> find(HandleKind kind, uint64_t token) const {
-        if (!token_is(kind, token)) return std::nullopt;
-        MutexLock lock(m_mutex);
-        const auto found = m_entries.find(token);
-        if (found == m_entries.end()) return std::nullopt;
-        return found->second;
-    }
-
-    std::optional<Entry> remove(HandleKind kind, uint64_t token) {
-        if (!token_is(kind, token)) return std::nullopt;
-        MutexLock lock(m_mutex);
-        const auto found = m_entries.find(token);
-        if (found == m_entries.end()) return std::nullopt;
-        const Entry entry = found->second;
-        m_entries.erase(found);
-        return entry;
-    }
-
-    /// The token of a driver's handle of this kind; for the rare calls that answer with a handle that exists already. Slow.
-    std::optional<uint64_t> token_of(HandleKind kind, uint64_t value) const {
-        MutexLock lock(m_mutex);
-        for (const auto& [token, entry] : m_entries) {
-            if (entry.value == value && token_is(kind, token)) return token;
-        }
-        return std::nullopt;
-    }
-
-    /// Forgets what a context took with it: everything that was made in it and dies with it.
-    void remove_context(uint64_t context) {
-        MutexLock lock(m_mutex);
-        std::erase_if(m_entries, [context](const auto& item) { return item.second.context == context; });
-    }
-
-    size_t size() const {
-        MutexLock lock(m_mutex);
-        return m_entries.size();
-    }
+    /// The token of a graph, node or event that the driver has named; 0: it has none.
+    uint64_t token_of(HandleKind kind, uint64_t value) const WL_EXCLUDES(m_mutex);
+    size_t size() const WL_EXCLUDES(m_mutex);
 
 private:
+    static bool is_indexed(HandleKind kind) {
+        return kind == HandleKind::graph_node || kind == HandleKind::graph || kind == HandleKind::event;
+    }
+    void forget(uint64_t token) WL_REQUIRES(m_mutex);
+
     mutable Mutex m_mutex;
     std::unordered_map<uint64_t, Entry> m_entries WL_GUARDED_BY(m_mutex);
+    std::unordered_map<uint64_t, std::unordered_set<uint64_t>> m_owned WL_GUARDED_BY(m_mutex);
+    std::unordered_map<uint64_t, uint64_t> m_tokens WL_GUARDED_BY(m_mutex);  // by handle; of the kinds that are asked for
 };
 
 }  // namespace warpline::server

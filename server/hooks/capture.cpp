@@ -1,0 +1,54 @@
+#include "server/gen/capture_calls.gen.h"
+#include "server/hooks/graph_common.h"
+
+namespace warpline::server {
+
+namespace {
+
+/// What a stream's capture has come to, by whichever form of the question the driver knows.
+struct CaptureInfo {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    CUgraph graph = nullptr;
+    const CUgraphNode* dependencies = nullptr;
+    const CUgraphEdgeData* edges = nullptr;
+    size_t count = 0;
+};
+
+CUresult ask(ServerCall& call, CUstream stream, CaptureInfo& info) {
+    if (const auto get = call.driver()->cuStreamGetCaptureInfo_v3) {
+        const CUresult result = get(stream, &info.status, &info.id, &info.graph, &info.dependencies, &info.edges, &info.count);
+        // Edges that carry data can only be told by this form; it refuses to leave them out.
+        return result;
+    }
+    const auto get = WL_DRIVER(call, cuStreamGetCaptureInfo_v2);
+    return get(stream, &info.status, &info.id, &info.graph, &info.dependencies, &info.count);
+}
+
+}  // namespace
+
+CUresult hook_server_cuStreamGetCaptureInfo_v3(ServerCall& call, const CuStreamGetCaptureInfoV3Args& args,
+                                               CuStreamGetCaptureInfoV3Values& values) {
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    CaptureInfo info;
+    WL_CUDA(ask(call, stream, info));
+    values.captureStatusOut = static_cast<uint32_t>(info.status);
+    values.idOut = info.id;
+    if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    HandleTable& handles = call.session().handles();
+    values.graphOut = handles.token_of(HandleKind::graph, handle_to_value(info.graph));
+    if (values.graphOut == 0 && call.may_bind(HandleKind::graph, args.graphOut)) {
+        call.bind(HandleKind::graph, args.graphOut, info.graph, 0);
+        values.graphOut = args.graphOut;
+    }
+    NodeNamer namer(call, args.fresh, values.graphOut);
+    for (size_t i = 0; i < info.count; ++i) {
+        values.dependencies.push_back(namer.name(info.dependencies[i]));
+        const CUgraphEdgeData edge = info.edges != nullptr ? info.edges[i] : CUgraphEdgeData{};
+        const BytesView bytes = as_bytes(&edge, sizeof edge);
+        values.edgeData.insert(values.edgeData.end(), bytes.begin(), bytes.end());
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::server

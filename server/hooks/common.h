@@ -1,0 +1,56 @@
+#pragma once
+
+// What the hooks of all areas share.
+
+#include <cstring>
+#include <vector>
+
+#include "common/log/log.h"
+#include "server/session/call.h"
+#include "server/session/session.h"
+
+namespace warpline::server {
+
+/// The CUresult that stands for a failure of ours.
+inline CUresult result_of(const Error& error) { return static_cast<CUresult>(to_cu_result(error.code)); }
+
+/// A function of the driver, or CUDA_ERROR_NOT_SUPPORTED from the hook that asks for it.
+#define WL_DRIVER(call, name)                                         \
+    ({                                                                \
+        const auto wl_function = (call).driver()->name;               \
+        if (wl_function == nullptr) return (call).missing_function(); \
+        wl_function;                                                  \
+    })
+
+/// The driver's handle behind a token, or CUDA_ERROR_INVALID_HANDLE from the hook that asks for it.
+#define WL_FIND(call, Type, kind, token)                                                        \
+    ({                                                                                          \
+        Type wl_handle{};                                                                       \
+        if (!(call).find(HandleKind::kind, token, wl_handle)) return CUDA_ERROR_INVALID_HANDLE; \
+        wl_handle;                                                                              \
+    })
+
+/// The same where token 0 stands for none.
+#define WL_FIND_OR_NULL(call, Type, kind, token)                                                                \
+    ({                                                                                                          \
+        Type wl_handle{};                                                                                       \
+        if ((token) != 0 && !(call).find(HandleKind::kind, token, wl_handle)) return CUDA_ERROR_INVALID_HANDLE; \
+        wl_handle;                                                                                              \
+    })
+
+/// The driver's CUresult, returned from the hook unless it is a success.
+#define WL_CUDA(expression)                         \
+    do {                                            \
+        const CUresult wl_result = (expression);    \
+        if (wl_result != CUDA_SUCCESS) [[unlikely]] \
+            return wl_result;                       \
+    } while (false)
+
+/// True while the stream is being captured: what it is given now runs later, and perhaps more than once.
+inline bool is_capturing(ServerCall& call, CUstream stream) {
+    const auto function = call.driver()->cuStreamIsCapturing;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return function != nullptr && function(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace warpline::server

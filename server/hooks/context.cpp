@@ -1,0 +1,90 @@
+#include "server/gen/context_calls.gen.h"
+#include "server/hooks/common.h"
+
+namespace warpline::server {
+
+namespace {
+
+/// Ends a primary context as the last release does: everything in it goes, its handle stays good for the next time.
+CUresult reset_primary(ServerCall& call, CUdevice device) {
+    const auto reset = WL_DRIVER(call, cuDevicePrimaryCtxReset_v2);
+    Session& session = call.session();
+    const uint64_t token = Contexts::primary_token(device);
+    CUdevice known = 0;
+    if (!session.contexts().device_of(token, known)) return CUDA_ERROR_INVALID_DEVICE;
+    // Nothing of ours may have the context current while it goes.
+    session.contexts().make_current(0);
+    session.context_ended(token);
+    const CUresult result = reset(device);
+    session.contexts().primary_was_reset(device);
+    return result;
+}
+
+}  // namespace
+
+CUresult hook_server_cuDevicePrimaryCtxRelease_v2(ServerCall& call, const CuDevicePrimaryCtxReleaseV2Args& args) {
+    return reset_primary(call, args.dev);
+}
+
+CUresult hook_server_cuDevicePrimaryCtxReset_v2(ServerCall& call, const CuDevicePrimaryCtxResetV2Args& args) {
+    return reset_primary(call, args.dev);
+}
+
+CUresult hook_server_cuCtxCreate_v2(ServerCall& call, const CuCtxCreateV2Args& args) {
+    if (!call.may_bind(HandleKind::context, args.pctx)) return CUDA_ERROR_INVALID_HANDLE;
+    const auto create = call.driver()->cuCtxCreate_v2;
+    const auto create_v4 = call.driver()->cuCtxCreate_v4;
+    CUcontext context = nullptr;
+    if (create != nullptr) {
+        WL_CUDA(create(&context, args.flags, args.dev));
+    } else if (create_v4 != nullptr) {
+        WL_CUDA(create_v4(&context, nullptr, args.flags, args.dev));
+    } else {
+        return call.missing_function();
+    }
+    // Creating made it current on this thread, without our book-keeping; which context is current is the client's to say.
+    if (call.driver()->cuCtxPopCurrent_v2 != nullptr) call.driver()->cuCtxPopCurrent_v2(nullptr);
+    call.session().contexts().forget_current();
+    call.bind(HandleKind::context, args.pctx, context, 0);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuCtxDestroy_v2(ServerCall& call, const CuCtxDestroyV2Args& args) {
+    const auto destroy = WL_DRIVER(call, cuCtxDestroy_v2);
+    Session& session = call.session();
+    const auto entry = session.handles().find(HandleKind::context, args.ctx);
+    if (!entry) return CUDA_ERROR_INVALID_CONTEXT;
+    session.contexts().make_current(0);
+    session.context_ended(args.ctx);
+    session.handles().remove(HandleKind::context, args.ctx);
+    return destroy(reinterpret_cast<CUcontext>(entry->value));
+}
+
+CUresult hook_server_cuCtxEnablePeerAccess(ServerCall& call, const CuCtxEnablePeerAccessArgs& args) {
+    const auto enable = WL_DRIVER(call, cuCtxEnablePeerAccess);
+    const auto peer = WL_FIND(call, CUcontext, context, args.peerContext);
+    WL_CUDA(enable(peer, args.flags));
+    // The driver opens what it allocated itself; memory of the window is opened by hand.
+    CUdevice accessor = 0;
+    CUdevice owner = 0;
+    Contexts& contexts = call.session().contexts();
+    if (!contexts.device_of(args.peerContext, owner) || !contexts.device_of(call.context(), accessor))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    contexts.make_current(call.context());
+    return call.session().memory().open_to_peer(owner, accessor);
+}
+
+CUresult hook_server_cuCtxDisablePeerAccess(ServerCall& call, const CuCtxDisablePeerAccessArgs& args) {
+    const auto disable = WL_DRIVER(call, cuCtxDisablePeerAccess);
+    const auto peer = WL_FIND(call, CUcontext, context, args.peerContext);
+    WL_CUDA(disable(peer));
+    CUdevice accessor = 0;
+    CUdevice owner = 0;
+    Contexts& contexts = call.session().contexts();
+    if (!contexts.device_of(args.peerContext, owner) || !contexts.device_of(call.context(), accessor))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    contexts.make_current(call.context());
+    return call.session().memory().close_to_peer(owner, accessor);
+}
+
+}  // namespace warpline::server

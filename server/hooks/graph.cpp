@@ -1,0 +1,162 @@
+#include "server/gen/graph_calls.gen.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/scope_guard.h"
+#include "server/hooks/graph_common.h"
+
+namespace warpline::server {
+
+namespace {
+
+constexpr size_t k_max_nodes = 1u << 20;
+
+/// Asks for a list of nodes, first for its length: `ask(nodes or null, &count)`.
+template <typename Ask>
+CUresult ask_nodes(Ask&& ask, std::vector<CUgraphNode>& nodes) {
+    size_t count = 0;
+    WL_CUDA(ask(nullptr, &count));
+    if (count > k_max_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+    nodes.resize(count);
+    if (count > 0) WL_CUDA(ask(nodes.data(), &count));
+    nodes.resize(std::min(nodes.size(), count));
+    return CUDA_SUCCESS;
+}
+
+std::vector<uint64_t> name_all(NodeNamer& namer, const std::vector<CUgraphNode>& nodes) {
+    std::vector<uint64_t> tokens;
+    for (CUgraphNode node : nodes) tokens.push_back(namer.name(node));
+    return tokens;
+}
+
+Bytes bytes_of(const std::vector<CUgraphEdgeData>& edges) {
+    const BytesView view = as_bytes(edges.data(), edges.size() * sizeof(CUgraphEdgeData));
+    return {view.begin(), view.end()};
+}
+
+/// The neighbours of a node, with the data of the edges if the driver can tell them.
+template <typename WithEdges, typename Plain>
+CUresult ask_neighbours(WithEdges with_edges, Plain plain, CUgraphNode node, std::vector<CUgraphNode>& nodes,
+                        std::vector<CUgraphEdgeData>& edges) {
+    if (with_edges == nullptr && plain == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    return ask_nodes(
+        [&](CUgraphNode* out, size_t* count) {
+            if (with_edges == nullptr) return plain(node, out, count);
+            edges.assign(out != nullptr ? *count : 0, {});
+            return with_edges(node, out, out != nullptr ? edges.data() : nullptr, count);
+        },
+        nodes);
+}
+
+/// The graph that a node belongs to, as far as we know: its nodes die with it.
+uint64_t owner_of(ServerCall& call, uint64_t node) {
+    const auto entry = call.session().handles().find(HandleKind::graph_node, node);
+    return entry ? entry->owner : 0;
+}
+
+}  // namespace
+
+CUresult hook_server_cuGraphGetNodes(ServerCall& call, const CuGraphGetNodesArgs& args, CuGraphGetNodesValues& values) {
+    const auto get = WL_DRIVER(call, cuGraphGetNodes);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    std::vector<CUgraphNode> nodes;
+    WL_CUDA(ask_nodes([&](CUgraphNode* out, size_t* count) { return get(graph, out, count); }, nodes));
+    NodeNamer namer(call, args.fresh, args.hGraph);
+    values.nodes = name_all(namer, nodes);
+    values.count = nodes.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphGetRootNodes(ServerCall& call, const CuGraphGetRootNodesArgs& args,
+                                         CuGraphGetRootNodesValues& values) {
+    const auto get = WL_DRIVER(call, cuGraphGetRootNodes);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    std::vector<CUgraphNode> nodes;
+    WL_CUDA(ask_nodes([&](CUgraphNode* out, size_t* count) { return get(graph, out, count); }, nodes));
+    NodeNamer namer(call, args.fresh, args.hGraph);
+    values.nodes = name_all(namer, nodes);
+    values.count = nodes.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphGetEdges_v2(ServerCall& call, const CuGraphGetEdgesV2Args& args, CuGraphGetEdgesV2Values& values) {
+    const auto with_data = call.driver()->cuGraphGetEdges_v2;
+    const auto plain = call.driver()->cuGraphGetEdges;
+    if (with_data == nullptr && plain == nullptr) return call.missing_function();
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    const auto ask = [&](CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+        return with_data != nullptr ? with_data(graph, from, to, data, count) : plain(graph, from, to, count);
+    };
+    size_t count = 0;
+    WL_CUDA(ask(nullptr, nullptr, nullptr, &count));
+    if (count > k_max_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+    values.count = count;
+    size_t wanted = std::min<uint64_t>(count, args.wanted);
+    std::vector<CUgraphNode> from(count);
+    std::vector<CUgraphNode> to(count);
+    std::vector<CUgraphEdgeData> data(count);
+    if (wanted == 0) return CUDA_SUCCESS;
+    WL_CUDA(ask(from.data(), to.data(), data.data(), &wanted));
+    from.resize(wanted);
+    to.resize(wanted);
+    data.resize(wanted);
+    NodeNamer namer(call, args.fresh, args.hGraph);
+    values.from = name_all(namer, from);
+    values.to = name_all(namer, to);
+    values.edgeData = bytes_of(data);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphNodeGetDependencies_v2(ServerCall& call, const CuGraphNodeGetDependenciesV2Args& args,
+                                                   CuGraphNodeGetDependenciesV2Values& values) {
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    std::vector<CUgraphNode> nodes;
+    std::vector<CUgraphEdgeData> edges;
+    WL_CUDA(ask_neighbours(call.driver()->cuGraphNodeGetDependencies_v2, call.driver()->cuGraphNodeGetDependencies, node, nodes,
+                           edges));
+    edges.resize(nodes.size());
+    NodeNamer namer(call, args.fresh, owner_of(call, args.hNode));
+    values.nodes = name_all(namer, nodes);
+    values.edgeData = bytes_of(edges);
+    values.count = nodes.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphNodeGetDependentNodes_v2(ServerCall& call, const CuGraphNodeGetDependentNodesV2Args& args,
+                                                     CuGraphNodeGetDependentNodesV2Values& values) {
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    std::vector<CUgraphNode> nodes;
+    std::vector<CUgraphEdgeData> edges;
+    WL_CUDA(ask_neighbours(call.driver()->cuGraphNodeGetDependentNodes_v2, call.driver()->cuGraphNodeGetDependentNodes, node,
+                           nodes, edges));
+    edges.resize(nodes.size());
+    NodeNamer namer(call, args.fresh, owner_of(call, args.hNode));
+    values.nodes = name_all(namer, nodes);
+    values.edgeData = bytes_of(edges);
+    values.count = nodes.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphDebugDotPrint(ServerCall& call, const CuGraphDebugDotPrintArgs& args) {
+    const auto print = WL_DRIVER(call, cuGraphDebugDotPrint);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    const int fd = memfd_create("graph.dot", MFD_CLOEXEC);
+    if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    ScopeGuard closer([fd] { close(fd); });
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    WL_CUDA(print(graph, path.c_str(), args.flags));
+    struct stat status {};
+    if (fstat(fd, &status) != 0 || !call.reserve_reply_payload(static_cast<uint64_t>(status.st_size)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    const ssize_t got = pread(fd, call.reply_payload().data(), call.reply_payload().size(), 0);
+    if (got != status.st_size) {
+        call.drop_reply_payload();
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::server

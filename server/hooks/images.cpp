@@ -1,0 +1,82 @@
+#include "server/hooks/images.h"
+
+#include "cuda/image/image.h"
+#include "server/hooks/common.h"
+
+namespace warpline::server {
+
+namespace {
+
+constexpr size_t k_max_options = 64;
+
+/// Options whose value is a pointer into the client's memory, or the size of a buffer there. The logs are ours; the rest (wall
+/// time, symbol tables) has no meaning here.
+bool points_into_client(CUjit_option option) {
+    switch (option) {
+        case CU_JIT_INFO_LOG_BUFFER:
+        case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+        case CU_JIT_ERROR_LOG_BUFFER:
+        case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+        case CU_JIT_GLOBAL_SYMBOL_NAMES:
+        case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+        case CU_JIT_GLOBAL_SYMBOL_COUNT:
+        case CU_JIT_WALL_TIME:
+        case CU_JIT_REFERENCED_KERNEL_NAMES:
+        case CU_JIT_REFERENCED_VARIABLE_NAMES: return true;
+        default: return false;
+    }
+}
+
+/// The driver reads headers and trusts them: what they say must lie inside of what came.
+bool is_sound(BytesView image, ImageKind kind) {
+    if (kind == ImageKind::ptx) return !image.empty();
+    return cuda::image::Image::from_bytes(image).ok();
+}
+
+}  // namespace
+
+void JitLog::add(CUjit_option option, uint64_t value) {
+    m_options.push_back(option);
+    m_values.push_back(reinterpret_cast<void*>(value));
+}
+
+bool JitLog::prepare(const std::vector<uint64_t>& options, const std::vector<uint64_t>& values) {
+    if (options.size() != values.size() || options.size() > k_max_options) return false;
+    for (size_t i = 0; i < options.size(); ++i) {
+        const auto option = static_cast<CUjit_option>(options[i]);
+        if (!points_into_client(option)) add(option, values[i]);
+    }
+    add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(m_info.data()));
+    add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, k_log_bytes - 1);
+    add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(m_error.data()));
+    add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, k_log_bytes - 1);
+    return true;
+}
+
+CUresult load_image(ServerCall& call, uint64_t token, bool library, ImageKind kind, const std::vector<uint64_t>& options,
+                    const std::vector<uint64_t>& values, JitLog& log) {
+    const HandleKind handle_kind = library ? HandleKind::library : HandleKind::module;
+    if (!call.may_bind(handle_kind, token)) return CUDA_ERROR_INVALID_HANDLE;
+    if (kind < ImageKind::fatbin || kind > ImageKind::ptx || !log.prepare(options, values)) return CUDA_ERROR_INVALID_VALUE;
+    const auto payload = call.whole_payload();
+    if (!payload.ok()) return result_of(payload.error());
+    if (!is_sound(*payload, kind)) return CUDA_ERROR_INVALID_IMAGE;
+    // PTX is text that ends with a zero, which need not have travelled; 8 bytes of alignment suit every container.
+    std::vector<uint64_t> image(payload->size() / sizeof(uint64_t) + 1);
+    std::memcpy(image.data(), payload->data(), payload->size());
+
+    if (library) {
+        const auto load = WL_DRIVER(call, cuLibraryLoadData);
+        CUlibrary loaded = nullptr;
+        WL_CUDA(load(&loaded, image.data(), log.options(), log.values(), log.count(), nullptr, nullptr, 0));
+        call.bind(handle_kind, token, loaded, 0);
+        return CUDA_SUCCESS;
+    }
+    const auto load = WL_DRIVER(call, cuModuleLoadDataEx);
+    CUmodule loaded = nullptr;
+    WL_CUDA(load(&loaded, image.data(), log.count(), log.options(), log.values()));
+    call.bind(handle_kind, token, loaded, call.context());
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,81 @@
+#include "server/gen/internal_calls.gen.h"
+#include "server/hooks/common.h"
+#include "server/hooks/images.h"
+
+namespace warpline::server {
+
+CUresult hook_server_wlMap(ServerCall& call, const WlMapArgs& args) {
+    DeviceMemory& memory = call.session().memory();
+    memory.credit_used(args.bytes);
+    return memory.map(args.address, args.bytes, args.device);
+}
+
+CUresult hook_server_wlMapNow(ServerCall& call, const WlMapNowArgs& args) {
+    return call.session().memory().map(args.address, args.bytes, args.device);
+}
+
+CUresult hook_server_wlUnmap(ServerCall& call, const WlUnmapArgs& args) {
+    // What was queued before may still use the memory. A failed context has nothing left that could.
+    if (call.driver()->cuCtxSynchronize != nullptr) call.driver()->cuCtxSynchronize();
+    return call.session().memory().unmap(args.address, args.bytes);
+}
+
+CUresult hook_server_wlImageLoad(ServerCall& call, const WlImageLoadArgs& args) {
+    JitLog log;
+    return load_image(call, args.image, args.library, static_cast<ImageKind>(args.kind), {}, {}, log);
+}
+
+CUresult hook_server_wlImageCompile(ServerCall& call, const WlImageCompileArgs& args, WlImageCompileValues& values) {
+    JitLog log;
+    const CUresult result =
+        load_image(call, args.image, args.library, static_cast<ImageKind>(args.kind), args.options, args.values, log);
+    values.infoLog = log.info();
+    values.errorLog = log.error();
+    return result;
+}
+
+CUresult hook_server_wlFunctionGet(ServerCall& call, const WlFunctionGetArgs& args) {
+    if (!call.may_bind(HandleKind::function, args.function)) return CUDA_ERROR_INVALID_HANDLE;
+    const std::string name(args.name);
+    Functions& functions = call.session().functions();
+    if (token_is(HandleKind::library, args.image)) {
+        const auto get = WL_DRIVER(call, cuLibraryGetKernel);
+        const auto library = WL_FIND(call, CUlibrary, library, args.image);
+        CUkernel kernel = nullptr;
+        WL_CUDA(get(&kernel, library, name.c_str()));
+        return functions.bind_kernel(args.function, kernel, args.image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    }
+    const auto get = WL_DRIVER(call, cuModuleGetFunction);
+    const auto module = WL_FIND(call, CUmodule, module, args.image);
+    CUfunction function = nullptr;
+    WL_CUDA(get(&function, module, name.c_str()));
+    return functions.bind_function(args.function, function, args.image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult hook_server_wlThreadEnd(ServerCall& call, const WlThreadEndArgs&) {
+    call.session().streams().thread_ended(call.thread());
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_wlFunctionAttributes(ServerCall& call, const WlFunctionAttributesArgs& args,
+                                          WlFunctionAttributesValues& values) {
+    const CUkernel kernel = call.find_kernel(args.function);
+    const CUfunction function = kernel != nullptr ? nullptr : call.find_function(args.function);
+    if (kernel == nullptr && function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUdevice device = 0;
+    if (kernel != nullptr && !call.session().contexts().device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
+    const auto of_kernel = call.driver()->cuKernelGetAttribute;
+    const auto of_function = call.driver()->cuFuncGetAttribute;
+    if (kernel != nullptr ? of_kernel == nullptr : of_function == nullptr) return call.missing_function();
+    for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+        int value = 0;
+        const auto attribute = static_cast<CUfunction_attribute>(i);
+        const CUresult result =
+            kernel != nullptr ? of_kernel(&value, attribute, kernel, device) : of_function(&value, attribute, function);
+        values.values.push_back(static_cast<uint64_t>(static_cast<int64_t>(value)));
+        values.results.push_back(static_cast<uint64_t>(result));
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,48 @@
+#include "server/hooks/kernel_params.h"
+
+#include <cstring>
+
+namespace warpline::server {
+
+bool KernelParams::read(BytesView params, BytesView sizes) {
+    const size_t count = sizes.size() / sizeof(uint32_t);
+    if (sizes.size() % sizeof(uint32_t) != 0 || count > k_max_params || params.size() > k_max_bytes) return false;
+    // Each parameter is given a place of its own, aligned for any type.
+    const size_t room = params.size() + (count + 1) * k_alignment;
+    std::byte* place = m_inline_bytes;
+    if (room > k_inline_bytes) {
+        m_heap_bytes = std::make_unique<std::byte[]>(room);
+        place = m_heap_bytes.get();
+    }
+    if (count == 0) {
+        if (params.empty()) return true;
+        std::memcpy(place, params.data(), params.size());
+        m_extra_bytes = params.size();
+        m_extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+        m_extra[1] = place;
+        m_extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+        m_extra[3] = &m_extra_bytes;
+        m_extra[4] = CU_LAUNCH_PARAM_END;
+        m_uses_extra = true;
+        return true;
+    }
+    m_pointers = m_inline_pointers;
+    if (count > k_inline_params) {
+        m_heap_pointers = std::make_unique<void*[]>(count);
+        m_pointers = m_heap_pointers.get();
+    }
+    size_t offset = 0;
+    for (size_t i = 0; i < count; ++i) {
+        uint32_t size = 0;
+        read_at(sizes, i * sizeof size, size);
+        if (size > params.size() - offset) return false;
+        m_pointers[i] = place;
+        if (size > 0) std::memcpy(place, params.data() + offset, size);
+        offset += size;
+        place += (size + k_alignment - 1) / k_alignment * k_alignment;
+    }
+    m_count = count;
+    return offset == params.size();
+}
+
+}  // namespace warpline::server

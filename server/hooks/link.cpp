@@ -1,0 +1,62 @@
+#include "server/gen/link_calls.gen.h"
+#include "server/hooks/common.h"
+#include "server/hooks/images.h"
+
+namespace warpline::server {
+
+// The driver writes its log into buffers that are named when the link begins: they live in the session until the link is gone.
+
+CUresult hook_server_cuLinkCreate_v2(ServerCall& call, const CuLinkCreateV2Args& args) {
+    const auto create = WL_DRIVER(call, cuLinkCreate_v2);
+    if (!call.may_bind(HandleKind::link, args.stateOut)) return CUDA_ERROR_INVALID_HANDLE;
+    auto log = std::make_unique<JitLog>();
+    if (!log->prepare(args.options, args.values)) return CUDA_ERROR_INVALID_VALUE;
+    CUlinkState state = nullptr;
+    WL_CUDA(create(log->count(), log->options(), log->values(), &state));
+    call.bind(HandleKind::link, args.stateOut, state, call.context());
+    call.session().links().add(args.stateOut, std::move(log));
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuLinkAddData_v2(ServerCall& call, const CuLinkAddDataV2Args& args, CuLinkAddDataV2Values& values) {
+    const auto add = WL_DRIVER(call, cuLinkAddData_v2);
+    const auto state = WL_FIND(call, CUlinkState, link, args.state);
+    const auto payload = call.whole_payload();
+    if (!payload.ok()) return result_of(payload.error());
+    // PTX is text and ends with a zero, which need not have travelled.
+    std::vector<uint64_t> data(payload->size() / sizeof(uint64_t) + 1);
+    std::memcpy(data.data(), payload->data(), payload->size());
+    const bool text = static_cast<CUjitInputType>(args.type) == CU_JIT_INPUT_PTX;
+    const bool ends = payload->empty() || payload->back() == std::byte{0};
+    const std::string name(args.name);
+    const CUresult result =
+        add(state, static_cast<CUjitInputType>(args.type), data.data(), payload->size() + (text && !ends ? 1 : 0),
+            name.empty() ? nullptr : name.c_str(), 0, nullptr, nullptr);
+    call.session().links().copy_log(args.state, values.infoLog, values.errorLog);
+    return result;
+}
+
+CUresult hook_server_cuLinkComplete(ServerCall& call, const CuLinkCompleteArgs& args, CuLinkCompleteValues& values) {
+    const auto complete = WL_DRIVER(call, cuLinkComplete);
+    const auto state = WL_FIND(call, CUlinkState, link, args.state);
+    call.release_order();
+    void* cubin = nullptr;
+    size_t bytes = 0;
+    const CUresult result = complete(state, &cubin, &bytes);
+    call.session().links().copy_log(args.state, values.infoLog, values.errorLog);
+    if (result != CUDA_SUCCESS) return result;
+    if (!call.reserve_reply_payload(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::memcpy(call.reply_payload().data(), cubin, bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuLinkDestroy(ServerCall& call, const CuLinkDestroyArgs& args) {
+    const auto destroy = WL_DRIVER(call, cuLinkDestroy);
+    const auto state = WL_FIND(call, CUlinkState, link, args.state);
+    call.unbind(HandleKind::link, args.state);
+    const CUresult result = destroy(state);
+    call.session().links().remove(args.state);
+    return result;
+}
+
+}  // namespace warpline::server

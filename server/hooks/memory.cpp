@@ -1,0 +1,80 @@
+#include "server/gen/memory_calls.gen.h"
+#include "server/gen/pool_calls.gen.h"
+#include "server/gen/vmm_calls.gen.h"
+#include "server/hooks/common.h"
+
+namespace warpline::server {
+
+/// The client has given the address to its own allocator already; what is left to do is what makes that safe: nothing that was
+/// queued before may still use the memory when something later does.
+CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args) {
+    if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
+    const auto synchronize = WL_DRIVER(call, cuCtxSynchronize);
+    const CUresult result = synchronize();
+    // While a stream is captured the context cannot be waited for. What was captured runs when the client launches it, after
+    // this call in its order, so there is nothing to wait for.
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return CUDA_SUCCESS;
+    return result;
+}
+
+/// The free takes place in the stream's order: the client reuses the addresses only behind it. The server has to know that both
+/// exist.
+CUresult hook_server_cuMemFreeAsync(ServerCall& call, const CuMemFreeAsyncArgs& args) {
+    WL_FIND(call, CUstream, stream, args.hStream);
+    if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
+    return CUDA_SUCCESS;
+}
+
+namespace {
+
+/// Attributes of a pool are 32-bit switches or 64-bit numbers of bytes.
+bool is_switch(CUmemPool_attribute attribute) {
+    return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+           attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
+           attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+
+}  // namespace
+
+CUresult hook_server_cuMemPoolSetAttribute(ServerCall& call, const CuMemPoolSetAttributeArgs& args) {
+    const auto set = WL_DRIVER(call, cuMemPoolSetAttribute);
+    const auto pool = WL_FIND(call, CUmemoryPool, mem_pool, args.pool);
+    const auto attribute = static_cast<CUmemPool_attribute>(args.attr);
+    uint64_t number = args.value;
+    int on = static_cast<int>(args.value);
+    return set(pool, attribute, is_switch(attribute) ? static_cast<void*>(&on) : &number);
+}
+
+CUresult hook_server_cuMemPoolGetAttribute(ServerCall& call, const CuMemPoolGetAttributeArgs& args,
+                                           CuMemPoolGetAttributeValues& values) {
+    const auto get = WL_DRIVER(call, cuMemPoolGetAttribute);
+    const auto pool = WL_FIND(call, CUmemoryPool, mem_pool, args.pool);
+    const auto attribute = static_cast<CUmemPool_attribute>(args.attr);
+    uint64_t value[2] = {};  // more than any attribute has
+    WL_CUDA(get(pool, attribute, value));
+    int on = 0;
+    std::memcpy(&on, value, sizeof on);
+    values.value = is_switch(attribute) ? static_cast<uint64_t>(on) : value[0];
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
+    const auto map = WL_DRIVER(call, cuMemMap);
+    const auto memory = WL_FIND(call, CUmemGenericAllocationHandle, allocation, args.handle);
+    DeviceMemory& device_memory = call.session().memory();
+    if (!device_memory.in_window(args.ptr, args.size)) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(map(args.ptr, args.size, args.offset, memory, args.flags));
+    device_memory.add_range(args.ptr, args.size);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuMemUnmap(ServerCall& call, const CuMemUnmapArgs& args) {
+    const auto unmap = WL_DRIVER(call, cuMemUnmap);
+    DeviceMemory& device_memory = call.session().memory();
+    if (!device_memory.is_clients_own(args.ptr, args.size)) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(unmap(args.ptr, args.size));
+    device_memory.remove_ranges(args.ptr, args.size);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::server

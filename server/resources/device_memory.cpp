@@ -1,0 +1,243 @@
+#include "server/resources/device_memory.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "cuda/abi/error_names.h"
+
+namespace warpline::server {
+
+namespace {
+
+constexpr uint64_t k_smallest_window_bytes = uint64_t{1} << 32;
+constexpr uint64_t k_largest_window_bytes = uint64_t{1} << 44;
+
+bool has_virtual_memory(const Driver& driver) {
+    return driver->cuMemAddressReserve != nullptr && driver->cuMemCreate != nullptr && driver->cuMemMap != nullptr &&
+           driver->cuMemSetAccess != nullptr && driver->cuMemUnmap != nullptr && driver->cuMemRelease != nullptr;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters)
+    : m_driver(driver), m_devices(devices), m_counters(counters) {}
+
+Result<DeviceMemory::Window> DeviceMemory::reserve_window(Window wanted) {
+    if (!has_virtual_memory(m_driver)) return Error{Code::unsupported, "this driver has no virtual memory management"};
+    uint64_t bytes = std::clamp(wanted.bytes, k_smallest_window_bytes, k_largest_window_bytes) & ~(k_block_bytes - 1);
+    const uint64_t hint = wanted.address & ~(k_block_bytes - 1);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    for (; bytes >= k_smallest_window_bytes; bytes /= 2) {
+        CUdeviceptr address = 0;
+        result = m_driver->cuMemAddressReserve(&address, bytes, k_block_bytes, hint, 0);
+        if (result == CUDA_SUCCESS) {
+            m_window = {address, bytes};
+            return m_window;
+        }
+    }
+    return Error{Code::alloc_failed, "no range of addresses for device memory", static_cast<uint32_t>(result)};
+}
+
+void DeviceMemory::release_window() {
+    if (m_window.bytes != 0 && m_driver->cuMemAddressFree != nullptr)
+        m_driver->cuMemAddressFree(m_window.address, m_window.bytes);
+    m_window = {};
+}
+
+CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device) {
+    const bool aligned = address % k_block_bytes == 0 && bytes % k_block_bytes == 0 && bytes > 0;
+    const bool known = std::any_of(m_devices.begin(), m_devices.end(), [device](const auto& d) { return d.device == device; });
+    if (!aligned || !known || !in_window(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    MutexLock lock(m_mutex);
+    if (overlaps(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = create_and_map(address, bytes, device, accessors_of(device));
+    if (result != CUDA_SUCCESS) {
+        m_poisoned[address] = {bytes, device};
+        return result;
+    }
+    m_poisoned.erase(address);
+    m_ranges[address] = {bytes, device};
+    m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    return CUDA_SUCCESS;
+}
+
+CUresult DeviceMemory::create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    CUmemGenericAllocationHandle memory{};
+    CUresult result = m_driver->cuMemCreate(&memory, bytes, &properties, 0);
+    if (result != CUDA_SUCCESS) return result;
+    result = m_driver->cuMemMap(address, bytes, 0, memory, 0);
+    // The mapping keeps the memory alive from here on.
+    m_driver->cuMemRelease(memory);
+    if (result != CUDA_SUCCESS) return result;
+    result = set_access(address, bytes, accessors, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (result != CUDA_SUCCESS) m_driver->cuMemUnmap(address, bytes);
+    return result;
+}
+
+CUresult DeviceMemory::set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors,
+                                  CUmemAccess_flags flags) {
+    std::vector<CUmemAccessDesc> access;
+    for (CUdevice accessor : accessors) access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {accessor}}, flags});
+    return m_driver->cuMemSetAccess(address, bytes, access.data(), access.size());
+}
+
+std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device) const {
+    std::vector<CUdevice> accessors{device};
+    const auto peers = m_peers.find(device);
+    if (peers != m_peers.end()) accessors.insert(accessors.end(), peers->second.begin(), peers->second.end());
+    return accessors;
+}
+
+CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
+    if (bytes == 0 || !in_window(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    MutexLock lock(m_mutex);
+    // A poisoned block is only forgotten. Otherwise the range must be made of whole blocks of ours, without a gap.
+    const auto poisoned = m_poisoned.find(address);
+    if (poisoned != m_poisoned.end() && poisoned->second.bytes == bytes) {
+        m_poisoned.erase(poisoned);
+        return CUDA_SUCCESS;
+    }
+    const auto first = m_ranges.find(address);
+    auto it = first;
+    uint64_t end = address;
+    while (end - address < bytes && it != m_ranges.end() && it->first == end && it->second.device >= 0) {
+        end += it->second.bytes;
+        ++it;
+    }
+    if (end - address != bytes) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (auto block = first; block != it; ++block) {
+        const CUresult one = m_driver->cuMemUnmap(block->first, block->second.bytes);
+        if (one != CUDA_SUCCESS && result == CUDA_SUCCESS) result = one;
+    }
+    m_ranges.erase(first, it);
+    m_counters.device_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    m_credit_stale = true;
+    return result;
+}
+
+void DeviceMemory::add_range(uint64_t address, uint64_t bytes) {
+    if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address) return;
+    MutexLock lock(m_mutex);
+    if (m_ranges.size() < k_max_ranges) m_ranges.emplace(address, Range{bytes, -1});
+}
+
+void DeviceMemory::remove_range(uint64_t address) {
+    MutexLock lock(m_mutex);
+    const auto found = m_ranges.find(address);
+    if (found != m_ranges.end() && found->second.device < 0) m_ranges.erase(found);
+}
+
+bool DeviceMemory::is_clients_own(uint64_t address, uint64_t bytes) const {
+    if (bytes == 0 || bytes > UINT64_MAX - address) return false;
+    MutexLock lock(m_mutex);
+    uint64_t end = address;
+    for (auto it = m_ranges.find(address); end < address + bytes; ++it) {
+        if (it == m_ranges.end() || it->first != end || it->second.device >= 0) return false;
+        end += it->second.bytes;
+    }
+    return end == address + bytes;
+}
+
+void DeviceMemory::remove_ranges(uint64_t address, uint64_t bytes) {
+    MutexLock lock(m_mutex);
+    for (auto it = m_ranges.lower_bound(address); it != m_ranges.end() && it->first - address < bytes;) {
+        it = it->second.device < 0 ? m_ranges.erase(it) : std::next(it);
+    }
+}
+
+bool DeviceMemory::contains(uint64_t address, uint64_t bytes) const {
+    if (bytes > UINT64_MAX - address) return false;
+    MutexLock lock(m_mutex);
+    auto it = m_ranges.upper_bound(address);
+    if (it == m_ranges.begin()) return false;
+    --it;
+    if (address - it->first >= it->second.bytes) return false;
+    uint64_t end = it->first + it->second.bytes;
+    while (end < address + bytes) {
+        ++it;
+        if (it == m_ranges.end() || it->first != end) return false;
+        end += it->second.bytes;
+    }
+    return true;
+}
+
+CUresult DeviceMemory::refusal(uint64_t address) const {
+    MutexLock lock(m_mutex);
+    auto it = m_poisoned.upper_bound(address);
+    if (it != m_poisoned.begin() && address - std::prev(it)->first < std::prev(it)->second.bytes)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+bool DeviceMemory::overlaps(uint64_t address, uint64_t bytes) const {
+    const auto next = m_ranges.lower_bound(address);
+    if (next != m_ranges.end() && next->first - address < bytes) return true;
+    return next != m_ranges.begin() && address - std::prev(next)->first < std::prev(next)->second.bytes;
+}
+
+CUresult DeviceMemory::open_to_peer(CUdevice owner, CUdevice peer) {
+    MutexLock lock(m_mutex);
+    std::vector<CUdevice>& peers = m_peers[owner];
+    if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    for (const auto& [address, range] : m_ranges) {
+        if (range.device != owner) continue;
+        const CUresult result = set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    peers.push_back(peer);
+    return CUDA_SUCCESS;
+}
+
+CUresult DeviceMemory::close_to_peer(CUdevice owner, CUdevice peer) {
+    MutexLock lock(m_mutex);
+    std::vector<CUdevice>& peers = m_peers[owner];
+    const auto found = std::find(peers.begin(), peers.end(), peer);
+    if (found == peers.end()) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    peers.erase(found);
+    for (const auto& [address, range] : m_ranges) {
+        if (range.device == owner) set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    }
+    return CUDA_SUCCESS;
+}
+
+uint64_t DeviceMemory::free_bytes() {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    if (m_driver->cuMemGetInfo_v2 != nullptr && m_driver->cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS)
+        return free_bytes;
+    return 0;
+}
+
+uint64_t DeviceMemory::first_credit(uint64_t wanted_bytes) {
+    uint64_t smallest = UINT64_MAX;
+    for (const DeviceSnapshot& device : m_devices) smallest = std::min(smallest, device.free_bytes);
+    MutexLock lock(m_mutex);
+    // Half: what the client uses without asking must be there, also when other sessions allocate at the same time.
+    m_credit_target = m_devices.empty() ? 0 : static_cast<int64_t>(std::min(smallest / 2, wanted_bytes) & ~(k_block_bytes - 1));
+    m_credit = m_credit_target;
+    return static_cast<uint64_t>(m_credit);
+}
+
+uint64_t DeviceMemory::take_new_credit() {
+    MutexLock lock(m_mutex);
+    if (!m_credit_stale || m_credit >= m_credit_target / 2) return 0;
+    m_credit_stale = false;
+    const auto target = std::min<int64_t>(m_credit_target, static_cast<int64_t>(free_bytes() / 2 & ~(k_block_bytes - 1)));
+    if (target <= m_credit) return 0;
+    const int64_t added = target - m_credit;
+    m_credit = target;
+    return static_cast<uint64_t>(added);
+}
+
+void DeviceMemory::credit_used(uint64_t bytes) {
+    MutexLock lock(m_mutex);
+    m_credit -= static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 50));
+    m_credit_stale = true;
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "server/daemon/control.h"
+#include "server/driver/driver.h"
+#include "server/driver/inventory.h"
+
+namespace warpline::server {
+
+/// A session's device memory: the window of addresses that client and worker both reserve, what is mapped in it, and every
+/// other range that the client may name in a copy. Everything a client says about addresses is checked here.
+///
+/// @thread  any
+class DeviceMemory {
+public:
+    /// What a session may have mapped at a time; bounds the bookkeeping.
+    static constexpr size_t k_max_ranges = 4u << 20;
+    static constexpr uint64_t k_block_bytes = uint64_t{2} << 20;  ///< what mappings are multiples of
+
+    struct Window {
+        uint64_t address = 0;
+        uint64_t bytes = 0;
+    };
+
+    DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters);
+
+    /// Reserves the window, at the wanted address if the driver grants that; halves the size until it fits.
+    /// @errors unsupported (this driver has no virtual memory management), alloc_failed (no such range, not even a small one)
+    Result<Window> reserve_window(Window wanted);
+    Window window() const { return m_window; }
+    /// Gives the window back. For tests; a worker's window ends with its process.
+    void release_window();
+
+    /// Maps fresh memory of a device at [address, address + bytes). A failure poisons the range: its use gives
+    /// CUDA_ERROR_ILLEGAL_ADDRESS.
+    /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), and the driver's
+    CUresult map(uint64_t address, uint64_t bytes, CUdevice device);
+    /// Unmaps blocks that map() mapped. The device must be idle there: see cuMemFree in docs/session.md#memory.
+    CUresult unmap(uint64_t address, uint64_t bytes);
+
+    /// A range that became valid otherwise: a module's global, a pool's allocation, a mapping of the client's own.
+    void add_range(uint64_t address, uint64_t bytes);
+    void remove_range(uint64_t address);
+    /// True if the client mapped all of this range itself (cuMemMap).
+    bool is_clients_own(uint64_t address, uint64_t bytes) const;
+    /// Forgets every such range in there.
+    void remove_ranges(uint64_t address, uint64_t bytes);
+
+    /// True if [address, address + bytes) may be copied from and to. Ranges that touch count as one.
+    bool contains(uint64_t address, uint64_t bytes) const;
+    /// What to answer to a copy that contains() refuses: an address that was promised and could not be mapped is an illegal
+    /// address, any other an invalid value.
+    CUresult refusal(uint64_t address) const;
+    bool in_window(uint64_t address, uint64_t bytes) const {
+        return bytes <= m_window.bytes && address >= m_window.address && address - m_window.address <= m_window.bytes - bytes;
+    }
+
+    /// A device's allocations become accessible to another device (cuCtxEnablePeerAccess), those of the future too.
+    CUresult open_to_peer(CUdevice owner, CUdevice peer);
+    CUresult close_to_peer(CUdevice owner, CUdevice peer);
+
+    /// The credit at the start, and what a reply may add to it: bytes that the client may map without waiting for an answer.
+    uint64_t first_credit(uint64_t wanted_bytes);
+    uint64_t take_new_credit();
+    /// A map() that nobody waited for used up credit.
+    void credit_used(uint64_t bytes);
+
+private:
+    struct Range {
+        uint64_t bytes = 0;
+        CUdevice device = -1;  ///< -1: not ours to unmap
+    };
+    using Ranges = std::map<uint64_t, Range>;
+
+    CUresult create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors);
+    CUresult set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors, CUmemAccess_flags flags);
+    std::vector<CUdevice> accessors_of(CUdevice device) const WL_REQUIRES(m_mutex);
+    bool overlaps(uint64_t address, uint64_t bytes) const WL_REQUIRES(m_mutex);
+    uint64_t free_bytes();
+
+    const Driver& m_driver;
+    const std::vector<DeviceSnapshot>& m_devices;
+    SessionCounters& m_counters;
+    Window m_window;  // constant after the handshake
+
+    mutable Mutex m_mutex;  // held while the driver maps: a range is either known or not there
+    Ranges m_ranges WL_GUARDED_BY(m_mutex);
+    Ranges m_poisoned WL_GUARDED_BY(m_mutex);
+    std::map<CUdevice, std::vector<CUdevice>> m_peers WL_GUARDED_BY(m_mutex);  // owner → devices that may access
+    int64_t m_credit WL_GUARDED_BY(m_mutex) = 0;  // granted and not used; a client that cheats makes it negative
+    int64_t m_credit_target WL_GUARDED_BY(m_mutex) = 0;
+    bool m_credit_stale WL_GUARDED_BY(m_mutex) = false;
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+#include "server/driver/driver.h"
+
+namespace warpline::server {
+
+class ClientPort;
+
+/// Asynchronous copies to the client's memory: the driver copies into staging memory of ours, and a host function behind the
+/// copy tells us that it is there. Small ones leave from that function, large ones from a thread.
+class AsyncCopies {
+public:
+    /// One copy. `data` is page-locked, and filled by the driver.
+    struct Copy {
+        AsyncCopies& owner;
+        uint64_t call = 0;
+        std::byte* data = nullptr;
+        uint64_t bytes = 0;
+        uint64_t capacity = 0;
+        bool repeats = false;  ///< part of a graph: sent after each launch of it, never recycled
+    };
+
+    AsyncCopies(const Driver& driver, ClientPort& client, uint64_t max_staging_bytes);
+    ~AsyncCopies();
+
+    /// Staging for a copy of this call. Null: no memory. A context must be current.
+    /// @blocks while max_staging_bytes are in use by copies that have not left
+    Copy* begin(uint64_t call, uint64_t bytes, bool repeats);
+    /// To be called after the driver has queued the copy into `copy->data`: lets it be sent when the stream gets there. On
+    /// failure the copy is cancelled.
+    CUresult finish_in_stream(Copy* copy, CUstream stream);
+    /// The same for a copy to the device: the staging memory is free again when the stream gets there.
+    CUresult release_in_stream(Copy* copy, CUstream stream);
+    /// The driver refused the copy, or it is over: the staging memory is free again.
+    void cancel(Copy* copy);
+
+    /// The host function: `copy` is complete. For graphs, whose nodes are made elsewhere. @thread the driver's
+    static void CUDA_CB completed(void* copy);
+
+    static void CUDA_CB released(void* copy);
+
+    /// Returns when every copy that has completed is queued for the client: before any reply that covers it.
+    /// @blocks while large copies leave
+    void wait_queued();
+
+    /// The connection is gone.
+    void close();
+
+private:
+    CUresult run_in_stream(Copy* copy, CUstream stream, CUhostFn function);
+    void complete(Copy& copy);
+    void send(Copy& copy);
+    void recycle(Copy* copy) WL_EXCLUDES(m_mutex);
+    void sender_main();
+    std::byte* take_staging(uint64_t bytes, uint64_t& capacity) WL_EXCLUDES(m_mutex);
+    bool in_flight(Copy* copy) const WL_REQUIRES(m_mutex) { return m_copies.contains(copy); }
+
+    const Driver& m_driver;
+    ClientPort& m_client;
+    const uint64_t m_max_staging_bytes;
+
+    std::atomic<uint64_t> m_to_send{0};  // large copies that completed; written under the mutex, read without it by wait_queued
+    Mutex m_mutex;
+    ConditionVariable m_changed;
+    std::deque<Copy*> m_queue WL_GUARDED_BY(m_mutex);  // for the sender
+    uint64_t m_queued WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_sent WL_GUARDED_BY(m_mutex) = 0;
+    std::map<Copy*, std::unique_ptr<Copy>> m_copies WL_GUARDED_BY(m_mutex);
+    std::multimap<uint64_t, std::byte*> m_spare WL_GUARDED_BY(m_mutex);  // by capacity
+    uint64_t m_staging_bytes WL_GUARDED_BY(m_mutex) = 0;                 // allocated in all
+    bool m_closed WL_GUARDED_BY(m_mutex) = false;
+    std::thread m_sender;
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,113 @@
+#include "server/session/call.h"
+
+#include <atomic>
+#include <bitset>
+
+#include "common/log/log.h"
+#include "protocol/codec/batch.h"
+#include "protocol/codec/call_receiver.h"
+#include "server/session/session.h"
+
+namespace warpline::server {
+
+ServerCall::ServerCall(Session& session, const protocol::CallView& view, std::shared_ptr<const void> frame,
+                       std::shared_ptr<protocol::PayloadStream> stream)
+    : m_session(session),
+      m_driver(session.driver()),
+      m_view(view),
+      m_frame(std::move(frame)),
+      m_stream(std::move(stream)),
+      m_id(static_cast<cuda::CallId>(view.header.id)),
+      m_wants_reply(view.header.wants_reply),
+      m_thread(view.header.thread),
+      m_number(view.number),
+      m_context(view.header.context),
+      m_payload_bytes(view.payload_bytes),
+      m_payload(view.payload) {}
+
+Result<BytesView> ServerCall::whole_payload() {
+    if (m_stream == nullptr || m_payload_taken == m_payload_bytes) return m_payload;
+    if (m_payload_bytes > m_session.options().max_whole_payload_bytes) {
+        return Error{Code::quota, "a payload is longer than one in one piece may be"};
+    }
+    protocol::Buffer whole;
+    if (!whole.reserve(m_payload_bytes)) return Error{Code::alloc_failed, "no memory for a payload"};
+    for (;;) {
+        const BytesView part = WL_TRY(next_part());
+        if (part.empty()) break;
+        if (!whole.append(part)) return Error{Code::alloc_failed, "no memory for a payload"};
+    }
+    m_part = std::move(whole);
+    m_payload = m_part.view();
+    return m_payload;
+}
+
+Result<BytesView> ServerCall::next_part() {
+    if (m_stream == nullptr) {
+        const BytesView all = m_payload_taken == 0 ? m_payload : BytesView{};
+        m_payload_taken = m_payload_bytes;
+        return all;
+    }
+    if (m_part_to_credit != 0) m_session.work_done(m_part_to_credit, 0);
+    m_part_to_credit = 0;
+    if (m_payload_taken == m_payload_bytes) return BytesView{};
+    m_part = WL_TRY(m_stream->next());
+    m_payload_taken += m_part.size();
+    m_part_to_credit = m_part.size();
+    return m_part.view();
+}
+
+void ServerCall::skip_payload() {
+    if (m_stream == nullptr) return;
+    for (;;) {
+        const auto part = next_part();
+        if (!part.ok() || part->empty()) break;
+    }
+}
+
+bool ServerCall::find_value(HandleKind kind, uint64_t token, uint64_t& value) {
+    if (kind == HandleKind::stream && token <= 2) {
+        CUstream stream = nullptr;
+        if (token == 2 && m_session.streams().of_thread(m_thread, m_context, stream) != CUDA_SUCCESS) return false;
+        if (token == 1) stream = CU_STREAM_LEGACY;
+        value = handle_to_value(stream);
+        return true;
+    }
+    if (kind == HandleKind::context) {
+        CUcontext context = nullptr;
+        if (m_session.contexts().find(token, context) != CUDA_SUCCESS) return false;
+        value = handle_to_value(context);
+        return true;
+    }
+    const auto entry = m_session.handles().find(kind, token);
+    if (!entry) return false;
+    value = entry->value;
+    return true;
+}
+
+bool ServerCall::may_bind(HandleKind kind, uint64_t token) const { return m_session.handles().is_free(kind, token); }
+
+CUfunction ServerCall::find_function(uint64_t token) { return m_session.functions().function(token, m_context); }
+CUkernel ServerCall::find_kernel(uint64_t token) { return m_session.functions().kernel(token); }
+
+void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner) {
+    m_session.handles().bind(kind, token, {value, owner});
+}
+
+void ServerCall::unbind(HandleKind kind, uint64_t token) { m_session.handles().remove(kind, token); }
+
+void ServerCall::release_order() { m_session.executor().release_order(); }
+
+bool ServerCall::reserve_reply_payload(uint64_t size_bytes) {
+    return size_bytes <= m_session.options().max_whole_payload_bytes && m_reply_payload.resize(size_bytes);
+}
+
+CUresult ServerCall::missing_function() const {
+    static std::array<std::atomic<bool>, 65536> logged{};
+    if (!logged[static_cast<uint16_t>(m_id)].exchange(true, std::memory_order_relaxed)) {
+        WL_LOG(warn, "driver", "{}: this driver has no such function; CUDA_ERROR_NOT_SUPPORTED", cuda::call_name(m_id));
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,44 @@
+#include "server/session/functions.h"
+
+namespace warpline::server {
+
+bool Functions::bind_kernel(uint64_t token, CUkernel kernel, uint64_t library) {
+    return m_handles.bind(HandleKind::function, token, {reinterpret_cast<uint64_t>(kernel), library, true});
+}
+
+bool Functions::bind_function(uint64_t token, CUfunction function, uint64_t module) {
+    return m_handles.bind(HandleKind::function, token, {reinterpret_cast<uint64_t>(function), module, false});
+}
+
+CUfunction Functions::function(uint64_t token, uint64_t context) {
+    const auto entry = m_handles.find(HandleKind::function, token);
+    if (!entry) return nullptr;
+    if (!entry->kernel) return reinterpret_cast<CUfunction>(entry->value);
+    MutexLock lock(m_mutex);
+    const auto known = m_found.find({token, context});
+    if (known != m_found.end()) return known->second;
+    CUfunction found = nullptr;
+    const auto kernel = reinterpret_cast<CUkernel>(entry->value);
+    if (m_driver->cuKernelGetFunction == nullptr || m_driver->cuKernelGetFunction(&found, kernel) != CUDA_SUCCESS)
+        return nullptr;
+    if (m_found.size() >= m_sweep_at) sweep();
+    m_found[{token, context}] = found;
+    return found;
+}
+
+CUkernel Functions::kernel(uint64_t token) {
+    const auto entry = m_handles.find(HandleKind::function, token);
+    return entry && entry->kernel ? reinterpret_cast<CUkernel>(entry->value) : nullptr;
+}
+
+void Functions::sweep() {
+    std::erase_if(m_found, [this](const auto& item) { return !m_handles.find(HandleKind::function, item.first.first); });
+    m_sweep_at = m_found.size() * 2 + 1024;
+}
+
+void Functions::context_ended(uint64_t context) {
+    MutexLock lock(m_mutex);
+    std::erase_if(m_found, [context](const auto& item) { return item.first.second == context; });
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,75 @@
+#include "server/session/host_calls.h"
+
+#include "common/log/log.h"
+#include "protocol/codec/outbox.h"
+#include "server/session/async_copies.h"
+#include "server/session/session.h"
+
+namespace warpline::server {
+
+HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once) {
+    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once});
+    Ticket* result = ticket.get();
+    MutexLock lock(m_mutex);
+    if (m_tickets.size() >= k_max_tickets) return nullptr;
+    m_tickets.emplace(result, std::move(ticket));
+    return result;
+}
+
+void HostCalls::drop_ticket(Ticket* ticket) {
+    MutexLock lock(m_mutex);
+    m_tickets.erase(ticket);
+}
+
+void CUDA_CB HostCalls::run(void* ticket) {
+    auto* mine = static_cast<Ticket*>(ticket);
+    mine->owner.run_ticket(mine, CUDA_SUCCESS);
+}
+
+void CUDA_CB HostCalls::run_with_status(CUstream, CUresult status, void* ticket) {
+    auto* mine = static_cast<Ticket*>(ticket);
+    mine->owner.run_ticket(mine, status);
+}
+
+void HostCalls::run_ticket(Ticket* ticket, CUresult status) {
+    const uint64_t id = ticket->id;
+    // What the stream copied before must be in the client's memory when its function looks at it.
+    m_copies.wait_queued();
+    {
+        MutexLock lock(m_mutex);
+        if (m_closed) return;
+        ++m_waiting[id];
+    }
+    const auto sent =
+        m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, 16, [&](wire::Event::Builder event) {
+            auto call = event.initHostCall();
+            call.setId(id);
+            call.setResult(static_cast<int32_t>(status));
+        });
+    MutexLock lock(m_mutex);
+    if (!sent.ok()) {
+        m_waiting.erase(id);
+    } else {
+        while (!m_closed && m_waiting.contains(id)) m_answered.wait(m_mutex);
+    }
+    if (ticket->once) m_tickets.erase(ticket);
+}
+
+void HostCalls::done(uint64_t id) {
+    MutexLock lock(m_mutex);
+    const auto waiting = m_waiting.find(id);
+    if (waiting == m_waiting.end()) {
+        WL_LOG(warn, "session", "the client answers host call {}, which nobody asked for", id);
+        return;
+    }
+    if (--waiting->second == 0) m_waiting.erase(waiting);
+    m_answered.notify_all();
+}
+
+void HostCalls::close() {
+    MutexLock lock(m_mutex);
+    m_closed = true;
+    m_answered.notify_all();
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+
+namespace warpline::server {
+
+class ClientPort;
+class AsyncCopies;
+
+/// Functions of the client's host that a stream or a graph runs. The driver's callback asks the client to run its function and
+/// waits for the answer, so that the stream goes on only then.
+class HostCalls {
+public:
+    /// What the driver's callback is given. Lives until the function has run, or (in a graph) as long as the session.
+    struct Ticket {
+        HostCalls& owner;
+        uint64_t id;
+        bool once;
+    };
+    static constexpr size_t k_max_tickets = 1u << 20;
+
+    HostCalls(ClientPort& client, AsyncCopies& copies) : m_client(client), m_copies(copies) {}
+
+    /// A ticket for the client's function `id`. Null if there are too many.
+    /// @param once  it will run at most once, and ends with that
+    Ticket* make_ticket(uint64_t id, bool once);
+    /// A ticket that the driver refused.
+    void drop_ticket(Ticket* ticket);
+
+    /// For cuLaunchHostFunc and host nodes: the user data is a ticket. @blocks until the client has answered
+    static void CUDA_CB run(void* ticket);
+    /// For cuStreamAddCallback, which also runs, with the error, when the stream has failed.
+    static void CUDA_CB run_with_status(CUstream stream, CUresult status, void* ticket);
+
+    /// The client's answer. @thread reader
+    void done(uint64_t id);
+    /// No further answers: whoever waits goes on.
+    void close();
+
+private:
+    void run_ticket(Ticket* ticket, CUresult status);
+
+    ClientPort& m_client;
+    AsyncCopies& m_copies;
+    Mutex m_mutex;
+    ConditionVariable m_answered;
+    std::map<uint64_t, uint64_t> m_waiting WL_GUARDED_BY(m_mutex);  // id → answers still to come
+    std::map<Ticket*, std::unique_ptr<Ticket>> m_tickets WL_GUARDED_BY(m_mutex);
+    bool m_closed WL_GUARDED_BY(m_mutex) = false;
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <capnp/any.h>
+#include <functional>
+#include "common/base/mutex.h"
+#include "protocol/codec/link.h"
+
+#include "protocol/codec/call_receiver.h"
+#include "server/driver/driver.h"
+#include "server/driver/inventory.h"
+#include "server/resources/device_memory.h"
+#include "server/session/async_copies.h"
+#include "server/session/contexts.h"
+#include "server/session/executor.h"
+#include "server/session/functions.h"
+#include "server/session/handle_table.h"
+#include "server/session/host_calls.h"
+#include "server/session/links.h"
+#include "server/session/output_capture.h"
+#include "server/session/streams.h"
+
+namespace warpline::server {
+
+class ServerCall;
+
+/// How a session speaks to its client. Implemented by the connection; by a recorder in tests.
+class ClientPort {
+public:
+    virtual ~ClientPort() = default;
+    virtual protocol::Outbox& outbox() = 0;
+    /// Sends what is queued, on this thread if it can: after an answer that somebody waits for.
+    virtual void flush() = 0;
+    /// The client broke the protocol, or cannot be served any more: the session ends with this reason. Returns at once.
+    virtual void did_misbehave(const char* reason) = 0;
+    virtual size_t chunk_bytes() const = 0;
+};
+
+struct SessionOptions {
+    /// A payload that has to be in one piece (an image, a 2D copy). Longer ones are refused with CUDA_ERROR_OUT_OF_MEMORY.
+    uint64_t max_whole_payload_bytes = uint64_t{2} << 30;
+    /// Host memory for asynchronous copies to the client that have not left yet.
+    uint64_t max_staging_bytes = uint64_t{1} << 30;
+};
+
+/// What one client has: its objects, its memory, its order. Owns everything reachable from it; ends with its process.
+class Session {
+public:
+    Session(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters, ClientPort& client,
+            SessionOptions options);
+    ~Session();
+
+    /// Takes the client's calls, in order. @errors malformed, quota (the frame's; end the session then) @blocks no @thread
+    /// reader
+    Result<void> accept(protocol::CallReceiver::Unit unit, protocol::CreditGrant& grant);
+
+    const Driver& driver() const { return m_driver; }
+    const std::vector<DeviceSnapshot>& devices() const { return m_devices; }
+    const SessionOptions& options() const { return m_options; }
+    SessionCounters& counters() { return m_counters; }
+    ClientPort& client() { return m_client; }
+    HandleTable& handles() { return m_handles; }
+    Contexts& contexts() { return m_contexts; }
+    Functions& functions() { return m_functions; }
+    Streams& streams() { return m_streams; }
+    DeviceMemory& memory() { return m_memory; }
+    AsyncCopies& copies() { return m_copies; }
+    HostCalls& host_calls() { return m_host_calls; }
+    Links& links() { return m_links; }
+    Executor& executor() { return m_executor; }
+    void set_output(std::unique_ptr<OutputCapture> output) { m_output = std::move(output); }
+
+    /// A context has gone, or a primary one was reset: everything that was made in it is forgotten.
+    void context_ended(uint64_t context);
+
+    /// Nobody is there any more to answer host calls, or to take copies. @thread any
+    void connection_lost();
+
+    /// Something of what the client sent has been executed: it gets its credit back.
+    void work_done(uint64_t bytes, uint32_t calls);
+
+    /// Remembers and reports the failure of a call that has no reply.
+    void report_async_error(uint64_t call, CUresult result);
+
+    /// Sends the reply of a call, after everything that must reach the client before it: device printf, long payloads.
+    /// @param fill  `fill(capnp::AnyPointer::Builder)` sets the values
+    template <typename F>
+    Result<void> send_reply(ServerCall& call, CUresult result, unsigned value_words, F&& fill);
+
+private:
+    struct ReplyExtras {
+        int32_t async_result;
+        uint64_t async_call;
+        uint64_t credit_bytes;
+        uint64_t payload_bytes;
+        protocol::CreditGrant::Progress progress;
+    };
+    Result<ReplyExtras> before_reply(ServerCall& call);
+    Result<void> add_reply(ServerCall& call, CUresult result, const ReplyExtras& extras, unsigned value_words,
+                           const std::function<void(capnp::AnyPointer::Builder)>& fill);
+
+    const Driver& m_driver;
+    const std::vector<DeviceSnapshot>& m_devices;
+    SessionCounters& m_counters;
+    ClientPort& m_client;
+    const SessionOptions m_options;
+    HandleTable m_handles;
+    Contexts m_contexts;
+    Functions m_functions;
+    Streams m_streams;
+    DeviceMemory m_memory;
+    AsyncCopies m_copies;
+    HostCalls m_host_calls;
+    Links m_links;
+    std::unique_ptr<OutputCapture> m_output;
+    protocol::CreditGrant* m_grant = nullptr;  // set by the reader before the first unit is queued
+
+    Mutex m_error_mutex;
+    CUresult m_async_result WL_GUARDED_BY(m_error_mutex) = CUDA_SUCCESS;  // the first that no reply has told yet
+    uint64_t m_async_call WL_GUARDED_BY(m_error_mutex) = 0;
+
+    Executor m_executor;  // last: its threads use all of the above
+};
+
+template <typename F>
+Result<void> Session::send_reply(ServerCall& call, CUresult result, unsigned value_words, F&& fill) {
+    const ReplyExtras extras = WL_TRY(before_reply(call));
+    return add_reply(call, result, extras, value_words, fill);
+}
+
+}  // namespace warpline::server
