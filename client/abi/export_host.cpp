@@ -2,7 +2,7 @@
 
 #include "client/abi/process.h"
 #include "client/abi/shim.h"
-#include "client/hooks/common.h"
+#include "client/hooks/code.h"
 #include "client/state/thread_state.h"
 #include "cuda/abi/export_tables.h"
 

@@ -32,29 +32,10 @@ inline CUresult check_stream(const Call& call, CUstream stream) {
 /// The stream that travels for an argument: the default stream in a _ptsz form is the thread's own.
 inline uint64_t stream_token(const Call& call, CUstream stream) { return stream ? to_token(stream) : call.default_stream(); }
 
-// --- images (module.cpp) ---
-
-/// A token for the kernel of this name, the same for each question.
-/// @errors  CUDA_ERROR_NOT_FOUND
-CUresult function_of(Call& call, Code& code, uint64_t owner, std::string_view name, uint64_t& token);
-
-/// Queues the upload of an image if nobody has yet.
-CUresult ensure_uploaded(Call& call, Code& code);
-/// Makes the server know a function's token.
-CUresult ensure_announced(Call& call, uint64_t token, Function& function);
-
-/// Reads the container behind a `code` argument and chooses what the current device will take of it.
-///
-/// @param device  -1: any of the session's devices
-/// @errors        invalid value or image, no binary for GPU
-CUresult make_code(const void* code, int device, std::shared_ptr<Code>& out);
-/// Uploads PTX at once and waits, because compiling may fail and the program may have asked for the log.
-CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option* options, void** values);
-/// The bytes of a file, with a zero behind the last.
-CUresult read_file(const char* path, Bytes& out);
-
-/// The attributes of a function as the driver tells them; fetched once.
-CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value);
+/// Waits for a stream; what was freed in its order is free for everybody then.
+CUresult synchronize_stream(Call& call, uint64_t stream);
+/// The same for all streams of the call's context.
+CUresult synchronize_context(Call& call);
 
 // --- memory (memory.cpp) ---
 

@@ -29,6 +29,7 @@ void forget_objects(Call& call, uint64_t context) {
     remove_of_context(state.modules, context);
     remove_of_context(state.arrays, context);
     remove_of_context(state.mipmapped_arrays, context);
+    for (const DeviceRange& range : state.pool_heap.context_settled(context, UINT64_MAX)) release_device_memory(call, range);
     for (const DeviceRange& range : state.memory.forget_context(context)) {
         if (range.kind == MemoryKind::device) release_device_memory(call, range);
     }
@@ -80,6 +81,15 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
 
 Context* context_or_current(const Call& call, CUcontext context) {
     return call.state.contexts.find(context ? to_token(context) : call.context);
+}
+
+CUresult synchronize_context(Call& call) {
+    PoolHeap& pools = call.state.pool_heap;
+    const uint64_t mark = pools.mark();
+    CUresult result = gen::request_cuCtxSynchronize(call);
+    if (result != CUDA_SUCCESS) return result;
+    for (const DeviceRange& range : pools.context_settled(call.context, mark)) release_device_memory(call, range);
+    return result;
 }
 
 CUresult hook_client_cuDevicePrimaryCtxRetain(Call& call, CUcontext* pctx, CUdevice dev) {
@@ -260,11 +270,13 @@ CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority,
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuCtxSynchronize(Call& call) { return synchronize_context(call); }
+
 CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
     const Context* context = context_or_current(call, ctx);
     if (!context || !context->active()) return CUDA_ERROR_INVALID_CONTEXT;
     call.context = context->token;
-    return gen::request_cuCtxSynchronize(call);
+    return synchronize_context(call);
 }
 
 CUresult hook_client_cuCtxGetLimit(Call& call, size_t* pvalue, CUlimit limit) {

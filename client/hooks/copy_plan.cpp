@@ -4,7 +4,6 @@
 
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
-#include "client/gen/stream_calls.gen.h"
 
 namespace warpline::client {
 
@@ -121,7 +120,7 @@ void add_depth(const Copy& from, End& source, End& destination) {
 /// A copy within the program's own memory, in the order of a stream.
 CUresult copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream) {
     if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemcpy", "a copy within host memory in a graph");
-    if (CUresult result = gen::request_cuStreamSynchronize(call, stream); result != CUDA_SUCCESS) return result;
+    if (CUresult result = synchronize_stream(call, stream); result != CUDA_SUCCESS) return result;
     Bytes rows(plan.host_source.total_bytes());
     plan.host_source.gather(rows.data());
     plan.host_destination.write(0, rows);
@@ -159,7 +158,7 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
     if (result != CUDA_SUCCESS || call.copy_repeats) return result;
     // As with linear copies: CUDA returns from a copy to pageable memory when it is complete.
     if (call.state.host_memory.find(reinterpret_cast<uint64_t>(target.base))) return CUDA_SUCCESS;
-    return gen::request_cuStreamSynchronize(call, stream);
+    return synchronize_stream(call, stream);
 }
 
 }  // namespace
@@ -213,7 +212,7 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
     // (CUDA Driver API, API synchronization behavior).
     bool pinned = call.state.host_memory.find(reinterpret_cast<uint64_t>(target.base)).has_value();
     if (timing == Timing::asynchronous && pinned) return CUDA_SUCCESS;
-    return gen::request_cuStreamSynchronize(call, stream);
+    return synchronize_stream(call, stream);
 }
 
 CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing) {

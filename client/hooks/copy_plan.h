@@ -1,5 +1,6 @@
 #pragma once
 
+#include "client/hooks/capture.h"
 #include "client/hooks/common.h"
 #include "client/session/copy_target.h"
 
@@ -36,8 +37,5 @@ CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_
 /// Bytes to the device, and from it, in stream order.
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream);
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing);
-
-/// True while work on this stream becomes part of a graph.
-bool is_capturing(const Call& call, uint64_t stream);
 
 }  // namespace warpline::client

@@ -42,6 +42,7 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
     const int device = call.device();
     DeviceRange range;
     range.size_bytes = size_bytes;
+    range.capacity_bytes = DeviceMemory::rounded(size_bytes);
     range.context = call.context;
     range.device = device;
     for (;;) {
@@ -67,7 +68,7 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
 }
 
 CUresult release_device_memory(Call& call, const DeviceRange& range) {
-    std::optional<RangeHeap::Range> block = call.state.memory.release(range.device, range.base, range.size_bytes);
+    std::optional<RangeHeap::Range> block = call.state.memory.release(range.device, range.base, range.capacity_bytes);
     if (block) unmap_block(call, *block);
     return CUDA_SUCCESS;
 }
@@ -77,8 +78,17 @@ Side side_of(const State& state, uint64_t address) {
 }
 
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
-    if (!call.session.host_calls().idle()) call.session.host_calls().wait_until_idle();
-    if (call.session.has_copies()) call.session.wait_for_copies(reinterpret_cast<uint64_t>(address), size_bytes);
+    Session& session = call.session;
+    const auto base = reinterpret_cast<uint64_t>(address);
+    const bool copies = session.copy_pending(base, size_bytes);
+    if ((session.host_calls().idle() && !copies) || HostCalls::in_callback()) return;
+    const uint64_t last_call = session.host_calls().last_id();
+    Call own = call;
+    // Its result is not ours to report: whoever waits for the streams gets it.
+    CUresult result = synchronize_context(own);
+    if (result != CUDA_SUCCESS) session.defer(result);
+    session.host_calls().settled(last_call);
+    if (copies) session.copies_settled(base, size_bytes);
 }
 
 CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesize) {

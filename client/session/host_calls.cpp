@@ -35,7 +35,6 @@ void HostCalls::forget(uint64_t id) {
     if (it == m_functions.end()) return;
     if (it->second.life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
     m_functions.erase(it);
-    m_changed.notify_all();
 }
 
 void HostCalls::request(uint64_t id, CUresult status) {
@@ -71,17 +70,28 @@ void HostCalls::run() {
         // The server waits for every number that it asks for, known or not.
         m_done(id);
         lock.lock();
-        if (!once) continue;
-        m_pending.fetch_sub(1, std::memory_order_acq_rel);
-        m_changed.notify_all();
+        if (once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
     }
 }
 
-void HostCalls::wait_until_idle() {
-    if (t_is_callback_thread) return;
+uint64_t HostCalls::last_id() {
     MutexLock lock(m_mutex);
-    while (!idle() && !m_stopping) m_changed.wait(m_mutex);
+    return m_next_id - 1;
 }
+
+void HostCalls::settled(uint64_t last_id) {
+    MutexLock lock(m_mutex);
+    for (auto it = m_functions.begin(); it != m_functions.end() && it->first <= last_id;) {
+        if (it->second.life == Life::persistent) {
+            ++it;
+            continue;
+        }
+        it = m_functions.erase(it);
+        m_pending.fetch_sub(1, std::memory_order_acq_rel);
+    }
+}
+
+bool HostCalls::in_callback() { return t_is_callback_thread; }
 
 void HostCalls::stop() {
     MutexLock lock(m_mutex);

@@ -34,9 +34,13 @@ public:
     /// The server asks for it. Does not wait.
     void request(uint64_t id, CUresult status) WL_EXCLUDES(m_mutex);
 
-    /// Waits until all functions with Life::once that were added so far have run, unless called from such a function.
-    void wait_until_idle() WL_EXCLUDES(m_mutex);
+    /// False while functions with Life::once wait for their turn.
     bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
+    uint64_t last_id() WL_EXCLUDES(m_mutex);
+    /// The streams have been waited for: functions with Life::once up to this number have run, or never will, because their stream failed.
+    void settled(uint64_t last_id) WL_EXCLUDES(m_mutex);
+    /// True in a function that the server has called back, where CUDA cannot be waited for.
+    static bool in_callback();
 
     /// The session is over: nothing is asked for any more, and waiters wake.
     void stop() WL_EXCLUDES(m_mutex);

@@ -1,5 +1,6 @@
 #include "client/session/session.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -127,14 +128,17 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
 
 Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
     std::optional<CopyTarget> target = target_of(call);
-    if (!target) return Error{Code::malformed, "bytes for a copy that is not on its way"};
+    if (!target) {
+        // Nobody waits for it any more (copies_settled).
+        WL_LOG(debug, "client", "{} bytes for a copy that was given up", bytes);
+        return {};
+    }
     m_payload_received.fetch_add(bytes, std::memory_order_relaxed);
     if (!payload.empty() && !target->write(0, payload)) return Error{Code::malformed, "more bytes than the copy has"};
     {
         MutexLock lock(m_mutex);
         m_copies.erase(call);
         m_copy_count.store(m_copies.size(), std::memory_order_release);
-        m_copy_arrived.notify_all();
     }
     if (result != CUDA_SUCCESS) on_async_error(call, result);
     return {};
@@ -163,16 +167,16 @@ CUresult Session::take_deferred(CUresult result) {
     return m_deferred.compare_exchange_strong(deferred, 0) ? static_cast<CUresult>(deferred) : result;
 }
 
-void Session::wait_for_copies(uint64_t address, uint64_t size_bytes) {
-    if (!has_copies()) return;
-    auto on_its_way = [&]() WL_REQUIRES(m_mutex) {
-        for (const auto& [call, target] : m_copies) {
-            if (target.spans(address, size_bytes)) return true;
-        }
-        return false;
-    };
+bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
+    if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
     MutexLock lock(m_mutex);
-    while (!m_lost && on_its_way()) m_copy_arrived.wait(m_mutex);
+    return std::any_of(m_copies.begin(), m_copies.end(), [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+}
+
+void Session::copies_settled(uint64_t address, uint64_t size_bytes) {
+    MutexLock lock(m_mutex);
+    std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+    m_copy_count.store(m_copies.size(), std::memory_order_release);
 }
 
 bool Session::take_memory_credit(uint64_t bytes) {
@@ -213,11 +217,9 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
     std::unordered_map<uint64_t, Waiter*> waiters;
     {
         MutexLock lock(m_mutex);
-        m_lost = true;
         waiters.swap(m_waiters);
         m_copies.clear();
         m_copy_count.store(0, std::memory_order_release);
-        m_copy_arrived.notify_all();
     }
     m_host_calls.stop();
     if (!m_finishing.load()) {

@@ -92,9 +92,10 @@ public:
 
     // --- copies to the program's memory that nobody waits for ---
 
-    /// Waits until no copy on its way writes to this memory.
-    void wait_for_copies(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
-    bool has_copies() const { return m_copy_count.load(std::memory_order_acquire) != 0; }
+    /// True while a copy on its way will write to this memory.
+    bool copy_pending(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    /// The streams have been waited for: copies to this memory have arrived, or never will, because their stream failed.
+    void copies_settled(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
 
     HostCalls& host_calls() { return m_host_calls; }
 
@@ -128,11 +129,9 @@ private:
     const std::function<void(CUresult)> m_on_end;
 
     mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
-    ConditionVariable m_copy_arrived;
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
     std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);          // on their way, once
     std::unordered_map<uint64_t, CopyTarget> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
-    bool m_lost WL_GUARDED_BY(m_mutex) = false;
     std::atomic<size_t> m_copy_count{0};
 
     std::atomic<int> m_deferred{0};             // CUresult

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -16,7 +18,7 @@ namespace warpline::client {
 
 /// The image behind a module or a library: its bytes, kept because it is uploaded only when something of it is used, and what it
 /// contains. Shared by the module or library and its functions: a function outlives its module as a token, not as a kernel.
-struct Code {
+struct Code : std::enable_shared_from_this<Code> {
     explicit Code(cuda::image::Image&& container) : image(std::move(container)) {}
 
     cuda::image::Image image;
@@ -29,12 +31,12 @@ struct Code {
     Mutex mutex;  // protects what follows; held while the upload is queued, so that it is queued once and before its users
     bool uploaded WL_GUARDED_BY(mutex) = false;
     bool unloaded WL_GUARDED_BY(mutex) = false;
-    std::map<std::string, uint64_t, std::less<>> functions WL_GUARDED_BY(mutex);  ///< tokens by name
+    std::map<uint64_t, std::map<std::string, uint64_t, std::less<>>> functions WL_GUARDED_BY(mutex);  ///< tokens by owner and name
     struct Variable {
         uint64_t address = 0;
         uint64_t size_bytes = 0;
     };
-    std::map<std::string, Variable, std::less<>> variables WL_GUARDED_BY(mutex);  ///< by name and context, as told by the server
+    std::map<std::pair<uint64_t, std::string>, Variable> variables WL_GUARDED_BY(mutex);  ///< by context and name, as the server told
 };
 
 struct Module {
@@ -59,23 +61,33 @@ struct Function {
     uint64_t context = 0;                         ///< of its module; 0: of a library
     uint64_t owner = 0;                           ///< token of its module or library
 
-    // Where each parameter lies in the block that travels, each at a multiple of 8: offsets of the program's own packing depend
-    // on the architecture, so the server builds its own.
+    // The parameters travel back to back; where a kernel has them depends on the architecture, so the server lays them out.
     struct Piece {
         uint32_t offset_bytes = 0;
         uint32_t size_bytes = 0;
     };
     std::vector<Piece> pieces;
-    uint32_t block_bytes = 0;
+    uint32_t block_bytes = 0;  ///< of all pieces
+    Bytes sizes;               ///< of each parameter as u32: travels with each launch
 
     uint32_t static_shared_bytes = 0;
     uint32_t max_threads = 0;  ///< as the image bounds them; 0: the device's bound
+    uint32_t registers = 0;    ///< per thread; 0: the image does not say
     std::atomic<bool> announced{false};  ///< the server knows the token: released after wlFunctionGet is queued
     std::atomic<int> max_dynamic_shared_bytes{-1};  ///< as set by cuFuncSetAttribute; -1: the default
     std::atomic<int> preferred_cluster{0};
 
+    struct Attribute {
+        int value = 0;
+        int result = 0;  ///< CUresult
+    };
+    /// Context, block size, dynamic shared memory, flags.
+    using OccupancyQuestion = std::tuple<uint64_t, int, size_t, unsigned>;
+    static constexpr size_t k_max_occupancy = 4096;
+
     Mutex mutex;  // protects what follows
-    std::optional<std::vector<int32_t>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told, by attribute
+    std::optional<std::vector<Attribute>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told
+    std::map<OccupancyQuestion, int> occupancy WL_GUARDED_BY(mutex);
 };
 
 }  // namespace warpline::client

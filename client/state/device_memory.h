@@ -20,6 +20,7 @@ enum class MemoryKind : uint8_t {
 struct DeviceRange {
     uint64_t base = 0;
     uint64_t size_bytes = 0;
+    uint64_t capacity_bytes = 0;  ///< what was taken for it, if more: device memory that is reused for something smaller
     uint64_t context = 0;   ///< token of the context that it was made in
     uint64_t buffer_id = 0; ///< unique in the process (CU_POINTER_ATTRIBUTE_BUFFER_ID)
     uint64_t owner = 0;     ///< token of the module, pool or VMM allocation; 0: none

@@ -20,18 +20,20 @@ struct Stream {
     unsigned flags = 0;
     int priority = 0;
 
-    std::atomic<bool> capturing{false};  ///< quick answer for calls that ask each time; the rest below
-    Mutex mutex;                         // protects what follows
-    CUstreamCaptureMode capture_mode WL_GUARDED_BY(mutex) = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    uint64_t capture_id WL_GUARDED_BY(mutex) = 0;
-    uint64_t capture_graph WL_GUARDED_BY(mutex) = 0;
-    bool capture_broken WL_GUARDED_BY(mutex) = false;
+    // Capture: which one the stream takes part in (0: none), whether it began there, and the graph that it was told to capture into.
+    std::atomic<uint64_t> capture_id{0};
+    std::atomic<bool> capture_origin{false};
+    std::atomic<uint64_t> capture_into{0};
+    Mutex mutex;  // protects the arrays that cuStreamGetCaptureInfo has handed out
+    std::vector<uint64_t> capture_dependencies WL_GUARDED_BY(mutex);
+    std::vector<CUgraphEdgeData> capture_edges WL_GUARDED_BY(mutex);
 };
 
 struct Event {
     uint64_t context = 0;
     unsigned flags = 0;
     std::atomic<bool> recorded{false};
+    std::atomic<uint64_t> capture_id{0};  ///< of the capture in which it was recorded last
 };
 
 struct Pool {

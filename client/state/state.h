@@ -3,11 +3,13 @@
 #include <atomic>
 #include <cstdint>
 
+#include "client/state/captures.h"
 #include "client/state/code.h"
 #include "client/state/context.h"
 #include "client/state/device_memory.h"
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
+#include "client/state/pool_heap.h"
 #include "client/state/token_table.h"
 
 namespace warpline::client {
@@ -39,6 +41,8 @@ public:
 
     DeviceMemory memory;
     HostMemory host_memory;
+    PoolHeap pool_heap;
+    Captures captures;
 
     uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/state/objects.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "cuda/gen/call_id.gen.h"
@@ -18,6 +19,7 @@ struct ThreadState {
     uint32_t number = 0;
     std::vector<uint64_t> contexts;  ///< tokens; the current one is the last; 0 stands for "none" pushed by cuCtxSetCurrent(NULL)
     CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    Stream own_stream;             ///< what is known of CU_STREAM_PER_THREAD
     bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one
     std::array<std::atomic<uint64_t>, k_class_count> calls{};  ///< by class; written by this thread, summed for the statistics
 

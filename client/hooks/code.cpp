@@ -1,0 +1,257 @@
+// Images: read here, and uploaded only when something of them is used on the server (docs/session.md, Modules).
+#include "client/hooks/code.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "client/gen/internal_calls.gen.h"
+#include "client/gen/library_calls.gen.h"
+#include "client/gen/module_calls.gen.h"
+#include "client/hooks/jit_options.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+namespace image = cuda::image;
+
+CUresult image_error(const Error& error) {
+    switch (error.code) {
+        case Code::alloc_failed: return CUDA_ERROR_OUT_OF_MEMORY;
+        case Code::bad_argument: return CUDA_ERROR_INVALID_VALUE;
+        default: return CUDA_ERROR_INVALID_IMAGE;
+    }
+}
+
+/// The code that the driver behind the session will take on a device, or nullptr.
+const image::Entry* select_for(const image::Image& from, const Device& device) {
+    if (Process::instance().server().driver_kind != DriverKind::software) return from.select(device.compute_capability());
+    const image::Entry* entry = from.select_ptx(device.compute_capability());
+    if (entry) return entry;
+    // Relocatable code: the software GPU links its PTX. Any of its units tells that there is some.
+    auto units = from.select_linkable_ptx(device.compute_capability());
+    return units.empty() ? nullptr : units.front();
+}
+
+/// What several linked units contain together.
+Result<image::ImageInfo> read_units(const std::vector<const image::Entry*>& units) {
+    image::ImageInfo all;
+    for (const image::Entry* unit : units) {
+        image::ImageInfo one = WL_TRY(image::read_info(*unit));
+        all.arch = one.arch;
+        all.uses_printf |= one.uses_printf;
+        std::move(one.kernels.begin(), one.kernels.end(), std::back_inserter(all.kernels));
+        std::move(one.globals.begin(), one.globals.end(), std::back_inserter(all.globals));
+    }
+    auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+    std::sort(all.kernels.begin(), all.kernels.end(), by_name);
+    std::sort(all.globals.begin(), all.globals.end(), by_name);
+    return all;
+}
+
+CUresult read_contents(Code& code, const Device& device) {
+    const image::Entry* entry = select_for(code.image, device);
+    if (!entry) {
+        WL_LOG(warn, "client",
+               "an image has no code for {} (compute capability {}.{}){}", device.name, device.major, device.minor,
+               Process::instance().server().driver_kind == DriverKind::software
+                   ? ": the software GPU needs PTX; rebuild with -gencode arch=compute_XX,code=compute_XX"
+                   : "");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    auto units = entry->relocatable && entry->kind == image::EntryKind::ptx
+                     ? code.image.select_linkable_ptx(device.compute_capability())
+                     : std::vector<const image::Entry*>{entry};
+    Result<image::ImageInfo> info = read_units(units);
+    if (!info.ok()) {
+        WL_LOG(warn, "client", "an image cannot be read: {}", info.error().what);
+        return entry->kind == image::EntryKind::ptx ? CUDA_ERROR_INVALID_PTX : image_error(info.error());
+    }
+    code.info = std::move(*info);
+    return CUDA_SUCCESS;
+}
+
+uint32_t upload_kind(const Code& code) { return static_cast<uint32_t>(code.image.container()) + 1; }
+
+/// All of an image's bytes in one piece, in the form that the other side reads.
+BytesView upload_bytes(const Code& code, Bytes& joined) {
+    if (code.image.parts().size() == 1) return code.image.bytes();
+    joined.reserve(code.image.upload_bytes());
+    for (BytesView part : code.image.parts()) joined.insert(joined.end(), part.begin(), part.end());
+    return joined;
+}
+
+/// A call on behalf of an image: modules belong to a context, whichever is current.
+Call for_code(const Call& call, const Code& code) {
+    Call own = call;
+    if (code.context != 0) own.context = code.context;
+    return own;
+}
+
+CUresult ask_variable(Call& call, const Code& code, uint64_t owner, const char* name, Code::Variable& variable) {
+    Call own = for_code(call, code);
+    if (token_kind(owner) == HandleKind::library) {
+        gen::CuLibraryGetGlobalValues answer;
+        CUresult result = gen::request_cuLibraryGetGlobal(own, owner, name, answer);
+        variable = {answer.dptr, answer.bytes};
+        return result;
+    }
+    gen::CuModuleGetGlobalV2Values answer;
+    CUresult result = gen::request_cuModuleGetGlobal_v2(own, owner, name, answer);
+    variable = {answer.dptr, answer.bytes};
+    return result;
+}
+
+void fill_function(Function& function, const image::Kernel& kernel) {
+    function.kernel = &kernel;
+    std::vector<uint32_t> sizes;
+    for (const image::Param& param : kernel.params) {
+        function.pieces.push_back({function.block_bytes, param.size_bytes});
+        function.block_bytes += param.size_bytes;
+        sizes.push_back(param.size_bytes);
+    }
+    BytesView bytes = as_bytes(sizes.data(), sizes.size() * sizeof(uint32_t));
+    function.sizes.assign(bytes.begin(), bytes.end());
+    function.static_shared_bytes = kernel.static_shared_bytes;
+    function.max_threads = kernel.max_threads_per_block();
+    function.registers = kernel.registers;
+}
+
+}  // namespace
+
+CUresult make_code(const void* bytes, int device, std::shared_ptr<Code>& out) {
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+    Result<image::Image> container = image::Image::from_pointer(bytes);
+    if (!container.ok()) {
+        WL_LOG(warn, "client", "an image cannot be read: {}", container.error().what);
+        return image_error(container.error());
+    }
+    // The program may free its copy after the call.
+    if (auto owned = container->own(); !owned.ok()) return image_error(owned.error());
+    auto code = std::make_shared<Code>(std::move(*container));
+    CUresult result = read_contents(*code, *find_device(std::max(device, 0)));
+    if (result == CUDA_SUCCESS) out = std::move(code);
+    return result;
+}
+
+CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option* options, void** values) {
+    JitOptions jit;
+    if (CUresult result = jit.read(option_count, options, values); result != CUDA_SUCCESS) return result;
+    Bytes joined;
+    Call own = for_code(call, code);
+    gen::WlImageCompileValues logs;
+    CUresult result = gen::request_wlImageCompile(own, code.owner, upload_kind(code), code.library, jit.options(), jit.values(),
+                                                  upload_bytes(code, joined), logs);
+    jit.write_logs(logs.infoLog, logs.errorLog, options, values, option_count);
+    MutexLock lock(code.mutex);
+    code.uploaded = result == CUDA_SUCCESS;
+    return result;
+}
+
+CUresult ensure_uploaded(Call& call, Code& code) {
+    MutexLock lock(code.mutex);
+    if (code.uploaded) return CUDA_SUCCESS;
+    Bytes joined;
+    Call own = for_code(call, code);
+    CUresult result = gen::issue_wlImageLoad(own, code.owner, upload_kind(code), code.library, upload_bytes(code, joined));
+    if (result == CUDA_SUCCESS) code.uploaded = true;
+    return result;
+}
+
+CUresult ensure_announced(Call& call, uint64_t token, Function& function) {
+    if (function.announced.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    if (CUresult result = ensure_uploaded(call, *function.code); result != CUDA_SUCCESS) return result;
+    MutexLock lock(function.code->mutex);
+    if (function.announced.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    Call own = for_code(call, *function.code);
+    CUresult result = gen::issue_wlFunctionGet(own, token, function.owner, function.kernel->name);
+    if (result == CUDA_SUCCESS) function.announced.store(true, std::memory_order_release);
+    return result;
+}
+
+CUresult function_of(Call& call, Code& code, uint64_t owner, std::string_view name, uint64_t& token) {
+    const image::Kernel* kernel = code.info.find_kernel(name);
+    if (!kernel) return CUDA_ERROR_NOT_FOUND;
+    MutexLock lock(code.mutex);
+    auto& functions = code.functions[owner];
+    if (auto it = functions.find(name); it != functions.end()) {
+        token = it->second;
+        return CUDA_SUCCESS;
+    }
+    auto made = call.state.functions.make();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    // Whoever has the owner has the code: modules that are views of a library share it.
+    made.object->code = code.shared_from_this();
+    made.object->owner = owner;
+    made.object->context = code.context;
+    fill_function(*made.object, *kernel);
+    functions.emplace(name, made.token);
+    token = made.token;
+    return CUDA_SUCCESS;
+}
+
+CUresult read_file(const char* path, Bytes& out) {
+    int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return CUDA_ERROR_FILE_NOT_FOUND;
+    struct stat status {};
+    CUresult result = CUDA_ERROR_INVALID_IMAGE;
+    if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= 0 &&
+        static_cast<uint64_t>(status.st_size) <= image::k_max_image_bytes) {
+        out.assign(static_cast<size_t>(status.st_size) + 1, std::byte{0});
+        size_t have = 0;
+        while (have + 1 < out.size()) {
+            ssize_t count = ::read(fd, out.data() + have, out.size() - 1 - have);
+            if (count <= 0) break;
+            have += static_cast<size_t>(count);
+        }
+        if (have + 1 == out.size()) result = CUDA_SUCCESS;
+    }
+    ::close(fd);
+    return result;
+}
+
+CUresult variable_of(Call& call, Code& code, uint64_t owner, const char* name, Code::Variable& variable) {
+    const image::Global* global = code.info.find_global(name);
+    if (!global) return CUDA_ERROR_NOT_FOUND;
+    if (global->managed) return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
+    const uint64_t context = code.context ? code.context : call.context;
+    const auto key = std::make_pair(context, std::string(name));
+    {
+        MutexLock lock(code.mutex);
+        if (auto it = code.variables.find(key); it != code.variables.end()) {
+            variable = it->second;
+            return CUDA_SUCCESS;
+        }
+    }
+    if (CUresult result = ensure_uploaded(call, code); result != CUDA_SUCCESS) return result;
+    CUresult result = ask_variable(call, code, owner, name, variable);
+    if (result != CUDA_SUCCESS) return result;
+    DeviceRange range;
+    range.base = variable.address;
+    range.size_bytes = variable.size_bytes;
+    range.context = context;
+    range.owner = code.owner;
+    range.kind = MemoryKind::global;
+    if (const Context* found = call.state.contexts.find(context)) range.device = found->device;
+    call.state.memory.register_range(range);
+    MutexLock lock(code.mutex);
+    code.variables.emplace(key, variable);
+    return CUDA_SUCCESS;
+}
+
+void forget_code(Call& call, Code& code) {
+    MutexLock lock(code.mutex);
+    code.unloaded = true;
+    for (const auto& [owner, functions] : code.functions) {
+        for (const auto& [name, token] : functions) call.state.functions.remove(token);
+    }
+    code.functions.clear();
+    call.state.memory.forget_owner(code.owner);
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "client/hooks/common.h"
+
+namespace warpline::client {
+
+/// Reads the container behind a `code` argument and chooses what the device will take of it.
+///
+/// @param device  ordinal; -1: the first one
+/// @errors        invalid value or image, no binary for GPU
+CUresult make_code(const void* code, int device, std::shared_ptr<Code>& out);
+
+/// Uploads PTX at once and waits, because compiling may fail and the program may have asked for the log.
+CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option* options, void** values);
+
+/// Queues the upload of an image if nobody has yet.
+CUresult ensure_uploaded(Call& call, Code& code);
+
+/// Makes the server know a function's token: to be called before each call that names it.
+CUresult ensure_announced(Call& call, uint64_t token, Function& function);
+
+/// A token for the kernel of this name, the same for each question.
+///
+/// @param owner  token of the module or library that is asked
+/// @errors       CUDA_ERROR_NOT_FOUND
+CUresult function_of(Call& call, Code& code, uint64_t owner, std::string_view name, uint64_t& token);
+
+/// A variable's address in the current context (or its module's); asked for once.
+CUresult variable_of(Call& call, Code& code, uint64_t owner, const char* name, Code::Variable& variable);
+
+/// The module of a library in the current context.
+CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module);
+
+/// Ends the functions and variables of an image that is being unloaded.
+void forget_code(Call& call, Code& code);
+
+/// The bytes of a file, with a zero behind the last.
+///
+/// @errors  file not found, invalid image (not a file, or too long)
+CUresult read_file(const char* path, Bytes& out);
+
+/// The attribute of a function as the driver tells it; all of them are fetched by the first question.
+CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value);
+
+/// How many blocks of this shape a multiprocessor holds; asked for once.
+CUresult active_blocks(Call& call, CUfunction function, int block_threads, size_t shared_bytes, int& blocks);
+
+/// CUDA_SUCCESS if a function may have this attribute set to this value (on this device).
+CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value);
+/// Remembers a set attribute, for launches and for later questions.
+void note_attribute(Function& function, CUfunction_attribute attribute, int value);
+
+}  // namespace warpline::client

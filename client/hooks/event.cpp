@@ -1,0 +1,88 @@
+// Events. Only those that were recorded are asked about.
+#include "client/gen/event_calls.gen.h"
+#include "client/hooks/capture.h"
+#include "client/hooks/common.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr unsigned k_known_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
+    // An event belongs to a context, and its stream has to be of the same.
+    const Stream* stream = call.state.streams.find(to_token(hStream));
+    if ((stream ? stream->context : call.context) != event->context) return CUDA_ERROR_INVALID_HANDLE;
+    note_recorded(call, stream_token(call, hStream), *event);
+    if (flags == 0) return gen::issue_cuEventRecord(call, to_token(hEvent), stream_token(call, hStream));
+    return gen::issue_cuEventRecordWithFlags(call, to_token(hEvent), stream_token(call, hStream), flags);
+}
+
+}  // namespace
+
+CUresult hook_client_cuEventCreate(Call& call, CUevent* phEvent, unsigned int Flags) {
+    if (Flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (Flags & CU_EVENT_INTERPROCESS) {
+        return WL_REFUSE_CALL("cuEventCreate", "events for other processes of this machine: the GPU is not in it");
+    }
+    auto made = make_object<HandleKind::event>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->flags = Flags;
+    CUresult result = gen::issue_cuEventCreate(call, made.token, Flags);
+    if (result != CUDA_SUCCESS) {
+        call.state.events.remove(made.token);
+        return result;
+    }
+    *phEvent = to_handle<CUevent>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuEventDestroy_v2(Call& call, CUevent hEvent) {
+    const Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    call.context = event->context;
+    CUresult result = gen::issue_cuEventDestroy_v2(call, to_token(hEvent));
+    call.state.events.remove(to_token(hEvent));
+    return result;
+}
+
+CUresult hook_client_cuEventRecord(Call& call, CUevent hEvent, CUstream hStream) { return record(call, hEvent, hStream, 0); }
+
+CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream hStream, unsigned int flags) {
+    return record(call, hEvent, hStream, flags);
+}
+
+CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
+    const Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->recorded.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    call.context = event->context;
+    return gen::request_cuEventQuery(call, to_token(hEvent));
+}
+
+CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
+    const Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->recorded.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    call.context = event->context;
+    return gen::request_cuEventSynchronize(call, to_token(hEvent));
+}
+
+CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+    const Event* start = call.state.events.find(to_token(hStart));
+    const Event* end = call.state.events.find(to_token(hEnd));
+    for (const Event* event : {start, end}) {
+        if (!event || !event->recorded.load() || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+    }
+    call.context = start->context;
+    gen::CuEventElapsedTimeV2Values answer;
+    CUresult result = gen::request_cuEventElapsedTime_v2(call, to_token(hStart), to_token(hEnd), answer);
+    if (result == CUDA_SUCCESS) *pMilliseconds = answer.pMilliseconds;
+    return result;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,266 @@
+// Functions: attributes (fetched once, all together) and occupancy (asked once for each question).
+#include <map>
+#include <tuple>
+
+#include "client/gen/function_calls.gen.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/hooks/code.h"
+#include "client/hooks/launch.h"
+
+namespace warpline::client {
+
+namespace {
+
+Function* find_function(const Call& call, CUfunction function) { return call.state.functions.find(to_token(function)); }
+
+/// True for attributes that a program can set, so that what was fetched may be out of date.
+bool is_settable(CUfunction_attribute attribute) {
+    switch (attribute) {
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            return true;
+        default:
+            return false;
+    }
+}
+
+CUresult fetch_attributes(Call& call, uint64_t token, Function& function) {
+    if (CUresult result = ensure_announced(call, token, function); result != CUDA_SUCCESS) return result;
+    gen::WlFunctionAttributesValues answer;
+    if (CUresult result = gen::request_wlFunctionAttributes(call, token, answer); result != CUDA_SUCCESS) return result;
+    if (answer.values.size() != answer.results.size()) return CUDA_ERROR_UNKNOWN;
+    std::vector<Function::Attribute> attributes;
+    for (size_t i = 0; i < answer.values.size() && i < Function::k_attributes; ++i) {
+        attributes.push_back({static_cast<int>(answer.values[i]), static_cast<int>(answer.results[i])});
+    }
+    MutexLock lock(function.mutex);
+    function.attributes = std::move(attributes);
+    return CUDA_SUCCESS;
+}
+
+/// The answers to questions about occupancy; a question is a function, a context and four numbers.
+CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned flags) {
+    Function* function = find_function(call, func);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)) return CUDA_ERROR_INVALID_VALUE;
+    const Function::OccupancyQuestion question{call.context, blockSize, dynamicSMemSize, flags};
+    {
+        MutexLock lock(function->mutex);
+        if (auto it = function->occupancy.find(question); it != function->occupancy.end()) {
+            *numBlocks = it->second;
+            return CUDA_SUCCESS;
+        }
+    }
+    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
+    gen::CuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsValues answer;
+    CUresult result = gen::request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call, to_token(func), blockSize, dynamicSMemSize,
+                                                                                        flags, answer);
+    if (result != CUDA_SUCCESS) return result;
+    *numBlocks = answer.numBlocks;
+    MutexLock lock(function->mutex);
+    if (function->occupancy.size() < Function::k_max_occupancy) function->occupancy.emplace(question, answer.numBlocks);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value) {
+    Function* function = call.state.functions.find(token);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (attribute < 0 || static_cast<size_t>(attribute) >= Function::k_attributes) return CUDA_ERROR_INVALID_VALUE;
+    auto known = [&]() -> CUresult {
+        MutexLock lock(function->mutex);
+        if (!function->attributes) return CUDA_ERROR_NOT_FOUND;
+        auto index = static_cast<size_t>(attribute);
+        if (index >= function->attributes->size()) return CUDA_ERROR_INVALID_VALUE;
+        const Function::Attribute& found = (*function->attributes)[index];
+        if (found.result == CUDA_SUCCESS) value = found.value;
+        return static_cast<CUresult>(found.result);
+    };
+    CUresult result = known();
+    if (result != CUDA_ERROR_NOT_FOUND) return result;
+    if (CUresult fetched = fetch_attributes(call, token, *function); fetched != CUDA_SUCCESS) return fetched;
+    return known();
+}
+
+CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value) {
+    if (!is_settable(attribute)) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        int limit = device->attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        if (value < 0 || value > limit - static_cast<int>(function.static_shared_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && (value < -1 || value > 100)) return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+void note_attribute(Function& function, CUfunction_attribute attribute, int value) {
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) function.max_dynamic_shared_bytes.store(value);
+    MutexLock lock(function.mutex);
+    // The driver may make something else of it, and occupancy follows from it: both are asked for again.
+    function.attributes.reset();
+    function.occupancy.clear();
+}
+
+CUresult active_blocks(Call& call, CUfunction function, int block_threads, size_t shared_bytes, int& blocks) {
+    return ask_blocks(call, &blocks, function, block_threads, shared_bytes, 0);
+}
+
+CUresult hook_client_cuFuncGetAttribute(Call& call, int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
+    return function_attribute(call, to_token(hfunc), attrib, *pi);
+}
+
+CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction_attribute attrib, int value) {
+    Function* function = find_function(call, hfunc);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_settable(*function, find_device(call.device()), attrib, value); refused != CUDA_SUCCESS) return refused;
+    if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
+    note_attribute(*function, attrib, value);
+    return gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
+}
+
+CUresult hook_client_cuFuncSetCacheConfig(Call& call, CUfunction hfunc, CUfunc_cache config) {
+    Function* function = find_function(call, hfunc);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
+    return gen::issue_cuFuncSetCacheConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+}
+
+CUresult hook_client_cuFuncSetSharedMemConfig(Call& call, CUfunction hfunc, CUsharedconfig config) {
+    Function* function = find_function(call, hfunc);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
+    return gen::issue_cuFuncSetSharedMemConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+}
+
+CUresult hook_client_cuFuncGetName(Call& call, const char** name, CUfunction hfunc) {
+    const Function* function = find_function(call, hfunc);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    *name = function->kernel->name.c_str();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuFuncGetParamInfo(Call& call, CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+    const Function* function = find_function(call, func);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (paramIndex >= function->kernel->params.size()) return CUDA_ERROR_INVALID_VALUE;
+    *paramOffset = function->kernel->params[paramIndex].offset_bytes;
+    if (paramSize) *paramSize = function->kernel->params[paramIndex].size_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuFuncGetModule(Call& call, CUmodule* hmod, CUfunction hfunc) {
+    const Function* function = find_function(call, hfunc);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (token_kind(function->owner) == HandleKind::module) {
+        *hmod = to_handle<CUmodule>(function->owner);
+        return CUDA_SUCCESS;
+    }
+    if (CUresult refused = check_context(call); refused != CUDA_SUCCESS) return refused;
+    return module_of_library(call, to_handle<CUlibrary>(function->owner), hmod);
+}
+
+CUresult hook_client_cuFuncIsLoaded(Call& call, CUfunctionLoadingState* state, CUfunction function) {
+    const Function* found = find_function(call, function);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    *state = found->announced.load() ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuFuncLoad(Call& call, CUfunction function) {
+    Function* found = find_function(call, function);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_announced(call, to_token(function), *found); result != CUDA_SUCCESS) return result;
+    return gen::issue_cuFuncLoad(call, to_token(function));
+}
+
+CUresult hook_client_cuOccupancyMaxActiveBlocksPerMultiprocessor(Call& call, int* numBlocks, CUfunction func, int blockSize,
+                                                                 size_t dynamicSMemSize) {
+    return ask_blocks(call, numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+CUresult hook_client_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(Call& call, int* numBlocks, CUfunction func, int blockSize,
+                                                                          size_t dynamicSMemSize, unsigned int flags) {
+    return ask_blocks(call, numBlocks, func, blockSize, dynamicSMemSize, flags);
+}
+
+CUresult hook_client_cuOccupancyAvailableDynamicSMemPerBlock(Call& call, size_t* dynamicSmemSize, CUfunction func, int numBlocks,
+                                                             int blockSize) {
+    Function* function = find_function(call, func);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
+    gen::CuOccupancyAvailableDynamicSMemPerBlockValues answer;
+    CUresult result = gen::request_cuOccupancyAvailableDynamicSMemPerBlock(call, to_token(func), numBlocks, blockSize, answer);
+    if (result == CUDA_SUCCESS) *dynamicSmemSize = answer.dynamicSmemSize;
+    return result;
+}
+
+CUresult hook_client_cuOccupancyMaxPotentialBlockSize(Call& call, int* minGridSize, int* blockSize, CUfunction func,
+                                                      CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                      int blockSizeLimit) {
+    return hook_client_cuOccupancyMaxPotentialBlockSizeWithFlags(call, minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+                                                                 dynamicSMemSize, blockSizeLimit, 0);
+}
+
+CUresult hook_client_cuOccupancyMaxPotentialBlockSizeWithFlags(Call& call, int* minGridSize, int* blockSize, CUfunction func,
+                                                               CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                               int blockSizeLimit, unsigned int flags) {
+    // The search is the one that CUDA's headers describe: the callback is the program's, so it runs here.
+    const Device* device = find_device(call.device());
+    int function_limit = 0;
+    if (CUresult result = function_attribute(call, to_token(func), CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function_limit);
+        result != CUDA_SUCCESS) {
+        return result;
+    }
+    const int warp = device->attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    const int per_sm = device->attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    int limit = device->attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    if (blockSizeLimit > 0) limit = std::min(limit, blockSizeLimit);
+    limit = std::min(limit, function_limit);
+    int best_threads = 0, best_block = 0, best_blocks = 0;
+    for (int aligned = (limit + warp - 1) / warp * warp; aligned > 0 && best_threads < per_sm; aligned -= warp) {
+        int block = std::min(limit, aligned);
+        size_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
+        int blocks = 0;
+        if (CUresult result = ask_blocks(call, &blocks, func, block, shared, flags); result != CUDA_SUCCESS) return result;
+        if (block * blocks <= best_threads) continue;
+        best_threads = block * blocks;
+        best_block = block;
+        best_blocks = blocks;
+    }
+    *blockSize = best_block;
+    *minGridSize = best_blocks * device->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuOccupancyMaxPotentialClusterSize(Call& call, int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+    Function* function = find_function(call, func);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
+    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
+    gen::CuOccupancyMaxPotentialClusterSizeValues answer;
+    CUresult result = gen::request_cuOccupancyMaxPotentialClusterSize(
+        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
+        config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs), answer);
+    if (result == CUDA_SUCCESS) *clusterSize = answer.clusterSize;
+    return result;
+}
+
+CUresult hook_client_cuOccupancyMaxActiveClusters(Call& call, int* numClusters, CUfunction func, const CUlaunchConfig* config) {
+    Function* function = find_function(call, func);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
+    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
+    gen::CuOccupancyMaxActiveClustersValues answer;
+    CUresult result = gen::request_cuOccupancyMaxActiveClusters(
+        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
+        config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs), answer);
+    if (result == CUDA_SUCCESS) *numClusters = answer.numClusters;
+    return result;
+}
+
+}  // namespace warpline::client

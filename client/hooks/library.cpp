@@ -1,0 +1,188 @@
+// Libraries: images that belong to no context, and their kernels.
+#include <algorithm>
+
+#include "client/gen/library_calls.gen.h"
+#include "client/hooks/code.h"
+
+namespace warpline::client {
+
+namespace {
+
+CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigned option_count, CUjit_option* options, void** values) {
+    std::shared_ptr<Code> code;
+    if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
+    auto made = call.state.libraries.make();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    code->owner = made.token;
+    code->library = true;
+    made.object->code = code;
+    CUresult result = CUDA_SUCCESS;
+    if (code->image.container() == cuda::image::Container::ptx) result = compile_now(call, *code, option_count, options, values);
+    if (result != CUDA_SUCCESS) {
+        call.state.libraries.remove(made.token);
+        return result;
+    }
+    *library = to_handle<CUlibrary>(made.token);
+    return CUDA_SUCCESS;
+}
+
+const Function* find_function(const Call& call, CUkernel kernel) { return call.state.functions.find(to_token(kernel)); }
+
+}  // namespace
+
+CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const void* code, CUjit_option* jitOptions,
+                                       void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
+    // The library's options say who keeps the bytes; we always keep a copy of our own.
+    return load_library(call, library, code, numJitOptions, jitOptions, jitOptionsValues);
+}
+
+CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
+                                           void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
+    Bytes bytes;
+    if (CUresult result = read_file(fileName, bytes); result != CUDA_SUCCESS) return result;
+    return load_library(call, library, bytes.data(), numJitOptions, jitOptions, jitOptionsValues);
+}
+
+CUresult hook_client_cuLibraryUnload(Call& call, CUlibrary library) {
+    uint64_t token = to_token(library);
+    Library* found = call.state.libraries.find(token);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    std::shared_ptr<Code> code = found->code;
+    bool uploaded = false;
+    {
+        MutexLock lock(code->mutex);
+        uploaded = code->uploaded;
+    }
+    forget_code(call, *code);
+    {
+        MutexLock lock(found->mutex);
+        for (const auto& [context, module] : found->modules) call.state.modules.remove(module);
+        found->modules.clear();
+    }
+    CUresult result = uploaded ? gen::issue_cuLibraryUnload(call, token) : CUDA_SUCCESS;
+    call.state.libraries.remove(token);
+    return result;
+}
+
+CUresult hook_client_cuLibraryGetKernel(Call& call, CUkernel* pKernel, CUlibrary library, const char* name) {
+    const Library* found = call.state.libraries.find(to_token(library));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t token = 0;
+    CUresult result = function_of(call, *found->code, to_token(library), name, token);
+    if (result == CUDA_SUCCESS) *pKernel = to_handle<CUkernel>(token);
+    return result;
+}
+
+CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module) {
+    Library* found = call.state.libraries.find(to_token(library));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_uploaded(call, *found->code); result != CUDA_SUCCESS) return result;
+    MutexLock lock(found->mutex);
+    if (auto it = found->modules.find(call.context); it != found->modules.end()) {
+        *module = to_handle<CUmodule>(it->second);
+        return CUDA_SUCCESS;
+    }
+    auto made = make_object<HandleKind::module>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->code = found->code;
+    made.object->library = to_token(library);
+    CUresult result = gen::issue_cuLibraryGetModule(call, made.token, to_token(library));
+    if (result != CUDA_SUCCESS) {
+        call.state.modules.remove(made.token);
+        return result;
+    }
+    found->modules.emplace(call.context, made.token);
+    *module = to_handle<CUmodule>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary library) { return module_of_library(call, library, pMod); }
+
+CUresult hook_client_cuLibraryGetGlobal(Call& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
+    const Library* found = call.state.libraries.find(to_token(library));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    Code::Variable variable;
+    CUresult result = variable_of(call, *found->code, to_token(library), name, variable);
+    if (result != CUDA_SUCCESS) return result;
+    if (dptr) *dptr = variable.address;
+    if (bytes) *bytes = variable.size_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuLibraryGetKernelCount(Call& call, unsigned int* count, CUlibrary lib) {
+    const Library* found = call.state.libraries.find(to_token(lib));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    *count = static_cast<unsigned>(found->code->info.kernels.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuLibraryEnumerateKernels(Call& call, CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {
+    const Library* found = call.state.libraries.find(to_token(lib));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    const auto& known = found->code->info.kernels;
+    for (size_t i = 0; i < std::min<size_t>(numKernels, known.size()); ++i) {
+        uint64_t token = 0;
+        if (CUresult result = function_of(call, *found->code, to_token(lib), known[i].name, token); result != CUDA_SUCCESS) return result;
+        kernels[i] = to_handle<CUkernel>(token);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuKernelGetFunction(Call& call, CUfunction* pFunc, CUkernel kernel) {
+    if (!find_function(call, kernel)) return CUDA_ERROR_INVALID_HANDLE;
+    // One namespace: a kernel's token is its function's in every context.
+    *pFunc = reinterpret_cast<CUfunction>(kernel);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuKernelGetLibrary(Call& call, CUlibrary* pLib, CUkernel kernel) {
+    const Function* function = find_function(call, kernel);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    *pLib = to_handle<CUlibrary>(function->code->owner);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuKernelGetName(Call& call, const char** name, CUkernel hfunc) {
+    const Function* function = find_function(call, hfunc);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    *name = function->kernel->name.c_str();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuKernelGetParamInfo(Call& call, CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+    const Function* function = find_function(call, kernel);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (paramIndex >= function->kernel->params.size()) return CUDA_ERROR_INVALID_VALUE;
+    const auto& param = function->kernel->params[paramIndex];
+    *paramOffset = param.offset_bytes;
+    if (paramSize) *paramSize = param.size_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuKernelGetAttribute(Call& call, int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
+    const Device* device = find_device(dev);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    // The server asks in a context: that of the device, if another one is current.
+    if (!call.current() || call.device() != dev) call.context = device->primary_context;
+    return function_attribute(call, to_token(kernel), attrib, *pi);
+}
+
+CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    Function* function = call.state.functions.find(to_token(kernel));
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;
+    if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
+    note_attribute(*function, attrib, val);
+    return gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
+}
+
+CUresult hook_client_cuKernelSetCacheConfig(Call& call, CUkernel kernel, CUfunc_cache config, CUdevice dev) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    Function* function = call.state.functions.find(to_token(kernel));
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
+    return gen::issue_cuKernelSetCacheConfig(call, to_token(kernel), static_cast<uint32_t>(config), dev);
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,144 @@
+// Modules.
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "client/gen/module_calls.gen.h"
+#include "client/hooks/code.h"
+
+namespace warpline::client {
+
+namespace {
+
+CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned option_count, CUjit_option* options, void** values) {
+    std::shared_ptr<Code> code;
+    if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
+    auto made = make_object<HandleKind::module>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    code->owner = made.token;
+    code->context = call.context;
+    made.object->code = code;
+    CUresult result = CUDA_SUCCESS;
+    if (code->image.container() == cuda::image::Container::ptx) result = compile_now(call, *code, option_count, options, values);
+    if (result != CUDA_SUCCESS) {
+        call.state.modules.remove(made.token);
+        return result;
+    }
+    *module = to_handle<CUmodule>(made.token);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult hook_client_cuModuleLoad(Call& call, CUmodule* module, const char* fname) {
+    Bytes bytes;
+    if (CUresult result = read_file(fname, bytes); result != CUDA_SUCCESS) return result;
+    return load_module(call, module, bytes.data(), 0, nullptr, nullptr);
+}
+
+CUresult hook_client_cuModuleLoadData(Call& call, CUmodule* module, const void* image) {
+    return load_module(call, module, image, 0, nullptr, nullptr);
+}
+
+CUresult hook_client_cuModuleLoadDataEx(Call& call, CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options,
+                                        void** optionValues) {
+    return load_module(call, module, image, numOptions, options, optionValues);
+}
+
+CUresult hook_client_cuModuleLoadFatBinary(Call& call, CUmodule* module, const void* fatCubin) {
+    return load_module(call, module, fatCubin, 0, nullptr, nullptr);
+}
+
+CUresult hook_client_cuModuleUnload(Call& call, CUmodule hmod) {
+    Module* module = call.state.modules.find(to_token(hmod));
+    if (!module || module->library != 0) return CUDA_ERROR_INVALID_HANDLE;
+    std::shared_ptr<Code> code = module->code;
+    bool uploaded = false;
+    {
+        MutexLock lock(code->mutex);
+        uploaded = code->uploaded;
+    }
+    forget_code(call, *code);
+    call.context = module->context;
+    CUresult result = uploaded ? gen::issue_cuModuleUnload(call, to_token(hmod)) : CUDA_SUCCESS;
+    call.state.modules.remove(to_token(hmod));
+    return result;
+}
+
+CUresult hook_client_cuModuleGetFunction(Call& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
+    const Module* module = call.state.modules.find(to_token(hmod));
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t token = 0;
+    CUresult result = function_of(call, *module->code, to_token(hmod), name, token);
+    if (result == CUDA_SUCCESS) *hfunc = to_handle<CUfunction>(token);
+    return result;
+}
+
+CUresult hook_client_cuModuleGetGlobal_v2(Call& call, CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
+    const Module* module = call.state.modules.find(to_token(hmod));
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    Code::Variable variable;
+    CUresult result = variable_of(call, *module->code, to_token(hmod), name, variable);
+    if (result != CUDA_SUCCESS) return result;
+    if (dptr) *dptr = variable.address;
+    if (bytes) *bytes = variable.size_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuModuleGetTexRef(Call& call, CUtexref* pTexRef, CUmodule hmod, const char* name) {
+    const Module* module = call.state.modules.find(to_token(hmod));
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_uploaded(call, *module->code); result != CUDA_SUCCESS) return result;
+    auto made = make_object<HandleKind::tex_ref>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = gen::request_cuModuleGetTexRef(call, made.token, to_token(hmod), name);
+    if (result == CUDA_SUCCESS) {
+        *pTexRef = to_handle<CUtexref>(made.token);
+    } else {
+        call.state.tex_refs.remove(made.token);
+    }
+    return result;
+}
+
+CUresult hook_client_cuModuleGetSurfRef(Call& call, CUsurfref* pSurfRef, CUmodule hmod, const char* name) {
+    const Module* module = call.state.modules.find(to_token(hmod));
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_uploaded(call, *module->code); result != CUDA_SUCCESS) return result;
+    auto made = make_object<HandleKind::surf_ref>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = gen::request_cuModuleGetSurfRef(call, made.token, to_token(hmod), name);
+    if (result == CUDA_SUCCESS) {
+        *pSurfRef = to_handle<CUsurfref>(made.token);
+    } else {
+        call.state.surf_refs.remove(made.token);
+    }
+    return result;
+}
+
+CUresult hook_client_cuModuleGetFunctionCount(Call& call, unsigned int* count, CUmodule mod) {
+    const Module* module = call.state.modules.find(to_token(mod));
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    *count = static_cast<unsigned>(module->code->info.kernels.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuModuleEnumerateFunctions(Call& call, CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
+    const Module* module = call.state.modules.find(to_token(mod));
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    const auto& kernels = module->code->info.kernels;
+    for (size_t i = 0; i < std::min<size_t>(numFunctions, kernels.size()); ++i) {
+        uint64_t token = 0;
+        if (CUresult result = function_of(call, *module->code, to_token(mod), kernels[i].name, token); result != CUDA_SUCCESS) return result;
+        functions[i] = to_handle<CUfunction>(token);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    if (!mode) return CUDA_ERROR_INVALID_VALUE;
+    const char* wanted = std::getenv("CUDA_MODULE_LOADING");
+    *mode = wanted && std::string_view(wanted) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client

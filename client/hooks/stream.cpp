@@ -1,0 +1,171 @@
+// Streams. Creating and destroying them does not wait; what they are is known here.
+#include <algorithm>
+
+#include "client/gen/stream_calls.gen.h"
+#include "client/hooks/capture.h"
+#include "client/hooks/common.h"
+
+namespace warpline::client {
+
+namespace {
+
+CUresult create_stream(Call& call, CUstream* out, unsigned flags, int priority) {
+    if (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) return CUDA_ERROR_INVALID_VALUE;
+    auto made = make_object<HandleKind::stream>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Device* device = find_device(call.device());
+    made.object->id = call.state.next_id();
+    made.object->flags = flags;
+    // Out of range is not an error: CUDA takes the nearest.
+    made.object->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
+    CUresult result = priority == 0 ? gen::issue_cuStreamCreate(call, made.token, flags)
+                                    : gen::issue_cuStreamCreateWithPriority(call, made.token, flags, priority);
+    if (result != CUDA_SUCCESS) {
+        call.state.streams.remove(made.token);
+        return result;
+    }
+    *out = to_handle<CUstream>(made.token);
+    return CUDA_SUCCESS;
+}
+
+/// The context of a stream; the special ones belong to the current one.
+CUresult context_of(const Call& call, CUstream stream, uint64_t& context) {
+    if (is_special_stream(stream)) {
+        context = call.context;
+        return check_context(call);
+    }
+    const Stream* found = call.state.streams.find(to_token(stream));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    context = found->context;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id) {
+    if (const Stream* found = state.streams.find(to_token(stream))) {
+        id = found->id;
+        return CUDA_SUCCESS;
+    }
+    if (!is_special_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    const Context* owner = state.contexts.find(context);
+    if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
+    // The numbers of other streams come from a counter that stays far below these.
+    constexpr uint64_t k_default = 1ull << 40, k_per_thread = 1ull << 41;
+    id = stream == CU_STREAM_PER_THREAD ? k_per_thread + (owner->id << 24) + this_thread().number : k_default + owner->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult synchronize_stream(Call& call, uint64_t stream) {
+    PoolHeap& pools = call.state.pool_heap;
+    const uint64_t mark = pools.mark();
+    CUresult result = gen::request_cuStreamSynchronize(call, stream);
+    if (result != CUDA_SUCCESS) return result;
+    for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
+        release_device_memory(call, range);
+    }
+    return result;
+}
+
+CUresult hook_client_cuStreamCreate(Call& call, CUstream* phStream, unsigned int Flags) {
+    return create_stream(call, phStream, Flags, 0);
+}
+
+CUresult hook_client_cuStreamCreateWithPriority(Call& call, CUstream* phStream, unsigned int flags, int priority) {
+    return create_stream(call, phStream, flags, priority);
+}
+
+CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
+    const Stream* stream = call.state.streams.find(to_token(hStream));
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    call.context = stream->context;
+    CUresult result = gen::issue_cuStreamDestroy_v2(call, to_token(hStream));
+    call.state.streams.remove(to_token(hStream));
+    return result;
+}
+
+CUresult hook_client_cuStreamSynchronize(Call& call, CUstream hStream) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return synchronize_stream(call, stream_token(call, hStream));
+}
+
+CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEvent, unsigned int Flags) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (Flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
+    join_capture(call, stream_token(call, hStream), *event);
+    return gen::issue_cuStreamWaitEvent(call, stream_token(call, hStream), to_token(hEvent), Flags);
+}
+
+CUresult hook_client_cuStreamGetPriority(Call& call, CUstream hStream, int* priority) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const Stream* stream = call.state.streams.find(to_token(hStream));
+    *priority = stream ? stream->priority : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuStreamGetFlags(Call& call, CUstream hStream, unsigned int* flags) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const Stream* stream = call.state.streams.find(to_token(hStream));
+    *flags = stream ? stream->flags : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuStreamGetCtx(Call& call, CUstream hStream, CUcontext* pctx) {
+    uint64_t context = 0;
+    CUresult result = context_of(call, hStream, context);
+    if (result == CUDA_SUCCESS) *pctx = to_handle<CUcontext>(context);
+    return result;
+}
+
+CUresult hook_client_cuStreamGetCtx_v2(Call& call, CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+    uint64_t context = 0;
+    CUresult result = context_of(call, hStream, context);
+    if (result != CUDA_SUCCESS) return result;
+    *pCtx = to_handle<CUcontext>(context);
+    if (pGreenCtx) *pGreenCtx = nullptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuStreamGetId(Call& call, CUstream hStream, unsigned long long* streamId) {
+    uint64_t id = 0;
+    CUresult result = id_of_stream(call.state, call.context, hStream, id);
+    if (result == CUDA_SUCCESS) *streamId = id;
+    return result;
+}
+
+CUresult hook_client_cuStreamGetDevice(Call& call, CUstream hStream, CUdevice* device) {
+    uint64_t context = 0;
+    if (CUresult result = context_of(call, hStream, context); result != CUDA_SUCCESS) return result;
+    const Context* found = call.state.contexts.find(context);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = found->device;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+    if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const uint64_t stream = stream_token(call, hStream);
+    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    auto run = [hStream, callback, userData](CUresult status) { callback(hStream, status, userData); };
+    uint64_t id = call.session.host_calls().add(run, HostCalls::Life::once);
+    CUresult result = gen::issue_cuStreamAddCallback(call, stream, id);
+    if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
+    return result;
+}
+
+CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn, void* userData) {
+    if (!fn) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const uint64_t stream = stream_token(call, hStream);
+    // In a capture it becomes a node, which runs at each launch of the graph.
+    auto life = is_capturing(call, stream) ? HostCalls::Life::persistent : HostCalls::Life::once;
+    uint64_t id = call.session.host_calls().add([fn, userData](CUresult) { fn(userData); }, life);
+    CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);
+    if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
+    return result;
+}
+
+}  // namespace warpline::client

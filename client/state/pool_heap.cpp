@@ -1,0 +1,67 @@
+#include "client/state/pool_heap.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace warpline::client {
+
+void PoolHeap::give(const StreamKey& key, const DeviceRange& range) {
+    MutexLock lock(m_mutex);
+    m_freed[key].push_back({range, ++m_sequence});
+}
+
+std::optional<DeviceRange> PoolHeap::take(const StreamKey& key, int device, uint64_t size_bytes) {
+    MutexLock lock(m_mutex);
+    auto found = m_freed.find(key);
+    if (found == m_freed.end()) return std::nullopt;
+    const uint64_t wanted = DeviceMemory::rounded(size_bytes);
+    const uint64_t most = wanted + wanted / 2 + DeviceMemory::k_alignment;
+    std::vector<Freed>& list = found->second;
+    auto best = list.end();
+    for (auto it = list.begin(); it != list.end(); ++it) {
+        uint64_t capacity = it->range.capacity_bytes;
+        if (it->range.device != device || capacity < wanted || capacity > most) continue;
+        if (best == list.end() || capacity < best->range.capacity_bytes) best = it;
+    }
+    if (best == list.end()) return std::nullopt;
+    DeviceRange range = best->range;
+    list.erase(best);
+    return range;
+}
+
+uint64_t PoolHeap::mark() const {
+    MutexLock lock(m_mutex);
+    return m_sequence;
+}
+
+std::vector<DeviceRange> PoolHeap::take_settled(std::vector<Freed>& list, uint64_t mark) {
+    std::vector<DeviceRange> free;
+    auto later = std::stable_partition(list.begin(), list.end(), [mark](const Freed& freed) { return freed.sequence <= mark; });
+    for (auto it = list.begin(); it != later; ++it) free.push_back(it->range);
+    list.erase(list.begin(), later);
+    return free;
+}
+
+std::vector<DeviceRange> PoolHeap::settled(const StreamKey& key, uint64_t mark) {
+    MutexLock lock(m_mutex);
+    auto found = m_freed.find(key);
+    if (found == m_freed.end()) return {};
+    std::vector<DeviceRange> free = take_settled(found->second, mark);
+    if (found->second.empty()) m_freed.erase(found);
+    return free;
+}
+
+std::vector<DeviceRange> PoolHeap::context_settled(uint64_t context, uint64_t mark) {
+    std::vector<DeviceRange> free;
+    MutexLock lock(m_mutex);
+    for (auto it = m_freed.begin(); it != m_freed.end();) {
+        if (it->first.context == context) {
+            std::vector<DeviceRange> some = take_settled(it->second, mark);
+            free.insert(free.end(), some.begin(), some.end());
+        }
+        it = it->second.empty() ? m_freed.erase(it) : std::next(it);
+    }
+    return free;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "client/state/device_memory.h"
+#include "common/base/mutex.h"
+
+namespace warpline::client {
+
+/// Memory that was freed in the order of a stream: the same stream may have it again at once, everybody else when the stream has been
+/// waited for.
+class PoolHeap {
+public:
+    /// Which stream; the special ones differ by context and thread.
+    struct StreamKey {
+        uint64_t stream = 0;   ///< token
+        uint64_t context = 0;  ///< token
+        uint32_t thread = 0;   ///< of CU_STREAM_PER_THREAD
+        friend auto operator<=>(const StreamKey&, const StreamKey&) = default;
+    };
+    static StreamKey key(uint64_t stream, uint64_t context, uint32_t thread) {
+        return {stream == 1 ? 0 : stream, context, stream == 2 ? thread : 0};
+    }
+
+    void give(const StreamKey& key, const DeviceRange& range) WL_EXCLUDES(m_mutex);
+    /// A freed range of the same stream that is not much larger than wanted.
+    std::optional<DeviceRange> take(const StreamKey& key, int device, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+
+    /// To be asked before a stream is waited for: what is freed later is not covered.
+    uint64_t mark() const WL_EXCLUDES(m_mutex);
+    /// What a wait that began at `mark` has made free for everybody: of one stream, or of all streams of a context.
+    std::vector<DeviceRange> settled(const StreamKey& key, uint64_t mark) WL_EXCLUDES(m_mutex);
+    std::vector<DeviceRange> context_settled(uint64_t context, uint64_t mark) WL_EXCLUDES(m_mutex);
+
+private:
+    struct Freed {
+        DeviceRange range;
+        uint64_t sequence = 0;
+    };
+    std::vector<DeviceRange> take_settled(std::vector<Freed>& list, uint64_t mark);
+
+    mutable Mutex m_mutex;  // protects what follows
+    std::map<StreamKey, std::vector<Freed>> m_freed WL_GUARDED_BY(m_mutex);
+    uint64_t m_sequence WL_GUARDED_BY(m_mutex) = 0;
+};
+
+}  // namespace warpline::client
