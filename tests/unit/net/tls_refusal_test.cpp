@@ -134,8 +134,9 @@ Outcome server_gets(BytesView bytes, bool then_close) {
 }
 
 TEST(TlsRefusal, WhatIsNotTlsIsTold_F3) {
-    for (std::string_view text :
-         {"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), std::string_view("SSH-2.0-OpenSSH_9.2\r\n"), std::string_view("\x16\x03\x01\x00\x05hello", 10)}) {
+    constexpr std::string_view k_texts[] = {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+                                            std::string_view("\x16\x03\x01\x00\x05hello", 10)};
+    for (std::string_view text : k_texts) {
         Outcome outcome = server_gets(as_bytes(text), true);
         EXPECT_EQ(outcome.error.code, Code::malformed) << text << ": " << outcome.why;
         EXPECT_FALSE(outcome.why.empty());
