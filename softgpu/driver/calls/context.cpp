@@ -1,0 +1,388 @@
+#include "softgpu/driver/context.h"
+
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/event.h"
+#include "softgpu/driver/process.h"
+#include "softgpu/driver/stream.h"
+#include "softgpu/exec/api.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+// Lower numbers are more urgent; what current devices report.
+constexpr int k_least_priority = 0;
+constexpr int k_greatest_priority = -5;
+/// The bounds of CU_LIMIT_STACK_SIZE, of CUDA: 512 KiB per thread.
+constexpr uint64_t k_most_stack_bytes = uint64_t{512} << 10;
+/// What cuCtxGetApiVersion answers for contexts of cuCtxCreate_v2 and later.
+constexpr uint32_t k_api_version = 3020;
+
+bool valid_flags(unsigned int flags) {
+    if ((flags & ~static_cast<unsigned int>(CU_CTX_FLAGS_MASK)) != 0) return false;
+    unsigned int scheduling = flags & CU_CTX_SCHED_MASK;
+    return scheduling == 0 || (scheduling & (scheduling - 1)) == 0;
+}
+
+CUresult create(CUcontext* out, unsigned int flags, CUdevice ordinal) {
+    if (out == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    CU_TRY(find_device(ordinal, device));
+    auto context = std::make_shared<Context>(*device, false, flags);
+    context->set_handle(as_handle<CUcontext>(process().contexts.add(context)));
+    context->activate();
+    *out = context->handle();
+    thread_state().contexts.push_back(std::move(context));
+    return CUDA_SUCCESS;
+}
+
+/// The context of a handle, nullptr meaning the current one.
+CUresult find_context(CUcontext handle, std::shared_ptr<Context>& context) {
+    if (handle != nullptr) {
+        context = process().contexts.find(handle);
+        if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+        return context->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    Context* current = nullptr;
+    CU_TRY(current_context_even_failed(current));
+    context = current->shared_from_this();
+    return CUDA_SUCCESS;
+}
+
+CUresult synchronise(CUcontext handle) {
+    std::shared_ptr<Context> context;
+    CU_TRY(find_context(handle, context));
+    CU_TRY(check_unsafe_call());
+    return context->synchronise();
+}
+
+CUresult destroy(CUcontext handle) {
+    auto context = process().contexts.find(handle);
+    if (context == nullptr || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
+    context->tear_down();
+    process().contexts.remove(handle);
+    auto& stack = thread_state().contexts;
+    if (!stack.empty() && stack.back() == context) stack.pop_back();
+    return CUDA_SUCCESS;
+}
+
+CUresult set_limit(Context& context, CUlimit limit, size_t value) {
+    exec::Engine& engine = context.device().engine();
+    exec::Limits limits = engine.limits();
+    switch (limit) {
+        case CU_LIMIT_STACK_SIZE:
+            if (value > k_most_stack_bytes) return CUDA_ERROR_INVALID_VALUE;
+            limits.stack_bytes = value;
+            break;
+        case CU_LIMIT_PRINTF_FIFO_SIZE: limits.printf_fifo_bytes = value; break;
+        case CU_LIMIT_MALLOC_HEAP_SIZE: limits.heap_bytes = value; break;
+        case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+            if (value > 128) return CUDA_ERROR_INVALID_VALUE;
+            context.l2_fetch_granularity = value;
+            return CUDA_SUCCESS;
+        case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: context.persisting_l2 = 0; return CUDA_SUCCESS;
+        case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        case CU_LIMIT_SHMEM_SIZE:
+        case CU_LIMIT_CIG_ENABLED:
+        case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: return CUDA_ERROR_UNSUPPORTED_LIMIT;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    engine.set_limits(limits);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
+    MutexLock lock(process().primary_mutex);
+    if (!device->primary->active()) device->primary->activate();
+    ++device->primary->retain_count;
+    *pctx = device->primary->handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
+    MutexLock lock(process().primary_mutex);
+    if (device->primary->retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--device->primary->retain_count != 0) return CUDA_SUCCESS;
+    lock.unlock();  // what libraries attached to the context is destroyed by calling them
+    device->primary->tear_down();
+    lock.lock();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
+    device->primary->tear_down();
+    MutexLock lock(process().primary_mutex);
+    device->primary->retain_count = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+    if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
+    device->primary->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
+    *flags = device->primary->flags;
+    *active = device->primary->active() ? 1 : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { return create(pctx, flags, dev); }
+
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags, CUdevice dev) {
+    if (numParams < 0 || (numParams != 0 && paramsArray == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
+    if (ctxCreateParams != nullptr && ctxCreateParams->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (ctxCreateParams != nullptr && ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    return create(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx) { return destroy(ctx); }
+
+CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
+    if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    ++context->attach_count;
+    *pctx = context->handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx) {
+    std::shared_ptr<Context> context;
+    CU_TRY(find_context(ctx, context));
+    if (--context->attach_count != 0) return CUDA_SUCCESS;
+    return context->primary() ? CUDA_ERROR_INVALID_CONTEXT : destroy(ctx);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+    auto context = process().contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    thread_state().contexts.push_back(std::move(context));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
+    auto& stack = thread_state().contexts;
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx != nullptr) *pctx = stack.back() != nullptr ? stack.back()->handle() : nullptr;
+    stack.pop_back();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+    auto& stack = thread_state().contexts;
+    if (ctx == nullptr) {
+        if (!stack.empty()) stack.pop_back();
+        return CUDA_SUCCESS;
+    }
+    auto context = process().contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (stack.empty()) {
+        stack.push_back(std::move(context));
+    } else {
+        stack.back() = std::move(context);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* pctx) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto& stack = thread_state().contexts;
+    *pctx = stack.empty() || stack.back() == nullptr ? nullptr : stack.back()->handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto& stack = thread_state().contexts;
+    if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = stack.back()->device().ordinal();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+    if (ctx == nullptr) return driver::cuCtxGetDevice(device);
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto context = process().contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = context->device().ordinal();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned int* flags) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context_even_failed(context));
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetFlags(unsigned int flags) {
+    if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    context->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    CU_TRY(find_context(ctx, context));
+    *ctxId = context->id();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize() { return synchronise(nullptr); }
+CUresult cuCtxSynchronize_v2(CUcontext ctx) { return synchronise(ctx); }
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    return set_limit(*context, limit, value);
+}
+
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+    if (pvalue == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    exec::Limits limits = context->device().engine().limits();
+    switch (limit) {
+        case CU_LIMIT_STACK_SIZE: *pvalue = limits.stack_bytes; return CUDA_SUCCESS;
+        case CU_LIMIT_PRINTF_FIFO_SIZE: *pvalue = limits.printf_fifo_bytes; return CUDA_SUCCESS;
+        case CU_LIMIT_MALLOC_HEAP_SIZE: *pvalue = limits.heap_bytes; return CUDA_SUCCESS;
+        case CU_LIMIT_MAX_L2_FETCH_GRANULARITY: *pvalue = context->l2_fetch_granularity; return CUDA_SUCCESS;
+        case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: *pvalue = context->persisting_l2; return CUDA_SUCCESS;
+        case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        case CU_LIMIT_SHMEM_SIZE: return CUDA_ERROR_UNSUPPORTED_LIMIT;
+        case CU_LIMIT_CIG_ENABLED:
+        case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: *pvalue = 0; return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
+    if (pconfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    *pconfig = static_cast<CUfunc_cache>(context->cache_config.load());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+    if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    context->cache_config = config;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
+    if (pConfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    *pConfig = static_cast<CUsharedconfig>(context->shared_config.load());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+    if (config < CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE || config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    // Banks are of four bytes on every device since compute capability 5.0; the call has no effect there.
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto& stack = thread_state().contexts;
+    auto context = ctx != nullptr ? process().contexts.find(ctx) : (stack.empty() ? nullptr : stack.back());
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *version = k_api_version;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+    Context* context = nullptr;
+    CU_TRY(current_context_even_failed(context));
+    if (leastPriority != nullptr) *leastPriority = k_least_priority;
+    if (greatestPriority != nullptr) *greatestPriority = k_greatest_priority;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxResetPersistingL2Cache() {
+    Context* context = nullptr;
+    return current_context(context);
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType type) {
+    if (pExecAffinity == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+    std::shared_ptr<Context> context;
+    CU_TRY(find_context(hCtx, context));
+    auto event = process().events.find(hEvent);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto before = Scheduler::instance().pending(*context->group());
+    event->record(Scheduler::instance().submit_free({}, before, k_greatest_priority));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+    std::shared_ptr<Context> context;
+    CU_TRY(find_context(hCtx, context));
+    auto event = process().events.find(hEvent);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    FencePtr fence = event->fence();
+    if (fence == nullptr) return CUDA_SUCCESS;
+    context->hold_until(fence);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    auto peer = process().contexts.find(peerContext);
+    if (peer == nullptr || peer.get() == context || &peer->device() == &context->device()) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->enable_peer(*peer);
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    auto peer = process().contexts.find(peerContext);
+    if (peer == nullptr || peer.get() == context) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->disable_peer(*peer);
+}
+
+}  // namespace warpline::softgpu::driver

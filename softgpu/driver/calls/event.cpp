@@ -1,0 +1,81 @@
+#include "softgpu/driver/event.h"
+
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/process.h"
+#include "softgpu/driver/stream.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr unsigned int k_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+CUresult find_event(CUevent handle, EventPtr& event) {
+    event = process().events.find(handle);
+    return event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult record(CUevent handle, CUstream stream_handle, unsigned int flags) {
+    if ((flags & ~static_cast<unsigned int>(CU_EVENT_RECORD_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    EventPtr event;
+    CU_TRY(find_event(handle, event));
+    StreamPtr stream;
+    CU_TRY(find_stream(stream_handle, stream));
+    if (event->context().get() != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
+    return record_event(*stream, event, handle, (flags & CU_EVENT_RECORD_EXTERNAL) != 0);
+}
+
+}  // namespace
+
+CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
+    if (phEvent == nullptr || (Flags & ~k_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    auto event = std::make_shared<Event>(context->shared_from_this(), Flags);
+    *phEvent = as_handle<CUevent>(process().events.add(std::move(event)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent hEvent) {
+    return process().events.remove(hEvent) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT); }
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) { return record(hEvent, hStream, flags); }
+
+CUresult cuEventQuery(CUevent hEvent) {
+    EventPtr event;
+    CU_TRY(find_event(hEvent, event));
+    if (event->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    CU_TRY(event->context()->sticky());
+    FencePtr fence = event->fence();
+    return fence == nullptr || fence->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent hEvent) {
+    EventPtr event;
+    CU_TRY(find_event(hEvent, event));
+    if (event->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    CU_TRY(check_unsafe_call());
+    if (FencePtr fence = event->fence()) fence->wait();
+    event->context()->device().flush_printf();
+    return event->context()->sticky();
+}
+
+CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+    if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    EventPtr start, end;
+    CU_TRY(find_event(hStart, start));
+    CU_TRY(find_event(hEnd, end));
+    if (start->context() != end->context() || !start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
+    FencePtr from = start->fence(), to = end->fence();
+    if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CU_TRY(start->context()->sticky());
+    if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
+    *pMilliseconds = std::chrono::duration<float, std::milli>(to->finished_at() - from->finished_at()).count();
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,44 @@
+#include <cstring>
+
+#include "cuda/abi/error_names.h"
+#include "cuda/abi/export_tables.h"
+#include "cuda/abi/symbols/symbols.h"
+#include "softgpu/driver/context.h"
+#include "softgpu/driver/process.h"
+#include "softgpu/driver/table_host.h"
+
+// Initialisation, version, errors, lookup of functions and tables.
+namespace warpline::softgpu::driver {
+
+CUresult cuInit(unsigned int Flags) {
+    provide_export_tables();
+    return process().initialise(Flags);
+}
+
+CUresult cuDriverGetVersion(int* driverVersion) {
+    if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *driverVersion = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** pStr) { return cuda::abi::get_error_name(error, pStr); }
+CUresult cuGetErrorString(CUresult error, const char** pStr) { return cuda::abi::get_error_string(error, pStr); }
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* symbolStatus) {
+    return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), symbol, pfn, cudaVersion, flags, symbolStatus);
+}
+CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
+    return driver::cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
+}
+
+CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {
+    provide_export_tables();
+    return cuda::abi::get_export_table(ppExportTable, pExportTableId);
+}
+
+// Profilers do not attach to the software GPU; programs that mark the interesting part run all the same.
+CUresult cuProfilerStart() { return CUDA_SUCCESS; }
+CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+
+}  // namespace warpline::softgpu::driver

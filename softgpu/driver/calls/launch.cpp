@@ -1,0 +1,56 @@
+#include "softgpu/driver/launch.h"
+
+#include "softgpu/driver/process.h"
+#include "softgpu/driver/stream.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+CUresult launch(const LaunchRequest& request, CUstream handle) {
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    KernelOperation operation;
+    CU_TRY(make_kernel(stream->context(), request, operation));
+    return enqueue(*stream, std::move(operation));
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+                        CUstream hStream, void** kernelParams, void** extra) {
+    LaunchRequest request{
+        f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, false, kernelParams, extra, {}};
+    return launch(request, hStream);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
+    LaunchRequest request{
+        f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, true, kernelParams, nullptr, {}};
+    return launch(request, hStream);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+    if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    LaunchRequest request{f,
+                          {config->gridDimX, config->gridDimY, config->gridDimZ},
+                          {config->blockDimX, config->blockDimY, config->blockDimZ},
+                          config->sharedMemBytes,
+                          false,
+                          kernelParams,
+                          extra,
+                          {config->attrs, config->numAttrs}};
+    return launch(request, config->hStream);
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+    if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    return enqueue(*stream, HostOperation{fn, userData});
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,181 @@
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/copy.h"
+#include "softgpu/driver/memory.h"
+#include "softgpu/driver/operation.h"
+#include "softgpu/driver/process.h"
+#include "softgpu/driver/stream.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr CopyMode k_sync = CopyMode::synchronous;
+constexpr CopyMode k_async = CopyMode::asynchronous;
+
+CUresult copy_linear(uint64_t to, Endpoint to_kind, uint64_t from, Endpoint from_kind, uint64_t bytes, CUstream handle,
+                     CopyMode mode) {
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    CopyOperation operation;
+    CU_TRY(linear_copy(to, to_kind, from, from_kind, bytes, operation));
+    if (bytes == 0) return CUDA_SUCCESS;
+    return enqueue_copy(*stream, std::move(operation), mode);
+}
+
+uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+CUresult copy_array(const CUDA_MEMCPY3D& described, CUstream handle, CopyMode mode) {
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    CopyOperation operation;
+    CU_TRY(described_copy(described, operation));
+    return enqueue_copy(*stream, std::move(operation), mode);
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D* described, CUstream handle, CopyMode mode) {
+    if (described == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return copy_array(as_3d(*described), handle, mode);
+}
+
+CUresult copy_peer_3d(const CUDA_MEMCPY3D_PEER* described, CUstream handle, CopyMode mode) {
+    if (described == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (process().contexts.find(described->srcContext) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (process().contexts.find(described->dstContext) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return copy_array(as_3d(*described), handle, mode);
+}
+
+CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+                   CUstream handle, CopyMode mode) {
+    if (process().contexts.find(to_context) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (process().contexts.find(from_context) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return copy_linear(to, Endpoint::device, from, Endpoint::device, bytes, handle, mode);
+}
+
+CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+                    size_t* indices, size_t attribute_count, size_t* failed, CUstream handle) {
+    if (to == nullptr || from == nullptr || sizes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute_count != 0 && (attributes == nullptr || indices == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute_count > count) return CUDA_ERROR_INVALID_VALUE;
+    // The order of a batch cannot be told from that of a default stream, which CUDA therefore does not allow.
+    if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+    if (failed != nullptr) *failed = SIZE_MAX;
+    std::vector<CopyOperation> operations(count);
+    for (size_t i = 0; i < count; ++i) {
+        CUresult result = linear_copy(to[i], Endpoint::any, from[i], Endpoint::any, sizes[i], operations[i]);
+        if (result == CUDA_SUCCESS) continue;
+        if (failed != nullptr) *failed = i;
+        return result;
+    }
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    for (CopyOperation& operation : operations) {
+        if (operation.width_bytes != 0) CU_TRY(enqueue_copy(*stream, std::move(operation), k_async));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_batch_3d(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed, CUstream handle) {
+    if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+    if (failed != nullptr) *failed = SIZE_MAX;
+    std::vector<CopyOperation> operations(count);
+    for (size_t i = 0; i < count; ++i) {
+        CUresult result = batch_copy(list[i], operations[i]);
+        if (result == CUDA_SUCCESS) continue;
+        if (failed != nullptr) *failed = i;
+        return result;
+    }
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    for (CopyOperation& operation : operations) CU_TRY(enqueue_copy(*stream, std::move(operation), k_async));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+    return copy_linear(dst, Endpoint::any, src, Endpoint::any, ByteCount, nullptr, k_sync);
+}
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+    return copy_linear(dst, Endpoint::any, src, Endpoint::any, ByteCount, hStream, k_async);
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+    return copy_linear(dstDevice, Endpoint::device, address_of(srcHost), Endpoint::host, ByteCount, nullptr, k_sync);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
+    return copy_linear(dstDevice, Endpoint::device, address_of(srcHost), Endpoint::host, ByteCount, hStream, k_async);
+}
+CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+    return copy_linear(address_of(dstHost), Endpoint::host, srcDevice, Endpoint::device, ByteCount, nullptr, k_sync);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+    return copy_linear(address_of(dstHost), Endpoint::host, srcDevice, Endpoint::device, ByteCount, hStream, k_async);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+    return copy_linear(dstDevice, Endpoint::device, srcDevice, Endpoint::device, ByteCount, nullptr, k_sync);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+    return copy_linear(dstDevice, Endpoint::device, srcDevice, Endpoint::device, ByteCount, hStream, k_async);
+}
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                      size_t ByteCount) {
+    return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, nullptr, k_sync);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                           size_t ByteCount, CUstream hStream) {
+    return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, k_async);
+}
+
+CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
+    return copy_array(to_array(dstArray, dstOffset, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount), nullptr, k_sync);
+}
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+    return copy_array(from_array(srcArray, srcOffset, CU_MEMORYTYPE_DEVICE, dstDevice, ByteCount), nullptr, k_sync);
+}
+CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount) {
+    return copy_array(to_array(dstArray, dstOffset, CU_MEMORYTYPE_HOST, address_of(srcHost), ByteCount), nullptr, k_sync);
+}
+CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount, CUstream hStream) {
+    return copy_array(to_array(dstArray, dstOffset, CU_MEMORYTYPE_HOST, address_of(srcHost), ByteCount), hStream, k_async);
+}
+CUresult cuMemcpyAtoH_v2(void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+    return copy_array(from_array(srcArray, srcOffset, CU_MEMORYTYPE_HOST, address_of(dstHost), ByteCount), nullptr, k_sync);
+}
+CUresult cuMemcpyAtoHAsync_v2(void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream) {
+    return copy_array(from_array(srcArray, srcOffset, CU_MEMORYTYPE_HOST, address_of(dstHost), ByteCount), hStream, k_async);
+}
+CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+    return copy_array(array_to_array(dstArray, dstOffset, srcArray, srcOffset, ByteCount), nullptr, k_sync);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy) { return copy_2d(pCopy, nullptr, k_sync); }
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) { return copy_2d(pCopy, hStream, k_async); }
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* pCopy) {
+    return pCopy != nullptr ? copy_array(*pCopy, nullptr, k_sync) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* pCopy, CUstream hStream) {
+    return pCopy != nullptr ? copy_array(*pCopy, hStream, k_async) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* pCopy) { return copy_peer_3d(pCopy, nullptr, k_sync); }
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream) {
+    return copy_peer_3d(pCopy, hStream, k_async);
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
+                            size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream) {
+    return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+}
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
+                               size_t* attrsIdxs, size_t numAttrs, CUstream hStream) {
+    return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, nullptr, hStream);
+}
+CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx, unsigned long long flags,
+                              CUstream hStream) {
+    return flags == 0 ? copy_batch_3d(numOps, opList, failIdx, hStream) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream) {
+    return flags == 0 ? copy_batch_3d(numOps, opList, nullptr, hStream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,119 @@
+#include "softgpu/driver/module.h"
+
+#include "cuda/image/image.h"
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/context.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+CUresult load(const std::shared_ptr<const Code>& code, JitOptions* jit, CUmodule* out) {
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    std::shared_ptr<Module> module;
+    CU_TRY(Module::load(context->shared_from_this(), code, jit, module));
+    *out = module->handle(module);
+    context->own_module(reinterpret_cast<uint64_t>(*out), std::move(module));
+    return CUDA_SUCCESS;
+}
+
+CUresult find_module(CUmodule handle, std::shared_ptr<Module>& module) {
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    module = process().modules.find(handle);
+    return module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
+CUresult cuModuleLoad(CUmodule* module, const char* fname) {
+    if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    CU_TRY(check_unsafe_call());
+    std::shared_ptr<const Code> code;
+    CU_TRY(read_code_file(fname, code));
+    return load(code, nullptr, module);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options,
+                            void** optionValues) {
+    if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    CU_TRY(check_unsafe_call());
+    JitOptions jit;
+    CU_TRY(JitOptions::read(numOptions, options, optionValues, jit));
+    std::shared_ptr<const Code> code;
+    CU_TRY(read_code(image, code));
+    return load(code, &jit, module);
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+    return driver::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
+    return driver::cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleUnload(CUmodule hmod) {
+    std::shared_ptr<Module> module;
+    CU_TRY(find_module(hmod, module));
+    CU_TRY(check_unsafe_call());
+    auto context = module->context();
+    CUresult result = context->synchronise();
+    module->forget();
+    context->drop_module(reinterpret_cast<uint64_t>(hmod));
+    return result;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const char* wanted = std::getenv("CUDA_MODULE_LOADING");
+    *mode = wanted != nullptr && std::string_view(wanted) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+    if (hfunc == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Module> module;
+    CU_TRY(find_module(hmod, module));
+    auto function = module->function(name);
+    if (function == nullptr) return CUDA_ERROR_NOT_FOUND;
+    CU_TRY(function->ensure_ready());
+    *hfunc = module->handle_of(module, name);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Module> module;
+    CU_TRY(find_module(mod, module));
+    *count = static_cast<unsigned int>(module->function_names().size());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
+    if (functions == nullptr || numFunctions == 0) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Module> module;
+    CU_TRY(find_module(mod, module));
+    auto names = module->function_names();
+    for (size_t i = 0; i < names.size() && i < numFunctions; ++i) functions[i] = module->handle_of(module, names[i]);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
+    if (name == nullptr || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Module> module;
+    CU_TRY(find_module(hmod, module));
+    const exec::GlobalInfo* global = module->global(name);
+    if (global == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (dptr != nullptr) *dptr = global->address;
+    if (bytes != nullptr) *bytes = global->size_bytes;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,268 @@
+#include "softgpu/driver/stream.h"
+
+#include <algorithm>
+
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/event.h"
+#include "softgpu/driver/memory.h"
+#include "softgpu/driver/operation.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr int k_least_priority = 0, k_greatest_priority = -5;
+
+CUresult create(CUstream* out, unsigned int flags, int priority) {
+    if (out == nullptr || (flags & ~static_cast<unsigned int>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    QueueKind kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? QueueKind::non_blocking : QueueKind::blocking;
+    priority = std::clamp(priority, k_greatest_priority, k_least_priority);
+    auto stream = std::make_shared<Stream>(context->shared_from_this(), kind, flags, priority, 0);
+    stream->set_handle(process().streams.add(stream));
+    context->own_stream(stream);
+    *out = stream->handle();
+    return CUDA_SUCCESS;
+}
+
+/// The same as find_stream for calls that only ask about a stream: a failed context does not matter.
+CUresult inspect(CUstream handle, StreamPtr& stream) {
+    if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+        stream = process().streams.find(handle);
+        return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    }
+    return find_stream(handle, stream);
+}
+
+CUresult check_item(const CUstreamBatchMemOpParams& item) {
+    switch (item.operation) {
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            if (item.waitValue.address % 4 != 0) return CUDA_ERROR_INVALID_VALUE;
+            return check_device_range(item.waitValue.address, 4, Access::write);
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+            if (item.waitValue.address % 8 != 0) return CUDA_ERROR_INVALID_VALUE;
+            return check_device_range(item.waitValue.address, 8, Access::write);
+        case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult batch(CUstream handle, std::vector<CUstreamBatchMemOpParams> items, unsigned int flags) {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    CU_TRY(check_memory_operations(items));
+    return enqueue(*stream, BatchMemoryOperation{std::move(items), flags});
+}
+
+CUresult value_operation(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr address, uint64_t value,
+                         unsigned int flags) {
+    CUstreamBatchMemOpParams item{};
+    item.waitValue.operation = type;
+    item.waitValue.address = address;
+    item.waitValue.value64 = value;
+    item.waitValue.flags = flags;
+    return batch(stream, {item}, 0);
+}
+
+struct Callback {
+    CUstreamCallback function;
+    CUstream stream;
+    void* user;
+};
+
+}  // namespace
+
+CUresult check_memory_operations(std::span<const CUstreamBatchMemOpParams> items) {
+    if (items.size() > 256) return CUDA_ERROR_INVALID_VALUE;
+    for (const auto& item : items) CU_TRY(check_item(item));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) { return create(phStream, Flags, k_least_priority); }
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+    return create(phStream, flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+    if (hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    auto stream = process().streams.remove(hStream);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    abandon_capture(*stream);
+    stream->retire();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream hStream) {
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    CU_TRY(check_not_capturing(*stream));
+    return stream->idle() ? stream->context().sticky() : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuStreamSynchronize(CUstream hStream) {
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    CU_TRY(check_not_capturing(*stream));
+    return stream->synchronise();
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+    if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    *priority = stream->priority();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    *flags = stream->flags();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+    if (streamId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    *streamId = stream->id();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    *device = stream->context().device().ordinal();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    CU_TRY(check_not_capturing(*stream));
+    *pctx = stream->context().handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+    CU_TRY(driver::cuStreamGetCtx(hStream, pCtx));
+    if (pGreenCtx != nullptr) *pGreenCtx = nullptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+    if ((Flags & ~static_cast<unsigned int>(CU_EVENT_WAIT_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    auto event = process().events.find(hEvent);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return wait_for_event(*stream, event, hEvent, (Flags & CU_EVENT_WAIT_EXTERNAL) != 0);
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    CU_TRY(check_not_capturing(*stream));
+    auto context = stream->context_ptr();
+    // Called with the error, too, if the context has failed by then.
+    stream->submit_always([context, call = Callback{callback, hStream, userData}] {
+        context->device().flush_printf();
+        call.function(call.stream, context->sticky(), call.user);
+    });
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
+    (void)length;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    AllocationPtr allocation = process().addresses.find(dptr);
+    if (allocation == nullptr || allocation->kind != MemoryKind::managed) return CUDA_ERROR_INVALID_VALUE;
+    // Host and device share the memory: whom it is attached to makes no difference to what they see.
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
+    StreamPtr to, from;
+    CU_TRY(find_stream(dst, to));
+    CU_TRY(find_stream(src, from));
+    std::map<int, CUstreamAttrValue> attributes;
+    {
+        MutexLock lock(from->attribute_mutex);
+        attributes = from->attributes;
+    }
+    MutexLock lock(to->attribute_mutex);
+    to->attributes = std::move(attributes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    MutexLock lock(stream->attribute_mutex);
+    auto found = stream->attributes.find(attr);
+    if (found != stream->attributes.end()) {
+        *value = found->second;
+        return CUDA_SUCCESS;
+    }
+    *value = CUstreamAttrValue{};
+    switch (attr) {
+        case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY: value->syncPolicy = CU_SYNC_POLICY_AUTO; return CUDA_SUCCESS;
+        case CU_STREAM_ATTRIBUTE_PRIORITY: value->priority = stream->priority(); return CUDA_SUCCESS;
+        case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN: return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* param) {
+    if (param == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    switch (attr) {
+        case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        case CU_STREAM_ATTRIBUTE_PRIORITY:
+        case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN: break;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    MutexLock lock(stream->attribute_mutex);
+    stream->attributes[attr] = *param;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+    return value_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags);
+}
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+    return value_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
+}
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+    return value_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
+}
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+    return value_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
+}
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
+    if (paramArray == nullptr || count == 0 || count > 256) return CUDA_ERROR_INVALID_VALUE;
+    return batch(stream, {paramArray, paramArray + count}, flags);
+}
+
+}  // namespace warpline::softgpu::driver

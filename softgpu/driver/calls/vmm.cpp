@@ -1,0 +1,148 @@
+#include "softgpu/driver/vmm.h"
+
+#include "softgpu/driver/capture.h"
+#include "softgpu/driver/context.h"
+#include "softgpu/driver/heap.h"
+#include "softgpu/driver/physical_memory.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr int k_host = -1;
+
+/// The device in whose memory an allocation lies; host memory is kept by the first one.
+CUresult device_of(const CUmemLocation& location, Device*& device) {
+    switch (location.type) {
+        case CU_MEM_LOCATION_TYPE_DEVICE: return find_device(location.id, device);
+        case CU_MEM_LOCATION_TYPE_HOST:
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return find_device(0, device);
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult check_properties(const CUmemAllocationProp* properties, Device*& device) {
+    if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+        properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return device_of(properties->location, device);
+}
+
+/// Where access is granted to: a device's ordinal, or the host.
+CUresult accessor_of(const CUmemLocation& location, int& accessor) {
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        Device* device = nullptr;
+        CU_TRY(find_device(location.id, device));
+        accessor = location.id;
+        return CUDA_SUCCESS;
+    }
+    accessor = k_host;
+    Device* device = nullptr;
+    return device_of(location, device);
+}
+
+}  // namespace
+
+CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+    if (ptr == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    CU_TRY(VirtualMemory::instance().reserve(size, alignment, addr, &address));
+    *ptr = address;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) { return VirtualMemory::instance().release(ptr, size); }
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+                     unsigned long long flags) {
+    if (handle == nullptr || flags != 0 || size == 0 || size % k_chunk_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    CU_TRY(check_properties(prop, device));
+    auto memory = PhysicalMemory::create(*device, size, *prop);
+    if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = process().physical.add(std::move(memory));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    auto memory = process().physical.find(handle);
+    if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (--memory->handle_references == 0) process().physical.remove(handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    auto memory = process().physical.find(handle);
+    if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return VirtualMemory::instance().map(ptr, size, offset, memory, handle);
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+    CU_TRY(check_unsafe_call());
+    for (const auto& context : process().contexts.all()) {
+        for (const FencePtr& fence : Scheduler::instance().pending(*context->group())) fence->wait();
+    }
+    return VirtualMemory::instance().unmap(ptr, size);
+}
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+    if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i) {
+        int accessor = 0;
+        CU_TRY(accessor_of(desc[i].location, accessor));
+        CU_TRY(VirtualMemory::instance().set_access(ptr, size, accessor, desc[i].flags));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+    if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    int accessor = 0;
+    CU_TRY(accessor_of(*location, accessor));
+    CUmemAccess_flags found = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CU_TRY(VirtualMemory::instance().access(ptr, accessor, &found));
+    *flags = static_cast<unsigned long long>(found);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
+                                       CUmemAllocationGranularity_flags option) {
+    if (granularity == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Device* device = nullptr;
+    CU_TRY(check_properties(prop, device));
+    *granularity = k_chunk_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto memory = process().physical.find(handle);
+    if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *prop = memory->properties();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+    if (handle == nullptr || addr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t value = 0;
+    auto memory = VirtualMemory::instance().memory_at(reinterpret_cast<uint64_t>(addr), &value);
+    if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (process().physical.find(value) == nullptr) {
+        // Every reference by handle was released while the mapping kept the memory.
+        value = process().physical.add(memory);
+        memory->handle_references = 0;
+    }
+    ++memory->handle_references;
+    *handle = value;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,117 @@
+#include "softgpu/driver/config.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "common/log/log.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr uint64_t k_default_memory_bytes = uint64_t{2} << 30;
+constexpr uint64_t k_least_memory_bytes = uint64_t{64} << 20;
+constexpr uint32_t k_most_devices = 16;
+
+std::string_view variable(const char* name) {
+    const char* text = std::getenv(name);
+    return text != nullptr ? std::string_view(text) : std::string_view();
+}
+
+std::optional<uint64_t> parse_number(std::string_view text, std::string_view& rest) {
+    uint64_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end == text.data()) return std::nullopt;
+    rest = text.substr(static_cast<size_t>(end - text.data()));
+    return value;
+}
+
+void complain(const char* name, std::string_view text, const char* wanted) {
+    WL_LOG(warn, "softgpu", "{}={} ignored: {} expected", name, text, wanted);
+}
+
+uint64_t number(const char* name, uint64_t fallback, uint64_t least, uint64_t most) {
+    std::string_view text = variable(name), rest;
+    if (text.empty()) return fallback;
+    auto value = parse_number(text, rest);
+    if (!value || !rest.empty() || *value < least || *value > most) {
+        complain(name, text, "a whole number in its range");
+        return fallback;
+    }
+    return *value;
+}
+
+uint64_t bytes(const char* name, uint64_t fallback) {
+    std::string_view text = variable(name), unit;
+    if (text.empty()) return fallback;
+    auto value = parse_number(text, unit);
+    uint64_t shift = 64;
+    if (unit.empty() || unit == "B") shift = 0;
+    if (unit == "KiB" || unit == "K" || unit == "k") shift = 10;
+    if (unit == "MiB" || unit == "M" || unit == "m") shift = 20;
+    if (unit == "GiB" || unit == "G" || unit == "g") shift = 30;
+    if (unit == "TiB" || unit == "T" || unit == "t") shift = 40;
+    if (!value || shift == 64 || (*value << shift) >> shift != *value) {
+        complain(name, text, "a size such as 512MiB or 2GiB");
+        return fallback;
+    }
+    return *value << shift;
+}
+
+uint32_t compute_capability(uint32_t fallback) {
+    std::string_view text = variable("SOFTGPU_COMPUTE_CAPABILITY"), rest;
+    if (text.empty()) return fallback;
+    auto major = parse_number(text, rest);
+    uint64_t value = 0;
+    if (major && rest.starts_with('.')) {
+        std::string_view end;
+        auto minor = parse_number(rest.substr(1), end);
+        if (minor && end.empty() && *minor < 10) value = *major * 10 + *minor;
+    } else if (major && rest.empty()) {
+        value = *major;
+    }
+    if (value < 75 || value > 121) {
+        complain("SOFTGPU_COMPUTE_CAPABILITY", text, "7.5 to 12.1");
+        return fallback;
+    }
+    return static_cast<uint32_t>(value);
+}
+
+uint64_t host_memory_bytes() {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page <= 0) return k_default_memory_bytes;
+    return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+}
+
+}  // namespace
+
+uint32_t host_cores() {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+    return std::max(1, CPU_COUNT(&set));
+}
+
+Config read_config() {
+    Config config;
+    config.devices = static_cast<uint32_t>(number("SOFTGPU_DEVICES", 1, 1, k_most_devices));
+    config.compute_capability = compute_capability(config.compute_capability);
+    uint64_t wanted = bytes("SOFTGPU_MEMORY", k_default_memory_bytes);
+    config.memory_bytes = std::clamp(wanted, k_least_memory_bytes, std::max(k_least_memory_bytes, host_memory_bytes()));
+    if (config.memory_bytes < wanted) {
+        WL_LOG(warn, "softgpu", "SOFTGPU_MEMORY bounded by the machine's memory: {} MiB", config.memory_bytes >> 20);
+    }
+    config.memory_bytes &= ~((uint64_t{2} << 20) - 1);
+    config.workers = static_cast<uint32_t>(number("SOFTGPU_WORKERS", 0, 0, 1024));
+    config.watchdog_ms = number("SOFTGPU_WATCHDOG_MS", 0, 0, uint64_t{1} << 40);
+    config.execute = variable("SOFTGPU_EXECUTE") != "0";
+    config.exact_bounds = variable("SOFTGPU_CHECK").find("memory") != std::string_view::npos;
+    return config;
+}
+
+}  // namespace warpline::softgpu::driver

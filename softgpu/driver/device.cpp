@@ -1,0 +1,134 @@
+#include "softgpu/driver/device.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "common/log/log.h"
+#include "softgpu/driver/physical_memory.h"
+#include "softgpu/exec/api.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+/// A number for this machine, so that devices of two machines have different UUIDs.
+uint64_t machine_number() {
+    std::ifstream file("/etc/machine-id");
+    std::string text;
+    std::getline(file, text);
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+    for (char letter : text) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
+    return hash;
+}
+
+CUuuid make_uuid(int ordinal) {
+    CUuuid uuid{};
+    std::memcpy(uuid.bytes, "WLSG", 4);
+    uint64_t machine = machine_number();
+    std::memcpy(uuid.bytes + 4, &machine, sizeof(machine));
+    uuid.bytes[15] = static_cast<char>(ordinal);
+    return uuid;
+}
+
+}  // namespace
+
+Device::Device(int ordinal, const Config& config, VisibleRanges& ranges)
+    : m_ordinal(ordinal),
+      m_config(config),
+      m_ranges(ranges),
+      m_uuid(make_uuid(ordinal)),
+      m_heap(*this),
+      m_physical(std::make_unique<PhysicalStore>()) {
+    set_attributes();
+}
+
+Device::~Device() = default;
+
+std::string Device::name() const { return "Warpline software GPU"; }
+
+std::string Device::pci_bus_id() const {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", 0, m_ordinal + 1, 0);
+    return text;
+}
+
+exec::Engine& Device::engine() {
+    if (exec::Engine* engine = m_ready_engine.load(std::memory_order_acquire)) return *engine;
+    MutexLock lock(m_engine_mutex);
+    if (m_engine == nullptr) {
+        exec::EngineOptions options;
+        options.device_ordinal = static_cast<uint32_t>(m_ordinal);
+        options.workers = m_config.workers;
+        options.watchdog_ms = m_config.watchdog_ms;
+        options.compute_capability = m_config.compute_capability;
+        options.execute = m_config.execute;
+        m_engine = exec::create_engine(options);
+        m_engine->set_printf_sink([this](std::string_view text) { add_printf(text); });
+        m_ranges.attach(m_ordinal, &m_engine->memory());
+        m_ready_engine.store(m_engine.get(), std::memory_order_release);
+    }
+    return *m_engine;
+}
+
+uint64_t Device::free_bytes() const {
+    uint64_t used = m_used_bytes.load();
+    return used < total_bytes() ? total_bytes() - used : 0;
+}
+
+bool Device::charge(uint64_t size_bytes) {
+    uint64_t used = m_used_bytes.load();
+    do {
+        if (size_bytes > total_bytes() || used > total_bytes() - size_bytes) return false;
+    } while (!m_used_bytes.compare_exchange_weak(used, used + size_bytes));
+    return true;
+}
+
+void Device::refund(uint64_t size_bytes) { m_used_bytes -= size_bytes; }
+
+uint64_t Device::take_chunk(uint64_t size_bytes) {
+    if (!charge(size_bytes)) return 0;
+    // Too much by one granule, to cut an aligned piece out of it.
+    uint64_t span = size_bytes + k_chunk_bytes;
+    void* mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) {
+        refund(size_bytes);
+        return 0;
+    }
+    auto start = reinterpret_cast<uint64_t>(mapped);
+    uint64_t address = round_up(start, k_chunk_bytes);
+    if (address != start) munmap(mapped, address - start);
+    uint64_t end = start + span;
+    if (end != address + size_bytes) munmap(reinterpret_cast<void*>(address + size_bytes), end - address - size_bytes);
+    madvise(reinterpret_cast<void*>(address), size_bytes, MADV_HUGEPAGE);
+    if (!m_config.exact_bounds) m_ranges.add(m_ordinal, address, size_bytes);
+    return address;
+}
+
+void Device::give_chunk(uint64_t address, uint64_t size_bytes) {
+    if (!m_config.exact_bounds) m_ranges.remove(address);
+    munmap(reinterpret_cast<void*>(address), size_bytes);
+    refund(size_bytes);
+}
+
+void Device::add_printf(std::string_view text) {
+    {
+        MutexLock lock(m_printf_mutex);
+        m_printf_text.append(text);
+        // Nothing is lost, but what is kept back is bounded as on a device.
+        if (m_printf_text.size() < (uint64_t{1} << 20)) return;
+    }
+    flush_printf();
+}
+
+void Device::flush_printf() {
+    MutexLock lock(m_printf_mutex);
+    if (m_printf_text.empty()) return;
+    std::fwrite(m_printf_text.data(), 1, m_printf_text.size(), stdout);
+    std::fflush(stdout);
+    m_printf_text.clear();
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+
+namespace warpline::softgpu::driver {
+
+/// What a handle names; part of its value, so that a stream passed as an event is recognised.
+enum class HandleKind : uint8_t {
+    context = 0x10,
+    stream,
+    event,
+    module,
+    function,
+    library,
+    graph,
+    node,
+    graph_exec,
+    pool,
+    array,
+    mipmapped_array,
+    texref,
+    surfref,
+    link_state,
+    user_object,
+    physical_memory,
+    green_context,
+    async_callback,
+};
+
+/// Objects by opaque handles that are never dereferenced: a value that was not given out, or whose object has gone, finds
+/// nothing. Value: kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits), never one of CUDA's special values.
+/// Any thread may call.
+template <typename T>
+class HandleTable {
+public:
+    explicit HandleTable(HandleKind kind) : m_kind(kind) {}
+
+    uint64_t add(std::shared_ptr<T> object) {
+        MutexLock lock(m_mutex);
+        uint32_t index;
+        if (m_free.empty()) {
+            index = static_cast<uint32_t>(m_slots.size());
+            m_slots.emplace_back();
+        } else {
+            index = m_free.back();
+            m_free.pop_back();
+        }
+        Slot& slot = m_slots[index];
+        slot.object = std::move(object);
+        return value_of(index, slot.generation);
+    }
+
+    std::shared_ptr<T> find(uint64_t handle) const {
+        MutexLock lock(m_mutex);
+        const Slot* slot = slot_of(handle);
+        return slot != nullptr ? slot->object : nullptr;
+    }
+
+    template <typename Handle>
+    std::shared_ptr<T> find(Handle* handle) const {
+        return find(reinterpret_cast<uint64_t>(handle));
+    }
+
+    /// The object, which the handle no longer names. Null if it named none.
+    std::shared_ptr<T> remove(uint64_t handle) {
+        MutexLock lock(m_mutex);
+        const Slot* found = slot_of(handle);
+        if (found == nullptr) return nullptr;
+        auto index = static_cast<uint32_t>(handle);
+        Slot& slot = m_slots[index];
+        std::shared_ptr<T> object = std::move(slot.object);
+        slot.object = nullptr;
+        ++slot.generation;
+        m_free.push_back(index);
+        return object;
+    }
+
+    template <typename Handle>
+    std::shared_ptr<T> remove(Handle* handle) {
+        return remove(reinterpret_cast<uint64_t>(handle));
+    }
+
+    /// Takes out the objects that match.
+    template <typename Matches>
+    std::vector<std::shared_ptr<T>> remove_if(Matches matches) {
+        std::vector<std::shared_ptr<T>> removed;  // destroyed by the caller, without the lock
+        MutexLock lock(m_mutex);
+        for (size_t i = 0; i < m_slots.size(); ++i) {
+            Slot& slot = m_slots[i];
+            if (slot.object == nullptr || !matches(*slot.object)) continue;
+            removed.push_back(std::move(slot.object));
+            slot.object = nullptr;
+            ++slot.generation;
+            m_free.push_back(static_cast<uint32_t>(i));
+        }
+        return removed;
+    }
+
+    /// Every object, as of now.
+    std::vector<std::shared_ptr<T>> all() const {
+        MutexLock lock(m_mutex);
+        std::vector<std::shared_ptr<T>> objects;
+        for (const Slot& slot : m_slots) {
+            if (slot.object != nullptr) objects.push_back(slot.object);
+        }
+        return objects;
+    }
+
+private:
+    struct Slot {
+        std::shared_ptr<T> object;  // shared: a call in another thread may still use what this one destroys
+        uint16_t generation = 1;
+    };
+
+    uint64_t value_of(uint32_t index, uint16_t generation) const {
+        return uint64_t{static_cast<uint8_t>(m_kind)} << 48 | uint64_t{generation} << 32 | index;
+    }
+
+    const Slot* slot_of(uint64_t handle) const WL_REQUIRES(m_mutex) {
+        auto index = static_cast<uint32_t>(handle);
+        if (index >= m_slots.size()) return nullptr;
+        const Slot& slot = m_slots[index];
+        if (slot.object == nullptr || value_of(index, slot.generation) != handle) return nullptr;
+        return &slot;
+    }
+
+    const HandleKind m_kind;
+    mutable Mutex m_mutex;
+    std::vector<Slot> m_slots WL_GUARDED_BY(m_mutex);
+    std::vector<uint32_t> m_free WL_GUARDED_BY(m_mutex);
+};
+
+template <typename Handle>
+Handle as_handle(uint64_t value) {
+    return reinterpret_cast<Handle>(value);
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,99 @@
+#include "softgpu/driver/memory.h"
+
+#include <sys/mman.h>
+
+#include "softgpu/driver/advice.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/memory_pool.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr uint64_t k_page_bytes = 4096;
+
+}  // namespace
+
+CUresult allocate_device(Context& context, uint64_t size_bytes, AllocationPtr& allocation) {
+    Device& device = context.device();
+    uint64_t address = device.heap().allocate(size_bytes);
+    if (address == 0) {
+        for (const auto& pool : process().pools.all()) {
+            if (&pool->device() == &device) pool->trim(0);
+        }
+        address = device.heap().allocate(size_bytes);
+        if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    allocation = std::make_shared<Allocation>();
+    allocation->address = address;
+    allocation->size_bytes = size_bytes;
+    allocation->kind = MemoryKind::device;
+    allocation->device = device.ordinal();
+    allocation->context = reinterpret_cast<uint64_t>(context.handle());
+    process().addresses.insert(allocation);
+    if (device.config().exact_bounds) process().ranges.add(device.ordinal(), address, size_bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult allocate_pages(Context& context, uint64_t size_bytes, MemoryKind kind, uint32_t flags, AllocationPtr& allocation) {
+    uint64_t span = round_up(size_bytes, k_page_bytes);
+    if (span < size_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    bool managed = kind == MemoryKind::managed;
+    if (managed && !context.device().charge(span)) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) {
+        if (managed) context.device().refund(span);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    allocation = std::make_shared<Allocation>();
+    allocation->address = reinterpret_cast<uint64_t>(mapped);
+    allocation->size_bytes = size_bytes;
+    allocation->kind = kind;
+    allocation->device = context.device().ordinal();
+    allocation->context = reinterpret_cast<uint64_t>(context.handle());
+    allocation->flags = flags;
+    process().addresses.insert(allocation);
+    bool exact = context.device().config().exact_bounds;
+    process().ranges.add(VisibleRanges::k_all_devices, allocation->address, exact ? size_bytes : span);
+    return CUDA_SUCCESS;
+}
+
+void release_allocation(const Allocation& allocation) {
+    Device& device = *process().device(allocation.device);
+    switch (allocation.kind) {
+        case MemoryKind::device:
+            if (device.config().exact_bounds) process().ranges.remove(allocation.address);
+            device.heap().free(allocation.address, k_chunk_bytes);
+            break;
+        case MemoryKind::host:
+        case MemoryKind::managed: {
+            uint64_t span = round_up(allocation.size_bytes, k_page_bytes);
+            process().ranges.remove(allocation.address);
+            munmap(reinterpret_cast<void*>(allocation.address), span);
+            if (allocation.kind == MemoryKind::managed) {
+                device.refund(span);
+                AdviceMap::instance().forget(allocation.address, span);
+            }
+            break;
+        }
+        case MemoryKind::registered: process().ranges.remove(allocation.address); break;
+        case MemoryKind::pool:
+        case MemoryKind::mapped:
+        case MemoryKind::module: break;  // the pool, the mapping and the module take theirs back
+    }
+}
+
+void free_memory_of_context(uint64_t context) {
+    auto removed = process().addresses.remove_if([context](const Allocation& a) { return a.context == context; });
+    for (const AllocationPtr& allocation : removed) release_allocation(*allocation);
+}
+
+CUresult check_device_range(uint64_t address, uint64_t size_bytes, Access access) {
+    if (size_bytes == 0) return CUDA_SUCCESS;
+    return process().addresses.covers(address, size_bytes, access) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool is_pageable(uint64_t address) { return process().addresses.find(address) == nullptr; }
+
+}  // namespace warpline::softgpu::driver

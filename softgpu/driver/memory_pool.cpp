@@ -1,0 +1,121 @@
+#include "softgpu/driver/memory_pool.h"
+
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+void raise(std::atomic<uint64_t>& high, uint64_t value) {
+    uint64_t seen = high.load();
+    while (seen < value && !high.compare_exchange_weak(seen, value)) {
+    }
+}
+
+}  // namespace
+
+MemoryPool::MemoryPool(Device& device, const CUmemPoolProps& properties, bool is_default)
+    : m_device(device), m_properties(properties), m_is_default(is_default), m_heap(device) {}
+
+AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
+    if (m_properties.maxSize != 0 && m_used.load() + size_bytes > m_properties.maxSize) return nullptr;
+    uint64_t address = m_heap.allocate(size_bytes);
+    if (address == 0) {
+        // Other pools may keep memory that nobody uses.
+        for (const auto& pool : process().pools.all()) {
+            if (&pool->device() == &m_device) pool->trim(0);
+        }
+        m_device.heap().trim(0);
+        address = m_heap.allocate(size_bytes);
+        if (address == 0) return nullptr;
+    }
+    auto allocation = std::make_shared<Allocation>();
+    allocation->address = address;
+    allocation->size_bytes = size_bytes;
+    allocation->kind = MemoryKind::pool;
+    allocation->device = m_device.ordinal();
+    allocation->pool = m_handle;
+    process().addresses.insert(allocation);
+    if (m_device.config().exact_bounds) process().ranges.add(m_device.ordinal(), address, size_bytes);
+    m_used += size_bytes;
+    raise(m_used_high, m_used.load());
+    raise(m_reserved_high, m_heap.reserved_bytes());
+    return allocation;
+}
+
+void MemoryPool::free(uint64_t address) {
+    AllocationPtr allocation = process().addresses.remove(address);
+    if (allocation == nullptr) return;
+    if (m_device.config().exact_bounds) process().ranges.remove(address);
+    uint64_t left = m_used.fetch_sub(allocation->size_bytes) - allocation->size_bytes;
+    m_heap.free(address, m_retired.load() ? 0 : UINT64_MAX);  // chunks go back when something synchronises
+    if (m_retired.load() && left == 0) process().pools.remove(m_handle);
+}
+
+void MemoryPool::retire(const std::shared_ptr<MemoryPool>& self) {
+    m_retired = true;
+    m_heap.trim(0);
+    if (m_used.load() == 0) process().pools.remove(self->handle());
+}
+
+CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* value) {
+    switch (attribute) {
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: m_reuse_follow = *static_cast<const int*>(value); break;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: m_reuse_opportunistic = *static_cast<const int*>(value); break;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: m_reuse_internal = *static_cast<const int*>(value); break;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: m_release_threshold = *static_cast<const cuuint64_t*>(value); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+            m_reserved_high = m_heap.reserved_bytes();
+            break;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+            m_used_high = m_used.load();
+            break;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) const {
+    auto number = [value](uint64_t n) { *static_cast<cuuint64_t*>(value) = n; };
+    auto truth = [value](int n) { *static_cast<int*>(value) = n; };
+    switch (attribute) {
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: truth(m_reuse_follow); break;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: truth(m_reuse_opportunistic); break;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: truth(m_reuse_internal); break;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number(m_release_threshold); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number(m_heap.reserved_bytes()); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: number(m_reserved_high); break;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number(m_used); break;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number(m_used_high); break;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult MemoryPool::set_access(const CUmemAccessDesc& access) {
+    if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    int accessor = access.location.id;
+    if (process().device(accessor) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (accessor == m_device.ordinal()) {
+        return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    MutexLock lock(m_mutex);
+    CUmemAccess_flags& now = m_access[accessor];
+    bool had = now != CU_MEM_ACCESS_FLAGS_PROT_NONE, has = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    now = access.flags;
+    if (has && !had) process().ranges.allow_peer(accessor, m_device.ordinal());
+    if (had && !has) process().ranges.deny_peer(accessor, m_device.ordinal());
+    return CUDA_SUCCESS;
+}
+
+CUmemAccess_flags MemoryPool::access(const CUmemLocation& location) const {
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (location.id == m_device.ordinal()) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    MutexLock lock(m_mutex);
+    auto found = m_access.find(location.id);
+    return found != m_access.end() ? found->second : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
+}  // namespace warpline::softgpu::driver

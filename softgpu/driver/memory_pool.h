@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+#include "softgpu/driver/address_map.h"
+#include "softgpu/driver/heap.h"
+
+namespace warpline::softgpu::driver {
+
+class Device;
+
+/// A pool of stream-ordered memory. Memory is taken when it is asked for and given back when the stream reaches the free.
+class MemoryPool {
+public:
+    MemoryPool(Device& device, const CUmemPoolProps& properties, bool is_default);
+
+    Device& device() const { return m_device; }
+    const CUmemPoolProps& properties() const { return m_properties; }
+    bool is_default() const { return m_is_default; }
+    uint64_t handle() const { return m_handle; }
+    void set_handle(uint64_t handle) { m_handle = handle; }
+
+    /// The handle stops naming the pool for calls; it is destroyed when its last allocation is freed.
+    void retire(const std::shared_ptr<MemoryPool>& self);
+    bool retired() const { return m_retired.load(); }
+
+    /// Null if there is no memory.
+    AllocationPtr allocate(uint64_t size_bytes);
+    /// Takes the memory back; it may be used for another allocation at once.
+    void free(uint64_t address);
+    void trim(uint64_t keep_bytes) { m_heap.trim(keep_bytes); }
+    /// Returns what exceeds the release threshold, as CUDA does when something synchronises.
+    void release_excess() { m_heap.trim(m_release_threshold.load()); }
+
+    CUresult set_attribute(CUmemPool_attribute attribute, const void* value);
+    CUresult get_attribute(CUmemPool_attribute attribute, void* value) const;
+    CUresult set_access(const CUmemAccessDesc& access);
+    CUmemAccess_flags access(const CUmemLocation& location) const;
+
+private:
+    Device& m_device;
+    const CUmemPoolProps m_properties;
+    const bool m_is_default;
+    uint64_t m_handle = 0;
+    std::atomic<bool> m_retired{false};
+    Heap m_heap;
+    std::atomic<uint64_t> m_release_threshold{0}, m_reserved_high{0}, m_used_high{0}, m_used{0};
+    std::atomic<int> m_reuse_follow{1}, m_reuse_opportunistic{1}, m_reuse_internal{1};
+    mutable Mutex m_mutex;
+    std::map<int, CUmemAccess_flags> m_access WL_GUARDED_BY(m_mutex);  // of other devices
+};
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,182 @@
+#include "softgpu/driver/operation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "common/log/log.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/event.h"
+#include "softgpu/driver/memory.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+/// Pageable memory up to this size is staged by asynchronous copies to the device; more is waited for.
+constexpr uint64_t k_staging_bytes = uint64_t{4} << 20;
+
+void record_events(const KernelOperation& operation, Stream& stream) {
+    for (const CUlaunchAttribute& attribute : operation.attributes) {
+        CUevent handle = nullptr;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) handle = attribute.value.programmaticEvent.event;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) handle = attribute.value.launchCompletionEvent.event;
+        if (handle == nullptr) continue;
+        if (auto event = process().events.find(handle)) event->record(stream.submit_always({}));
+    }
+}
+
+template <typename T>
+void fill(uint8_t* row, uint64_t count, T value) {
+    T* out = reinterpret_cast<T*>(row);
+    std::fill(out, out + count, value);
+}
+
+/// True if the value at an address satisfies a wait. Flags: CUstreamWaitValue_flags.
+template <typename T>
+bool satisfied(uint64_t address, T wanted, uint32_t flags) {
+    T now = std::atomic_ref<T>(*reinterpret_cast<T*>(address)).load(std::memory_order_acquire);
+    switch (flags & 3U) {
+        case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<T>>(now - wanted) >= 0;
+        case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
+        case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
+        default: return static_cast<T>(~(now | wanted)) != 0;
+    }
+}
+
+/// Nobody tells when a value in memory changes, be it by a kernel or by the host: the wait has to look, first often, then
+/// every 50 microseconds.
+template <typename T>
+void wait_for_value(uint64_t address, T wanted, uint32_t flags) {
+    for (int looks = 0; !satisfied(address, wanted, flags); ++looks) {
+        if (looks < 200) {
+            std::this_thread::yield();
+        } else {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+    }
+}
+
+void execute_one(const CUstreamBatchMemOpParams& item) {
+    switch (item.operation) {
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            wait_for_value<uint32_t>(item.waitValue.address, item.waitValue.value, item.waitValue.flags);
+            break;
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+            wait_for_value<uint64_t>(item.waitValue.address, item.waitValue.value64, item.waitValue.flags);
+            break;
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(item.writeValue.address))
+                .store(item.writeValue.value, std::memory_order_release);
+            break;
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+            std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(item.writeValue.address))
+                .store(item.writeValue.value64, std::memory_order_release);
+            break;
+        default: std::atomic_thread_fence(std::memory_order_seq_cst); break;
+    }
+}
+
+}  // namespace
+
+void execute(Context& context, const KernelOperation& operation, uint64_t stream_id) {
+    if (!context.device().config().execute) return;
+    exec::Launch launch;
+    launch.function = &operation.function->code();
+    launch.grid = operation.grid;
+    launch.block = operation.block;
+    launch.cluster = operation.cluster;
+    launch.dynamic_shared_bytes = operation.dynamic_shared_bytes;
+    launch.cooperative = operation.cooperative;
+    launch.params = operation.params;
+    launch.stream_id = stream_id;
+    exec::Fault fault = context.device().engine().launch(launch);
+    if (!fault.ok()) context.fail(fault);
+}
+
+void execute(const CopyOperation& operation) {
+    if (operation.width_bytes == 0) return;
+    const CopySide &from = operation.from, &to = operation.to;
+    if (operation.height == 1 && operation.depth == 1) {
+        std::memmove(to.base, from.base, operation.width_bytes);
+        return;
+    }
+    for (uint64_t z = 0; z < operation.depth; ++z) {
+        for (uint64_t y = 0; y < operation.height; ++y) {
+            std::memmove(to.base + z * to.slice_pitch_bytes + y * to.row_pitch_bytes,
+                         from.base + z * from.slice_pitch_bytes + y * from.row_pitch_bytes, operation.width_bytes);
+        }
+    }
+}
+
+void execute(const MemsetOperation& operation) {
+    const CUDA_MEMSET_NODE_PARAMS& params = operation.params;
+    for (size_t y = 0; y < params.height; ++y) {
+        auto* row = reinterpret_cast<uint8_t*>(params.dst + y * params.pitch);
+        switch (params.elementSize) {
+            case 1: std::memset(row, static_cast<int>(params.value & 0xff), params.width); break;
+            case 2: fill(row, params.width, static_cast<uint16_t>(params.value)); break;
+            default: fill(row, params.width, params.value); break;
+        }
+    }
+}
+
+void execute(const BatchMemoryOperation& operation) {
+    for (const CUstreamBatchMemOpParams& item : operation.operations) execute_one(item);
+}
+
+CUresult enqueue(Stream& stream, KernelOperation operation) {
+    auto context = stream.context_ptr();
+    auto shared = std::make_shared<const KernelOperation>(std::move(operation));
+    stream.submit([context, shared, id = stream.id()] { execute(*context, *shared, id); });
+    if (!shared->attributes.empty()) record_events(*shared, stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(Stream& stream, MemsetOperation operation) {
+    stream.submit([operation] { execute(operation); });
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(Stream& stream, HostOperation operation) {
+    stream.submit([operation] { operation.function(operation.user); });
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(Stream& stream, BatchMemoryOperation operation) {
+    stream.submit([operation = std::move(operation)] { execute(operation); });
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
+    auto known = [](const CopySide& side) {
+        return side.array != nullptr || !is_pageable(reinterpret_cast<uint64_t>(side.base));
+    };
+    bool from_pageable = !known(operation.from), to_pageable = !known(operation.to);
+    auto on_host = [](const CopySide& side) {
+        auto allocation = process().addresses.find(reinterpret_cast<uint64_t>(side.base));
+        return side.array == nullptr && (allocation == nullptr || allocation->on_host());
+    };
+    bool wait = from_pageable || to_pageable;
+    if (mode == CopyMode::synchronous) wait = wait || on_host(operation.from) || on_host(operation.to);
+    bool linear = operation.height == 1 && operation.depth == 1;
+    if (mode == CopyMode::asynchronous && from_pageable && !to_pageable && linear && operation.width_bytes <= k_staging_bytes) {
+        auto staging = std::make_shared<Bytes>(operation.width_bytes);
+        std::memcpy(staging->data(), operation.from.base, staging->size());
+        operation.from.base = reinterpret_cast<uint8_t*>(staging->data());
+        stream.submit([operation, staging] { execute(operation); });
+        return CUDA_SUCCESS;
+    }
+    if (!wait) {
+        stream.submit([operation] { execute(operation); });
+        return CUDA_SUCCESS;
+    }
+    stream.submit_and_wait([&operation] { execute(operation); });
+    stream.context().device().flush_printf();
+    return stream.context().sticky();
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
+
+namespace warpline::softgpu::driver {
+
+class Device;
+
+/// The physical memory of a device behind the calls of virtual memory management: one sparse file in memory, so that the same
+/// bytes can be mapped at several addresses without a file descriptor for each allocation. Any thread may call.
+class PhysicalStore {
+public:
+    PhysicalStore() = default;
+    ~PhysicalStore();
+
+    /// A piece of the file; false if the file cannot be made or grown.
+    bool allocate(uint64_t size_bytes, uint64_t* offset);
+    /// The bytes are given back to the machine and read as zeros when they are allocated again.
+    void free(uint64_t offset, uint64_t size_bytes);
+    int fd() const;
+
+private:
+    mutable Mutex m_mutex;
+    int m_fd WL_GUARDED_BY(m_mutex) = -1;
+    uint64_t m_end WL_GUARDED_BY(m_mutex) = 0;
+    std::map<uint64_t, uint64_t> m_free WL_GUARDED_BY(m_mutex);  // offset → bytes
+};
+
+/// What cuMemCreate makes. Lives until it is released and no longer mapped.
+class PhysicalMemory {
+public:
+    /// Null if the device is full.
+    static std::shared_ptr<PhysicalMemory> create(Device& device, uint64_t size_bytes, const CUmemAllocationProp& properties);
+    /// From a descriptor that another process exported. Null if it is no memory of that kind.
+    static std::shared_ptr<PhysicalMemory> import(Device& device, int fd);
+    ~PhysicalMemory();
+
+    uint64_t size_bytes() const { return m_size_bytes; }
+    Device& device() const { return m_device; }
+    const CUmemAllocationProp& properties() const { return m_properties; }
+    /// Makes [offset, offset + size) appear at an address, in place of what is there.
+    bool map_at(uint64_t address, uint64_t size_bytes, uint64_t offset) const;
+    /// A new descriptor for the memory, or -1. Only for memory that was created to be shared.
+    int export_fd() const;
+
+    /// References by handle: cuMemCreate and cuMemRetainAllocationHandle add one, cuMemRelease takes one.
+    std::atomic<uint32_t> handle_references{1};
+
+private:
+    PhysicalMemory(Device& device, uint64_t size_bytes, const CUmemAllocationProp& properties);
+
+    Device& m_device;
+    const uint64_t m_size_bytes;
+    const CUmemAllocationProp m_properties;
+    int m_own_fd = -1;  // shareable memory has its own file
+    uint64_t m_offset = 0;
+    bool m_charged = false;   // against the device's size
+    bool m_in_store = false;  // a piece of the device's store, at m_offset
+};
+
+}  // namespace warpline::softgpu::driver
