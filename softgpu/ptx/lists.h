@@ -75,7 +75,7 @@
     X(l2_evict_first, "L2::evict_first") X(l2_evict_last, "L2::evict_last") X(l2_evict_unchanged, "L2::evict_unchanged") \
     X(l2_cache_hint, "L2::cache_hint") X(l2_64b, "L2::64B") X(l2_128b, "L2::128B") X(l2_256b, "L2::256B") \
     X(level_evict_last, "level::evict_last") X(level_evict_normal, "level::evict_normal") \
-    X(fractional, "fractional") X(range, "range") X(cvt, "cvt") \
+    X(pack, "pack") X(mask, "mask") X(fractional, "fractional") X(range, "range") X(cvt, "cvt") \
     /* vectors, geometry, textures, surfaces */ \
     X(v2, "v2") X(v4, "v4") X(v8, "v8") X(d1, "1d") X(d2, "2d") X(d3, "3d") X(d4, "4d") X(d5, "5d") X(a1d, "a1d") \
     X(a2d, "a2d") X(cube, "cube") X(acube, "acube") X(ms2d, "2dms") X(ams2d, "a2dms") X(base, "base") X(level, "level") \
