@@ -62,7 +62,7 @@ private:
 
     static Slot* search(const Table& table, CUcontext context, void* key);
     bool make_room() WL_REQUIRES(m_writing);
-    void insert(const Table& table, const Entry& entry) WL_REQUIRES(m_writing);
+    static void insert(const Table& table, const Entry& entry);
     void begin_change() WL_REQUIRES(m_writing);
     void end_change() WL_REQUIRES(m_writing);
     template <typename F>

@@ -1,5 +1,7 @@
 #include "cuda/abi/error_names.h"
 
+#include <cstring>
+
 // One row per CUresult of cuda.h 13.0. The texts are those that the driver gives; a test holds the list against cuda.h.
 namespace warpline::cuda::abi {
 
@@ -152,10 +154,28 @@ constexpr Row k_rows[] = {
     {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
-const Row* find(CUresult result) {
+// A program may ask about any number. Read as bytes: a CUresult that is none of its enumerators is no value of the type.
+int number_of(const CUresult& result) {
+    int number = 0;
+    static_assert(sizeof number == sizeof result);
+    std::memcpy(&number, &result, sizeof number);
+    return number;
+}
+
+const Row* find(int number) {
     for (const Row& row : k_rows)
-        if (row.result == result) return &row;
+        if (row.result == number) return &row;
     return nullptr;
+}
+
+const char* name_of(int number) {
+    const Row* row = find(number);
+    return row != nullptr ? row->name : nullptr;
+}
+
+const char* text_of(int number) {
+    const Row* row = find(number);
+    return row != nullptr ? row->text : nullptr;
 }
 
 CUresult answer(const char* text, const char** out) {
@@ -166,22 +186,15 @@ CUresult answer(const char* text, const char** out) {
 
 }  // namespace
 
-const char* error_name(CUresult result) noexcept {
-    const Row* row = find(result);
-    return row != nullptr ? row->name : nullptr;
-}
-
-const char* error_string(CUresult result) noexcept {
-    const Row* row = find(result);
-    return row != nullptr ? row->text : nullptr;
-}
+const char* error_name(CUresult result) noexcept { return name_of(number_of(result)); }
+const char* error_string(CUresult result) noexcept { return text_of(number_of(result)); }
 
 const char* error_name_for_log(CUresult result) noexcept {
-    const char* name = error_name(result);
+    const char* name = name_of(number_of(result));
     return name != nullptr ? name : "unknown error";
 }
 
-CUresult get_error_name(CUresult result, const char** text) noexcept { return answer(error_name(result), text); }
-CUresult get_error_string(CUresult result, const char** text) noexcept { return answer(error_string(result), text); }
+CUresult get_error_name(CUresult result, const char** text) noexcept { return answer(name_of(number_of(result)), text); }
+CUresult get_error_string(CUresult result, const char** text) noexcept { return answer(text_of(number_of(result)), text); }
 
 }  // namespace warpline::cuda::abi

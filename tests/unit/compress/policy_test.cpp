@@ -75,7 +75,7 @@ TEST(Policy, NeverSlowerThanPlainByItsOwnModel) {
         Policy policy(Policy::k_all_codecs);
         measure(policy, link);
         for (const std::string& kind : data_kinds()) {
-            for (size_t size : {5000u, 70'000u, 1'000'000u, 8'000'000u}) {
+            for (size_t size : {5000u, 70'000u, 1'000'000u, 3'000'000u}) {
                 Bytes raw = make_data(kind, size);
                 Choice choice = policy.choose(raw);
                 if (choice.codec == Codec::none) continue;
