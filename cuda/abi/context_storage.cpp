@@ -107,7 +107,7 @@ bool ContextStorage::make_room() {
     }
     size_t larger = old != nullptr ? 2 * capacity : k_first_capacity;
     auto* slots = new (std::nothrow) Slot[larger];
-    auto* table = slots != nullptr ? new (std::nothrow) Table{larger - 1, slots} : nullptr;
+    auto* table = slots != nullptr ? new (std::nothrow) Table{larger - 1, slots, old} : nullptr;
     if (table == nullptr) {
         delete[] slots;
         return false;

@@ -52,6 +52,7 @@ private:
     struct Table {
         size_t mask = 0;
         Slot* slots = nullptr;
+        const Table* outgrown = nullptr;  // the one before, which readers may still look at
     };
     struct Entry {
         CUcontext context;

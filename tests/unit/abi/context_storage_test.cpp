@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -15,6 +16,12 @@ CUcontext context_of(uintptr_t n) { return reinterpret_cast<CUcontext>(0x10000 +
 void* key_of(uintptr_t n) { return reinterpret_cast<void*>(0x7f0000000000 + n * 0x1000); }
 void* value_of(uintptr_t n) { return reinterpret_cast<void*>(n); }
 
+// Like the process's own, these are never destroyed; they stay reachable, so that the leak checker knows them.
+ContextStorage& make_storage() {
+    static auto* s_storages = new std::vector<std::unique_ptr<ContextStorage>>();
+    return *s_storages->emplace_back(std::make_unique<ContextStorage>());
+}
+
 struct Destroyed {
     CUcontext context;
     void* key;
@@ -24,7 +31,7 @@ std::vector<Destroyed> g_destroyed;
 void record_destroyed(CUcontext context, void* key, void* value) { g_destroyed.push_back({context, key, value}); }
 
 TEST(ContextStorage, PutGetRemove) {
-    ContextStorage storage;
+    ContextStorage& storage = make_storage();
     void* value = value_of(1);
     EXPECT_EQ(storage.get(&value, context_of(1), key_of(1)), CUDA_ERROR_INVALID_HANDLE);
     EXPECT_EQ(value, nullptr);
@@ -45,7 +52,7 @@ TEST(ContextStorage, PutGetRemove) {
 }
 
 TEST(ContextStorage, ClearRunsTheDestructorsOfThatContextOnly) {
-    ContextStorage storage;
+    ContextStorage& storage = make_storage();
     g_destroyed.clear();
     storage.put(context_of(1), key_of(1), value_of(11), record_destroyed);
     storage.put(context_of(1), key_of(2), value_of(12), record_destroyed);
@@ -71,7 +78,7 @@ void reenter(CUcontext context, void* key, void*) {
     EXPECT_EQ(g_reentered->put(context, key_of(99), nullptr, nullptr), CUDA_SUCCESS);
 }
 TEST(ContextStorage, DestructorsMayUseTheStorage) {
-    ContextStorage storage;
+    ContextStorage& storage = make_storage();
     g_reentered = &storage;
     storage.put(context_of(1), key_of(1), value_of(1), reenter);
     storage.clear(context_of(1));
@@ -80,7 +87,7 @@ TEST(ContextStorage, DestructorsMayUseTheStorage) {
 }
 
 TEST(ContextStorage, BehavesAsAMapThroughGrowthAndChurn) {
-    ContextStorage storage;
+    ContextStorage& storage = make_storage();
     std::map<std::pair<uintptr_t, uintptr_t>, uintptr_t> model;
     std::mt19937 random(7);
     for (int step = 0; step < 60000; step++) {
@@ -107,7 +114,7 @@ TEST(ContextStorage, BehavesAsAMapThroughGrowthAndChurn) {
 
 // An entry that is never touched must be found at any time, whatever is written around it.
 TEST(ContextStorage, ReadersNeverMissWhatIsThere) {
-    ContextStorage storage;
+    ContextStorage& storage = make_storage();
     storage.put(context_of(1), key_of(1), value_of(4711), nullptr);
     std::atomic<bool> stop{false};
     std::atomic<uint64_t> wrong{0}, reads{0};
@@ -132,7 +139,7 @@ TEST(ContextStorage, ReadersNeverMissWhatIsThere) {
 }
 
 TEST(ContextStorage, LookUpIsQuick) {
-    ContextStorage storage;
+    ContextStorage& storage = make_storage();
     for (uintptr_t i = 0; i < 20; i++) storage.put(context_of(1), key_of(i), value_of(i), nullptr);
     constexpr int k_reads = 1'000'000;
     void* value = nullptr;
