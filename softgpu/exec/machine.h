@@ -12,8 +12,9 @@
 /// (immediates and addresses of symbols, every lane filled) if negative. Handlers therefore know no kinds of operand.
 
 #ifndef WL_LEVEL
-#define WL_LEVEL generic
+#define WL_LEVEL base
 #endif
+#define WL_INLINE inline __attribute__((always_inline))
 
 namespace warpline::softgpu::exec {
 
@@ -27,6 +28,7 @@ struct Instr;
 struct Body;
 class LaunchState;
 class WorkerState;
+class CtaGroup;
 
 /// What the interpreter does after a handler.
 enum class Flow : uint32_t {
@@ -60,6 +62,7 @@ enum InstrFlag : uint32_t {
     instr_guard_negated = 2,
     instr_leader = 4,       ///< first of a basic block that several blocks enter: fragments can meet here
     instr_back_edge = 8,    ///< a branch to a block of lower or equal number: counts for fairness and the watchdog
+    instr_warp_barrier = 32, ///< bar.warp.sync: lanes at different ones may meet
     instr_spin_hint = 16,   ///< a volatile, acquire or atomic access: in a loop, somebody probably waits
 };
 
@@ -81,6 +84,7 @@ struct Frame {
     uint32_t alloca_top = 0;           ///< end of what alloca has taken
     const std::byte* call_params = nullptr;
     uint64_t capacity_bytes = 0;       ///< of regs, for reuse
+    const void* owner = nullptr;       ///< storage of regs
     Frame* next_free = nullptr;
 };
 
@@ -102,6 +106,7 @@ struct Fragment {
     uint64_t key = 0;          ///< scheduling order, lower first: turn, then deepest call, then lowest block number
     uint32_t turn = 0;         ///< fairness: raised when the fragment has used up its turn
     uint32_t result = 0;       ///< what a completed bar.red hands to the waiting fragment
+    bool polled = false;       ///< waits in poll and has not been run since
 };
 
 /// What a handler may know and do. Plain data first: hot handlers read regs, consts and memory windows directly.
@@ -115,14 +120,13 @@ struct Warp {
     uint32_t mask = 0;                ///< of the fragment (a guarded instruction gets a smaller mask as argument)
     uint32_t current = 0;             ///< index of the running fragment in fragments[]
 
-    // --- memory windows
-    std::byte* shared = nullptr;      ///< this CTA's shared memory
+    // --- memory. Shared and local memory have real addresses like all other memory: the generic address of a shared variable is
+    //     shared + offset, that of a local one is local + lane * local_stride + offset. Ranges of global memory never contain them.
+    std::byte* shared = nullptr;      ///< this CTA's shared memory, offset 0
     uint32_t shared_bytes = 0;        ///< static + dynamic
     uint32_t local_stride = 0;        ///< bytes of local memory per lane
     std::byte* local = nullptr;       ///< lane 0's local memory
-    uint64_t shared_window = 0;       ///< generic address of shared::cta offset 0; the window is 4 GiB
-    uint64_t local_window = 0;        ///< generic address of local offset 0; the window is 4 GiB
-    const std::byte* params = nullptr;  ///< kernel parameters
+    std::byte* params = nullptr;      ///< kernel parameters: global memory of this launch, so that their address can be taken
     uint32_t params_bytes = 0;
 
     // --- who this is
@@ -132,11 +136,13 @@ struct Warp {
     uint32_t fragment_count = 0;
     uint64_t next_key = ~0ull;        ///< lowest key of the other runnable fragments: run on while below it
     int32_t budget = 0;               ///< back-edges left in this turn
+    uint32_t spins = 0;               ///< signs of waiting in this turn
     Cta* cta = nullptr;
     LaunchState* launch = nullptr;
     WorkerState* worker = nullptr;
+    CtaGroup* group = nullptr;
     Frame* free_frames = nullptr;
-    uint64_t instructions = 0;
+    bool ran = false;                 ///< has executed something since the scheduler last asked
     Fragment fragments[k_warp_size];
 
     // --- services (defined in exec, out of line: the slow paths)
@@ -148,32 +154,32 @@ struct Warp {
     /// The valid range of device or registered memory around `address`, byte-exact and lock-free. False: no byte there is valid.
     bool find_range(uint64_t address, RangeCache& out) const;
 
-    /// Host address of `size_bytes` bytes at a generic address, as lane `lane` sees it (global, shared and local windows; cluster
-    /// shared memory too). Null if not all of them are valid, or if not aligned to `alignment`. For rare instructions; ld, st and
-    /// atomics have faster ways in isa/access.h. `shared_too` false: plain global memory only.
-    std::byte* resolve(uint64_t generic, uint32_t size_bytes, uint32_t lane);
-
-    /// Host address in the shared::cluster window (offset as the PTX program sees it: below 16 MiB this CTA, above (rank + 1) << 24).
+    /// Host address of `size_bytes` bytes at a generic address: global, registered host, shared (of any CTA of the cluster) or local
+    /// memory. Null if not all of them are valid. Does not check alignment. For rare instructions; ld, st and atomics have faster
+    /// ways in isa/access.h.
+    std::byte* resolve(uint64_t generic, uint32_t size_bytes);
+    /// Same, global memory only.
+    std::byte* resolve_global(uint64_t address, uint32_t size_bytes);
+    /// Same, in the shared::cluster space: an offset below 16 MiB is in this CTA, (rank + 1) << 24 | offset in CTA `rank` of the cluster.
     std::byte* resolve_shared(uint64_t offset, uint32_t size_bytes);
-
-    /// Host address of the lane's local memory at a local offset.
+    /// Same, in the local memory of a lane.
     std::byte* resolve_local(uint64_t offset, uint32_t size_bytes, uint32_t lane);
 
-    /// For .sync instructions: returns the lanes of `mask` that may execute now, which are those for which every live lane of
-    /// members[lane] stands at this instruction. If 0, or fewer than `mask`, the other lanes have been parked and `Flow::switch_`
-    /// must be returned WITHOUT executing when 0. When the result is not 0, execute for exactly those lanes and return
-    /// Flow::next; the core has already split the fragment. Fast path: a fragment that holds all the members runs on at once.
-    uint32_t converge(const Instr& instr, uint32_t mask, const uint32_t* members);
-
-    /// Same, if all lanes name the same members.
-    uint32_t converge(const Instr& instr, uint32_t mask, uint32_t members);
+    /// For .sync instructions: true if for every lane in `mask` all live lanes of members[lane] stand at this instruction: execute
+    /// now, for all of `mask`. False: lanes have been parked or split off, and the handler must return Flow::switch_ without effect;
+    /// it is called again when the others have arrived.
+    bool converge(const Instr& instr, uint32_t mask, const uint32_t* members);
 
     /// Parks the fragment's `mask` lanes at this instruction; it is executed again after everything else of the CTA (and, in
     /// turns, other CTAs) has run. Use: `if (!ready) return warp.poll(instr, mask);`
     Flow poll(const Instr& instr, uint32_t mask);
 
     /// Uses up `cost` back-edges of the fragment's turn: what makes waiting loops give way to others.
-    void spend(int32_t cost) { budget -= cost; }
+    /// `waits` also tells the scheduler that the CTA probably waits for another one.
+    WL_INLINE void spend(int32_t cost, bool waits = false) {
+        budget -= cost;
+        spins += waits;
+    }
 };
 
 /// Shape and identity of a launch, as special registers report it.
@@ -184,15 +190,18 @@ struct Grid {
     uint32_t env[32];                  ///< %envreg
     uint32_t device_ordinal, compute_capability;
     uint32_t dynamic_shared_bytes, static_shared_bytes;
+    uint32_t multiprocessors;          ///< %nsmid
 };
+
+enum class BarrierKind : uint8_t { plain, popc, all, any };
 
 /// Threads that arrived at a CTA barrier.
 struct Barrier {
-    uint32_t expected = 0;   ///< threads, 0: all of the CTA
-    uint32_t arrived_warps = 0;
-    uint32_t population = 0; ///< bar.red.popc
+    uint32_t expected = 0;    ///< threads, 0: all of the CTA
+    uint32_t population = 0;  ///< of a reduction
     bool all = true, any = false;
     bool in_use = false;
+    BarrierKind kind = BarrierKind::plain;
 };
 
 /// A block of threads on its worker.
@@ -218,20 +227,20 @@ inline namespace WL_LEVEL {
 
 /// Row of a slot for reading.
 template <typename T>
-inline const T* source(const Warp& warp, int32_t slot) {
+WL_INLINE const T* source(const Warp& warp, int32_t slot) {
     const std::byte* base = slot < 0 ? warp.consts : warp.regs;
     return reinterpret_cast<const T*>(base + slot);
 }
 
 /// Row of a slot for writing: never a constant.
 template <typename T>
-inline T* dest(Warp& warp, int32_t slot) {
+WL_INLINE T* dest(Warp& warp, int32_t slot) {
     return reinterpret_cast<T*>(warp.regs + slot);
 }
 
 /// A predicate: one bit per lane.
-inline uint32_t predicate(const Warp& warp, int32_t slot) { return *source<uint32_t>(warp, slot); }
-inline void set_predicate(Warp& warp, int32_t slot, uint32_t value, uint32_t mask) {
+WL_INLINE uint32_t predicate(const Warp& warp, int32_t slot) { return *source<uint32_t>(warp, slot); }
+WL_INLINE void set_predicate(Warp& warp, int32_t slot, uint32_t value, uint32_t mask) {
     uint32_t* row = dest<uint32_t>(warp, slot);
     *row = (*row & ~mask) | (value & mask);
 }

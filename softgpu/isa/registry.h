@@ -1,76 +1,42 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "softgpu/exec/machine.h"
+#include "softgpu/isa/row.h"
+#include "softgpu/ptx/types.h"
 
 /// How instructions become known to the software GPU. A family of instructions is one file, softgpu/isa/<family>.cpp, with one
 /// function `void register_<family>(Registry&)`, named in softgpu/isa/families.h. The core is not touched.
+/// Handlers whose speed matters live in softgpu/isa/level/<family>.cpp, compiled once per CPU level; such a file defines
+/// `Rows <family>_rows()` in its level's namespace (see level/level.h) and includes no C++ library headers.
 ///
 /// There are two ways to register:
-///  * rows: one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for everything regular.
+///  * rows (row.h): one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for everything regular.
 ///  * a decoder for a base opcode ("ld"): a function that looks at modifiers and operands and emits instructions. It is asked when no
 ///    row matches.
 /// What matches neither becomes an instruction that refuses: Function::ensure_ready() answers 801 and names it.
 namespace warpline::softgpu::isa {
 
-using exec::Flow;
-using exec::Handler;
-using exec::Instr;
-using exec::Warp;
-
-/// How one operand is put into Instr::op[] (in order of the operands).
-enum class Role : uint8_t {
-    none,
-    out,       ///< destination row of `width` bytes per lane
-    in,        ///< source row
-    out_pred,  ///< destination predicate
-    in_pred,   ///< source predicate (`!p` is handled: the negation becomes an instruction before)
-    imm,       ///< an integer constant, stored in Instr::imm (at most one)
-};
-
-struct Operand {
-    Role role = Role::none;
-    uint8_t width = 0;  ///< bytes per lane: 2, 4, 8, 16. Registers of another width are a type error, except where a decoder allows it
-    bool operator==(const Operand&) const = default;
-};
-
-constexpr Operand out(uint8_t width) { return {Role::out, width}; }
-constexpr Operand in(uint8_t width) { return {Role::in, width}; }
-constexpr Operand out_pred() { return {Role::out_pred, 4}; }
-constexpr Operand in_pred() { return {Role::in_pred, 4}; }
-constexpr Operand imm() { return {Role::imm, 8}; }
-
-/// One row of the table.
-struct Row {
-    std::string name;  ///< opcode and modifiers as written, less those that cannot matter (see k_ignored_modifiers in registry.cpp)
-    Handler handler;
-    Operand operands[5];
-    uint64_t imm = 0;  ///< Instr::imm, unless an operand sets it
-};
-
-struct DecodeError {
-    std::string text;
-    bool invalid = false;  ///< true: the PTX is wrong (218); false: not supported (801)
-};
-
 /// State space of a memory operand, after `.space` modifiers; generic if none is written.
 enum class Space : uint8_t { generic, global, shared, shared_cluster, local, constant, param_entry, param_call };
 
-/// [base + displacement] in a space. `slot` is a row of addresses `width` bytes wide (4 or 8); kernel parameters, call parameters
-/// and constants are addressed the same way. A fixed address has slot = a constant row.
+/// [base + displacement] in a space.
+/// Not fixed: `slot` is a row of addresses, `width` bytes wide (4 or 8), to which the displacement is added.
+/// Fixed: the address is `displacement` alone: an absolute address (global, constant), an offset (shared, local of an
+/// immediate), an offset in the kernel's parameters (param_entry), or, for param_call, an offset in the region of 32 lanes of
+/// `lane_bytes` each that begins at frame slot `slot`.
 struct Address {
     int32_t slot = 0;
     uint8_t width = 8;
-    int64_t displacement = 0;
+    bool fixed = false;
     Space space = Space::generic;
-    bool fixed = false;     ///< the base is a symbol: the address is `displacement` alone (offset within its space), slot is not used
+    int64_t displacement = 0;
+    uint32_t lane_bytes = 0;
 };
 
 /// What a decoder works with: the instruction as written, and the body under construction. Operand numbers count from 0 as
@@ -102,7 +68,9 @@ public:
     virtual int32_t in(uint32_t operand, uint8_t width, uint32_t element = 0) = 0;
     virtual int32_t out_pred(uint32_t operand, uint32_t element = 0) = 0;
     virtual int32_t in_pred(uint32_t operand, uint32_t element = 0) = 0;
-    virtual Address address(uint32_t operand, Space space) = 0;
+    /// A memory operand. `space` is what the modifiers say; for Space::param_entry the answer says which kind of parameter it is.
+    /// `writes`: the instruction stores there (matters for parameters only).
+    virtual Address address(uint32_t operand, Space space, bool writes = false) = 0;
     /// A row filled with a value, shared by all instructions that want the same.
     virtual int32_t constant_row(uint64_t value, uint8_t width) = 0;
     virtual int32_t constant_pred(bool value) = 0;
@@ -110,7 +78,9 @@ public:
     virtual int32_t scratch(uint8_t width) = 0;
 
     // --- output
-    /// Appends an instruction under this instruction's guard. `instr.inner` or `.fn` is the handler; line and guard are filled in.
+    /// The handler of a '$' row for the CPU at hand; null and a refusal if there is none.
+    virtual Handler handler(std::string_view name) = 0;
+    /// Appends an instruction under this instruction's guard. The reference is good until the next call of this object.
     virtual Instr& emit(Handler handler) = 0;
     /// For memory instructions: a range cache of its own.
     virtual uint32_t new_range_cache() = 0;
@@ -137,11 +107,18 @@ public:
     Registry(const Registry&) = delete;
     Registry& operator=(const Registry&) = delete;
 
-    void add(Row row);
-    void add(std::initializer_list<Row> rows);
+    /// Rows must live as long as the process. A name that is there already is replaced.
+    void add(Rows rows);
+    template <size_t N>
+    void add(const Row (&rows)[N]) {
+        add(Rows{rows, N});
+    }
     void add_decoder(std::string_view opcode, Decoder decoder);
 
-    const Row* find(std::string_view name) const;
+    /// Row of an instruction with exactly these modifiers. Null if there is none.
+    const Row* find(ptx::Opcode opcode, std::span<const ptx::Mod> modifiers) const;
+    /// Handlers with '$' names. Null if there is none.
+    Handler handler(std::string_view name) const;
     Decoder decoder(std::string_view opcode) const;
 
     /// The process's table: all families of families.h, with the handlers of the best CPU level. Thread-safe, built on first use.

@@ -1,0 +1,277 @@
+#include "softgpu/exec/decode.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/log/log.h"
+#include "softgpu/exec/control.h"
+
+namespace warpline::softgpu::exec {
+
+using ptx::Opcode;
+
+BodyDecoder::BodyDecoder(const DecodeInput& input, Body& out)
+    : m_input(input), m_ptx(input.body), m_body(out), m_registry(isa::Registry::instance()) {}
+
+void BodyDecoder::run() {
+    m_graph = build_flow_graph(m_ptx);
+    prepare();
+    pass(Pass::analyse);
+    std::stable_sort(m_uses.begin(), m_uses.end(), [](const RegisterUse& a, const RegisterUse& b) {
+        return a.instruction != b.instruction ? a.instruction < b.instruction : a.is_def < b.is_def;
+    });
+    m_slots = assign_slots(m_graph, m_uses, m_row_bytes);
+    pass(Pass::emit);
+    finish();
+}
+
+void BodyDecoder::prepare() {
+    auto add_register = [this](uint32_t lane_bytes, uint32_t row_bytes) {
+        m_lane_bytes.push_back(lane_bytes);
+        m_row_bytes.push_back(row_bytes);
+    };
+    auto add_param = [&](const ptx::Variable& variable) {
+        auto size = uint32_t(variable.size_bytes);
+        add_register(size, std::max<uint32_t>(64, (size * k_warp_size + 63) / 64 * 64));
+    };
+    for (uint32_t id = 0; id < m_ptx.register_count(); ++id) {
+        uint32_t bytes = ptx::bytes_of(m_ptx.reg_types[id]);
+        if (m_ptx.reg_types[id] == ptx::Type::pred) {
+            add_register(0, k_predicate_row_bytes);
+        } else {
+            bytes = std::max<uint32_t>(bytes, 2);
+            add_register(bytes, bytes * k_warp_size * std::max<uint32_t>(1, m_ptx.reg_vector[id]));
+        }
+    }
+    m_first_body_param = uint32_t(m_row_bytes.size());
+    m_local_offset.assign(m_ptx.variables.size(), 0);
+    for (size_t i = 0; i < m_ptx.variables.size(); ++i) {
+        const ptx::Variable& variable = m_ptx.variables[i];
+        add_param(variable.space == ptx::Space::param ? variable : ptx::Variable{});
+        if (variable.space != ptx::Space::local) continue;
+        uint32_t alignment = std::max<uint32_t>(1, variable.alignment);
+        m_body.local_bytes = (m_body.local_bytes + alignment - 1) / alignment * alignment;
+        m_local_offset[i] = m_body.local_bytes;
+        m_body.local_bytes += uint32_t(variable.size_bytes);
+    }
+    m_body.local_bytes = (m_body.local_bytes + 15) / 16 * 16;
+    m_first_param = uint32_t(m_row_bytes.size());
+    for (const ptx::Variable& variable : m_input.function.params) add_param(variable);
+    m_first_return = uint32_t(m_row_bytes.size());
+    for (const ptx::Variable& variable : m_input.function.returns) add_param(variable);
+    uint32_t offset = 0;
+    for (const ptx::Variable& variable : m_input.function.params) {
+        uint32_t alignment = std::max<uint32_t>(1, variable.alignment);
+        offset = (offset + alignment - 1) / alignment * alignment;
+        m_param_offset.push_back(offset);
+        offset += uint32_t(variable.size_bytes);
+    }
+}
+
+void BodyDecoder::pass(Pass which) {
+    m_pass = which;
+    m_block_start.assign(m_graph.blocks.size(), 0);
+    for (uint32_t b = 0; b < m_graph.blocks.size(); ++b) {
+        m_block_start[b] = uint32_t(m_body.code.size());
+        for (uint32_t i = m_graph.blocks[b].begin; i < m_graph.blocks[b].end; ++i) decode(i);
+        end_of_block(b);
+    }
+}
+
+/// Lanes that run into a block which others enter too must stop to meet them; the end of the text is a return.
+void BodyDecoder::end_of_block(uint32_t block) {
+    if (m_pass == Pass::analyse) return;
+    const auto& info = m_graph.blocks[block];
+    m_index = info.begin;
+    if (block + 1 == m_graph.blocks.size()) {
+        append(&control::ret, false);
+        return;
+    }
+    bool ends = ends_block(m_ptx.instructions[info.end - 1]);
+    if (!ends && info.falls_through && m_graph.blocks[block + 1].predecessors > 1) {
+        append(&control::fall_through, false);
+        m_fixups.push_back({uint32_t(m_body.code.size() - 1), block + 1, nullptr});
+    }
+}
+
+void BodyDecoder::decode(uint32_t index) {
+    m_index = index;
+    m_instruction = &m_ptx.instructions[index];
+    m_scratch = 0;
+    m_failed = false;
+    m_code_mark = m_body.code.size();
+    if (m_instruction->guard != ptx::k_no_reg) touch(m_instruction->guard, false);
+    m_modifiers.clear();
+    for (ptx::Mod mod : m_ptx.mods_of(*m_instruction)) m_modifiers.push_back(ptx::to_string(mod));
+    if (ends_block(*m_instruction) && m_instruction->opcode != Opcode::trap) {
+        decode_control();
+        return;
+    }
+    if (const isa::Row* row = m_registry.find(m_instruction->opcode, m_ptx.mods_of(*m_instruction))) {
+        decode_row(*row);
+    } else if (isa::Decoder decoder = m_registry.decoder(opcode())) {
+        if (!decoder(*this) && !m_failed) unsupported({});
+    } else {
+        unsupported({});
+    }
+}
+
+void BodyDecoder::decode_row(const isa::Row& row) {
+    uint32_t wanted = 0;
+    while (wanted < 5 && row.operands[wanted].role != isa::Role::none) ++wanted;
+    if (operand_count() != wanted) {
+        invalid("wrong number of operands");
+        return;
+    }
+    int32_t slots[5] = {};
+    uint64_t immediate = row.imm;
+    // Sources first: what they need to be computed beforehand must not see the destinations.
+    for (uint32_t i = 0; i < wanted; ++i) {
+        const isa::Operand& shape = row.operands[i];
+        int64_t value = 0;
+        switch (shape.role) {
+            case isa::Role::in: slots[i] = in(i, shape.width, 0); break;
+            case isa::Role::in_pred: slots[i] = in_pred(i, 0); break;
+            case isa::Role::imm:
+                if (!constant(i, value, 0)) unsupported("an operand that is not a constant");
+                immediate = uint64_t(value);
+                break;
+            default: break;
+        }
+    }
+    for (uint32_t i = 0; i < wanted; ++i) {
+        const isa::Operand& shape = row.operands[i];
+        if (shape.role == isa::Role::out) slots[i] = out(i, shape.width, 0);
+        if (shape.role == isa::Role::out_pred) slots[i] = out_pred(i, 0);
+    }
+    if (m_failed) return;
+    Instr& instr = emit(row.handler);
+    std::copy(std::begin(slots), std::end(slots), std::begin(instr.op));
+    instr.imm = immediate;
+}
+
+Instr& BodyDecoder::append(Handler handler, bool guarded) {
+    if (m_pass == Pass::analyse) {
+        m_dummy = Instr{};
+        return m_dummy;
+    }
+    Instr& instr = m_body.code.emplace_back();
+    instr.fn = instr.inner = handler;
+    uint32_t at = std::min<uint32_t>(m_index, uint32_t(m_ptx.instructions.size()) - 1);
+    instr.line = m_ptx.instructions.empty() ? m_input.function.at.line : m_ptx.instructions[at].line;
+    instr.block = m_graph.blocks[m_graph.block_of[m_index]].order;
+    if (guarded && m_instruction->guard != ptx::k_no_reg) {
+        instr.guard = m_slots.slot_of[m_instruction->guard];
+        instr.flags |= instr_guarded | (m_instruction->guard_negated ? uint32_t{instr_guard_negated} : 0u);
+        instr.fn = m_instruction->guard_negated ? &control::guard_not : &control::guard;
+    }
+    return instr;
+}
+
+Instr& BodyDecoder::emit(Handler handler) { return append(handler, true); }
+
+Handler BodyDecoder::handler(std::string_view name) {
+    Handler found = m_registry.handler(name);
+    if (found == nullptr) unsupported({});
+    return found;
+}
+
+uint32_t BodyDecoder::new_range_cache() { return m_pass == Pass::analyse ? 0 : m_input.kernel.cache_count++; }
+
+void* BodyDecoder::storage(size_t size_bytes) {
+    m_body.storage.push_back(std::make_unique<std::byte[]>(size_bytes));
+    return m_body.storage.back().get();
+}
+
+int32_t BodyDecoder::constant_row(uint64_t value, uint8_t width) {
+    if (width < 8 && width > 0) value &= (1ull << (8 * width)) - 1;
+    auto [entry, is_new] = m_constants.try_emplace({value, width}, 0);
+    if (is_new) {
+        m_constant_bytes += std::max<uint32_t>(64, width * k_warp_size);
+        entry->second = -int32_t(m_constant_bytes);
+    }
+    return entry->second;
+}
+
+// Predicates are stored as width 0, which no register has.
+int32_t BodyDecoder::constant_pred(bool value) { return constant_row(value ? k_full_mask : 0, 0); }
+
+int32_t BodyDecoder::scratch(uint8_t width) {
+    auto slot = int32_t(m_slots.frame_bytes + m_scratch);
+    m_scratch += std::max<uint32_t>(64, width * k_warp_size);
+    m_scratch_peak = std::max(m_scratch_peak, m_scratch);
+    return slot;
+}
+
+std::string BodyDecoder::name_of_instruction() const {
+    std::string name(ptx::to_string(m_instruction->opcode));
+    for (std::string_view modifier : m_modifiers) name.append(".").append(modifier);
+    return name;
+}
+
+void BodyDecoder::refuse(const std::string& why, bool is_invalid) {
+    if (m_failed) return;
+    m_failed = true;
+    if (m_pass == Pass::analyse) return;
+    const ptx::Module& module = m_input.module;
+    std::string unit = m_input.function.unit < module.units.size() ? module.units[m_input.function.unit].name : std::string();
+    std::string line = log::format("{}:{}: {}{}{}, in {}\n", unit.empty() ? "ptx" : unit, m_instruction->line,
+                                   name_of_instruction(), why.empty() ? "" : ": ", why.empty() ? " is not supported" : why,
+                                   m_body.name);
+    (is_invalid ? m_input.kernel.invalid : m_input.kernel.errors) += line;
+    m_body.code.resize(m_code_mark);
+    append(&control::refused, true);
+}
+
+bool BodyDecoder::unsupported(std::string_view why) {
+    refuse(why.empty() ? std::string() : std::string(why) + " is not supported", false);
+    return false;
+}
+
+bool BodyDecoder::invalid(std::string_view why) {
+    refuse(std::string(why), true);
+    return false;
+}
+
+void BodyDecoder::finish() {
+    m_body.frame_bytes = m_slots.frame_bytes + m_scratch_peak;
+    m_body.peak_registers = m_slots.peak_registers;
+    m_body.constants.resize(m_constant_bytes);
+    m_body.constants_end = m_body.constants.data() + m_constant_bytes;
+    for (auto& [key, slot] : m_constants) {
+        auto [value, width] = key;
+        std::byte* row = const_cast<std::byte*>(m_body.constants_end) + slot;
+        size_t lane_bytes = std::min<size_t>(width, 8);
+        if (width == 0) std::memcpy(row, &value, k_predicate_row_bytes);
+        for (uint32_t lane = 0; lane < k_warp_size && width != 0; ++lane) std::memcpy(row + lane * width, &value, lane_bytes);
+    }
+    for (const Fixup& fixup : m_fixups) {
+        const Instr* target = &m_body.code[m_block_start[fixup.block]];
+        Instr& from = m_body.code[fixup.instruction];
+        if (fixup.table != nullptr) {
+            *fixup.table = target;
+        } else {
+            from.target = target;
+        }
+        if (m_graph.blocks[fixup.block].order <= from.block) from.flags |= instr_back_edge;
+    }
+    // Block numbers of the first instruction decide the order of fragments; an empty block shares its successor's instruction,
+    // which then carries the successor's number: still a place where both can meet.
+    for (uint32_t b = 0; b < m_graph.blocks.size(); ++b) m_body.code[m_block_start[b]].flags |= instr_leader;
+    if (m_input.function.is_entry) return;
+    auto param_slot = [this](ptx::RegId id, ptx::RegId param) {
+        if (id != ptx::k_no_reg) return ParamSlot{m_slots.slot_of[id], m_lane_bytes[id]};
+        return ParamSlot{m_slots.slot_of[param], m_lane_bytes[param]};
+    };
+    for (uint32_t i = 0; i < m_input.function.params.size(); ++i) {
+        m_body.params.push_back(param_slot(i < m_ptx.param_regs.size() ? m_ptx.param_regs[i] : ptx::k_no_reg, m_first_param + i));
+    }
+    for (uint32_t i = 0; i < m_input.function.returns.size(); ++i) {
+        m_body.returns.push_back(
+            param_slot(i < m_ptx.return_regs.size() ? m_ptx.return_regs[i] : ptx::k_no_reg, m_first_return + i));
+    }
+}
+
+void decode_body(const DecodeInput& input, Body& out) { BodyDecoder(input, out).run(); }
+
+}  // namespace warpline::softgpu::exec

@@ -1,0 +1,238 @@
+#include "softgpu/exec/engine.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/scope_guard.h"
+#include "common/log/log.h"
+
+namespace warpline::softgpu::exec {
+
+namespace {
+
+constexpr uint32_t k_param_slot_bytes = 32768;
+constexpr uint32_t k_param_slots = 256;
+constexpr size_t k_idle_workers = 64;
+
+}  // namespace
+
+class EngineImpl::ParamSlots {
+public:
+    explicit ParamSlots(MemoryImpl& memory) : m_memory(memory) {
+        m_base = memory.allocate(uint64_t{k_param_slot_bytes} * k_param_slots, 4096);
+        for (uint32_t i = 0; m_base != 0 && i < k_param_slots; ++i) m_free.push_back(m_base + uint64_t{k_param_slot_bytes} * i);
+    }
+    ~ParamSlots() {
+        if (m_base != 0) m_memory.free(m_base, uint64_t{k_param_slot_bytes} * k_param_slots);
+    }
+    uint64_t take() {
+        MutexLock lock(m_mutex);
+        while (m_free.empty() && m_base != 0) m_returned.wait(m_mutex);
+        if (m_base == 0) return 0;
+        uint64_t slot = m_free.back();
+        m_free.pop_back();
+        return slot;
+    }
+    void give_back(uint64_t slot) {
+        MutexLock lock(m_mutex);
+        m_free.push_back(slot);
+        m_returned.notify_one();
+    }
+
+private:
+    MemoryImpl& m_memory;
+    uint64_t m_base = 0;
+    Mutex m_mutex;
+    ConditionVariable m_returned;
+    std::vector<uint64_t> m_free WL_GUARDED_BY(m_mutex);
+};
+
+EngineImpl::EngineImpl(const EngineOptions& options)
+    : m_options(options), m_heap(m_memory, Limits{}.heap_bytes), m_params(std::make_unique<ParamSlots>(m_memory)) {}
+
+EngineImpl::~EngineImpl() {
+    std::vector<std::thread> threads;
+    {
+        MutexLock lock(m_mutex);
+        m_ending = true;
+        threads.swap(m_threads);
+        m_work_arrived.notify_all();
+    }
+    for (std::thread& thread : threads) thread.join();
+    MutexLock lock(m_mutex);
+    m_idle_workers.clear();
+}
+
+std::shared_ptr<Module> EngineImpl::load(std::span<const std::string_view> ptx, ModuleError& error) {
+    error = {};
+    if (ptx.size() != 1) {
+        error = {801, "linking several PTX texts is not supported\n"};
+        return nullptr;
+    }
+    ptx::ParseResult parsed = ptx::parse(ptx[0]);
+    if (parsed.module == nullptr) {
+        error.cu_result = parsed.cu_result;
+        ptx::Module nothing;
+        for (const auto& diagnostic : parsed.diagnostics) error.log += ptx::to_string(nothing, diagnostic) + "\n";
+        return nullptr;
+    }
+    uint64_t code_bytes = (parsed.module->functions.size() + 1) * k_code_stride;
+    uint64_t code_base = m_memory.code_window() + k_code_stride + m_code_top.fetch_add(code_bytes);
+    auto module = std::make_shared<ModuleImpl>(m_memory, std::move(parsed.module));
+    if (!module->place(code_base, error)) return nullptr;
+    return module;
+}
+
+void EngineImpl::set_limits(const Limits& limits) {
+    MutexLock lock(m_mutex);
+    m_limits = limits;
+    m_heap.set_size(limits.heap_bytes);
+}
+
+Limits EngineImpl::limits() const {
+    MutexLock lock(m_mutex);
+    return m_limits;
+}
+
+void EngineImpl::set_printf_sink(std::function<void(std::string_view)> sink) {
+    MutexLock lock(m_sink_mutex);
+    m_sink = std::move(sink);
+}
+
+Grid EngineImpl::make_grid(const Launch& launch, const KernelCode& code) {
+    Grid grid{};
+    auto set = [](uint32_t (&out)[3], const Dim3& from) {
+        out[0] = from.x;
+        out[1] = from.y;
+        out[2] = from.z;
+    };
+    set(grid.grid, launch.grid);
+    set(grid.block, launch.block);
+    set(grid.cluster, launch.cluster);
+    grid.threads_per_cta = uint32_t(launch.block.count());
+    grid.warps_per_cta = (grid.threads_per_cta + k_warp_size - 1) / k_warp_size;
+    grid.device_ordinal = m_options.device_ordinal;
+    grid.compute_capability = m_options.compute_capability;
+    grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+    grid.static_shared_bytes = code.static_shared_bytes;
+    grid.multiprocessors = std::max(1u, m_options.workers == 0 ? std::thread::hardware_concurrency() : m_options.workers);
+    return grid;
+}
+
+Fault EngineImpl::launch(const Launch& launch) {
+    if (!m_options.execute) return {};
+    auto* function = static_cast<FunctionImpl*>(launch.function);
+    ModuleError error = function->ensure_ready();
+    if (error.cu_result != 0) return {error.cu_result, error.log};
+    std::shared_ptr<const KernelCode> code = function->code();
+    const FunctionInfo& info = function->info();
+    if (launch.grid.count() == 0 || launch.block.count() == 0 || launch.block.count() > 1024 || launch.cluster.count() == 0 ||
+        launch.params.size() < info.param_bytes || info.param_bytes > k_param_slot_bytes) {
+        return {1, info.name + ": invalid launch"};
+    }
+    Limits limits = this->limits();
+    Grid grid = make_grid(launch, *code);
+    grid.grid_id = m_launch_id.fetch_add(1);
+    GroupShape shape;
+    shape.ctas = uint32_t(launch.cluster.count());
+    shape.warps = grid.warps_per_cta;
+    shape.threads = grid.threads_per_cta;
+    shape.frame_bytes = code->entry->frame_bytes;
+    shape.shared_bytes = code->dynamic_shared_offset + launch.dynamic_shared_bytes;
+    uint64_t local = code->open_stack ? std::max<uint64_t>(limits.stack_bytes, code->local_bytes + 1024) : code->local_bytes;
+    // The odd cache line keeps lanes' stacks from falling into the same cache set.
+    if (local != 0) shape.local_stride = uint32_t((local + 63) / 64 * 64 + 64);
+
+    uint64_t params = m_params->take();
+    if (params == 0) return {2, "no memory for kernel parameters"};
+    ScopeGuard give_back([&] { m_params->give_back(params); });
+    std::memcpy(reinterpret_cast<void*>(params), launch.params.data(), std::min<size_t>(launch.params.size(), k_param_slot_bytes));
+    auto state = std::make_shared<LaunchState>(
+        grid.grid_id, code, info.name, grid, reinterpret_cast<std::byte*>(params), info.param_bytes, shape, launch.cooperative,
+        LaunchServices{m_memory, m_heap, limits.printf_fifo_bytes, m_options.watchdog_ms});
+    try {
+        run(state, launch.grid.count() == shape.ctas);
+    } catch (const std::bad_alloc&) {
+        return {2, info.name + ": no memory"};
+    }
+    std::string output = state->take_output();
+    if (!output.empty()) {
+        MutexLock lock(m_sink_mutex);
+        if (m_sink) m_sink(output);
+    }
+    return state->fault();
+}
+
+/// The calling thread works too: a small grid needs no other, and is done without waking one.
+void EngineImpl::run(const std::shared_ptr<LaunchState>& state, bool alone) {
+    if (!alone) {
+        MutexLock lock(m_mutex);
+        start_threads();
+        m_active.push_back(state);
+        m_work_arrived.notify_all();
+    }
+    std::unique_ptr<WorkerState> worker = take_worker();
+    state->finish(*worker);
+    put_worker(std::move(worker));
+    if (alone) return;
+    MutexLock lock(m_mutex);
+    std::erase(m_active, state);
+}
+
+void EngineImpl::start_threads() {
+    uint32_t wanted = m_options.workers != 0 ? m_options.workers : std::max(1u, std::thread::hardware_concurrency());
+    while (m_threads.size() + 1 < wanted) {
+        auto number = uint32_t(m_threads.size());
+        m_threads.emplace_back([this, number] { thread_main(number); });
+    }
+}
+
+void EngineImpl::thread_main(uint32_t number) {
+    pthread_setname_np(pthread_self(), log::format("softgpu-{}", number).c_str());
+    std::unique_ptr<WorkerState> worker = take_worker();
+    for (;;) {
+        std::shared_ptr<LaunchState> state;
+        {
+            MutexLock lock(m_mutex);
+            for (;;) {
+                if (m_ending) return;
+                auto wants = [](const auto& launch) { return launch->wants_help(); };
+                auto found = std::find_if(m_active.begin(), m_active.end(), wants);
+                if (found != m_active.end()) {
+                    state = *found;
+                    std::rotate(m_active.begin(), found + 1, m_active.end());  // the next helper looks elsewhere first
+                    break;
+                }
+                m_work_arrived.wait(m_mutex);
+            }
+        }
+        try {
+            state->work(*worker);
+        } catch (const std::bad_alloc&) {
+            state->set_fault(2, state->name() + ": no memory");
+        }
+    }
+}
+
+std::unique_ptr<WorkerState> EngineImpl::take_worker() {
+    {
+        MutexLock lock(m_mutex);
+        if (!m_idle_workers.empty()) {
+            std::unique_ptr<WorkerState> worker = std::move(m_idle_workers.back());
+            m_idle_workers.pop_back();
+            return worker;
+        }
+    }
+    return std::make_unique<WorkerState>(m_memory);
+}
+
+void EngineImpl::put_worker(std::unique_ptr<WorkerState> worker) {
+    MutexLock lock(m_mutex);
+    if (m_idle_workers.size() < k_idle_workers) m_idle_workers.push_back(std::move(worker));
+}
+
+std::unique_ptr<Engine> create_engine(const EngineOptions& options) { return std::make_unique<EngineImpl>(options); }
+
+}  // namespace warpline::softgpu::exec

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+
+#include "common/base/mutex.h"
+#include "softgpu/exec/api.h"
+#include "softgpu/exec/kernel.h"
+#include "softgpu/exec/memory.h"
+#include "softgpu/ptx/parser.h"
+
+namespace warpline::softgpu::exec {
+
+class ModuleImpl;
+
+class FunctionImpl final : public Function {
+public:
+    FunctionImpl(ModuleImpl& module, uint32_t index);
+    const FunctionInfo& info() const override;
+    ModuleError ensure_ready() override;
+    /// After ensure_ready().
+    std::shared_ptr<const KernelCode> code() const { return m_code; }
+
+private:
+    void fill_declared();
+    void fill_decoded();
+
+    ModuleImpl& m_module;
+    const uint32_t m_index;
+    FunctionInfo m_info;
+    std::shared_ptr<const KernelCode> m_code;
+    ModuleError m_error;
+    std::atomic<bool> m_ready{false};  ///< release after all of the above is set, acquire before it is read
+};
+
+class ModuleImpl final : public Module, public std::enable_shared_from_this<ModuleImpl> {
+public:
+    ModuleImpl(MemoryImpl& memory, std::unique_ptr<ptx::Module> tree) : m_memory(memory), m_tree(std::move(tree)) {}
+    ~ModuleImpl() override;
+
+    /// Places the module's variables and writes their initial values.
+    bool place(uint64_t code_base, ModuleError& error);
+
+    std::shared_ptr<Function> function(std::string_view name) override;
+    std::vector<std::string> function_names() const override;
+    const GlobalInfo* global(std::string_view name) const override;
+    std::vector<GlobalInfo> globals() const override;
+    std::vector<std::string> texrefs() const override;
+
+private:
+    friend class FunctionImpl;
+    bool initialise(uint32_t variable, ModuleError& error);
+    bool address_of(const ptx::InitAddress& init, uint64_t& value) const;
+
+    MemoryImpl& m_memory;
+    const std::unique_ptr<ptx::Module> m_tree;
+    ModuleLayout m_layout;
+    uint64_t m_block = 0, m_block_bytes = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> m_ranges;
+    std::map<std::string, GlobalInfo, std::less<>> m_globals;
+    Mutex m_decode_mutex;  ///< protects the bodies of m_tree: several kernels may reach the same function
+    Mutex m_mutex;
+    std::map<std::string, std::unique_ptr<FunctionImpl>, std::less<>> m_functions WL_GUARDED_BY(m_mutex);
+};
+
+}  // namespace warpline::softgpu::exec

@@ -1,0 +1,65 @@
+#include "softgpu/isa/access.h"
+
+namespace warpline::softgpu::isa {
+
+namespace {
+
+/// A generic address that may lie in shared or local memory.
+std::byte* generic_address(Warp& warp, uint64_t address, uint32_t size_bytes) { return warp.resolve(address, size_bytes); }
+
+std::byte* one_lane(Warp& warp, const Instr& instr, Where where, uint64_t address, uint32_t size_bytes, uint32_t lane) {
+    exec::RangeCache& cache = warp.caches[instr.cache];
+    switch (where) {
+        case Where::shared: return warp.resolve_shared(address, size_bytes);
+        case Where::local: return warp.resolve_local(address, size_bytes, lane);
+        case Where::global:
+        case Where::generic: break;
+    }
+    if (address - cache.begin < cache.end - cache.begin && cache.end - address >= size_bytes) {
+        return reinterpret_cast<std::byte*>(address);
+    }
+    exec::RangeCache found;
+    if (warp.find_range(address, found) && found.end - address >= size_bytes) {
+        cache = found;
+        return reinterpret_cast<std::byte*>(address);
+    }
+    return where == Where::generic ? generic_address(warp, address, size_bytes) : nullptr;
+}
+
+}  // namespace
+
+bool resolve_lanes(Warp& warp, const Instr& instr, uint32_t mask, Where where, const uint64_t* addresses, uint32_t size_bytes,
+                   uint32_t alignment, std::byte** lanes) {
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        auto lane = uint32_t(__builtin_ctz(rest));
+        uint64_t address = addresses[lane];
+        if ((address & (alignment - 1)) != 0) {
+            warp.raise(instr, 716, lane, "misaligned address", address);
+            return false;
+        }
+        lanes[lane] = one_lane(warp, instr, where, address, size_bytes, lane);
+        if (lanes[lane] == nullptr) {
+            const char* what = where == Where::shared  ? "access outside of shared memory, offset"
+                               : where == Where::local ? "access outside of local memory, offset"
+                                                       : "illegal address";
+            warp.raise(instr, 700, lane, what, address);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool resolve_row(Warp& warp, const Instr& instr, uint32_t mask, Where where, int32_t slot, uint32_t width, int64_t displacement,
+                 uint32_t size_bytes, uint32_t alignment, std::byte** lanes) {
+    uint64_t addresses[exec::k_warp_size];
+    if (width == 8) {
+        const uint64_t* row = exec::source<uint64_t>(warp, slot);
+        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane) addresses[lane] = row[lane] + uint64_t(displacement);
+    } else {
+        const uint32_t* row = exec::source<uint32_t>(warp, slot);
+        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane) addresses[lane] = uint32_t(row[lane] + uint32_t(displacement));
+    }
+    return resolve_lanes(warp, instr, mask, where, addresses, size_bytes, alignment, lanes);
+}
+
+}  // namespace warpline::softgpu::isa

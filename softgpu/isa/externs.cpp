@@ -1,0 +1,106 @@
+#include "softgpu/isa/externs.h"
+
+#include <cstring>
+#include <string>
+
+#include "common/log/log.h"
+#include "softgpu/exec/body.h"
+#include "softgpu/exec/launch.h"
+#include "softgpu/isa/printf.h"
+
+namespace warpline::softgpu::isa {
+
+namespace {
+
+using exec::CallInfo;
+
+const CallInfo& info_of(const Instr& instr) { return *static_cast<const CallInfo*>(instr.extra); }
+
+template <typename T>
+T argument(const Warp& w, const Instr& i, uint32_t number, uint32_t lane) {
+    const exec::ParamSlot& slot = info_of(i).args[number];
+    T value{};
+    std::memcpy(&value, exec::source<std::byte>(w, slot.slot) + lane * slot.size_bytes, std::min<size_t>(sizeof(T), slot.size_bytes));
+    return value;
+}
+
+template <typename T>
+void set_result(Warp& w, const Instr& i, uint32_t lane, T value) {
+    if (info_of(i).ret_count == 0 || info_of(i).rets[0].slot < 0) return;
+    const exec::ParamSlot& slot = info_of(i).rets[0];
+    std::memcpy(exec::dest<std::byte>(w, slot.slot) + lane * slot.size_bytes, &value, std::min<size_t>(sizeof(T), slot.size_bytes));
+}
+
+template <typename F>
+Flow each_lane(uint32_t mask, F&& f) {
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) f(uint32_t(__builtin_ctz(rest)));
+    return Flow::next;
+}
+
+/// int vprintf(const char* format, void* arguments)
+Flow call_vprintf(Warp& w, const Instr& i, uint32_t mask) {
+    std::string text;
+    Flow flow = Flow::next;
+    each_lane(mask, [&](uint32_t lane) {
+        if (flow == Flow::fault) return;
+        int printed = 0;
+        uint64_t bad = 0;
+        if (!format_device_text(w, argument<uint64_t>(w, i, 0, lane), argument<uint64_t>(w, i, 1, lane), text, printed, bad)) {
+            flow = w.raise(i, 700, lane, "printf reads an illegal address", bad);
+            return;
+        }
+        set_result<int32_t>(w, i, lane, printed);
+    });
+    w.launch->add_output(w.cta->linear, text);
+    return flow;
+}
+
+/// void* malloc(size_t)
+Flow call_malloc(Warp& w, const Instr& i, uint32_t mask) {
+    return each_lane(mask, [&](uint32_t lane) {
+        set_result<uint64_t>(w, i, lane, w.launch->services().heap.allocate(argument<uint64_t>(w, i, 0, lane)));
+    });
+}
+
+/// void free(void*)
+Flow call_free(Warp& w, const Instr& i, uint32_t mask) {
+    Flow flow = Flow::next;
+    each_lane(mask, [&](uint32_t lane) {
+        auto address = argument<uint64_t>(w, i, 0, lane);
+        if (flow == Flow::next && !w.launch->services().heap.free(address)) {
+            flow = w.raise(i, 719, lane, "free of an address that malloc did not give", address);
+        }
+    });
+    return flow;
+}
+
+/// void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t char_size)
+Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
+    auto lane = uint32_t(__builtin_ctz(mask));
+    auto text = [&](uint32_t number) {
+        std::string out;
+        uint64_t bad = 0;
+        (void)read_device_string(w, argument<uint64_t>(w, i, number, lane), out, bad);
+        return out;
+    };
+    const exec::Grid& grid = w.launch->grid();
+    uint32_t thread = w.index * exec::k_warp_size + lane;
+    std::string message = log::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.", text(1),
+                                      argument<uint32_t>(w, i, 2, lane), text(3), w.cta->id[0], w.cta->id[1], w.cta->id[2],
+                                      thread % grid.block[0], thread / grid.block[0] % grid.block[1],
+                                      thread / grid.block[0] / grid.block[1], text(0));
+    w.launch->set_fault(710, std::move(message));
+    return Flow::fault;
+}
+
+}  // namespace
+
+Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t) {
+    if (name == "vprintf" && arg_count == 2) return &call_vprintf;
+    if (name == "malloc" && arg_count == 1) return &call_malloc;
+    if (name == "free" && arg_count == 1) return &call_free;
+    if (name == "__assertfail" && arg_count == 5) return &call_assertfail;
+    return nullptr;
+}
+
+}  // namespace warpline::softgpu::isa

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+#include "softgpu/isa/row.h"
+
+namespace warpline::softgpu::isa {
+
+/// Handler of a function that PTX calls without defining it: vprintf, malloc, free, __assertfail. Instr::extra is the CallInfo.
+/// Null if there is none of that name with these numbers of parameters.
+Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t ret_count);
+
+}  // namespace warpline::softgpu::isa

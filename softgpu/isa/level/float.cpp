@@ -1,0 +1,111 @@
+// The hot part of floating-point arithmetic: round to nearest even, with and without flushing. The rest is in isa/float_*.cpp.
+#include "softgpu/isa/level/level.h"
+#include "softgpu/isa/level/tables.h"
+
+namespace warpline::softgpu::isa::WL_LEVEL {
+
+namespace {
+
+using f32 = float;
+using f64 = double;
+
+// The GPU gives one quiet NaN for every invalid f32 operation (CUDA C++ Programming Guide, Floating-Point Standard).
+WL_INLINE f32 canonical(f32 value) { return value == value ? value : __builtin_bit_cast(f32, 0x7fffffffu); }
+WL_INLINE f64 canonical(f64 value) { return value; }
+
+template <bool Ftz>
+WL_INLINE f32 flush(f32 value) {
+    if constexpr (!Ftz) return value;
+    return __builtin_fabsf(value) < __FLT_MIN__ ? __builtin_copysignf(0.0f, value) : value;
+}
+template <bool Ftz>
+WL_INLINE f64 flush(f64 value) {
+    return value;
+}
+
+struct Add { template <typename T> static T run(T a, T b) { return a + b; } };
+struct Sub { template <typename T> static T run(T a, T b) { return a - b; } };
+struct Mul { template <typename T> static T run(T a, T b) { return a * b; } };
+struct Div { template <typename T> static T run(T a, T b) { return a / b; } };
+struct Fma {
+    static f32 run(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+    static f64 run(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
+};
+struct Sqrt {
+    static f32 run(f32 a) { return __builtin_sqrtf(a); }
+    static f64 run(f64 a) { return __builtin_sqrt(a); }
+};
+struct Rcp { template <typename T> static T run(T a) { return T(1) / a; } };
+
+template <typename Op, typename T, bool Ftz>
+Flow arithmetic1(Warp& w, const Instr& i, uint32_t mask) {
+    const T* a = source<T>(w, i.op[1]);
+    return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) { return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l])))); });
+}
+template <typename Op, typename T, bool Ftz>
+Flow arithmetic2(Warp& w, const Instr& i, uint32_t mask) {
+    const T* a = source<T>(w, i.op[1]);
+    const T* b = source<T>(w, i.op[2]);
+    return fill(dest<T>(w, i.op[0]), mask,
+                [=](uint32_t l) { return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l])))); });
+}
+template <typename Op, typename T, bool Ftz>
+Flow arithmetic3(Warp& w, const Instr& i, uint32_t mask) {
+    const T* a = source<T>(w, i.op[1]);
+    const T* b = source<T>(w, i.op[2]);
+    const T* c = source<T>(w, i.op[3]);
+    return fill(dest<T>(w, i.op[0]), mask,
+                [=](uint32_t l) { return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l])))); });
+}
+
+// Sign bits only: no arithmetic, so NaN and zero keep their bits.
+Flow neg32(Warp& w, const Instr& i, uint32_t mask) {
+    const uint32_t* a = source<uint32_t>(w, i.op[1]);
+    return fill(dest<uint32_t>(w, i.op[0]), mask, [=](uint32_t l) { return a[l] ^ 0x80000000u; });
+}
+Flow abs32(Warp& w, const Instr& i, uint32_t mask) {
+    const uint32_t* a = source<uint32_t>(w, i.op[1]);
+    return fill(dest<uint32_t>(w, i.op[0]), mask, [=](uint32_t l) { return a[l] & 0x7fffffffu; });
+}
+Flow neg64(Warp& w, const Instr& i, uint32_t mask) {
+    const uint64_t* a = source<uint64_t>(w, i.op[1]);
+    return fill(dest<uint64_t>(w, i.op[0]), mask, [=](uint32_t l) { return a[l] ^ 0x8000000000000000u; });
+}
+Flow abs64(Warp& w, const Instr& i, uint32_t mask) {
+    const uint64_t* a = source<uint64_t>(w, i.op[1]);
+    return fill(dest<uint64_t>(w, i.op[0]), mask, [=](uint32_t l) { return a[l] & 0x7fffffffffffffffu; });
+}
+
+#define WL_FLOAT2(name, op)                                                                       \
+    {name ".f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},                       \
+        {name ".rn.f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},                \
+        {name ".ftz.f32", &arithmetic2<op, f32, true>, {out(4), in(4), in(4)}, 0},                \
+        {name ".rn.ftz.f32", &arithmetic2<op, f32, true>, {out(4), in(4), in(4)}, 0},             \
+        {name ".f64", &arithmetic2<op, f64, false>, {out(8), in(8), in(8)}, 0},                   \
+        {name ".rn.f64", &arithmetic2<op, f64, false>, {out(8), in(8), in(8)}, 0}
+#define WL_FLOAT1(name, op)                                                                       \
+    {name ".rn.f32", &arithmetic1<op, f32, false>, {out(4), in(4)}, 0},                           \
+        {name ".rn.ftz.f32", &arithmetic1<op, f32, true>, {out(4), in(4)}, 0},                    \
+        {name ".rn.f64", &arithmetic1<op, f64, false>, {out(8), in(8)}, 0}
+
+const Row k_rows[] = {
+    WL_FLOAT2("add", Add), WL_FLOAT2("sub", Sub), WL_FLOAT2("mul", Mul),
+    {"fma.rn.f32", &arithmetic3<Fma, f32, false>, {out(4), in(4), in(4), in(4)}, 0},
+    {"fma.rn.ftz.f32", &arithmetic3<Fma, f32, true>, {out(4), in(4), in(4), in(4)}, 0},
+    {"fma.rn.f64", &arithmetic3<Fma, f64, false>, {out(8), in(8), in(8), in(8)}, 0},
+    {"mad.rn.f32", &arithmetic3<Fma, f32, false>, {out(4), in(4), in(4), in(4)}, 0},
+    {"mad.rn.ftz.f32", &arithmetic3<Fma, f32, true>, {out(4), in(4), in(4), in(4)}, 0},
+    {"mad.rn.f64", &arithmetic3<Fma, f64, false>, {out(8), in(8), in(8), in(8)}, 0},
+    {"div.rn.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"div.rn.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"div.rn.f64", &arithmetic2<Div, f64, false>, {out(8), in(8), in(8)}, 0},
+    WL_FLOAT1("sqrt", Sqrt), WL_FLOAT1("rcp", Rcp),
+    {"neg.f32", &neg32, {out(4), in(4)}, 0}, {"neg.f64", &neg64, {out(8), in(8)}, 0},
+    {"abs.f32", &abs32, {out(4), in(4)}, 0}, {"abs.f64", &abs64, {out(8), in(8)}, 0},
+};
+
+}  // namespace
+
+Rows float_rows() { return WL_ROWS(k_rows); }
+
+}  // namespace warpline::softgpu::isa::WL_LEVEL

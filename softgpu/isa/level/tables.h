@@ -1,0 +1,17 @@
+#pragma once
+
+#include "softgpu/isa/row.h"
+
+/// The tables of the files in this folder, one set per CPU level.
+#define WL_DECLARE_LEVEL(level)                                       \
+    namespace warpline::softgpu::isa::level {                         \
+    Rows integer_rows();                                              \
+    Rows compare_rows();                                              \
+    Rows float_rows();                                                \
+    Rows convert_rows();                                              \
+    Rows memory_rows();                                               \
+    }
+WL_DECLARE_LEVEL(v2)
+WL_DECLARE_LEVEL(v3)
+WL_DECLARE_LEVEL(v4)
+WL_DECLARE_LEVEL(base)
