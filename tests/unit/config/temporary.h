@@ -15,9 +15,8 @@ namespace warpline::config {
 class TemporaryFile {
 public:
     explicit TemporaryFile(const std::string& text, const std::string& name = "server.toml") {
-        char folder[] = "/tmp/warpline-config-XXXXXX";
-        EXPECT_NE(mkdtemp(folder), nullptr);
-        m_folder = folder;
+        m_folder = "/tmp/warpline-config-" + std::string(6, 'X');
+        EXPECT_NE(mkdtemp(m_folder.data()), nullptr);
         path = m_folder + "/" + name;
         std::ofstream(path) << text;
     }
