@@ -22,7 +22,7 @@ std::string software_driver_path() {
     std::error_code error;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return "libsoftgpu.so";
-    return (program.parent_path().parent_path() / "lib" / "warpline" / "libsoftgpu.so").lexically_normal().string();
+    return (program.parent_path().parent_path() / "lib" / "libsoftgpu.so").lexically_normal().string();
 }
 
 std::unique_ptr<Driver> find_driver(const std::string& choice, std::string& problem) {
