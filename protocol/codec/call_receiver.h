@@ -69,6 +69,7 @@ public:
     /// @errors  malformed (no stream, or not the next part), quota
     Result<void> accept_bulk(Frame frame);
     /// The connection is gone: whoever pulls from a stream wakes with this error.
+    /// @thread  the receiving one, or another one after it has ended
     void fail(Error error);
 
     CreditGrant& grant() { return m_grant; }

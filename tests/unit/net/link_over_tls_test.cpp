@@ -137,6 +137,8 @@ struct SmallServer {
         end.handle = [this](Frame frame) { return handle(std::move(frame)); };
     }
     ~SmallServer() {
+        end.pump.stop();
+        end.pump.join();
         receiver.fail(Error{Code::shutting_down, "end of test"});
         for (auto& thread : executors) thread.join();
     }

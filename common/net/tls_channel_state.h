@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/net/tls_internal.h"
+
+// What a TlsChannel consists of: for the .cpp files that implement it.
+
+namespace warpline::net {
+
+/// Encrypted bytes on their way between OpenSSL and the socket.
+struct CipherBuffer {
+    std::vector<std::byte> bytes;
+    size_t begin = 0;
+    size_t end = 0;
+
+    size_t size() const { return end - begin; }
+    void append(const void* data, size_t count) {
+        if (begin == end) begin = end = 0;
+        if (bytes.size() - end < count) bytes.resize(std::max(bytes.size() * 2, end + count));
+        std::memcpy(bytes.data() + end, data, count);
+        end += count;
+    }
+};
+
+struct Pipes {
+    CipherBuffer in;
+    CipherBuffer out;
+    bool in_ended = false;
+};
+
+/// A BIO that reads and writes the buffers above in place; BIO_s_mem would move every byte once more.
+BIO* new_pipe_bio(Pipes* pipes);
+
+struct TlsChannel::State {
+    explicit State(std::shared_ptr<const TlsContext::State> shared_context, Socket connected)
+        : context(std::move(shared_context)), socket(std::move(connected)), peer_address(socket.peer_address()) {}
+
+    // Constant after the handshake.
+    const std::shared_ptr<const TlsContext::State> context;
+    Socket socket;
+    const std::string peer_address;
+    std::string peer_name;
+    std::string server_name;
+    uint64_t rekey_bytes = 0;
+
+    Mutex mutex;  // for everything that OpenSSL touches
+    Pipes pipes WL_GUARDED_BY(mutex);
+    VerifyReport report WL_GUARDED_BY(mutex);
+    std::unique_ptr<SSL, SslDeleter> ssl WL_GUARDED_BY(mutex);
+
+    // The writer's.
+    CipherBuffer sending;
+    std::vector<std::byte> gathered;
+    uint64_t bytes_since_rekey = 0;
+
+    // The reader's.
+    Error read_error{Code::ok};
+
+    std::atomic<bool> shut{false};  // only tells a wanted end from an unwanted one; nothing else depends on it
+    mutable Mutex text_mutex;
+    std::string text WL_GUARDED_BY(text_mutex);
+
+    Error failed(Error error, std::string why) {
+        MutexLock lock(text_mutex);
+        if (text.empty()) text = std::move(why);
+        return error;
+    }
+    Error socket_failed(int error) {
+        if (shut.load())
+            return failed(Error{Code::connection_lost, "the connection is lost"}, "the connection was closed here");
+        std::string why = "the connection to " + peer_address + " is lost: ";
+        return failed(Error{Code::connection_lost, "the connection is lost", static_cast<uint32_t>(error)},
+                      why + std::strerror(error));
+    }
+    Error ended() {
+        if (shut.load())
+            return failed(Error{Code::connection_lost, "the connection is lost"}, "the connection was closed here");
+        return failed(Error{Code::connection_lost, "the connection is lost"}, peer_address + " has closed the connection");
+    }
+
+    Result<void> set_up(const std::string& name);
+    Result<void> shake_hands(std::chrono::steady_clock::time_point deadline, std::string& why);
+    void discard_input(std::chrono::steady_clock::time_point deadline);
+    Result<size_t> decrypt(MutableBytesView into);
+    Result<void> receive();
+    Result<void> encrypt(BytesView plain) WL_REQUIRES(mutex);
+    Result<void> encrypt_pieces(std::span<const BytesView>& pieces, size_t& offset, size_t limit_bytes);
+    Result<bool> send_pending(int flags);
+};
+
+}  // namespace warpline::net
