@@ -1,0 +1,188 @@
+#include "tests/unit/server/fake_client.h"
+
+namespace warpline::server::test {
+
+FakeClient::FakeClient() : m_link(*this) {}
+
+FakeClient::~FakeClient() {
+    if (m_pump == nullptr) return;
+    m_pump->stop();
+    m_pump->join();
+}
+
+std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCredentials& credentials, std::string& why) {
+    using namespace std::chrono_literals;
+    auto socket = net::connect_tcp({"127.0.0.1", port}, 5s, why);
+    if (!socket.ok()) return nullptr;
+    const auto preamble = protocol::encode_preamble({});
+    if (!socket->write_all(preamble, 5s).ok()) return nullptr;
+    auto context = net::TlsContext::create(net::TlsRole::client, credentials, why);
+    if (!context.ok()) return nullptr;
+    auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "127.0.0.1", {}, why);
+    if (!channel.ok()) return nullptr;
+    std::unique_ptr<FakeClient> client(new FakeClient);
+    FakeClient& self = *client;
+    client->m_pump = std::make_unique<net::ChannelPump>(
+        std::move(*channel), net::pump_handlers(self.m_link, [&self](const Error&, const std::string& explanation) {
+            MutexLock lock(self.m_mutex);
+            self.m_explanation = explanation;
+            self.m_ended = true;
+            self.m_changed.notify_all();
+        }));
+    if (!client->m_pump->start().ok()) return nullptr;
+    return client;
+}
+
+std::optional<FakeClient::HelloAnswer> FakeClient::hello(uint16_t version_min, uint16_t version_max) {
+    auto body = protocol::build_message<wire::Hello>([&](wire::Hello::Builder hello) {
+        hello.setVersionMin(version_min);
+        hello.setVersionMax(version_max);
+        hello.setClientVersion("test");
+        hello.setProgram("server_test");
+        hello.setPid(4711);
+        hello.setHost("here");
+        hello.setWindowAddress(0x200000000000);
+        hello.setWindowBytes(uint64_t{64} << 30);
+    });
+    if (!body.ok() || !m_link.outbox().add_body(protocol::FrameKind::hello, std::move(*body)).ok()) return std::nullopt;
+    MutexLock lock(m_mutex);
+    wait_for([this]() WL_REQUIRES(m_mutex) { return m_hello.has_value() || m_ended; });
+    if (m_hello && m_hello->version != 0) context = m_hello->primary_context;
+    return m_hello;
+}
+
+template <typename Predicate>
+bool FakeClient::wait_for(Predicate predicate) {
+    const auto deadline = std::chrono::steady_clock::now() + k_patience;
+    while (!predicate()) {
+        if (!m_changed.wait_until(m_mutex, deadline)) return predicate();
+    }
+    return true;
+}
+
+FakeReply FakeClient::wait_reply(uint64_t call) {
+    MutexLock lock(m_mutex);
+    wait_for([this, call]() WL_REQUIRES(m_mutex) { return m_replies.contains(call) || m_ended; });
+    const auto found = m_replies.find(call);
+    return found != m_replies.end() ? found->second : FakeReply{};
+}
+
+bool FakeClient::has_reply(uint64_t call) {
+    MutexLock lock(m_mutex);
+    return m_replies.contains(call);
+}
+
+std::optional<std::string> FakeClient::wait_copy(uint64_t call) {
+    MutexLock lock(m_mutex);
+    wait_for([this, call]() WL_REQUIRES(m_mutex) { return m_copies.contains(call) || m_ended; });
+    const auto found = m_copies.find(call);
+    if (found == m_copies.end()) return std::nullopt;
+    return found->second;
+}
+
+std::optional<uint64_t> FakeClient::wait_host_call() {
+    MutexLock lock(m_mutex);
+    wait_for([this]() WL_REQUIRES(m_mutex) { return !m_host_calls.empty() || m_ended; });
+    if (m_host_calls.empty()) return std::nullopt;
+    const uint64_t id = m_host_calls.front();
+    m_host_calls.pop_front();
+    return id;
+}
+
+void FakeClient::host_call_done(uint64_t id) {
+    static_cast<void>(m_link.outbox().add_message<wire::Event>(
+        protocol::FrameKind::event, 16, [&](wire::Event::Builder event) { event.initHostCallDone().setId(id); }));
+}
+
+std::string FakeClient::output() {
+    MutexLock lock(m_mutex);
+    return m_output;
+}
+
+std::vector<std::pair<uint64_t, int>> FakeClient::async_errors() {
+    MutexLock lock(m_mutex);
+    return m_async_errors;
+}
+
+void FakeClient::send_raw(BytesView bytes) {
+    const BytesView pieces[] = {bytes};
+    static_cast<void>(m_pump->channel().write(pieces));
+}
+
+void FakeClient::send_body(protocol::FrameKind kind, protocol::Buffer body) {
+    static_cast<void>(m_link.outbox().add_body(kind, std::move(body)));
+}
+
+bool FakeClient::wait_end() {
+    MutexLock lock(m_mutex);
+    return wait_for([this]() WL_REQUIRES(m_mutex) { return m_ended; });
+}
+
+std::string FakeClient::close_reason() {
+    MutexLock lock(m_mutex);
+    return m_close_reason;
+}
+
+std::string FakeClient::end_explanation() {
+    MutexLock lock(m_mutex);
+    return m_explanation;
+}
+
+Result<void> FakeClient::on_frame(protocol::Frame frame) {
+    using protocol::FrameKind;
+    MutexLock lock(m_mutex);
+    m_changed.notify_all();
+    const BytesView body = frame.body.view();
+    const std::string payload(as_text(frame.payload_view()));
+    switch (frame.header.kind) {
+        case FrameKind::hello_reply:
+            return protocol::read_message<wire::HelloReply>(body, [&](wire::HelloReply::Reader reply) {
+                HelloAnswer answer;
+                answer.version = reply.getVersion();
+                answer.error = reply.getError().cStr();
+                answer.tenant = reply.getTenant().cStr();
+                answer.window_address = reply.getWindowAddress();
+                answer.window_bytes = reply.getWindowBytes();
+                answer.memory_credit = reply.getMemoryCreditBytes();
+                answer.devices = reply.getDevices().size();
+                if (answer.devices > 0) {
+                    answer.device_name = reply.getDevices()[0].getName().cStr();
+                    answer.primary_context = reply.getDevices()[0].getPrimaryContext();
+                }
+                m_hello = answer;
+            });
+        case FrameKind::bulk: {
+            const auto header = WL_TRY(protocol::read_bulk_header(body, payload.size()));
+            m_bulk[header.call] += payload;
+            return {};
+        }
+        case FrameKind::reply:
+            return protocol::read_message<wire::Reply>(body, [&](wire::Reply::Reader message) {
+                FakeReply& reply = m_replies[message.getCall()];
+                reply.result = message.getResult();
+                reply.async_error = message.getAsyncError();
+                reply.async_error_call = message.getAsyncErrorCall();
+                reply.payload = payload.empty() ? m_bulk[message.getCall()] : payload;
+                reply.body.assign(body.begin(), body.end());
+            });
+        case FrameKind::event:
+            return protocol::read_message<wire::Event>(body, [&](wire::Event::Reader event) {
+                if (event.isAsyncError()) {
+                    m_async_errors.emplace_back(event.getAsyncError().getCall(), event.getAsyncError().getResult());
+                } else if (event.isCopyDone()) {
+                    const uint64_t call = event.getCopyDone().getCall();
+                    m_copies[call] = payload.empty() ? m_bulk[call] : payload;
+                } else if (event.isOutput()) {
+                    m_output += payload;
+                } else if (event.isHostCall()) {
+                    m_host_calls.push_back(event.getHostCall().getId());
+                }
+            });
+        case FrameKind::close:
+            return protocol::read_message<wire::Close>(
+                body, [&](wire::Close::Reader close) { m_close_reason = close.getReason().cStr(); });
+        default: return {};
+    }
+}
+
+}  // namespace warpline::server::test

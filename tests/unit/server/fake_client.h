@@ -1,0 +1,128 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/net/channel_pump.h"
+#include "common/net/pump_handlers.h"
+#include "cuda/gen/call_id.gen.h"
+#include "protocol/codec/link.h"
+#include "protocol/codec/preamble.h"
+#include "protocol/schema/envelope.capnp.h"
+
+namespace warpline::server::test {
+
+/// What came back for a call.
+struct FakeReply {
+    int result = -1;
+    int async_error = 0;
+    uint64_t async_error_call = 0;
+    std::string payload;
+    Bytes body;  ///< of the Reply, to read values from
+};
+
+/// A client of a few lines: real sockets, real TLS, real frames, no library of ours above the protocol.
+class FakeClient final : private protocol::Link::Handler {
+public:
+    /// Connects, and does the handshakes of TCP, preamble and TLS. Null, with the reason in `why`.
+    static std::unique_ptr<FakeClient> connect(uint16_t port, const net::TlsCredentials& credentials, std::string& why);
+    ~FakeClient() override;
+
+    struct HelloAnswer {
+        uint16_t version = 0;
+        std::string error;
+        std::string tenant;
+        std::string device_name;
+        uint64_t window_address = 0;
+        uint64_t window_bytes = 0;
+        uint64_t memory_credit = 0;
+        uint64_t primary_context = 0;
+        size_t devices = 0;
+    };
+    /// Says Hello and waits for the answer; nothing if the connection ended instead.
+    std::optional<HelloAnswer> hello(uint16_t version_min = 1, uint16_t version_max = 1);
+
+    /// Sends a call. `fill(Wire::Builder)`.
+    template <typename Wire, typename F>
+    uint64_t send(cuda::CallId id, F&& fill, BytesView payload = {}, bool wants_reply = false, uint32_t thread = 1) {
+        protocol::CallHeader header;
+        header.id = static_cast<uint16_t>(id);
+        header.wants_reply = wants_reply;
+        header.thread = thread;
+        header.context = context;
+        const auto ignore = [](uint64_t) {};
+        const auto number = payload.size() > k_chunk_bytes
+                                ? m_link.outbox().add_streamed_call<Wire>(header, k_max_words, fill, ignore, payload)
+                                : m_link.outbox().add_call<Wire>(header, k_max_words, fill, ignore, payload);
+        return number.ok() ? *number : 0;
+    }
+    template <typename Wire, typename F>
+    FakeReply call(cuda::CallId id, F&& fill, BytesView payload = {}, uint32_t thread = 1) {
+        return wait_reply(send<Wire>(id, fill, payload, true, thread));
+    }
+    /// The reply of a call; its result is -1 if the connection ends (or nothing comes) first.
+    FakeReply wait_reply(uint64_t call);
+    bool has_reply(uint64_t call);
+
+    /// Payload of the CopyDone event of a call; nothing if the connection ends first.
+    std::optional<std::string> wait_copy(uint64_t call);
+    /// Id of the next host call.
+    std::optional<uint64_t> wait_host_call();
+    void host_call_done(uint64_t id);
+    std::string output();
+    std::vector<std::pair<uint64_t, int>> async_errors();
+
+    /// Sends bytes that are no frame, or a frame of one's own making.
+    void send_raw(BytesView bytes);
+    void send_body(protocol::FrameKind kind, protocol::Buffer body);
+    void say_goodbye() { m_link.say_goodbye(Code::ok, "bye"); }
+    /// Cuts the connection without a word.
+    void cut() { m_pump->stop(); }
+    /// Waits for the end of the connection. False if it lives on.
+    bool wait_end();
+    std::string close_reason();
+    std::string end_explanation();
+
+    uint64_t context = 0;  ///< that calls name
+
+    static constexpr unsigned k_max_words = 4096;
+    static constexpr size_t k_chunk_bytes = 1024 * 1024;
+    static constexpr std::chrono::seconds k_patience{20};
+
+private:
+    FakeClient();
+    Result<void> on_frame(protocol::Frame frame) override;
+    template <typename Predicate>
+    bool wait_for(Predicate predicate) WL_REQUIRES(m_mutex);
+
+    protocol::Link m_link;
+    Mutex m_mutex;
+    ConditionVariable m_changed;
+    std::optional<HelloAnswer> m_hello WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, FakeReply> m_replies WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, std::string> m_copies WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, std::string> m_bulk WL_GUARDED_BY(m_mutex);
+    std::deque<uint64_t> m_host_calls WL_GUARDED_BY(m_mutex);
+    std::vector<std::pair<uint64_t, int>> m_async_errors WL_GUARDED_BY(m_mutex);
+    std::string m_output WL_GUARDED_BY(m_mutex);
+    std::string m_close_reason WL_GUARDED_BY(m_mutex);
+    std::string m_explanation WL_GUARDED_BY(m_mutex);
+    bool m_ended WL_GUARDED_BY(m_mutex) = false;
+    std::unique_ptr<net::ChannelPump> m_pump;
+};
+
+/// Reads the values of a reply: `function(Wire::Reader)`.
+template <typename Wire, typename F>
+bool read_values(const FakeReply& reply, F&& function) {
+    return protocol::read_message<wire::Reply>(
+               reply.body, [&](wire::Reply::Reader message) { function(message.getValues().getAs<Wire>()); })
+        .ok();
+}
+
+}  // namespace warpline::server::test

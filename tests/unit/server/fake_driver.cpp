@@ -1,0 +1,300 @@
+// A CUDA driver for the server's tests: devices made of host memory, streams made of threads, kernels made of C++. It exists
+// because the tests need a driver that waits, fails, prints and crashes exactly when told to.
+#include <sys/mman.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "cuda/abi/cuda_types.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Stream {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> work;
+    bool busy = false;
+    std::thread thread{[this] { run(); }};
+
+    void run() {
+        std::unique_lock lock(mutex);
+        for (;;) {
+            changed.wait(lock, [this] { return !work.empty(); });
+            auto next = std::move(work.front());
+            work.pop_front();
+            busy = true;
+            lock.unlock();
+            next();
+            lock.lock();
+            busy = false;
+            changed.notify_all();
+        }
+    }
+    void push(std::function<void()> function) {
+        std::lock_guard lock(mutex);
+        work.push_back(std::move(function));
+        changed.notify_all();
+    }
+    void wait() {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [this] { return work.empty() && !busy; });
+    }
+    bool idle() {
+        std::lock_guard lock(mutex);
+        return work.empty() && !busy;
+    }
+};
+
+struct Event {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = true;
+};
+
+struct State {
+    std::mutex mutex;
+    std::map<CUdeviceptr, size_t> mapped;
+    std::map<CUmemGenericAllocationHandle, size_t> memory;
+    uint64_t next_handle = 0x1000;
+    int sticky = 0;
+    uint64_t global = 0;
+};
+
+// Never destroyed: stream threads outlive main.
+State& state() {
+    static auto* instance = new State;
+    return *instance;
+}
+Stream& legacy_stream() {
+    static auto* instance = new Stream;
+    return *instance;
+}
+Stream& stream_of(CUstream stream) {
+    return reinterpret_cast<uintptr_t>(stream) <= 2 ? legacy_stream() : *reinterpret_cast<Stream*>(stream);
+}
+
+thread_local CUcontext t_context = nullptr;
+const auto k_context = reinterpret_cast<CUcontext>(0xc0);
+
+bool contains(CUdeviceptr address, size_t bytes) {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    if (address - reinterpret_cast<CUdeviceptr>(&s.global) < sizeof s.global) return bytes <= sizeof s.global;
+    auto it = s.mapped.upper_bound(address);
+    return it != s.mapped.begin() && (--it, address - it->first < it->second) && bytes <= it->second - (address - it->first);
+}
+
+CUresult ready() {
+    if (t_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    return static_cast<CUresult>(s.sticky);
+}
+
+constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault"};
+
+CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
+    if (kernel == 3) std::abort();
+    if (kernel == 4) {
+        state().sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+        return CUDA_SUCCESS;
+    }
+    CUdeviceptr address[3] = {};
+    if (kernel == 0) {
+        for (int i = 0; i < 3; ++i) std::memcpy(&address[i], params[i], sizeof address[i]);
+        int count = 0;
+        std::memcpy(&count, params[3], sizeof count);
+        stream_of(stream).push([=] {
+            const auto* a = reinterpret_cast<const float*>(address[0]);
+            const auto* b = reinterpret_cast<const float*>(address[1]);
+            for (int i = 0; i < count; ++i) reinterpret_cast<float*>(address[2])[i] = a[i] + b[i];
+        });
+    } else if (kernel == 1) {
+        stream_of(stream).push([=] { std::printf("printed by %u threads\n", threads); });
+    } else {
+        std::memcpy(&address[0], params[0], sizeof address[0]);
+        stream_of(stream).push([=] {
+            while (*reinterpret_cast<volatile uint32_t*>(address[0]) == 0) std::this_thread::yield();
+        });
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EXPORT CUresult cuInit(unsigned) { return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetCount(int* count) { return *count = 1, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    return ordinal == 0 ? (*device = 0, CUDA_SUCCESS) : CUDA_ERROR_INVALID_DEVICE;
+}
+EXPORT CUresult cuDeviceGetName(char* name, int length, CUdevice) {
+    std::snprintf(name, static_cast<size_t>(length), "Fake GPU");
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { return *bytes = size_t{8} << 30, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice) { return std::memset(uuid, 0xab, sizeof *uuid), CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice) {
+    switch (id) {
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return *value = 8, CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return *value = 9, CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return *value = 4, CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = k_context, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice) { return CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return t_context = context, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSynchronize() {
+    legacy_stream().wait();
+    return ready();
+}
+EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+    return *free = size_t{6} << 30, *total = size_t{8} << 30, CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr hint, unsigned long long) {
+    void* got = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(got);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    munmap(reinterpret_cast<void*>(address), bytes);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* memory, size_t bytes, const CUmemAllocationProp*,
+                            unsigned long long) {
+    if (bytes > size_t{6} << 30) return CUDA_ERROR_OUT_OF_MEMORY;
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    *memory = s.next_handle++;
+    s.memory[*memory] = bytes;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle memory) {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    return s.memory.erase(memory) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE);
+    s.mapped[address] = bytes;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
+EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    s.mapped.erase(address);
+    mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemHostAlloc(void** data, size_t bytes, unsigned) {
+    *data = std::malloc(bytes);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemFreeHost(void* data) {
+    std::free(data);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t bytes) {
+    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
+    if (!contains(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(reinterpret_cast<void*>(target), source, bytes);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream stream) {
+    if (!contains(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes <= 64 * 1024) {
+        std::string copy(static_cast<const char*>(source), bytes);
+        stream_of(stream).push([target, copy] { std::memcpy(reinterpret_cast<void*>(target), copy.data(), copy.size()); });
+    } else {
+        stream_of(stream).push([=] { std::memcpy(reinterpret_cast<void*>(target), source, bytes); });
+    }
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyDtoH_v2(void* target, CUdeviceptr source, size_t bytes) {
+    legacy_stream().wait();
+    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
+    if (!contains(source, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(target, reinterpret_cast<const void*>(source), bytes);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream stream) {
+    if (!contains(source, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    stream_of(stream).push([=] { std::memcpy(target, reinterpret_cast<const void*>(source), bytes); });
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
+    *stream = reinterpret_cast<CUstream>(new Stream);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+    stream_of(stream).wait();
+    return ready();
+}
+EXPORT CUresult cuStreamQuery(CUstream stream) { return stream_of(stream).idle() ? ready() : CUDA_ERROR_NOT_READY; }
+EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+    stream_of(stream).push([=] { function(data); });
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(new Event);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
+
+EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options, void** values, unsigned count,
+                                  CUlibraryOption*, void**, unsigned) {
+    if (std::strstr(static_cast<const char*>(code), "broken") != nullptr) {
+        for (unsigned i = 0; i < count; ++i) {
+            if (options[i] == CU_JIT_ERROR_LOG_BUFFER) std::strcpy(static_cast<char*>(values[i]), "line 1: broken");
+        }
+        return CUDA_ERROR_INVALID_PTX;
+    }
+    *library = reinterpret_cast<CUlibrary>(0x11b);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
+EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary, const char* name) {
+    for (uintptr_t i = 0; i < std::size(k_kernels); ++i) {
+        if (std::strcmp(name, k_kernels[i]) == 0) return *kernel = reinterpret_cast<CUkernel>(0x100 + i), CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+    *function = reinterpret_cast<CUfunction>(kernel);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel, CUdevice) {
+    *value = static_cast<int>(attribute) * 10;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary, const char*) {
+    *address = reinterpret_cast<CUdeviceptr>(&state().global);
+    *bytes = sizeof state().global;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+                               unsigned, CUstream stream, void** params, void**) {
+    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
+    if (threads == 0) return CUDA_ERROR_INVALID_VALUE;
+    return launch(static_cast<int>(reinterpret_cast<uintptr_t>(function) - 0x100), threads, stream, params);
+}

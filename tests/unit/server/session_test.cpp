@@ -1,0 +1,297 @@
+// Sessions of a real gpu-server process over real TLS, with a driver made for the tests.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cuda/abi/cuda_types.h"
+#include "protocol/schema/context.capnp.h"
+#include "protocol/schema/copy.capnp.h"
+#include "protocol/schema/internal.capnp.h"
+#include "protocol/schema/launch.capnp.h"
+#include "protocol/schema/library.capnp.h"
+#include "protocol/schema/stream.capnp.h"
+#include "server/session/handle_table.h"
+#include "tests/unit/server/server_process.h"
+
+namespace warpline::server::test {
+
+namespace {
+
+using cuda::CallId;
+
+constexpr uint64_t k_window = 0x200000000000;
+constexpr uint64_t k_block = uint64_t{2} << 20;
+const uint64_t k_library = make_token(HandleKind::library, 1, 0);
+const uint64_t k_stream = make_token(HandleKind::stream, 1, 0);
+
+/// Calls of a session, short.
+struct Program {
+    FakeClient& client;
+
+    void map(uint64_t address, uint64_t bytes) {
+        client.send<wire::WlMap>(CallId::wlMap, [&](wire::WlMap::Builder b) { b.setAddress(address), b.setBytes(bytes); });
+    }
+    uint64_t put(uint64_t address, BytesView bytes) {
+        return client.send<wire::CuMemcpyHtoDV2>(
+            CallId::cuMemcpyHtoD_v2, [&](auto b) { b.setDstDevice(address), b.setByteCount(bytes.size()); }, bytes);
+    }
+    FakeReply get(uint64_t address, uint64_t bytes, uint32_t thread = 1) {
+        return client.call<wire::CuMemcpyDtoHV2>(
+            CallId::cuMemcpyDtoH_v2, [&](auto b) { b.setSrcDevice(address), b.setByteCount(bytes); }, {}, thread);
+    }
+    FakeReply synchronize(uint32_t thread = 1) {
+        return client.call<wire::CuCtxSynchronize>(
+            CallId::cuCtxSynchronize, [](auto) {}, {}, thread);
+    }
+    void load(std::string_view image = "fake ptx") {
+        client.send<wire::WlImageLoad>(
+            CallId::wlImageLoad, [&](auto b) { b.setImage(k_library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
+    }
+    uint64_t function(const char* name, uint32_t index) {
+        const uint64_t token = make_token(HandleKind::function, 1, index);
+        client.send<wire::WlFunctionGet>(CallId::wlFunctionGet,
+                                         [&](auto b) { b.setFunction(token), b.setImage(k_library), b.setName(name); });
+        return token;
+    }
+    uint64_t launch(uint64_t function, const std::vector<uint64_t>& params, uint64_t stream = 0, uint32_t block = 1) {
+        const std::vector<uint32_t> sizes(params.size(), 8);
+        return client.send<wire::CuLaunchKernel>(CallId::cuLaunchKernel, [&](auto b) {
+            b.setF(function), b.setGridX(1), b.setGridY(1), b.setGridZ(1), b.setBlockX(block), b.setBlockY(1), b.setBlockZ(1);
+            b.setHStream(stream);
+            b.setParams({reinterpret_cast<const capnp::byte*>(params.data()), params.size() * 8});
+            b.setSizes({reinterpret_cast<const capnp::byte*>(sizes.data()), sizes.size() * 4});
+        });
+    }
+    void make_stream() {
+        client.send<wire::CuStreamCreate>(CallId::cuStreamCreate, [](auto b) { b.setPhStream(k_stream); });
+    }
+};
+
+class SessionTest : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(m_server.ready());
+        m_client = m_server.client();
+        ASSERT_NE(m_client, nullptr);
+    }
+    ServerProcess m_server;
+    std::unique_ptr<FakeClient> m_client;
+};
+
+std::string pattern(size_t bytes) {
+    std::string text(bytes, '\0');
+    for (size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 31 + i / 251);
+    return text;
+}
+
+TEST_F(SessionTest, D1_TellsDevicesAndPrintsThem) {
+    std::string why;
+    auto client = FakeClient::connect(m_server.port(), m_server.client_credentials(), why);
+    ASSERT_NE(client, nullptr) << why;
+    const auto hello = client->hello();
+    ASSERT_TRUE(hello.has_value());
+    EXPECT_EQ(hello->devices, 1u);
+    EXPECT_EQ(hello->device_name, "Fake GPU");
+    EXPECT_EQ(hello->tenant, "local");
+    EXPECT_GT(hello->memory_credit, 0u);
+    EXPECT_EQ(hello->window_address, k_window);
+    EXPECT_NE(m_server.standard_output().find("Fake GPU"), std::string::npos);
+    EXPECT_NE(m_server.standard_output().find("8.9"), std::string::npos);
+}
+
+TEST_F(SessionTest, VectorAddTakesTwoWaits) {
+    Program program{*m_client};
+    constexpr int k_count = 1000;
+    std::vector<float> a(k_count), b(k_count);
+    for (int i = 0; i < k_count; ++i) a[i] = static_cast<float>(i), b[i] = 0.5f;
+    program.map(k_window, k_block);
+    program.put(k_window, as_bytes(a.data(), a.size() * 4));
+    program.put(k_window + 4096, as_bytes(b.data(), b.size() * 4));
+    program.load();
+    const uint64_t add = program.function("add", 0);
+    program.launch(add, {k_window, k_window + 4096, k_window + 8192, k_count});
+    EXPECT_EQ(program.synchronize().result, 0);
+    const FakeReply reply = program.get(k_window + 8192, k_count * 4);
+    ASSERT_EQ(reply.result, 0);
+    ASSERT_EQ(reply.payload.size(), k_count * 4u);
+    for (int i = 0; i < k_count; ++i) {
+        float sum = 0;
+        std::memcpy(&sum, reply.payload.data() + i * 4, 4);
+        ASSERT_EQ(sum, static_cast<float>(i) + 0.5f);
+    }
+    EXPECT_TRUE(m_client->async_errors().empty());
+}
+
+TEST_F(SessionTest, B5_LargeCopiesTravelInParts) {
+    Program program{*m_client};
+    const std::string bytes = pattern(9 * 1024 * 1024 + 17);
+    program.map(k_window, 8 * k_block);
+    program.put(k_window, as_bytes(bytes));
+    const FakeReply reply = program.get(k_window, bytes.size());
+    ASSERT_EQ(reply.result, 0);
+    EXPECT_TRUE(reply.payload == bytes);
+}
+
+TEST_F(SessionTest, A6_AsyncCopiesArriveBeforeTheSynchronisationIsAnswered) {
+    Program program{*m_client};
+    program.map(k_window, 8 * k_block);
+    program.make_stream();
+    for (const size_t size : {100u, 3u * 1024 * 1024}) {
+        const std::string bytes = pattern(size);
+        m_client->send<wire::CuMemcpyHtoDAsyncV2>(
+            CallId::cuMemcpyHtoDAsync_v2,
+            [&](auto b) { b.setDstDevice(k_window), b.setByteCount(size), b.setHStream(k_stream); }, as_bytes(bytes));
+        const uint64_t copy = m_client->send<wire::CuMemcpyDtoHAsyncV2>(CallId::cuMemcpyDtoHAsync_v2, [&](auto b) {
+            b.setSrcDevice(k_window), b.setByteCount(size), b.setHStream(k_stream);
+        });
+        const FakeReply reply =
+            m_client->call<wire::CuStreamSynchronize>(CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); });
+        EXPECT_EQ(reply.result, 0);
+        const auto got = m_client->wait_copy(copy);
+        ASSERT_TRUE(got.has_value());
+        EXPECT_TRUE(*got == bytes);
+    }
+}
+
+TEST_F(SessionTest, A8_DevicePrintfComesBeforeTheSynchronisationIsAnswered) {
+    Program program{*m_client};
+    program.load();
+    const uint64_t print = program.function("print", 0);
+    program.launch(print, {}, 0, 32);
+    EXPECT_EQ(program.synchronize().result, 0);
+    EXPECT_EQ(m_client->output(), "printed by 32 threads\n");
+}
+
+TEST_F(SessionTest, AWaitingCallDoesNotHoldUpOtherThreads) {
+    Program program{*m_client};
+    program.map(k_window, k_block);
+    program.load();
+    const uint64_t gate = program.function("gate", 0);
+    program.make_stream();
+    program.launch(gate, {k_window}, k_stream);
+    const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
+        CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true, 1);
+    // The other thread gets its answers, and opens the gate.
+    EXPECT_EQ(program.get(k_window + 64, 16, 2).result, 0);
+    EXPECT_FALSE(m_client->has_reply(waiting));
+    const uint32_t open = 1;
+    program.put(k_window, as_bytes(&open, sizeof open));
+    EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+}
+
+TEST_F(SessionTest, A6_HostFunctionsRunOnTheClientInTheStreamsOrder) {
+    Program program{*m_client};
+    program.make_stream();
+    m_client->send<wire::CuLaunchHostFunc>(CallId::cuLaunchHostFunc, [](auto b) { b.setHStream(k_stream), b.setId(77); });
+    const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
+        CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true);
+    EXPECT_EQ(m_client->wait_host_call(), 77u);
+    EXPECT_FALSE(m_client->has_reply(waiting));
+    m_client->host_call_done(77);
+    EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+}
+
+TEST_F(SessionTest, FailuresOfCallsWithoutReplyAreToldOnce) {
+    Program program{*m_client};
+    const uint64_t wrong = program.launch(make_token(HandleKind::function, 1, 5), {});
+    const FakeReply first = program.synchronize();
+    EXPECT_EQ(first.async_error, CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(first.async_error_call, wrong);
+    EXPECT_EQ(program.synchronize().async_error, 0);
+    ASSERT_EQ(m_client->async_errors().size(), 1u);
+    EXPECT_EQ(m_client->async_errors()[0], std::make_pair(wrong, int{CUDA_ERROR_INVALID_HANDLE}));
+}
+
+TEST_F(SessionTest, C5_AStickyErrorStaysInItsSession) {
+    Program program{*m_client};
+    program.load();
+    program.launch(program.function("fault", 0), {});
+    EXPECT_EQ(program.synchronize().result, CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(program.synchronize().result, CUDA_ERROR_ILLEGAL_ADDRESS);
+    auto other = m_server.client();
+    ASSERT_NE(other, nullptr);
+    EXPECT_EQ((Program{*other}.synchronize().result), 0);
+}
+
+TEST_F(SessionTest, CompilingTellsItsLog) {
+    const std::string image = "broken";
+    const FakeReply reply = m_client->call<wire::WlImageCompile>(
+        CallId::wlImageCompile, [&](auto b) { b.setImage(k_library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
+    EXPECT_EQ(reply.result, CUDA_ERROR_INVALID_PTX);
+    std::string log;
+    EXPECT_TRUE(read_values<wire::WlImageCompileReply>(reply, [&](auto values) { log = values.getErrorLog().cStr(); }));
+    EXPECT_EQ(log, "line 1: broken");
+}
+
+TEST_F(SessionTest, FunctionAttributesComeInOneAnswer) {
+    Program program{*m_client};
+    program.load();
+    const uint64_t add = program.function("add", 0);
+    const FakeReply reply =
+        m_client->call<wire::WlFunctionAttributes>(CallId::wlFunctionAttributes, [&](auto b) { b.setFunction(add); });
+    ASSERT_EQ(reply.result, 0);
+    std::vector<uint64_t> values;
+    EXPECT_TRUE(read_values<wire::WlFunctionAttributesReply>(reply, [&](auto v) {
+        for (uint64_t value : v.getValues()) values.push_back(value);
+    }));
+    ASSERT_EQ(values.size(), size_t{CU_FUNC_ATTRIBUTE_MAX});
+    EXPECT_EQ(values[3], 30u);
+}
+
+TEST_F(SessionTest, AVariableOfAModuleCanBeCopied) {
+    Program program{*m_client};
+    program.load();
+    const FakeReply reply = m_client->call<wire::CuLibraryGetGlobal>(CallId::cuLibraryGetGlobal,
+                                                                     [&](auto b) { b.setLibrary(k_library), b.setName("x"); });
+    ASSERT_EQ(reply.result, 0);
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+    EXPECT_TRUE(
+        read_values<wire::CuLibraryGetGlobalReply>(reply, [&](auto v) { address = v.getDptr(), bytes = v.getBytes(); }));
+    ASSERT_EQ(bytes, 8u);
+    program.put(address, as_bytes("12345678"));
+    EXPECT_EQ(program.get(address, bytes).payload, "12345678");
+    EXPECT_EQ(program.get(address, bytes + 1).result, CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(SessionTest, WhatTheDriverLacksIsNotSupported) {
+    const FakeReply reply = m_client->call<wire::CuCtxGetCacheConfig>(CallId::cuCtxGetCacheConfig, [](auto) {});
+    EXPECT_EQ(reply.result, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(SessionTest, MemoryBeyondTheDeviceIsRefusedExactly) {
+    const auto map_now = [&](uint64_t address, uint64_t bytes) {
+        return m_client->call<wire::WlMapNow>(CallId::wlMapNow, [&](auto b) { b.setAddress(address), b.setBytes(bytes); })
+            .result;
+    };
+    EXPECT_EQ(map_now(k_window, uint64_t{32} << 30), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(map_now(k_window, k_block), 0);
+}
+
+TEST_F(SessionTest, AnEndedSessionLeavesAnAuditLine) {
+    Program program{*m_client};
+    EXPECT_EQ(program.synchronize().result, 0);
+    m_client->say_goodbye();
+    EXPECT_TRUE(m_client->wait_end());
+    EXPECT_TRUE(m_server.wait_log("session end"));
+    const std::string log = m_server.log();
+    EXPECT_NE(log.find("session start"), std::string::npos);
+    EXPECT_NE(log.find("tenant=\"local\""), std::string::npos);
+    EXPECT_NE(log.find("calls=1 "), std::string::npos);
+    EXPECT_NE(log.find("reason=\"the client has finished\""), std::string::npos);
+}
+
+TEST_F(SessionTest, CallsBeforeCloseAreExecuted) {
+    Program program{*m_client};
+    program.load();
+    const uint64_t print = program.function("print", 0);
+    for (int i = 0; i < 50; ++i) program.launch(print, {}, 0, 7);
+    m_client->say_goodbye();
+    EXPECT_TRUE(m_client->wait_end());
+    EXPECT_TRUE(m_server.wait_log("calls=52 "));
+}
+
+}  // namespace
+}  // namespace warpline::server::test
