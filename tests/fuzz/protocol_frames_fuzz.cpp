@@ -1,0 +1,132 @@
+// Everything that arrives on a connection, from either side, through the link to those who read its messages.
+
+#include <cstdlib>
+
+#include "protocol/codec/call_receiver.h"
+#include "protocol/codec/link.h"
+#include "tests/fuzz/protocol_fuzz.h"
+
+namespace {
+
+using namespace warpline;
+using protocol::Frame;
+using protocol::FrameKind;
+
+/// Reads all that is in a frame, as client and server do.
+struct Reader : protocol::Link::Handler {
+    Result<void> on_frame(Frame frame) override {
+        ++frames;
+        switch (frame.header.kind) {
+            case FrameKind::batch: return on_batch(std::move(frame));
+            case FrameKind::bulk: return receiver.accept_bulk(std::move(frame));
+            case FrameKind::reply:
+                return protocol::read_message<wire::Reply>(frame.body.view(), [](wire::Reply::Reader reply) {
+                    (void)reply.getCall(), (void)reply.getValues().getAs<wire::Drain>().getReason().size();
+                });
+            case FrameKind::event:
+                return protocol::read_message<wire::Event>(frame.body.view(), [](wire::Event::Reader event) {
+                    if (event.isDrain()) (void)event.getDrain().getReason().size();
+                    if (event.isCopyDone()) (void)event.getCopyDone().getBytes();
+                });
+            default: return {};
+        }
+    }
+    Result<void> on_batch(Frame frame) {
+        auto unit = WL_TRY(receiver.accept_batch(std::move(frame)));
+        auto reader = WL_TRY(protocol::BatchReader::open(unit.batch.body.view(), unit.batch.payload.view()));
+        while (WL_TRY(reader.next())) {
+            const protocol::CallView& call = reader.call();
+            size_t bytes = call.payload.size();
+            WL_TRY(protocol::guarded([&] { bytes += call.args<wire::Drain>().getReason().size(); }));
+            if (bytes > unit.batch.body.size() * 8 + unit.batch.payload.size()) std::abort();
+        }
+        (void)receiver.grant().done(unit.cost_bytes, unit.calls);
+        return {};
+    }
+    Result<MutableBytesView> place_payload(uint64_t, uint64_t, uint64_t, size_t bytes) override {
+        if (frames % 2 == 0) return MutableBytesView{};
+        place.resize(bytes);
+        return MutableBytesView(place);
+    }
+
+    size_t frames = 0;
+    Bytes place;
+    protocol::CallReceiver receiver{{1 << 20, 1000}};
+};
+
+Bytes output_of(protocol::Outbox& outbox) {
+    Bytes out;
+    std::vector<BytesView> views;
+    while (outbox.take(views, 0)) {
+        for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
+        views.clear();
+        outbox.sent();
+    }
+    return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    Reader reader;
+    protocol::LinkOptions options;
+    options.receive_limits = {64 * 1024, 64 * 1024};
+    protocol::Link link(reader, options);
+    BytesView rest = as_bytes(data, size);
+    while (!rest.empty()) {
+        MutableBytesView space = link.receive_space();
+        size_t count = std::min(space.size(), rest.size());
+        std::memcpy(space.data(), rest.data(), count);
+        rest = rest.subspan(count);
+        auto received = link.received(count);
+        if (!received.ok()) {
+            if (received.error().code == Code::internal) std::abort();
+            break;
+        }
+    }
+    return 0;
+}
+
+std::vector<Bytes> fuzz_seeds() {
+    std::vector<Bytes> seeds;
+    Bytes payload(300, std::byte{7});
+    {
+        protocol::Outbox outbox;
+        for (uint32_t i = 0; i < 5; ++i) {
+            (void)outbox.add_call<wire::Drain>(
+                protocol::CallHeader{5, true, 1, 2}, 20,
+                [&](wire::Drain::Builder args) { args.setReason("arguments of a call"); }, [](uint64_t) {},
+                BytesView(payload).first(i * 10));
+        }
+        seeds.push_back(output_of(outbox));
+    }
+    {
+        protocol::Outbox outbox;
+        (void)outbox.add_message<wire::Event>(protocol::FrameKind::event, 32,
+                                              [](wire::Event::Builder event) { event.initDrain().setReason("maintenance"); });
+        (void)outbox.add_message<wire::Event>(
+            protocol::FrameKind::event, 32, [](wire::Event::Builder event) { event.initCopyDone().setBytes(300); }, payload);
+        (void)outbox.add_bulk(4, 0, 300, payload);
+        (void)outbox.add_message<wire::Reply>(protocol::FrameKind::reply, 64, [](wire::Reply::Builder reply) {
+            reply.setCall(4);
+            reply.initProgress();
+            reply.getValues().initAs<wire::Drain>().setReason("values");
+        });
+        (void)outbox.add_body(protocol::FrameKind::ping, {});
+        seeds.push_back(output_of(outbox));
+    }
+    {
+        protocol::BatchBuilder batch;
+        batch.begin(1);
+        (void)batch.append_streamed<wire::Drain>(
+            protocol::CallHeader{}, 4, [](wire::Drain::Builder) {}, 600);
+        protocol::Outbox outbox;
+        protocol::Buffer body, none;
+        batch.finish(body, none);
+        (void)outbox.add_body(protocol::FrameKind::batch, std::move(body));
+        (void)outbox.add_bulk(1, 0, 600, payload);
+        (void)outbox.add_bulk(1, 300, 600, payload);
+        seeds.push_back(output_of(outbox));
+    }
+    return seeds;
+}
