@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "softgpu/passes/checker.h"
@@ -82,6 +83,10 @@ void Checker::check_mov(const ptx::Instruction& instruction) {
     if (!sound) error(instruction, "arguments mismatch for instruction 'mov'");
 }
 
+bool Checker::has_any(const ptx::Instruction& instruction, std::initializer_list<Mod> mods) const {
+    return std::any_of(mods.begin(), mods.end(), [&](Mod mod) { return m_body.has(instruction, mod); });
+}
+
 Space Checker::space_of(SymbolRef symbol) const {
     switch (symbol.kind) {
         case SymbolRef::Kind::variable: return m_module.variables[symbol.index].space;
@@ -120,6 +125,10 @@ void Checker::check_memory(const ptx::Instruction& instruction) {
         wanted = space;
         spaces++;
     }
+    bool load_or_store = instruction.opcode == Opcode::ld || instruction.opcode == Opcode::st;
+    if (load_or_store && has_any(instruction, {Mod::relaxed, Mod::acquire, Mod::release}) !=
+                             has_any(instruction, {Mod::cta, Mod::cluster, Mod::gpu, Mod::sys}))
+        return error(instruction, "memory order and scope go together");
     if (spaces > 1) return error(instruction, "unexpected number of state spaces specified");
     for (const Operand& operand : m_body.operands_of(instruction))
         if (operand.kind == Operand::Kind::address || operand.kind == Operand::Kind::indexed)

@@ -69,7 +69,43 @@ bool Checker::match_types(const ptx::Instruction& instruction, const Rule& rule)
     return instruction.type_count <= rule.types.size();
 }
 
+// Of these there can be one only, whatever the opcode: rounding, memory order, scope.
+static int exclusive_group(ptx::Mod mod) {
+    using Mod = ptx::Mod;
+    switch (mod) {
+        case Mod::rn:
+        case Mod::rz:
+        case Mod::rm:
+        case Mod::rp:
+        case Mod::rna:
+        case Mod::rs:
+        case Mod::rni:
+        case Mod::rzi:
+        case Mod::rmi:
+        case Mod::rpi: return 1;
+        case Mod::weak:
+        case Mod::relaxed:
+        case Mod::acquire:
+        case Mod::release:
+        case Mod::acq_rel:
+        case Mod::sc:
+        case Mod::volatile_: return 2;
+        case Mod::cta:
+        case Mod::cluster:
+        case Mod::gpu:
+        case Mod::sys: return 4;
+        default: return 0;
+    }
+}
+
 bool Checker::match_modifiers(const ptx::Instruction& instruction, const Rule& rule) {
+    int seen = 0;
+    for (ptx::Mod mod : m_body.mods_of(instruction)) {
+        int group = exclusive_group(mod);
+        m_illegal = mod;
+        if ((seen & group) != 0) return false;
+        seen |= group;
+    }
     if (rule.any_modifier) return true;
     for (ptx::Mod mod : m_body.mods_of(instruction)) {
         if (ptx::is_type(mod) || rule.modifiers.contains(mod)) continue;

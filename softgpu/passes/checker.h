@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "softgpu/passes/rules.h"
@@ -47,6 +48,7 @@ private:
     bool mov_plain(ptx::Type type, const ptx::Operand& to, const ptx::Operand& from) const;
     void check_memory(const ptx::Instruction& instruction);
     void check_address(const ptx::Instruction& instruction, const ptx::Operand& operand, ptx::Space wanted);
+    bool has_any(const ptx::Instruction& instruction, std::initializer_list<ptx::Mod> mods) const;
     ptx::Space space_of(ptx::SymbolRef symbol) const;
     void check_call(const ptx::Instruction& instruction);
     bool argument_fits(const ptx::Variable& parameter, const ptx::Operand& argument) const;

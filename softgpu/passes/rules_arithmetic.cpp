@@ -127,7 +127,7 @@ constexpr RuleText k_rules[] = {
     {Op::cvt, "rna|rn|rz", "satfinite relu", "tf32 f32", "d0 s1"},
     {Op::cvt, "pack sat", "", "s16|u16|s8|u8|u4|s4|u2|s2 s32 b32?", "du32 ss32 ss32 sb32?"},
     {Op::cvt, ROUND "|rs", "relu satfinite sat", "bf16 f16|f32|f64|bf16", "d0~ s1~"},
-    {Op::cvt, ROUND, "relu satfinite", "f16 bf16", "d0~ s1~"},
+    {Op::cvt, "", ROUND_WORDS " relu satfinite", "f16 bf16", "d0~ s1~"},
     {Op::cvt, "", "rni rzi rmi rpi", "bf16 bf16", "d0~ s1~"},
     {Op::cvt, "", "ftz sat", "f32|f64 bf16", "d0~ s1~"},
     {Op::cvt, "", "rn rz rs relu satfinite scaled n1_relu", "f16x2|bf16x2|e4m3x2|e5m2x2|e2m1x2|e3m2x2|e2m3x2|ue8m0x2 f32",

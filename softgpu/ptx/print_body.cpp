@@ -27,6 +27,7 @@ void Writer::item(const Function& function, const BodyItem& entry) {
             variable(body.variables[entry.index], &function);
             break;
         case BodyItem::Kind::loc: {
+            if (m_module.units.size() > 1) break;  // the file numbers of several texts clash, and a linked module has no .file
             const Loc& loc = body.locs[entry.index];
             text("\t.loc\t").number(loc.file).text(" ").number(loc.line).text(" ").number(loc.column).text(loc.tail).text("\n");
             break;
