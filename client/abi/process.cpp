@@ -86,9 +86,4 @@ void Process::finish() noexcept {
 
 const ServerInfo& Process::server() const noexcept { return m_session->info(); }
 
-namespace {
-// Runs when the library is taken down at exit: after the program's own exit handlers, which may still call CUDA.
-__attribute__((destructor)) void finish_process() { Process::instance().finish(); }
-}  // namespace
-
 }  // namespace warpline::client

@@ -54,7 +54,7 @@ Result<image::ImageInfo> read_units(const std::vector<const image::Entry*>& unit
     return all;
 }
 
-CUresult read_contents(Code& code, const Device& device) {
+CUresult read_contents(CodeImage& code, const Device& device) {
     const image::Entry* entry = select_for(code.image, device);
     if (!entry) {
         WL_LOG(warn, "client",
@@ -76,10 +76,10 @@ CUresult read_contents(Code& code, const Device& device) {
     return CUDA_SUCCESS;
 }
 
-uint32_t upload_kind(const Code& code) { return static_cast<uint32_t>(code.image.container()) + 1; }
+uint32_t upload_kind(const CodeImage& code) { return static_cast<uint32_t>(code.image.container()) + 1; }
 
 /// All of an image's bytes in one piece, in the form that the other side reads.
-BytesView upload_bytes(const Code& code, Bytes& joined) {
+BytesView upload_bytes(const CodeImage& code, Bytes& joined) {
     if (code.image.parts().size() == 1) return code.image.bytes();
     joined.reserve(code.image.upload_bytes());
     for (BytesView part : code.image.parts()) joined.insert(joined.end(), part.begin(), part.end());
@@ -87,13 +87,13 @@ BytesView upload_bytes(const Code& code, Bytes& joined) {
 }
 
 /// A call on behalf of an image: modules belong to a context, whichever is current.
-Call for_code(const Call& call, const Code& code) {
+Call for_code(const Call& call, const CodeImage& code) {
     Call own = call;
     if (code.context != 0) own.context = code.context;
     return own;
 }
 
-CUresult ask_variable(Call& call, const Code& code, uint64_t owner, const char* name, Code::Variable& variable) {
+CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
     Call own = for_code(call, code);
     if (token_kind(owner) == HandleKind::library) {
         gen::CuLibraryGetGlobalValues answer;
@@ -124,7 +124,7 @@ void fill_function(Function& function, const image::Kernel& kernel) {
 
 }  // namespace
 
-CUresult make_code(const void* bytes, int device, std::shared_ptr<Code>& out) {
+CUresult make_code(const void* bytes, int device, std::shared_ptr<CodeImage>& out) {
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     Result<image::Image> container = image::Image::from_pointer(bytes);
     if (!container.ok()) {
@@ -133,13 +133,13 @@ CUresult make_code(const void* bytes, int device, std::shared_ptr<Code>& out) {
     }
     // The program may free its copy after the call.
     if (auto owned = container->own(); !owned.ok()) return image_error(owned.error());
-    auto code = std::make_shared<Code>(std::move(*container));
+    auto code = std::make_shared<CodeImage>(std::move(*container));
     CUresult result = read_contents(*code, *find_device(std::max(device, 0)));
     if (result == CUDA_SUCCESS) out = std::move(code);
     return result;
 }
 
-CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option* options, void** values) {
+CUresult compile_now(Call& call, CodeImage& code, unsigned option_count, CUjit_option* options, void** values) {
     JitOptions jit;
     if (CUresult result = jit.read(option_count, options, values); result != CUDA_SUCCESS) return result;
     Bytes joined;
@@ -153,7 +153,7 @@ CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option
     return result;
 }
 
-CUresult ensure_uploaded(Call& call, Code& code) {
+CUresult ensure_uploaded(Call& call, CodeImage& code) {
     MutexLock lock(code.mutex);
     if (code.uploaded) return CUDA_SUCCESS;
     Bytes joined;
@@ -174,7 +174,7 @@ CUresult ensure_announced(Call& call, uint64_t token, Function& function) {
     return result;
 }
 
-CUresult function_of(Call& call, Code& code, uint64_t owner, std::string_view name, uint64_t& token) {
+CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_view name, uint64_t& token) {
     const image::Kernel* kernel = code.info.find_kernel(name);
     if (!kernel) return CUDA_ERROR_NOT_FOUND;
     MutexLock lock(code.mutex);
@@ -215,7 +215,7 @@ CUresult read_file(const char* path, Bytes& out) {
     return result;
 }
 
-CUresult variable_of(Call& call, Code& code, uint64_t owner, const char* name, Code::Variable& variable) {
+CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
     const image::Global* global = code.info.find_global(name);
     if (!global) return CUDA_ERROR_NOT_FOUND;
     if (global->managed) return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
@@ -244,7 +244,7 @@ CUresult variable_of(Call& call, Code& code, uint64_t owner, const char* name, C
     return CUDA_SUCCESS;
 }
 
-void forget_code(Call& call, Code& code) {
+void forget_code(Call& call, CodeImage& code) {
     MutexLock lock(code.mutex);
     code.unloaded = true;
     for (const auto& [owner, functions] : code.functions) {

@@ -8,13 +8,13 @@ namespace warpline::client {
 ///
 /// @param device  ordinal; -1: the first one
 /// @errors        invalid value or image, no binary for GPU
-CUresult make_code(const void* code, int device, std::shared_ptr<Code>& out);
+CUresult make_code(const void* code, int device, std::shared_ptr<CodeImage>& out);
 
 /// Uploads PTX at once and waits, because compiling may fail and the program may have asked for the log.
-CUresult compile_now(Call& call, Code& code, unsigned option_count, CUjit_option* options, void** values);
+CUresult compile_now(Call& call, CodeImage& code, unsigned option_count, CUjit_option* options, void** values);
 
 /// Queues the upload of an image if nobody has yet.
-CUresult ensure_uploaded(Call& call, Code& code);
+CUresult ensure_uploaded(Call& call, CodeImage& code);
 
 /// Makes the server know a function's token: to be called before each call that names it.
 CUresult ensure_announced(Call& call, uint64_t token, Function& function);
@@ -23,16 +23,16 @@ CUresult ensure_announced(Call& call, uint64_t token, Function& function);
 ///
 /// @param owner  token of the module or library that is asked
 /// @errors       CUDA_ERROR_NOT_FOUND
-CUresult function_of(Call& call, Code& code, uint64_t owner, std::string_view name, uint64_t& token);
+CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_view name, uint64_t& token);
 
 /// A variable's address in the current context (or its module's); asked for once.
-CUresult variable_of(Call& call, Code& code, uint64_t owner, const char* name, Code::Variable& variable);
+CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable);
 
 /// The module of a library in the current context.
 CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module);
 
 /// Ends the functions and variables of an image that is being unloaded.
-void forget_code(Call& call, Code& code);
+void forget_code(Call& call, CodeImage& code);
 
 /// The bytes of a file, with a zero behind the last.
 ///

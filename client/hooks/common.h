@@ -40,7 +40,8 @@ CUresult synchronize_context(Call& call);
 // --- memory (memory.cpp) ---
 
 /// Device memory of the current context's device.
-CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address);
+/// @param pool  token of the pool that it counts for, or 0
+CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool = 0);
 /// Gives a range back that forget() has returned. `synchronise`: as cuMemFree does, nothing later runs before all earlier work is done.
 CUresult release_device_memory(Call& call, const DeviceRange& range);
 

@@ -9,7 +9,7 @@ namespace warpline::client {
 namespace {
 
 CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigned option_count, CUjit_option* options, void** values) {
-    std::shared_ptr<Code> code;
+    std::shared_ptr<CodeImage> code;
     if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
     auto made = call.state.libraries.make();
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -47,7 +47,7 @@ CUresult hook_client_cuLibraryUnload(Call& call, CUlibrary library) {
     uint64_t token = to_token(library);
     Library* found = call.state.libraries.find(token);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    std::shared_ptr<Code> code = found->code;
+    std::shared_ptr<CodeImage> code = found->code;
     bool uploaded = false;
     {
         MutexLock lock(code->mutex);
@@ -101,7 +101,7 @@ CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary li
 CUresult hook_client_cuLibraryGetGlobal(Call& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
     const Library* found = call.state.libraries.find(to_token(library));
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    Code::Variable variable;
+    CodeImage::Variable variable;
     CUresult result = variable_of(call, *found->code, to_token(library), name, variable);
     if (result != CUDA_SUCCESS) return result;
     if (dptr) *dptr = variable.address;

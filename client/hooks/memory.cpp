@@ -17,8 +17,8 @@ CUresult map_block(Call& call, RangeHeap::Range block, int device) {
 }
 
 void unmap_block(Call& call, RangeHeap::Range block) {
+    // The server grants credit anew when it sees what is free again.
     gen::issue_wlUnmap(call, block.base, block.size_bytes);
-    call.session.return_memory_credit(block.size_bytes);
     call.state.memory.return_block(block);
 }
 
@@ -37,7 +37,7 @@ CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
 
 }  // namespace
 
-CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address) {
+CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool) {
     DeviceMemory& memory = call.state.memory;
     const int device = call.device();
     DeviceRange range;
@@ -45,6 +45,7 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
     range.capacity_bytes = DeviceMemory::rounded(size_bytes);
     range.context = call.context;
     range.device = device;
+    range.owner = pool;
     for (;;) {
         if (auto piece = memory.try_allocate(device, size_bytes)) {
             range.base = *piece;
@@ -117,6 +118,7 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return CUDA_ERROR_INVALID_VALUE;
+    if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
     call.context = range->context;
     // The address is free for others only after the server was told that this one is done with it.
     CUresult result = gen::issue_cuMemFree_v2(call, dptr);

@@ -11,7 +11,7 @@ namespace warpline::client {
 namespace {
 
 CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned option_count, CUjit_option* options, void** values) {
-    std::shared_ptr<Code> code;
+    std::shared_ptr<CodeImage> code;
     if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
     auto made = make_object<HandleKind::module>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -52,7 +52,7 @@ CUresult hook_client_cuModuleLoadFatBinary(Call& call, CUmodule* module, const v
 CUresult hook_client_cuModuleUnload(Call& call, CUmodule hmod) {
     Module* module = call.state.modules.find(to_token(hmod));
     if (!module || module->library != 0) return CUDA_ERROR_INVALID_HANDLE;
-    std::shared_ptr<Code> code = module->code;
+    std::shared_ptr<CodeImage> code = module->code;
     bool uploaded = false;
     {
         MutexLock lock(code->mutex);
@@ -77,7 +77,7 @@ CUresult hook_client_cuModuleGetFunction(Call& call, CUfunction* hfunc, CUmodule
 CUresult hook_client_cuModuleGetGlobal_v2(Call& call, CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
     const Module* module = call.state.modules.find(to_token(hmod));
     if (!module) return CUDA_ERROR_INVALID_HANDLE;
-    Code::Variable variable;
+    CodeImage::Variable variable;
     CUresult result = variable_of(call, *module->code, to_token(hmod), name, variable);
     if (result != CUDA_SUCCESS) return result;
     if (dptr) *dptr = variable.address;

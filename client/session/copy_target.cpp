@@ -6,6 +6,12 @@
 namespace warpline::client {
 
 bool CopyTarget::write(uint64_t offset, BytesView bytes) const {
+    if (collect) {
+        if (offset > k_max_collect_bytes || bytes.size() > k_max_collect_bytes - offset) return false;
+        if (collect->size() < offset + bytes.size()) collect->resize(offset + bytes.size());
+        if (!bytes.empty()) std::memcpy(collect->data() + offset, bytes.data(), bytes.size());
+        return true;
+    }
     uint64_t total = total_bytes();
     if (offset > total || bytes.size() > total - offset) return false;
     if (is_linear()) {
@@ -33,7 +39,7 @@ void CopyTarget::gather(std::byte* out) const {
 }
 
 bool CopyTarget::spans(uint64_t address, uint64_t size_bytes) const {
-    if (total_bytes() == 0 || size_bytes == 0) return false;
+    if (collect || total_bytes() == 0 || size_bytes == 0) return false;
     auto first = reinterpret_cast<uint64_t>(base);
     uint64_t end = first + (slices - 1) * slice_pitch_bytes + (rows - 1) * pitch_bytes + row_bytes;
     return address < end && first < address + size_bytes;

@@ -16,12 +16,22 @@ struct CopyTarget {
     uint64_t pitch_bytes = 0;
     uint64_t slices = 1;
     uint64_t slice_pitch_bytes = 0;
+    Bytes* collect = nullptr;  ///< instead of all that: bytes of which nobody knows how many come
 
+    static constexpr uint64_t k_max_collect_bytes = 1ull << 30;
+    static CopyTarget into(Bytes& bytes) {
+        CopyTarget target;
+        target.collect = &bytes;
+        return target;
+    }
     static CopyTarget linear(void* destination, uint64_t size_bytes) {
         return {static_cast<std::byte*>(destination), size_bytes, 1, size_bytes, 1, size_bytes};
     }
     uint64_t total_bytes() const { return row_bytes * rows * slices; }
-    bool is_linear() const { return rows * slices <= 1 || (pitch_bytes == row_bytes && (slices == 1 || slice_pitch_bytes == row_bytes * rows)); }
+    bool is_linear() const { return !collect && rows_are_packed(); }
+    bool rows_are_packed() const {
+        return rows * slices <= 1 || (pitch_bytes == row_bytes && (slices == 1 || slice_pitch_bytes == row_bytes * rows));
+    }
 
     /// Writes bytes that belong at `offset` of the packed rows. False if they do not fit.
     bool write(uint64_t offset, BytesView bytes) const;

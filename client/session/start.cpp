@@ -63,7 +63,8 @@ Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(
     }
     ConnectionSettings connection;
     connection.credentials =
-        WL_TRY(net::load_credentials(settings.path("tls.ca"), settings.path("tls.cert"), settings.path("tls.key"), why));
+        WL_TRY(net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why));
+    connection.connect_timeout = settings.seconds("connect_timeout");
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) connection.visible_devices = visible;
     AddressWindow window = reserve_window();

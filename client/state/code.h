@@ -18,11 +18,11 @@ namespace warpline::client {
 
 /// The image behind a module or a library: its bytes, kept because it is uploaded only when something of it is used, and what it
 /// contains. Shared by the module or library and its functions: a function outlives its module as a token, not as a kernel.
-struct Code : std::enable_shared_from_this<Code> {
-    explicit Code(cuda::image::Image&& container) : image(std::move(container)) {}
+struct CodeImage : std::enable_shared_from_this<CodeImage> {
+    explicit CodeImage(cuda::image::Image&& container) : image(std::move(container)) {}
 
     cuda::image::Image image;
-    cuda::image::ImageInfo info;  ///< of the code that the device will take; constant once the Code is shared
+    cuda::image::ImageInfo info;  ///< of the code that the device will take; constant once the CodeImage is shared
     uint64_t owner = 0;           ///< token of the module or library
     uint64_t context = 0;         ///< of a module; 0 for a library
     bool library = false;
@@ -40,13 +40,13 @@ struct Code : std::enable_shared_from_this<Code> {
 };
 
 struct Module {
-    std::shared_ptr<Code> code;
+    std::shared_ptr<CodeImage> code;
     uint64_t context = 0;
     uint64_t library = 0;  ///< made by cuLibraryGetModule
 };
 
 struct Library {
-    std::shared_ptr<Code> code;
+    std::shared_ptr<CodeImage> code;
     uint64_t context = 0;                       // libraries belong to none
     Mutex mutex;                                // protects the modules
     std::map<uint64_t, uint64_t> modules WL_GUARDED_BY(mutex);  ///< module token by context (cuLibraryGetModule)
@@ -56,7 +56,7 @@ struct Library {
 struct Function {
     static constexpr size_t k_attributes = 32;  // CUfunction_attribute values are smaller
 
-    std::shared_ptr<Code> code;
+    std::shared_ptr<CodeImage> code;
     const cuda::image::Kernel* kernel = nullptr;  ///< lives in code->info
     uint64_t context = 0;                         ///< of its module; 0: of a library
     uint64_t owner = 0;                           ///< token of its module or library

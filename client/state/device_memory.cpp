@@ -48,8 +48,48 @@ void DeviceMemory::return_block(RangeHeap::Range block) {
 
 std::optional<uint64_t> DeviceMemory::reserve(uint64_t size_bytes, uint64_t alignment, uint64_t hint) {
     MutexLock lock(m_mutex);
-    if (hint != 0 && hint % k_block_bytes == 0 && m_window.take_at(hint, size_bytes)) return hint;
-    return m_window.take(size_bytes, alignment < k_block_bytes ? k_block_bytes : alignment);
+    std::optional<uint64_t> base;
+    if (hint != 0 && hint % k_block_bytes == 0 && m_window.take_at(hint, size_bytes)) {
+        base = hint;
+    } else {
+        base = m_window.take(size_bytes, alignment < k_block_bytes ? k_block_bytes : alignment);
+    }
+    if (base) m_reserved.emplace(*base, size_bytes);
+    return base;
+}
+
+bool DeviceMemory::unreserve(uint64_t base, uint64_t size_bytes) {
+    MutexLock lock(m_mutex);
+    auto it = m_reserved.find(base);
+    if (it == m_reserved.end() || it->second != size_bytes) return false;
+    auto mapped = m_ranges.lower_bound(base);
+    if (mapped != m_ranges.end() && mapped->first - base < size_bytes) return false;
+    m_reserved.erase(it);
+    m_window.give(base, size_bytes);
+    return true;
+}
+
+bool DeviceMemory::is_reserved(uint64_t base, uint64_t size_bytes) const {
+    MutexLock lock(m_mutex);
+    auto it = m_reserved.upper_bound(base);
+    if (it == m_reserved.begin()) return false;
+    --it;
+    uint64_t offset = base - it->first;
+    return offset < it->second && size_bytes <= it->second - offset;
+}
+
+bool DeviceMemory::forget_mapped(uint64_t base, uint64_t size_bytes) {
+    MutexLock lock(m_mutex);
+    auto first = m_ranges.find(base);
+    auto last = first;
+    uint64_t end = base;
+    while (last != m_ranges.end() && last->first == end && last->second.kind == MemoryKind::mapped && end - base < size_bytes) {
+        end += last->second.size_bytes;
+        ++last;
+    }
+    if (end - base != size_bytes) return false;
+    m_ranges.erase(first, last);
+    return true;
 }
 
 void DeviceMemory::register_range(DeviceRange range) {

@@ -53,6 +53,12 @@ public:
     /// Addresses for cuMemAddressReserve. The hint is honoured if it is free.
     std::optional<uint64_t> reserve(uint64_t size_bytes, uint64_t alignment, uint64_t hint) WL_EXCLUDES(m_mutex);
 
+    /// False if the range was not reserved like this, or something is mapped in it.
+    bool unreserve(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    bool is_reserved(uint64_t base, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
+    /// Forgets the mapped ranges that make up exactly this one. False if they do not.
+    bool forget_mapped(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+
     /// Makes a range known: it is now a valid argument of copies, and has attributes. Fills in buffer_id.
     void register_range(DeviceRange range) WL_EXCLUDES(m_mutex);
 
@@ -92,6 +98,7 @@ private:
     RangeHeap m_window WL_GUARDED_BY(m_mutex);
     std::map<int, Device> m_devices WL_GUARDED_BY(m_mutex);
     Ranges m_ranges WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, uint64_t> m_reserved WL_GUARDED_BY(m_mutex);  // base → size: the program's own reservations
     uint64_t m_next_buffer_id WL_GUARDED_BY(m_mutex) = 1;
 };
 

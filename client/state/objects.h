@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 
@@ -36,14 +37,15 @@ struct Event {
     std::atomic<uint64_t> capture_id{0};  ///< of the capture in which it was recorded last
 };
 
+/// A pool. Its memory is ours (PoolHeap); the pool is where the numbers are kept.
 struct Pool {
     uint64_t context = 0;
     int device = 0;
     bool is_default = false;
+    CUmemPoolProps properties{};
     std::atomic<uint64_t> release_threshold{0};
     std::atomic<uint64_t> used_bytes{0};
     std::atomic<uint64_t> used_high{0};
-    std::atomic<uint64_t> reserved_bytes{0};
     std::atomic<uint64_t> reserved_high{0};
     std::atomic<int> reuse_event{1};
     std::atomic<int> reuse_opportunistic{1};
@@ -53,21 +55,17 @@ struct Pool {
 /// Physical memory of cuMemCreate.
 struct PhysicalMemory {
     uint64_t context = 0;
-    uint64_t size_bytes = 0;
-    CUmemAllocationProp properties{};
     std::atomic<unsigned> references{1};
 };
 
-struct Array {
+/// A cuLink… operation: where the program wants the logs of its steps, and the result, which is ours until it is destroyed.
+struct Link {
     uint64_t context = 0;
-    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
-    uint64_t parent = 0;  ///< a mipmapped array whose level this is
-};
-
-struct MipmappedArray {
-    uint64_t context = 0;
-    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
-    unsigned levels = 0;
+    char* info_log = nullptr;
+    char* error_log = nullptr;
+    size_t info_log_bytes = 0;
+    size_t error_log_bytes = 0;
+    Bytes cubin;
 };
 
 }  // namespace warpline::client

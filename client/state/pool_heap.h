@@ -47,4 +47,39 @@ private:
     uint64_t m_sequence WL_GUARDED_BY(m_mutex) = 0;
 };
 
+/// The pools of the devices: the default one, and the one that cuMemAllocAsync takes from.
+class DevicePools {
+public:
+    struct Pools {
+        uint64_t default_pool = 0;  ///< token; 0: not made yet
+        uint64_t current = 0;       ///< token; 0: the default one
+    };
+    Pools get(int device) const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        auto it = m_pools.find(device);
+        return it == m_pools.end() ? Pools{} : it->second;
+    }
+    /// The default pool's token: the one given, or that of whoever came first.
+    uint64_t set_default(int device, uint64_t pool) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        Pools& pools = m_pools[device];
+        if (pools.default_pool == 0) pools.default_pool = pool;
+        return pools.default_pool;
+    }
+    void set_current(int device, uint64_t pool) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        m_pools[device].current = pool;
+    }
+    void forget(uint64_t pool) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        for (auto& [device, pools] : m_pools) {
+            if (pools.current == pool) pools.current = 0;
+        }
+    }
+
+private:
+    mutable Mutex m_mutex;  // protects the map
+    std::map<int, Pools> m_pools WL_GUARDED_BY(m_mutex);
+};
+
 }  // namespace warpline::client

@@ -10,6 +10,7 @@
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
 #include "client/state/pool_heap.h"
+#include "client/state/textures.h"
 #include "client/state/token_table.h"
 
 namespace warpline::client {
@@ -27,10 +28,10 @@ public:
     TokenTable<PlainObject, HandleKind::graph_node> graph_nodes;
     TokenTable<PlainObject, HandleKind::graph_exec> graph_execs;
     TokenTable<Pool, HandleKind::mem_pool> pools;
-    TokenTable<Array, HandleKind::array> arrays;
-    TokenTable<MipmappedArray, HandleKind::mipmapped_array> mipmapped_arrays;
+    TokenTable<PlainObject, HandleKind::array> arrays;
+    TokenTable<PlainObject, HandleKind::mipmapped_array> mipmapped_arrays;
     TokenTable<PhysicalMemory, HandleKind::allocation> physical_memory;
-    TokenTable<PlainObject, HandleKind::link> links;
+    TokenTable<Link, HandleKind::link> links;
     TokenTable<PlainObject, HandleKind::tex_ref> tex_refs;
     TokenTable<PlainObject, HandleKind::surf_ref> surf_refs;
     TokenTable<PlainObject, HandleKind::user_object> user_objects;
@@ -43,6 +44,8 @@ public:
     HostMemory host_memory;
     PoolHeap pool_heap;
     Captures captures;
+    DevicePools device_pools;
+    Textures textures;
 
     uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }
 

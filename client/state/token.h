@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/gen/call_id.gen.h"
 
@@ -18,14 +19,22 @@ constexpr HandleKind token_kind(uint64_t token) { return static_cast<HandleKind>
 constexpr uint32_t token_generation(uint64_t token) { return static_cast<uint32_t>(token >> 32) & 0xffff; }
 constexpr uint32_t token_index(uint64_t token) { return static_cast<uint32_t>(token); }
 
-/// The token behind a handle of the program, and back.
+/// The token behind a handle of the program, and back. Most handles are pointers, some are integers.
 template <typename Handle>
 uint64_t to_token(Handle handle) {
-    return reinterpret_cast<uint64_t>(handle);
+    if constexpr (std::is_integral_v<Handle>) {
+        return handle;
+    } else {
+        return reinterpret_cast<uint64_t>(handle);
+    }
 }
 template <typename Handle>
 Handle to_handle(uint64_t token) {
-    return reinterpret_cast<Handle>(token);
+    if constexpr (std::is_integral_v<Handle>) {
+        return token;
+    } else {
+        return reinterpret_cast<Handle>(token);
+    }
 }
 
 }  // namespace warpline::client

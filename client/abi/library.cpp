@@ -1,0 +1,9 @@
+// What runs when libcuda.so.1 itself comes and goes.
+#include "client/abi/process.h"
+
+namespace {
+
+// At exit, after the program's own exit handlers, which may still call CUDA.
+__attribute__((destructor)) void finish_process() { warpline::client::Process::instance().finish(); }
+
+}  // namespace

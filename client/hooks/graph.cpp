@@ -1,0 +1,156 @@
+// Graphs: what the program asks about their nodes.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "client/gen/graph_calls.gen.h"
+#include "client/hooks/graph_tokens.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// A list of nodes as CUDA's functions tell it: with a null array its length only, else at most *count of them, *count becoming how many
+/// there were; what is left of the array becomes null.
+///
+/// @param ask  `ask(fresh tokens, nodes, total)`
+template <typename Ask>
+CUresult list_nodes(Call& call, CUgraphNode* nodes, size_t* count, Ask&& ask) {
+    std::vector<uint64_t> found;
+    uint64_t total = 0;
+    if (CUresult result = ask(std::span<const uint64_t>(), found, total); result != CUDA_SUCCESS) return result;
+    if (!nodes) {
+        *count = total;
+        return CUDA_SUCCESS;
+    }
+    // Nodes without a token came as zeros: they get one now.
+    if (std::find(found.begin(), found.end(), 0) != found.end()) {
+        FreshNodes fresh(call, total);
+        CUresult result = ask(fresh.tokens(), found, total);
+        fresh.keep(found);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    const size_t room = *count;
+    for (size_t i = 0; i < room; ++i) nodes[i] = i < found.size() ? to_handle<CUgraphNode>(found[i]) : nullptr;
+    *count = std::min(room, found.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult check_graph(const Call& call, CUgraph graph) {
+    return call.state.graphs.find(to_token(graph)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult check_node(const Call& call, CUgraphNode node) {
+    return call.state.graph_nodes.find(to_token(node)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult hook_client_cuGraphGetNodes(Call& call, CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
+    if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
+    return list_nodes(call, nodes, numNodes, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+        gen::CuGraphGetNodesValues answer;
+        CUresult result = gen::request_cuGraphGetNodes(call, to_token(hGraph), fresh, answer);
+        found = std::move(answer.nodes);
+        total = answer.count;
+        return result;
+    });
+}
+
+CUresult hook_client_cuGraphGetRootNodes(Call& call, CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
+    if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
+    return list_nodes(call, rootNodes, numRootNodes, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+        gen::CuGraphGetRootNodesValues answer;
+        CUresult result = gen::request_cuGraphGetRootNodes(call, to_token(hGraph), fresh, answer);
+        found = std::move(answer.nodes);
+        total = answer.count;
+        return result;
+    });
+}
+
+CUresult hook_client_cuGraphGetEdges_v2(Call& call, CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData,
+                                        size_t* numEdges) {
+    if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
+    if (!from != !to) return CUDA_ERROR_INVALID_VALUE;
+    const size_t wanted = from ? std::min(*numEdges, FreshNodes::k_max / 2) : 0;
+    FreshNodes fresh(call, wanted * 2);
+    gen::CuGraphGetEdgesV2Values answer;
+    CUresult result = gen::request_cuGraphGetEdges_v2(call, to_token(hGraph), wanted, fresh.tokens(), answer);
+    if (result != CUDA_SUCCESS) return result;
+    fresh.keep(answer.from);
+    fresh.keep(answer.to);
+    if (!from) {
+        *numEdges = answer.count;
+        return CUDA_SUCCESS;
+    }
+    const size_t count = std::min({wanted, answer.from.size(), answer.to.size()});
+    for (size_t i = 0; i < *numEdges; ++i) {
+        from[i] = i < count ? to_handle<CUgraphNode>(answer.from[i]) : nullptr;
+        to[i] = i < count ? to_handle<CUgraphNode>(answer.to[i]) : nullptr;
+    }
+    if (edgeData) copy_array(edgeData, count, answer.edgeData);
+    *numEdges = count;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuGraphGetEdges(Call& call, CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, size_t* numEdges) {
+    return hook_client_cuGraphGetEdges_v2(call, hGraph, from, to, nullptr, numEdges);
+}
+
+CUresult hook_client_cuGraphNodeGetDependencies_v2(Call& call, CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData,
+                                                   size_t* numDependencies) {
+    if (CUresult refused = check_node(call, hNode); refused != CUDA_SUCCESS) return refused;
+    Bytes edges;
+    CUresult result = list_nodes(
+        call, dependencies, numDependencies, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+            gen::CuGraphNodeGetDependenciesV2Values answer;
+            CUresult asked = gen::request_cuGraphNodeGetDependencies_v2(call, to_token(hNode), fresh, answer);
+            found = std::move(answer.nodes);
+            edges = std::move(answer.edgeData);
+            total = answer.count;
+            return asked;
+        });
+    if (result == CUDA_SUCCESS && dependencies && edgeData) copy_array(edgeData, *numDependencies, edges);
+    return result;
+}
+
+CUresult hook_client_cuGraphNodeGetDependencies(Call& call, CUgraphNode hNode, CUgraphNode* dependencies, size_t* numDependencies) {
+    return hook_client_cuGraphNodeGetDependencies_v2(call, hNode, dependencies, nullptr, numDependencies);
+}
+
+CUresult hook_client_cuGraphNodeGetDependentNodes_v2(Call& call, CUgraphNode hNode, CUgraphNode* dependentNodes,
+                                                     CUgraphEdgeData* edgeData, size_t* numDependentNodes) {
+    if (CUresult refused = check_node(call, hNode); refused != CUDA_SUCCESS) return refused;
+    Bytes edges;
+    CUresult result = list_nodes(
+        call, dependentNodes, numDependentNodes, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+            gen::CuGraphNodeGetDependentNodesV2Values answer;
+            CUresult asked = gen::request_cuGraphNodeGetDependentNodes_v2(call, to_token(hNode), fresh, answer);
+            found = std::move(answer.nodes);
+            edges = std::move(answer.edgeData);
+            total = answer.count;
+            return asked;
+        });
+    if (result == CUDA_SUCCESS && dependentNodes && edgeData) copy_array(edgeData, *numDependentNodes, edges);
+    return result;
+}
+
+CUresult hook_client_cuGraphNodeGetDependentNodes(Call& call, CUgraphNode hNode, CUgraphNode* dependentNodes,
+                                                  size_t* numDependentNodes) {
+    return hook_client_cuGraphNodeGetDependentNodes_v2(call, hNode, dependentNodes, nullptr, numDependentNodes);
+}
+
+CUresult hook_client_cuGraphDebugDotPrint(Call& call, CUgraph hGraph, const char* path, unsigned int flags) {
+    if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
+    Bytes text;
+    CUresult result = gen::request_cuGraphDebugDotPrint(call, to_token(hGraph), flags, CopyTarget::into(text));
+    if (result != CUDA_SUCCESS) return result;
+    int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const bool closed = ::close(fd) == 0;
+    return written && closed ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,126 @@
+// Executable graphs.
+#include <cstring>
+
+#include "client/gen/graph_exec_calls.gen.h"
+#include "client/hooks/graph_params.h"
+#include "client/hooks/graph_tokens.h"
+
+namespace warpline::client {
+
+namespace {
+
+CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags) {
+    if (!call.state.graphs.find(to_token(graph))) return CUDA_ERROR_INVALID_VALUE;
+    auto made = make_object<HandleKind::graph_exec>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags);
+    if (result != CUDA_SUCCESS) {
+        call.state.graph_execs.remove(made.token);
+        return result;
+    }
+    *out = to_handle<CUgraphExec>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
+    if (!call.state.graph_execs.find(to_token(exec))) return CUDA_ERROR_INVALID_VALUE;
+    return check_nodes(call, &node, 1);
+}
+
+}  // namespace
+
+CUresult hook_client_cuGraphInstantiate_v2(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                                           char* logBuffer, size_t bufferSize) {
+    if (phErrorNode) *phErrorNode = nullptr;
+    if (logBuffer && bufferSize != 0) *logBuffer = '\0';
+    return instantiate(call, phGraphExec, hGraph, 0);
+}
+
+CUresult hook_client_cuGraphInstantiateWithParams(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph,
+                                                  CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+    const uint64_t flags = instantiateParams->flags;
+    instantiateParams->hErrNode_out = nullptr;
+    // The upload is a call of its own here.
+    CUresult result = instantiate(call, phGraphExec, hGraph, flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
+    instantiateParams->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    if (result != CUDA_SUCCESS || !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) return result;
+    CUstream stream = instantiateParams->hUploadStream;
+    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphUpload(call, to_token(*phGraphExec), stream_token(call, stream));
+}
+
+CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {
+    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !call.state.graphs.find(to_token(hGraph))) return CUDA_ERROR_INVALID_VALUE;
+    gen::CuGraphExecUpdateV2Values answer;
+    answer.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
+    CUresult result = gen::request_cuGraphExecUpdate_v2(call, to_token(hGraphExec), to_token(hGraph), answer);
+    *resultInfo = {};
+    resultInfo->result = static_cast<CUgraphExecUpdateResult>(answer.updateResult);
+    resultInfo->errorNode = to_handle<CUgraphNode>(answer.errorNode);
+    resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
+    return result;
+}
+
+CUresult hook_client_cuGraphExecUpdate(Call& call, CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
+                                       CUgraphExecUpdateResult* updateResult_out) {
+    CUgraphExecUpdateResultInfo info{};
+    CUresult result = hook_client_cuGraphExecUpdate_v2(call, hGraphExec, hGraph, &info);
+    if (hErrorNode_out) *hErrorNode_out = info.errorNode;
+    *updateResult_out = info.result;
+    return result;
+}
+
+CUresult hook_client_cuGraphExecKernelNodeSetParams_v2(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                       const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    KernelNode kernel;
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    const LaunchShape& s = kernel.shape;
+    return gen::issue_cuGraphExecKernelNodeSetParams_v2(call, to_token(hGraphExec), to_token(hNode), kernel.function, s.grid_x, s.grid_y,
+                                                        s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes, kernel.params.params(),
+                                                        kernel.params.sizes());
+}
+
+CUresult hook_client_cuGraphExecKernelNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                    const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+    CUDA_KERNEL_NODE_PARAMS params{};
+    std::memcpy(&params, nodeParams, sizeof *nodeParams);  // the newer form only adds fields at the end
+    return hook_client_cuGraphExecKernelNodeSetParams_v2(call, hGraphExec, hNode, &params);
+}
+
+CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                    const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+    CopyNode copy;
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = copy.read(call, *copyParams); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array, copy.destination_array,
+                                                     struct_bytes(&copy.copy), ctx ? to_token(ctx) : call.context);
+}
+
+CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                  const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
+    return gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
+}
+
+CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+    switch (nodeParams->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            CUDA_KERNEL_NODE_PARAMS params{};
+            std::memcpy(&params, &nodeParams->kernel, sizeof params);  // one layout under two names
+            return hook_client_cuGraphExecKernelNodeSetParams_v2(call, hGraphExec, hNode, &params);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return hook_client_cuGraphExecMemcpyNodeSetParams(call, hGraphExec, hNode, &nodeParams->memcpy.copyParams,
+                                                              nodeParams->memcpy.copyCtx);
+        case CU_GRAPH_NODE_TYPE_HOST: {
+            CUDA_HOST_NODE_PARAMS params{nodeParams->host.fn, nodeParams->host.userData};
+            return hook_client_cuGraphExecHostNodeSetParams(call, hGraphExec, hNode, &params);
+        }
+        default: return WL_REFUSE_CALL("cuGraphExecNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
+    }
+}
+
+}  // namespace warpline::client

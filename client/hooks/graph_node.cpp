@@ -1,0 +1,195 @@
+// Nodes of graphs that the program builds by hand.
+#include "client/gen/graph_node_calls.gen.h"
+#include "client/hooks/graph_params.h"
+#include "client/hooks/graph_tokens.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// What every new node has: a graph, and nodes that it depends on.
+struct NewNode {
+    CUgraphNode* out;
+    CUgraph graph;
+    const CUgraphNode* dependencies;
+    size_t count;
+};
+
+/// Makes a token for a node, and lets `issue(token, dependencies)` send it.
+template <typename Issue>
+CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
+    if (!call.state.graphs.find(to_token(node.graph))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_nodes(call, node.dependencies, node.count); refused != CUDA_SUCCESS) return refused;
+    auto made = make_object<HandleKind::graph_node>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = issue(made.token, tokens_of(node.dependencies, node.count));
+    if (result != CUDA_SUCCESS) {
+        call.state.graph_nodes.remove(made.token);
+        return result;
+    }
+    *node.out = to_handle<CUgraphNode>(made.token);
+    return CUDA_SUCCESS;
+}
+
+template <typename Params>
+CUresult add_kernel(Call& call, const NewNode& node, const Params& params) {
+    KernelNode kernel;
+    if (CUresult refused = kernel.read(call, params); refused != CUDA_SUCCESS) return refused;
+    const LaunchShape& s = kernel.shape;
+    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddKernelNode_v2(call, token, to_token(node.graph), dependencies, kernel.function, s.grid_x, s.grid_y,
+                                                  s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes, kernel.params.params(),
+                                                  kernel.params.sizes());
+    });
+}
+
+CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, CUcontext context) {
+    CopyNode copy;
+    if (CUresult refused = copy.read(call, params); refused != CUDA_SUCCESS) return refused;
+    uint64_t token_of_context = context ? to_token(context) : call.context;
+    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array, copy.destination_array,
+                                               struct_bytes(&copy.copy), token_of_context);
+    });
+}
+
+CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t id = register_host_node(call, function, user_data);
+    CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddHostNode(call, token, to_token(node.graph), dependencies, id);
+    });
+    if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
+    return result;
+}
+
+/// A node whose call travels as the program made it.
+CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& params) {
+    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) -> CUresult {
+        const uint64_t graph = to_token(node.graph);
+        switch (params.type) {
+            case CU_GRAPH_NODE_TYPE_MEMSET: {
+                const CUDA_MEMSET_NODE_PARAMS_v2& from = params.memset;
+                CUDA_MEMSET_NODE_PARAMS memset{from.dst, from.pitch, from.value, from.elementSize, from.width, from.height};
+                uint64_t context = from.ctx ? to_token(from.ctx) : call.context;
+                return gen::issue_cuGraphAddMemsetNode(call, token, graph, dependencies, node.count, struct_bytes(&memset), context);
+            }
+            case CU_GRAPH_NODE_TYPE_GRAPH:
+                return gen::issue_cuGraphAddChildGraphNode(call, token, graph, dependencies, node.count, to_token(params.graph.graph));
+            case CU_GRAPH_NODE_TYPE_EMPTY: return gen::issue_cuGraphAddEmptyNode(call, token, graph, dependencies, node.count);
+            case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+                return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count, to_token(params.eventWait.event));
+            case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+                return gen::issue_cuGraphAddEventRecordNode(call, token, graph, dependencies, node.count,
+                                                            to_token(params.eventRecord.event));
+            default: return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (allocations, semaphores, conditionals, batches)");
+        }
+    });
+}
+
+}  // namespace
+
+CUresult hook_client_cuGraphAddKernelNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                             size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    return add_kernel(call, {phGraphNode, hGraph, dependencies, numDependencies}, *nodeParams);
+}
+
+CUresult hook_client_cuGraphAddKernelNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                          size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+    return add_kernel(call, {phGraphNode, hGraph, dependencies, numDependencies}, *nodeParams);
+}
+
+CUresult hook_client_cuGraphAddMemcpyNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                          size_t numDependencies, const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+    return add_copy(call, {phGraphNode, hGraph, dependencies, numDependencies}, *copyParams, ctx);
+}
+
+CUresult hook_client_cuGraphAddHostNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                        size_t numDependencies, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    return add_host(call, {phGraphNode, hGraph, dependencies, numDependencies}, nodeParams->fn, nodeParams->userData);
+}
+
+CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                       const CUgraphEdgeData* dependencyData, size_t numDependencies, CUgraphNodeParams* nodeParams) {
+    if (CUresult refused = check_plain_edges(dependencyData, numDependencies); refused != CUDA_SUCCESS) return refused;
+    const NewNode node{phGraphNode, hGraph, dependencies, numDependencies};
+    switch (nodeParams->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            const CUDA_KERNEL_NODE_PARAMS_v3& from = nodeParams->kernel;
+            CUDA_KERNEL_NODE_PARAMS params{from.func,      from.gridDimX,  from.gridDimY,       from.gridDimZ,     from.blockDimX, from.blockDimY,
+                                           from.blockDimZ, from.sharedMemBytes, from.kernelParams, from.extra, from.kern, from.ctx};
+            return add_kernel(call, node, params);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(call, node, nodeParams->memcpy.copyParams, nodeParams->memcpy.copyCtx);
+        case CU_GRAPH_NODE_TYPE_HOST: return add_host(call, node, nodeParams->host.fn, nodeParams->host.userData);
+        default: return add_plain(call, node, *nodeParams);
+    }
+}
+
+CUresult hook_client_cuGraphAddNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                    size_t numDependencies, CUgraphNodeParams* nodeParams) {
+    return hook_client_cuGraphAddNode_v2(call, phGraphNode, hGraph, dependencies, nullptr, numDependencies, nodeParams);
+}
+
+CUresult hook_client_cuGraphKernelNodeSetParams_v2(Call& call, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    KernelNode kernel;
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    const LaunchShape& s = kernel.shape;
+    return gen::issue_cuGraphKernelNodeSetParams_v2(call, to_token(hNode), kernel.function, s.grid_x, s.grid_y, s.grid_z, s.block_x,
+                                                    s.block_y, s.block_z, s.shared_bytes, kernel.params.params(), kernel.params.sizes());
+}
+
+CUresult hook_client_cuGraphKernelNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+    CUDA_KERNEL_NODE_PARAMS params{};
+    std::memcpy(&params, nodeParams, sizeof *nodeParams);  // the newer form only adds fields at the end
+    return hook_client_cuGraphKernelNodeSetParams_v2(call, hNode, &params);
+}
+
+CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
+    CopyNode copy;
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = copy.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
+                                                 struct_bytes(&copy.copy));
+}
+
+CUresult hook_client_cuGraphHostNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
+    return gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode), register_host_node(call, nodeParams->fn, nodeParams->userData));
+}
+
+CUresult hook_client_cuGraphEventRecordNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    gen::CuGraphEventRecordNodeGetEventValues answer;
+    CUresult result = gen::request_cuGraphEventRecordNodeGetEvent(call, to_token(hNode), answer);
+    if (result == CUDA_SUCCESS) *event_out = to_handle<CUevent>(answer.eventOut);
+    return result;
+}
+
+CUresult hook_client_cuGraphEventWaitNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    gen::CuGraphEventWaitNodeGetEventValues answer;
+    CUresult result = gen::request_cuGraphEventWaitNodeGetEvent(call, to_token(hNode), answer);
+    if (result == CUDA_SUCCESS) *event_out = to_handle<CUevent>(answer.eventOut);
+    return result;
+}
+
+CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+    switch (nodeParams->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            CUDA_KERNEL_NODE_PARAMS params{};
+            std::memcpy(&params, &nodeParams->kernel, sizeof params);  // one layout under two names
+            return hook_client_cuGraphKernelNodeSetParams_v2(call, hNode, &params);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY: return hook_client_cuGraphMemcpyNodeSetParams(call, hNode, &nodeParams->memcpy.copyParams);
+        case CU_GRAPH_NODE_TYPE_HOST: {
+            CUDA_HOST_NODE_PARAMS params{nodeParams->host.fn, nodeParams->host.userData};
+            return hook_client_cuGraphHostNodeSetParams(call, hNode, &params);
+        }
+        default: return WL_REFUSE_CALL("cuGraphNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
+    }
+}
+
+}  // namespace warpline::client

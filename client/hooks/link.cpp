@@ -1,0 +1,89 @@
+// Linking at run time: the server's driver links; files are read here.
+#include "client/gen/link_calls.gen.h"
+#include "client/hooks/code.h"
+#include "client/hooks/jit_options.h"
+
+namespace warpline::client {
+
+namespace {
+
+void keep_logs(const JitOptions& jit, Link& link) {
+    const JitOptions::Logs& logs = jit.logs();
+    if (logs.info) link.info_log = logs.info, link.info_log_bytes = logs.info_bytes;
+    if (logs.error) link.error_log = logs.error, link.error_log_bytes = logs.error_bytes;
+}
+
+void write_logs(const Link& link, const std::string& info, const std::string& error) {
+    JitOptions::Logs logs{link.info_log, link.error_log, link.info_log_bytes, link.error_log_bytes};
+    logs.write(info, error);
+}
+
+CUresult add(Call& call, CUlinkState state, CUjitInputType type, BytesView data, const char* name, unsigned count, CUjit_option* options,
+             void** values) {
+    Link* link = call.state.links.find(to_token(state));
+    if (!link) return CUDA_ERROR_INVALID_HANDLE;
+    JitOptions jit;
+    if (CUresult refused = jit.read(count, options, values); refused != CUDA_SUCCESS) return refused;
+    keep_logs(jit, *link);
+    gen::CuLinkAddDataV2Values answer;
+    CUresult result = gen::request_cuLinkAddData_v2(call, to_token(state), static_cast<uint32_t>(type), text_or_empty(name), jit.options(),
+                                                    jit.values(), data, answer);
+    write_logs(*link, answer.infoLog, answer.errorLog);
+    return result;
+}
+
+}  // namespace
+
+CUresult hook_client_cuLinkCreate_v2(Call& call, unsigned int numOptions, CUjit_option* options, void** optionValues,
+                                     CUlinkState* stateOut) {
+    JitOptions jit;
+    if (CUresult refused = jit.read(numOptions, options, optionValues); refused != CUDA_SUCCESS) return refused;
+    auto made = make_object<HandleKind::link>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    keep_logs(jit, *made.object);
+    CUresult result = gen::issue_cuLinkCreate_v2(call, made.token, jit.options(), jit.values());
+    if (result != CUDA_SUCCESS) {
+        call.state.links.remove(made.token);
+        return result;
+    }
+    *stateOut = to_handle<CUlinkState>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuLinkAddData_v2(Call& call, CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name,
+                                      unsigned int numOptions, CUjit_option* options, void** optionValues) {
+    return add(call, state, type, as_bytes(data, size), name, numOptions, options, optionValues);
+}
+
+CUresult hook_client_cuLinkAddFile_v2(Call& call, CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions,
+                                      CUjit_option* options, void** optionValues) {
+    Bytes bytes;
+    if (CUresult result = read_file(path, bytes); result != CUDA_SUCCESS) return result;
+    // The zero that read_file puts behind the last byte belongs to PTX text only.
+    BytesView data = type == CU_JIT_INPUT_PTX ? BytesView(bytes) : BytesView(bytes).first(bytes.size() - 1);
+    return add(call, state, type, data, path, numOptions, options, optionValues);
+}
+
+CUresult hook_client_cuLinkComplete(Call& call, CUlinkState state, void** cubinOut, size_t* sizeOut) {
+    Link* link = call.state.links.find(to_token(state));
+    if (!link) return CUDA_ERROR_INVALID_HANDLE;
+    link->cubin.clear();
+    gen::CuLinkCompleteValues answer;
+    CUresult result = gen::request_cuLinkComplete(call, to_token(state), CopyTarget::into(link->cubin), answer);
+    write_logs(*link, answer.infoLog, answer.errorLog);
+    if (result != CUDA_SUCCESS) return result;
+    *cubinOut = link->cubin.data();
+    if (sizeOut) *sizeOut = link->cubin.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuLinkDestroy(Call& call, CUlinkState state) {
+    Link* link = call.state.links.find(to_token(state));
+    if (!link) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = gen::issue_cuLinkDestroy(call, to_token(state));
+    link->cubin = {};
+    call.state.links.remove(to_token(state));
+    return result;
+}
+
+}  // namespace warpline::client

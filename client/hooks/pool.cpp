@@ -1,0 +1,255 @@
+// Stream-ordered memory. Its addresses are ours like those of cuMemAlloc; what is freed in the order of a stream can be used again in that
+// stream at once. The pools themselves are numbers.
+#include <algorithm>
+#include <cstring>
+
+#include "client/gen/pool_calls.gen.h"
+#include "client/hooks/capture.h"
+#include "client/hooks/common.h"
+
+namespace warpline::client {
+
+namespace {
+
+uint64_t default_pool(Call& call, int device) {
+    if (uint64_t known = call.state.device_pools.get(device).default_pool; known != 0) return known;
+    auto made = make_object<HandleKind::mem_pool>(call);
+    if (!made) return 0;
+    made.object->device = device;
+    made.object->is_default = true;
+    made.object->properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    made.object->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    uint64_t pool = call.state.device_pools.set_default(device, made.token);
+    if (pool != made.token) call.state.pools.remove(made.token);
+    return pool;
+}
+
+uint64_t current_pool(Call& call, int device) {
+    uint64_t current = call.state.device_pools.get(device).current;
+    return current != 0 ? current : default_pool(call, device);
+}
+
+void raise(std::atomic<uint64_t>& high, uint64_t value) {
+    uint64_t seen = high.load();
+    while (seen < value && !high.compare_exchange_weak(seen, value)) continue;
+}
+
+void count_allocation(Pool& pool, uint64_t bytes) {
+    uint64_t used = pool.used_bytes.fetch_add(bytes) + bytes;
+    raise(pool.used_high, used);
+    raise(pool.reserved_high, DeviceMemory::rounded_to_blocks(used));
+}
+
+CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_token, CUstream hStream) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    Pool* pool = call.state.pools.find(pool_token);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t stream = stream_token(call, hStream);
+    if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemAllocAsync", "allocations in graphs");
+    PoolHeap& heap = call.state.pool_heap;
+    DeviceRange range;
+    if (auto reused = heap.take(PoolHeap::key(stream, call.context, call.thread.number), call.device(), bytes)) {
+        range = *reused;
+        range.size_bytes = bytes;
+        range.owner = pool_token;
+        call.state.memory.register_range(range);
+    } else {
+        uint64_t address = 0;
+        CUresult result = allocate_device_memory(call, bytes, address, pool_token);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+            // What was freed in other streams' order can be had after waiting for them.
+            if (CUresult waited = synchronize_context(call); waited != CUDA_SUCCESS) return waited;
+            result = allocate_device_memory(call, bytes, address, pool_token);
+        }
+        if (result != CUDA_SUCCESS) return result;
+        range.base = address;
+    }
+    count_allocation(*pool, DeviceMemory::rounded(bytes));
+    *dptr = range.base;
+    return CUDA_SUCCESS;
+}
+
+/// Of an attribute that is a switch.
+std::atomic<int>* switch_of(Pool& pool, CUmemPool_attribute attribute) {
+    switch (attribute) {
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: return &pool.reuse_event;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: return &pool.reuse_opportunistic;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return &pool.reuse_internal;
+        default: return nullptr;
+    }
+}
+
+CUresult pool_of_location(Call& call, const CUmemLocation* location, CUmemAllocationType type, int& device) {
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED || location->type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        return WL_REFUSE_CALL("cuMemGetMemPool", "pools of host or managed memory");
+    }
+    if (!find_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    device = location->id;
+    (void)call;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult hook_client_cuMemAllocAsync(Call& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+    uint64_t pool = current_pool(call, call.device());
+    if (pool == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    return allocate(call, dptr, bytesize, pool, hStream);
+}
+
+CUresult hook_client_cuMemAllocFromPoolAsync(Call& call, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+    return allocate(call, dptr, bytesize, to_token(pool), hStream);
+}
+
+CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStream) {
+    if (dptr == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const uint64_t stream = stream_token(call, hStream);
+    if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemFreeAsync", "allocations in graphs");
+    std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
+    range->owner = 0;
+    call.state.pool_heap.give(PoolHeap::key(stream, call.context, call.thread.number), *range);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+    if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+        return WL_REFUSE_CALL("cuMemPoolCreate", "pools for other processes of this machine: the GPU is not in it");
+    }
+    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return WL_REFUSE_CALL("cuMemPoolCreate", "pools of host memory");
+    if (!find_device(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    auto made = make_object<HandleKind::mem_pool>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->device = poolProps->location.id;
+    made.object->properties = *poolProps;
+    *pool = to_handle<CUmemoryPool>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolDestroy(Call& call, CUmemoryPool pool) {
+    const Pool* found = call.state.pools.find(to_token(pool));
+    if (!found || found->is_default) return CUDA_ERROR_INVALID_VALUE;
+    call.state.device_pools.forget(to_token(pool));
+    call.state.pools.remove(to_token(pool));
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolTrimTo(Call& call, CUmemoryPool pool, size_t) {
+    // Memory that nothing uses is given back without being asked.
+    return call.state.pools.find(to_token(pool)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult hook_client_cuMemPoolSetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+    Pool* found = call.state.pools.find(to_token(pool));
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    if (std::atomic<int>* on = switch_of(*found, attr)) {
+        int number = 0;
+        std::memcpy(&number, value, sizeof number);
+        on->store(number != 0);
+        return CUDA_SUCCESS;
+    }
+    uint64_t number = 0;
+    std::memcpy(&number, value, sizeof number);
+    switch (attr) {
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: found->release_threshold.store(number); return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            if (number != 0) return CUDA_ERROR_INVALID_VALUE;
+            found->used_high.store(found->used_bytes.load());
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            if (number != 0) return CUDA_ERROR_INVALID_VALUE;
+            found->reserved_high.store(DeviceMemory::rounded_to_blocks(found->used_bytes.load()));
+            return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult hook_client_cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+    Pool* found = call.state.pools.find(to_token(pool));
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    if (const std::atomic<int>* on = switch_of(*found, attr)) {
+        int number = on->load();
+        std::memcpy(value, &number, sizeof number);
+        return CUDA_SUCCESS;
+    }
+    uint64_t number = 0;
+    switch (attr) {
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number = found->release_threshold.load(); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number = DeviceMemory::rounded_to_blocks(found->used_bytes.load()); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: number = found->reserved_high.load(); break;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number = found->used_bytes.load(); break;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number = found->used_high.load(); break;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    std::memcpy(value, &number, sizeof number);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolSetAccess(Call& call, CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
+    const Pool* found = call.state.pools.find(to_token(pool));
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i) {
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+        if (map[i].location.id == found->device) {
+            if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_ERROR_INVALID_VALUE;
+        } else if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+            return WL_REFUSE_CALL("cuMemPoolSetAccess", "pools that other devices access; use cuCtxEnablePeerAccess");
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolGetAccess(Call& call, CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location) {
+    const Pool* found = call.state.pools.find(to_token(memPool));
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = location->id == found->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuDeviceGetDefaultMemPool(Call& call, CUmemoryPool* pool_out, CUdevice dev) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    uint64_t pool = default_pool(call, dev);
+    if (pool == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *pool_out = to_handle<CUmemoryPool>(pool);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuDeviceGetMemPool(Call& call, CUmemoryPool* pool, CUdevice dev) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    uint64_t token = current_pool(call, dev);
+    if (token == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *pool = to_handle<CUmemoryPool>(token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuDeviceSetMemPool(Call& call, CUdevice dev, CUmemoryPool pool) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    const Pool* found = call.state.pools.find(to_token(pool));
+    if (!found || found->device != dev) return CUDA_ERROR_INVALID_VALUE;
+    call.state.device_pools.set_current(dev, to_token(pool));
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemGetDefaultMemPool(Call& call, CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
+    int device = 0;
+    CUresult refused = pool_of_location(call, location, type, device);
+    return refused != CUDA_SUCCESS ? refused : hook_client_cuDeviceGetDefaultMemPool(call, pool_out, device);
+}
+
+CUresult hook_client_cuMemGetMemPool(Call& call, CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+    int device = 0;
+    CUresult refused = pool_of_location(call, location, type, device);
+    return refused != CUDA_SUCCESS ? refused : hook_client_cuDeviceGetMemPool(call, pool, device);
+}
+
+CUresult hook_client_cuMemSetMemPool(Call& call, CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+    int device = 0;
+    CUresult refused = pool_of_location(call, location, type, device);
+    return refused != CUDA_SUCCESS ? refused : hook_client_cuDeviceSetMemPool(call, device, pool);
+}
+
+}  // namespace warpline::client
