@@ -12,7 +12,12 @@ namespace warpline::softgpu::exec {
 
 namespace {
 
-constexpr uint32_t k_param_slot_bytes = 32768;
+constexpr uint32_t k_most_param_bytes = 32764;  ///< what CUDA allows
+/// Behind the parameters: memory that blocks of a cooperative launch use to wait for each other. Cooperative groups find its address in
+/// %envreg1 (upper half) and %envreg2 and count arrivals at offset 4.
+constexpr uint32_t k_grid_workspace_bytes = 64;
+constexpr uint32_t k_grid_workspace_offset = 32768;
+constexpr uint32_t k_param_slot_bytes = 36864;
 constexpr uint32_t k_param_slots = 256;
 constexpr size_t k_idle_workers = 64;
 
@@ -129,7 +134,7 @@ Fault EngineImpl::launch(const Launch& launch) {
     std::shared_ptr<const KernelCode> code = function->code();
     const FunctionInfo& info = function->info();
     if (launch.grid.count() == 0 || launch.block.count() == 0 || launch.block.count() > 1024 || launch.cluster.count() == 0 ||
-        launch.params.size() < info.param_bytes || info.param_bytes > k_param_slot_bytes) {
+        launch.params.size() < info.param_bytes || info.param_bytes > k_most_param_bytes) {
         return {1, info.name + ": invalid launch"};
     }
     Limits limits = this->limits();
@@ -148,15 +153,16 @@ Fault EngineImpl::launch(const Launch& launch) {
     uint64_t params = m_params->take();
     if (params == 0) return {2, "no memory for kernel parameters"};
     ScopeGuard give_back([&] { m_params->give_back(params); });
-    std::memcpy(reinterpret_cast<void*>(params), launch.params.data(), std::min<size_t>(launch.params.size(), k_param_slot_bytes));
+    std::memcpy(reinterpret_cast<void*>(params), launch.params.data(), info.param_bytes);
+    if (launch.cooperative) {
+        std::memset(reinterpret_cast<void*>(params + k_grid_workspace_offset), 0, k_grid_workspace_bytes);
+        grid.env[1] = uint32_t((params + k_grid_workspace_offset) >> 32);
+        grid.env[2] = uint32_t(params + k_grid_workspace_offset);
+    }
     auto state = std::make_shared<LaunchState>(
         grid.grid_id, code, info.name, grid, reinterpret_cast<std::byte*>(params), info.param_bytes, shape, launch.cooperative,
         LaunchServices{m_memory, m_heap, limits.printf_fifo_bytes, m_options.watchdog_ms});
-    try {
-        run(state, launch.grid.count() == shape.ctas);
-    } catch (const std::bad_alloc&) {
-        return {2, info.name + ": no memory"};
-    }
+    run(state, launch.grid.count() == shape.ctas);
     std::string output = state->take_output();
     if (!output.empty()) {
         MutexLock lock(m_sink_mutex);
@@ -208,11 +214,7 @@ void EngineImpl::thread_main(uint32_t number) {
                 m_work_arrived.wait(m_mutex);
             }
         }
-        try {
-            state->work(*worker);
-        } catch (const std::bad_alloc&) {
-            state->set_fault(2, state->name() + ": no memory");
-        }
+        state->work(*worker);
     }
 }
 

@@ -83,7 +83,15 @@ std::unique_ptr<CtaGroup> LaunchState::take(WorkerState& worker) {
         }
         index = m_next++;
     }
-    return make_group(worker, index);
+    try {
+        return make_group(worker, index);
+    } catch (const std::bad_alloc&) {
+        set_fault(2, m_name + ": no memory for a block");
+    }
+    MutexLock lock(m_mutex);
+    m_running--;
+    m_changed.notify_all();
+    return nullptr;
 }
 
 void LaunchState::put_back(std::unique_ptr<CtaGroup> group, WorkerState& worker, bool finished) {

@@ -133,6 +133,7 @@ struct Warp {
     uint32_t index = 0;               ///< warp in its CTA: %warpid
     uint32_t launched = 0;            ///< lanes that exist (the last warp of a CTA may have fewer than 32)
     uint32_t live = 0;                ///< lanes that have not exited
+    uint32_t carry = 0;               ///< the condition code register: a bit per lane
     uint32_t fragment_count = 0;
     uint64_t next_key = ~0ull;        ///< lowest key of the other runnable fragments: run on while below it
     int32_t budget = 0;               ///< back-edges left in this turn

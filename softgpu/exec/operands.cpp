@@ -258,6 +258,7 @@ isa::Address BodyDecoder::symbol_address(const Operand& operand, isa::Space spac
     if (any_param && ref.kind == SymbolRef::Kind::param && m_input.function.is_entry) {
         out.space = isa::Space::param_entry;
         out.displacement = int64_t(m_param_offset[ref.index]) + operand.offset();
+        if (out.displacement < 0 || out.displacement > 32764) invalid("an offset outside of the parameters");
     } else if (any_param) {
         ptx::RegId id = param_register(ref);
         out.space = isa::Space::param_call;

@@ -13,6 +13,10 @@ enum class Where : uint8_t {
     local,     ///< offsets in the lane's local memory
 };
 
+/// How a load or store comes to its addresses; in Instr::flags from bit k_way_shift on.
+enum class Way : uint8_t { global, generic, shared4, shared8, local4, local8, fixed_global, fixed_shared, fixed_param };
+constexpr uint32_t k_way_shift = 16;
+
 /// Checks the addresses of the lanes in `mask`, one by one, and stores host addresses. Slow and complete: finds ranges, understands
 /// all windows of generic addresses. False: a fault has been raised (700 or 716).
 bool resolve_lanes(Warp& warp, const Instr& instr, uint32_t mask, Where where, const uint64_t* addresses, uint32_t size_bytes,

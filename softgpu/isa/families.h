@@ -6,21 +6,33 @@
 namespace warpline::softgpu::isa {
 
 void register_level_families(Registry& registry);  ///< level/*.cpp for the CPU at hand
+void register_integer(Registry& registry);         ///< integer instructions that are not hot
+void register_float(Registry& registry);           ///< rounding modes, saturation, approximations
 void register_memory(Registry& registry);          ///< ld, st, cvta, isspacep, prefetch
 void register_convert(Registry& registry);         ///< cvt
 void register_misc(Registry& registry);            ///< mov of vectors, traps, clocks, hints
 void register_barrier(Registry& registry);         ///< bar, barrier, fences
 void register_collective(Registry& registry);      ///< shfl, vote, match, redux, activemask
 void register_atomic(Registry& registry);          ///< atom, red
+void register_half_convert(Registry& registry);    ///< cvt of 16 bits and fewer. What extends an opcode comes after what it extends
+void register_half_compare(Registry& registry);    ///< setp, set of packed halves
+void register_half_math(Registry& registry);       ///< ex2, tanh; sums of halves and f32
+void register_half_atomic(Registry& registry);     ///< atom, red on halves and vectors
 
 inline void register_all(Registry& registry) {
-    register_level_families(registry);
+    register_integer(registry);
+    register_float(registry);
     register_memory(registry);
     register_convert(registry);
     register_misc(registry);
     register_barrier(registry);
     register_collective(registry);
     register_atomic(registry);
+    register_half_convert(registry);
+    register_half_compare(registry);
+    register_half_math(registry);
+    register_half_atomic(registry);
+    register_level_families(registry);  // last: what is there for the CPU at hand replaces the general form
 }
 
 }  // namespace warpline::softgpu::isa

@@ -58,18 +58,28 @@ Space space_of(const DecodeContext& context) {
     return Space::generic;
 }
 
-/// The part of a handler's name that says how it comes to its addresses.
-std::string way_of(const Address& address) {
+Way way_of(const Address& address) {
     switch (address.space) {
-        case Space::param_entry: return address.fixed ? "fixed_param" : "global";
+        case Space::param_entry: return address.fixed ? Way::fixed_param : Way::global;
         case Space::shared:
         case Space::shared_cluster:
-            if (address.fixed) return "fixed_shared";
-            return address.width == 4 ? "shared4" : "shared8";
-        case Space::local: return address.width == 4 ? "local4" : "local8";
+            if (address.fixed) return Way::fixed_shared;
+            return address.width == 4 ? Way::shared4 : Way::shared8;
+        case Space::local: return address.width == 4 ? Way::local4 : Way::local8;
         case Space::global:
-        case Space::constant: return address.fixed ? "fixed_global" : "global";
-        default: return address.fixed ? "fixed_global" : "generic";
+        case Space::constant: return address.fixed ? Way::fixed_global : Way::global;
+        default: return address.fixed ? Way::fixed_global : Way::generic;
+    }
+}
+/// Ways that have handlers of their own, by number; the others share one.
+const char* name_of(Way way) {
+    switch (way) {
+        case Way::global: return "global.";
+        case Way::generic: return "generic.";
+        case Way::shared4: return "shared4.";
+        case Way::shared8: return "shared8.";
+        case Way::fixed_param: return "fixed_param.";
+        default: return "any.";
     }
 }
 
@@ -164,7 +174,10 @@ bool decode_access(DecodeContext& context, bool is_load) {
     } else {
         row = is_load ? context.out(data, access.register_bytes, 0) : context.in(data, access.register_bytes, 0);
     }
-    Handler handler = context.handler((is_load ? "$ld." : "$st.") + way_of(address) + "." + access.name());
+    Way way = way_of(address);
+    const std::string prefix = is_load ? "$ld." : "$st.";
+    Handler handler = Registry::instance().handler(prefix + name_of(way) + access.name());
+    if (handler == nullptr) handler = context.handler(prefix + "any." + access.name());
     if (handler == nullptr) return false;
     uint32_t cache = context.new_range_cache();
     Instr& instr = context.emit(handler);
@@ -173,6 +186,7 @@ bool decode_access(DecodeContext& context, bool is_load) {
     instr.imm = uint64_t(address.displacement);
     instr.extra = vector;
     instr.cache = cache;
+    instr.flags |= uint32_t(way) << k_way_shift;
     return true;
 }
 

@@ -58,6 +58,32 @@ Flow arithmetic3(Warp& w, const Instr& i, uint32_t mask) {
                 [=](uint32_t l) { return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l])))); });
 }
 
+struct RcpApprox { static f32 run(f32 a) { return 1.0f / a; } };
+struct SqrtApprox { static f32 run(f32 a) { return __builtin_sqrtf(a); } };
+struct RsqrtApprox { static f32 run(f32 a) { return f32(1.0 / __builtin_sqrt(f64(a))); } };
+
+// A NaN operand loses; -0 is less than +0. With Nan, a NaN operand wins.
+template <typename T, bool Largest>
+WL_INLINE T select_extreme(T a, T b) {
+    // Equal values may be zeros of different sign: and'ing or or'ing the bits gives the larger or smaller one.
+    using U = decltype([] { if constexpr (sizeof(T) == 4) return uint32_t{}; else return uint64_t{}; }());
+    const U bits = Largest ? (__builtin_bit_cast(U, a) & __builtin_bit_cast(U, b)) : (__builtin_bit_cast(U, a) | __builtin_bit_cast(U, b));
+    T chosen = (Largest ? a > b : a < b) ? a : b;
+    return a == b ? __builtin_bit_cast(T, bits) : chosen;
+}
+template <bool Largest, bool Nan>
+struct Extreme {
+    template <typename T> static T run(T a, T b) {
+        T chosen = select_extreme<T, Largest>(a, b);
+        if constexpr (Nan) return a != a ? a : b != b ? b : chosen;
+        return a != a ? b : b != b ? a : chosen;
+    }
+};
+using Min = Extreme<false, false>;
+using Max = Extreme<true, false>;
+using MinNan = Extreme<false, true>;
+using MaxNan = Extreme<true, true>;
+
 // Sign bits only: no arithmetic, so NaN and zero keep their bits.
 Flow neg32(Warp& w, const Instr& i, uint32_t mask) {
     const uint32_t* a = source<uint32_t>(w, i.op[1]);
@@ -100,6 +126,26 @@ const Row k_rows[] = {
     {"div.rn.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
     {"div.rn.f64", &arithmetic2<Div, f64, false>, {out(8), in(8), in(8)}, 0},
     WL_FLOAT1("sqrt", Sqrt), WL_FLOAT1("rcp", Rcp),
+    {"rcp.approx.f32", &arithmetic1<RcpApprox, f32, false>, {out(4), in(4)}, 0},
+    {"rcp.approx.ftz.f32", &arithmetic1<RcpApprox, f32, true>, {out(4), in(4)}, 0},
+    {"sqrt.approx.f32", &arithmetic1<SqrtApprox, f32, false>, {out(4), in(4)}, 0},
+    {"sqrt.approx.ftz.f32", &arithmetic1<SqrtApprox, f32, true>, {out(4), in(4)}, 0},
+    {"rsqrt.approx.f32", &arithmetic1<RsqrtApprox, f32, false>, {out(4), in(4)}, 0},
+    {"rsqrt.approx.ftz.f32", &arithmetic1<RsqrtApprox, f32, true>, {out(4), in(4)}, 0},
+    {"div.approx.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"div.approx.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"div.full.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"div.full.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"min.f32", &arithmetic2<Min, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"max.f32", &arithmetic2<Max, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"min.ftz.f32", &arithmetic2<Min, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"max.ftz.f32", &arithmetic2<Max, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"min.NaN.f32", &arithmetic2<MinNan, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"max.NaN.f32", &arithmetic2<MaxNan, f32, false>, {out(4), in(4), in(4)}, 0},
+    {"min.ftz.NaN.f32", &arithmetic2<MinNan, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"max.ftz.NaN.f32", &arithmetic2<MaxNan, f32, true>, {out(4), in(4), in(4)}, 0},
+    {"min.f64", &arithmetic2<Min, f64, false>, {out(8), in(8), in(8)}, 0},
+    {"max.f64", &arithmetic2<Max, f64, false>, {out(8), in(8), in(8)}, 0},
     {"neg.f32", &neg32, {out(4), in(4)}, 0}, {"neg.f64", &neg64, {out(8), in(8)}, 0},
     {"abs.f32", &abs32, {out(4), in(4)}, 0}, {"abs.f64", &abs64, {out(8), in(8)}, 0},
 };

@@ -179,17 +179,38 @@ struct FixedParam {
     }
 };
 
+/// All ways behind one call, for what is not hot: the decoder has put the way's number into the flags.
+[[gnu::noinline]] Pattern resolve_any(Warp& w, const Instr& i, uint32_t mask, u32 size, Resolved& out) {
+    switch (Way(i.flags >> k_way_shift & 0xff)) {
+        case Way::global: return Absolute<Where::global>::run(w, i, mask, size, out);
+        case Way::generic: return Absolute<Where::generic>::run(w, i, mask, size, out);
+        case Way::shared4: return Shared<u32>::run(w, i, mask, size, out);
+        case Way::shared8: return Shared<u64>::run(w, i, mask, size, out);
+        case Way::local4: return Local<u32>::run(w, i, mask, size, out);
+        case Way::local8: return Local<u64>::run(w, i, mask, size, out);
+        case Way::fixed_global: return FixedGlobal::run(w, i, mask, size, out);
+        case Way::fixed_shared: return FixedShared::run(w, i, mask, size, out);
+        case Way::fixed_param: return FixedParam::run(w, i, mask, size, out);
+    }
+    return Pattern::fault;
+}
+struct Any {
+    WL_INLINE static Pattern run(Warp& w, const Instr& i, uint32_t mask, u32 size, Resolved& out) {
+        return resolve_any(w, i, mask, size, out);
+    }
+};
+
 template <typename T>
 WL_INLINE T read(const std::byte* at) {
     return *reinterpret_cast<const T*>(at);
 }
 
 /// T: as it lies in memory; R: the register.
-template <typename T, typename R, typename Way>
+template <typename T, typename R, typename Access>
 Flow load(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
     R* d = dest<R>(w, i.op[0]);
-    switch (Way::run(w, i, mask, sizeof(T), at)) {
+    switch (Access::run(w, i, mask, sizeof(T), at)) {
         case Pattern::uniform: {
             const R value = R(read<T>(at.base));
             return fill(d, mask, [=](uint32_t) { return value; });
@@ -206,11 +227,11 @@ Flow load(Warp& w, const Instr& i, uint32_t mask) {
 }
 
 /// T: as it lies in memory; R: the register, which may be wider.
-template <typename T, typename R, typename Way>
+template <typename T, typename R, typename Access>
 Flow store(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
     const R* s = source<R>(w, i.op[0]);
-    switch (Way::run(w, i, mask, sizeof(T), at)) {
+    switch (Access::run(w, i, mask, sizeof(T), at)) {
         case Pattern::uniform: {
             // Which lane wins is not defined; the last one does.
             const auto last = 31u - u32(__builtin_clz(mask));
@@ -256,12 +277,12 @@ WL_INLINE void copy_vector(void* to, const void* from) {
     __builtin_memcpy(to, from, Bytes);
 }
 
-template <typename T, typename R, u32 N, typename Way>
+template <typename T, typename R, u32 N>
 Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
     constexpr u32 k_bytes = sizeof(T) * N;
     const auto& vector = *static_cast<const VectorOperand*>(i.extra);
-    Pattern pattern = Way::run(w, i, mask, k_bytes, at);
+    Pattern pattern = resolve_any(w, i, mask, k_bytes, at);
     if (pattern == Pattern::fault) return Flow::fault;
     alignas(64) T gathered[32 * N];
     const T* from = gathered;
@@ -284,12 +305,12 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-template <typename T, typename R, u32 N, typename Way>
+template <typename T, typename R, u32 N>
 Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
     constexpr u32 k_bytes = sizeof(T) * N;
     const auto& vector = *static_cast<const VectorOperand*>(i.extra);
-    Pattern pattern = Way::run(w, i, mask, k_bytes, at);
+    Pattern pattern = resolve_any(w, i, mask, k_bytes, at);
     if (pattern == Pattern::fault) return Flow::fault;
     alignas(64) T gathered[32 * N];
     for (u32 e = 0; e < N; ++e) {
@@ -304,45 +325,38 @@ Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-#define WL_LD(way, Way, name, T, R) {"$ld." way "." name, &load<T, R, Way>, {}, 0}
-#define WL_ST(way, Way, name, T, R) {"$st." way "." name, &store<T, R, Way>, {}, 0}
-#define WL_LDV(way, Way, name, T, R, N) {"$ld." way "." name ".v" #N, &load_vector<T, R, N, Way>, {}, 0}
-#define WL_STV(way, Way, name, T, R, N) {"$st." way "." name ".v" #N, &store_vector<T, R, N, Way>, {}, 0}
 // Names: <bytes in memory><u or s>.<bytes of the register>.
-#define WL_LOADS(way, Way)                                                                                              \
-    WL_LD(way, Way, "1u.2", u8, u16), WL_LD(way, Way, "1u.4", u8, u32), WL_LD(way, Way, "1u.8", u8, u64),               \
-        WL_LD(way, Way, "1s.2", s8, s16), WL_LD(way, Way, "1s.4", s8, s32), WL_LD(way, Way, "1s.8", s8, s64),           \
-        WL_LD(way, Way, "2u.2", u16, u16), WL_LD(way, Way, "2u.4", u16, u32), WL_LD(way, Way, "2u.8", u16, u64),        \
-        WL_LD(way, Way, "2s.4", s16, s32), WL_LD(way, Way, "2s.8", s16, s64), WL_LD(way, Way, "4u.4", u32, u32),        \
-        WL_LD(way, Way, "4u.8", u32, u64), WL_LD(way, Way, "4s.8", s32, s64), WL_LD(way, Way, "8u.8", u64, u64),        \
-        WL_LD(way, Way, "16u.16", u128, u128)
-#define WL_VECTORS(WL_X, way, Way)                                                                                      \
-    WL_X(way, Way, "1u.2", u8, u16, 2), WL_X(way, Way, "1u.2", u8, u16, 4), WL_X(way, Way, "1u.4", u8, u32, 2),         \
-        WL_X(way, Way, "1u.4", u8, u32, 4), WL_X(way, Way, "2u.2", u16, u16, 2), WL_X(way, Way, "2u.2", u16, u16, 4),   \
-        WL_X(way, Way, "2u.4", u16, u32, 2), WL_X(way, Way, "2u.4", u16, u32, 4), WL_X(way, Way, "4u.4", u32, u32, 2),  \
-        WL_X(way, Way, "4u.4", u32, u32, 4), WL_X(way, Way, "4u.4", u32, u32, 8), WL_X(way, Way, "8u.8", u64, u64, 2),  \
-        WL_X(way, Way, "8u.8", u64, u64, 4)
-#define WL_SIGNED_VECTORS(way, Way)                                                                                     \
-    WL_LDV(way, Way, "1s.2", s8, s16, 2), WL_LDV(way, Way, "1s.2", s8, s16, 4), WL_LDV(way, Way, "1s.4", s8, s32, 2),   \
-        WL_LDV(way, Way, "1s.4", s8, s32, 4), WL_LDV(way, Way, "2s.4", s16, s32, 2), WL_LDV(way, Way, "2s.4", s16, s32, 4)
-#define WL_STORES(way, Way)                                                                                             \
-    WL_ST(way, Way, "1u.2", u8, u16), WL_ST(way, Way, "1u.4", u8, u32), WL_ST(way, Way, "1u.8", u8, u64),               \
-        WL_ST(way, Way, "2u.2", u16, u16), WL_ST(way, Way, "2u.4", u16, u32), WL_ST(way, Way, "2u.8", u16, u64),        \
-        WL_ST(way, Way, "4u.4", u32, u32), WL_ST(way, Way, "4u.8", u32, u64), WL_ST(way, Way, "8u.8", u64, u64),        \
-        WL_ST(way, Way, "16u.16", u128, u128)
-#define WL_ALL(way, Way) \
-    WL_LOADS(way, Way), WL_VECTORS(WL_LDV, way, Way), WL_SIGNED_VECTORS(way, Way), WL_STORES(way, Way), WL_VECTORS(WL_STV, way, Way)
+#define WL_LD(way, Access, name, T, R) {"$ld." way "." name, &load<T, R, Access>, {}, 0}
+#define WL_ST(way, Access, name, T, R) {"$st." way "." name, &store<T, R, Access>, {}, 0}
+#define WL_LDV(name, T, R, N) {"$ld.any." name ".v" #N, &load_vector<T, R, N>, {}, 0}
+#define WL_STV(name, T, R, N) {"$st.any." name ".v" #N, &store_vector<T, R, N>, {}, 0}
+#define WL_VECTORS(WL_X)                                                                                                      \
+    WL_X("1u.2", u8, u16, 2), WL_X("1u.2", u8, u16, 4), WL_X("1u.4", u8, u32, 2), WL_X("1u.4", u8, u32, 4),                   \
+        WL_X("2u.2", u16, u16, 2), WL_X("2u.2", u16, u16, 4), WL_X("2u.2", u16, u16, 8), WL_X("2u.4", u16, u32, 2),           \
+        WL_X("2u.4", u16, u32, 4), WL_X("4u.4", u32, u32, 2), WL_X("4u.4", u32, u32, 4), WL_X("4u.4", u32, u32, 8),           \
+        WL_X("8u.8", u64, u64, 2), WL_X("8u.8", u64, u64, 4)
+/// The common accesses, with the way to the address built in.
+#define WL_HOT(way, Access)                                                                                                   \
+    WL_LD(way, Access, "4u.4", u32, u32), WL_LD(way, Access, "8u.8", u64, u64), WL_ST(way, Access, "4u.4", u32, u32),         \
+        WL_ST(way, Access, "8u.8", u64, u64)
 
 const Row k_rows[] = {
-    WL_ALL("global", Absolute<Where::global>),
-    WL_ALL("generic", Absolute<Where::generic>),
-    WL_ALL("shared4", Shared<u32>),
-    WL_ALL("shared8", Shared<u64>),
-    WL_ALL("local4", Local<u32>),
-    WL_ALL("local8", Local<u64>),
-    WL_ALL("fixed_global", FixedGlobal),
-    WL_ALL("fixed_shared", FixedShared),
-    WL_LOADS("fixed_param", FixedParam), WL_VECTORS(WL_LDV, "fixed_param", FixedParam), WL_SIGNED_VECTORS("fixed_param", FixedParam),
+    WL_HOT("global", Absolute<Where::global>), WL_HOT("generic", Absolute<Where::generic>), WL_HOT("shared4", Shared<u32>),
+    WL_HOT("shared8", Shared<u64>), WL_LD("fixed_param", FixedParam, "4u.4", u32, u32),
+    WL_LD("fixed_param", FixedParam, "8u.8", u64, u64),
+    WL_LD("any", Any, "1u.2", u8, u16), WL_LD("any", Any, "1u.4", u8, u32), WL_LD("any", Any, "1u.8", u8, u64),
+    WL_LD("any", Any, "1s.2", s8, s16), WL_LD("any", Any, "1s.4", s8, s32), WL_LD("any", Any, "1s.8", s8, s64),
+    WL_LD("any", Any, "2u.2", u16, u16), WL_LD("any", Any, "2u.4", u16, u32), WL_LD("any", Any, "2u.8", u16, u64),
+    WL_LD("any", Any, "2s.4", s16, s32), WL_LD("any", Any, "2s.8", s16, s64), WL_LD("any", Any, "4u.4", u32, u32),
+    WL_LD("any", Any, "4u.8", u32, u64), WL_LD("any", Any, "4s.8", s32, s64), WL_LD("any", Any, "8u.8", u64, u64),
+    WL_LD("any", Any, "16u.16", u128, u128),
+    WL_ST("any", Any, "1u.2", u8, u16), WL_ST("any", Any, "1u.4", u8, u32), WL_ST("any", Any, "1u.8", u8, u64),
+    WL_ST("any", Any, "2u.2", u16, u16), WL_ST("any", Any, "2u.4", u16, u32), WL_ST("any", Any, "2u.8", u16, u64),
+    WL_ST("any", Any, "4u.4", u32, u32), WL_ST("any", Any, "4u.8", u32, u64), WL_ST("any", Any, "8u.8", u64, u64),
+    WL_ST("any", Any, "16u.16", u128, u128),
+    WL_VECTORS(WL_LDV), WL_LDV("1s.2", s8, s16, 2), WL_LDV("1s.2", s8, s16, 4), WL_LDV("1s.4", s8, s32, 2),
+    WL_LDV("1s.4", s8, s32, 4), WL_LDV("2s.4", s16, s32, 2), WL_LDV("2s.4", s16, s32, 4),
+    WL_VECTORS(WL_STV),
 };
 
 }  // namespace
