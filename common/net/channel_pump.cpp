@@ -109,7 +109,7 @@ Result<bool> ChannelPump::write_burst(Mode mode) {
     m_views.clear();
     if (!m_handlers.take_output(m_views)) return false;
     // Whatever becomes of the bytes, their owner gets them back.
-    ScopeGuard give_back([&] {
+    ScopeGuard give_back([&]() WL_NO_THREAD_SAFETY_ANALYSIS {  // under the lock: the analysis does not follow the call
         m_views.clear();
         m_handlers.output_sent();
     });

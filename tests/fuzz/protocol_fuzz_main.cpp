@@ -7,6 +7,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 namespace {
 
@@ -68,10 +70,20 @@ void mutate(Bytes& input, Random& random) {
 
 void run(const Bytes& input) { LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size()); }
 
+int write_seeds(const std::vector<Bytes>& seeds, const std::string& folder) {
+    for (size_t i = 0; i < seeds.size(); ++i) {
+        std::ofstream file(folder + "/seed-" + std::to_string(i), std::ios::binary);
+        file.write(reinterpret_cast<const char*>(seeds[i].data()), static_cast<std::streamsize>(seeds[i].size()));
+        if (!file) return 1;
+    }
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     std::vector<Bytes> seeds = fuzz_seeds();
+    if (argc == 3 && std::string_view(argv[1]) == "seeds") return write_seeds(seeds, argv[2]);
     uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
     uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : k_default_count;
     for (const Bytes& seed : seeds) run(seed);
