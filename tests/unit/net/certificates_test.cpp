@@ -14,8 +14,10 @@ using namespace test;
 
 struct TemporaryFolder {
     TemporaryFolder() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "warpline-certs-XXXXXX").string();
-        path = ::mkdtemp(pattern.data());
+        static int count = 0;
+        std::string name = "warpline-certificates-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+        path = (std::filesystem::temp_directory_path() / name).string();
+        std::filesystem::create_directory(path);
     }
     ~TemporaryFolder() { std::filesystem::remove_all(path); }
     std::string path;
