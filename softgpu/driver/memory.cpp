@@ -79,8 +79,9 @@ void release_allocation(const Allocation& allocation) {
         }
         case MemoryKind::registered: process().ranges.remove(allocation.address); break;
         case MemoryKind::pool:
+        case MemoryKind::graph:
         case MemoryKind::mapped:
-        case MemoryKind::module: break;  // the pool, the mapping and the module take theirs back
+        case MemoryKind::module: break;  // their owners take them back
     }
 }
 

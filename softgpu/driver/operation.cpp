@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/log/log.h"
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/event.h"
 #include "softgpu/driver/memory.h"
@@ -129,6 +130,9 @@ void execute(const BatchMemoryOperation& operation) {
 }
 
 CUresult enqueue(Stream& stream, KernelOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, std::move(operation));
     auto context = stream.context_ptr();
     auto shared = std::make_shared<const KernelOperation>(std::move(operation));
     stream.submit([context, shared, id = stream.id()] { execute(*context, *shared, id); });
@@ -137,21 +141,34 @@ CUresult enqueue(Stream& stream, KernelOperation operation) {
 }
 
 CUresult enqueue(Stream& stream, MemsetOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, operation);
     stream.submit([operation] { execute(operation); });
     return CUDA_SUCCESS;
 }
 
 CUresult enqueue(Stream& stream, HostOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, operation);
     stream.submit([operation] { operation.function(operation.user); });
     return CUDA_SUCCESS;
 }
 
 CUresult enqueue(Stream& stream, BatchMemoryOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, std::move(operation));
     stream.submit([operation = std::move(operation)] { execute(operation); });
     return CUDA_SUCCESS;
 }
 
 CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
+    if (mode == CopyMode::synchronous) CU_TRY(check_not_capturing(stream));
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, std::move(operation));
     auto known = [](const CopySide& side) {
         return side.array != nullptr || !is_pageable(reinterpret_cast<uint64_t>(side.base));
     };

@@ -2,6 +2,7 @@
 
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/stream.h"
@@ -39,6 +40,15 @@ CUresult free_now(uint64_t address) {
     taken = process().addresses.remove(address);
     if (taken == nullptr) return CUDA_ERROR_INVALID_VALUE;
     release_allocation(*taken);
+    return CUDA_SUCCESS;
+}
+
+/// The memory stays the graph's; the program has given it up.
+CUresult free_of_graph(const Allocation& allocation) {
+    auto memory = GraphMemory::find(allocation.address);
+    if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    wait_for_device(allocation);
+    memory->set_live(false);
     return CUDA_SUCCESS;
 }
 
@@ -92,6 +102,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     AllocationPtr found = find_starting_at(dptr);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (found->kind == MemoryKind::pool) return free_to_pool(*found);
+    if (found->kind == MemoryKind::graph) return free_of_graph(*found);
     if (found->kind != MemoryKind::device && found->kind != MemoryKind::managed) return CUDA_ERROR_INVALID_VALUE;
     return free_now(dptr);
 }

@@ -1,6 +1,7 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/memory.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/process.h"
@@ -73,6 +74,12 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         // Memory of cuMemAlloc may be freed in stream order, too.
         stream->submit_always([dptr] {
             if (AllocationPtr taken = process().addresses.remove(dptr)) release_allocation(*taken);
+        });
+        return CUDA_SUCCESS;
+    }
+    if (allocation->kind == MemoryKind::graph) {
+        stream->submit_always([memory = GraphMemory::find(dptr)] {
+            if (memory != nullptr) memory->set_live(false);
         });
         return CUDA_SUCCESS;
     }

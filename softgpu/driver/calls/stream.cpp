@@ -166,7 +166,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
     CU_TRY(find_stream(hStream, stream));
     auto event = process().events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return wait_for_event(*stream, event, hEvent, (Flags & CU_EVENT_WAIT_EXTERNAL) != 0);
+    return wait_for_event(stream, event, hEvent, (Flags & CU_EVENT_WAIT_EXTERNAL) != 0);
 }
 
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {

@@ -1,0 +1,319 @@
+#include "softgpu/driver/graph.h"
+
+#include <algorithm>
+
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+bool plain(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
+
+/// Hands out a list of nodes in CUDA's way: with a null array the number is asked for; with one, what is left is cleared.
+CUresult list(const std::vector<GraphNode*>& found, CUgraphNode* out, size_t* count) {
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out != nullptr) {
+        for (size_t i = 0; i < *count; ++i) out[i] = i < found.size() ? found[i]->handle() : nullptr;
+        *count = std::min(*count, found.size());
+    } else {
+        *count = found.size();
+    }
+    return CUDA_SUCCESS;
+}
+
+struct Edge {
+    GraphNode* from;
+    GraphNode* to;
+    CUgraphEdgeData data;
+};
+
+CUresult list_edges(const std::vector<Edge>& found, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+    if (count == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (from == nullptr) {
+        if (data != nullptr) return CUDA_ERROR_INVALID_VALUE;
+        *count = found.size();
+        return CUDA_SUCCESS;
+    }
+    bool loses = std::any_of(found.begin(), found.end(), [](const Edge& edge) { return !plain(edge.data); });
+    if (data == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;
+    for (size_t i = 0; i < *count; ++i) {
+        bool exists = i < found.size();
+        from[i] = exists ? found[i].from->handle() : nullptr;
+        to[i] = exists ? found[i].to->handle() : nullptr;
+        if (data != nullptr) data[i] = exists ? found[i].data : CUgraphEdgeData{};
+    }
+    *count = std::min(*count, found.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult edges_of(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+    GraphPtr graph;
+    CU_TRY(find_graph(handle, graph));
+    std::vector<Edge> found;
+    for (const NodePtr& node : graph->nodes()) {
+        for (const GraphEdge& edge : node->dependencies) found.push_back({edge.node, node.get(), edge.data});
+    }
+    return list_edges(found, from, to, data, count);
+}
+
+CUresult neighbours(CUgraphNode handle, std::vector<GraphEdge> GraphNode::*side, CUgraphNode* out, CUgraphEdgeData* data,
+                    size_t* count) {
+    NodePtr node;
+    CU_TRY(find_node(handle, node));
+    if (count == nullptr || (out == nullptr && data != nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<GraphNode*> nodes;
+    bool loses = false;
+    size_t room = *count;
+    for (const GraphEdge& edge : (*node).*side) {
+        if (data != nullptr && nodes.size() < room) data[nodes.size()] = edge.data;
+        loses = loses || !plain(edge.data);
+        nodes.push_back(edge.node);
+    }
+    if (out != nullptr && data == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;
+    return list(nodes, out, count);
+}
+
+template <typename Change>
+CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count,
+                      Change change) {
+    GraphPtr graph;
+    CU_TRY(find_graph(handle, graph));
+    if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i) {
+        NodePtr source, target;
+        CU_TRY(find_node(from[i], source));
+        CU_TRY(find_node(to[i], target));
+        CU_TRY(change(*graph, *source, *target, data != nullptr ? data[i] : CUgraphEdgeData{}));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count) {
+    return change_edges(graph, from, to, data, count, [](Graph& g, GraphNode& a, GraphNode& b, const CUgraphEdgeData& d) {
+        return g.add_dependency(a, b, d);
+    });
+}
+
+CUresult remove_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+                      size_t count) {
+    return change_edges(graph, from, to, data, count, [](Graph& g, GraphNode& a, GraphNode& b, const CUgraphEdgeData& d) {
+        return g.remove_dependency(a, b, d);
+    });
+}
+
+CUresult find_object(CUuserObject handle, uint32_t count, std::shared_ptr<UserObject>& object) {
+    if (count == 0 || count > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
+    object = process().user_objects.find(handle);
+    return object != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
+    if (phGraph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    *phGraph = Graph::create(false)->handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph hGraph) {
+    GraphPtr graph;
+    CU_TRY(find_graph(hGraph, graph));
+    if (graph->belongs_to_node()) return CUDA_ERROR_INVALID_VALUE;
+    graph->forget();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
+    if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    GraphPtr graph, copy;
+    CU_TRY(find_graph(originalGraph, graph));
+    CU_TRY(graph->clone(false, copy));
+    *phGraphClone = copy->handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
+    if (phNode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    GraphPtr graph;
+    CU_TRY(find_graph(hClonedGraph, graph));
+    for (const NodePtr& node : graph->nodes()) {
+        if (node->cloned_from != reinterpret_cast<uint64_t>(hOriginalNode) || hOriginalNode == nullptr) continue;
+        *phNode = node->handle();
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
+    GraphPtr graph;
+    CU_TRY(find_graph(hGraph, graph));
+    std::vector<GraphNode*> found;
+    for (const NodePtr& node : graph->nodes()) found.push_back(node.get());
+    return list(found, nodes, numNodes);
+}
+
+CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
+    GraphPtr graph;
+    CU_TRY(find_graph(hGraph, graph));
+    std::vector<GraphNode*> found;
+    for (const NodePtr& node : graph->nodes()) {
+        if (node->dependencies.empty()) found.push_back(node.get());
+    }
+    return list(found, rootNodes, numRootNodes);
+}
+
+CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData, size_t* numEdges) {
+    return edges_of(hGraph, from, to, edgeData, numEdges);
+}
+CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, size_t* numEdges) {
+    return edges_of(hGraph, from, to, nullptr, numEdges);
+}
+
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData,
+                                       size_t* numDependencies) {
+    return neighbours(hNode, &GraphNode::dependencies, dependencies, edgeData, numDependencies);
+}
+CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode* dependencies, size_t* numDependencies) {
+    return neighbours(hNode, &GraphNode::dependencies, dependencies, nullptr, numDependencies);
+}
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData,
+                                         size_t* numDependentNodes) {
+    return neighbours(hNode, &GraphNode::dependents, dependentNodes, edgeData, numDependentNodes);
+}
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode* dependentNodes, size_t* numDependentNodes) {
+    return neighbours(hNode, &GraphNode::dependents, dependentNodes, nullptr, numDependentNodes);
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* edgeData, size_t numDependencies) {
+    return add_edges(hGraph, from, to, edgeData, numDependencies);
+}
+CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+    return add_edges(hGraph, from, to, nullptr, numDependencies);
+}
+CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                      const CUgraphEdgeData* edgeData, size_t numDependencies) {
+    return remove_edges(hGraph, from, to, edgeData, numDependencies);
+}
+CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+    return remove_edges(hGraph, from, to, nullptr, numDependencies);
+}
+
+CUresult cuGraphDestroyNode(CUgraphNode hNode) {
+    NodePtr node;
+    CU_TRY(find_node(hNode, node));
+    CUgraphNodeType type = node->type();
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_NOT_SUPPORTED;
+    node->graph->remove(*node);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
+    if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    NodePtr node;
+    CU_TRY(find_node(hNode, node));
+    *type = node->type();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int flags) {
+    if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    GraphPtr graph;
+    CU_TRY(find_graph(hGraph, graph));
+    return print_dot(*graph, path, flags);
+}
+
+CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount,
+                            unsigned int flags) {
+    if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 || initialRefcount > INT32_MAX) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
+    auto object = std::make_shared<UserObject>(ptr, destroy, initialRefcount);
+    *object_out = as_handle<CUuserObject>(process().user_objects.add(std::move(object)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
+    std::shared_ptr<UserObject> found;
+    CU_TRY(find_object(object, count, found));
+    found->retain(count);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
+    std::shared_ptr<UserObject> found;
+    CU_TRY(find_object(object, count, found));
+    return found->release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+    if ((flags & ~static_cast<unsigned int>(CU_GRAPH_USER_OBJECT_MOVE)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    GraphPtr found;
+    CU_TRY(find_graph(graph, found));
+    std::shared_ptr<UserObject> user;
+    CU_TRY(find_object(object, count, user));
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) user->retain(count);
+    found->user_objects.add(user, count);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
+    GraphPtr found;
+    CU_TRY(find_graph(graph, found));
+    std::shared_ptr<UserObject> user;
+    CU_TRY(find_object(object, count, user));
+    return found->user_objects.remove(user, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph, CUcontext ctx,
+                                        unsigned int defaultLaunchValue, unsigned int flags) {
+    (void)ctx;
+    if (pHandle_out == nullptr || (flags & ~static_cast<unsigned int>(CU_GRAPH_COND_ASSIGN_DEFAULT)) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    GraphPtr graph;
+    CU_TRY(find_graph(hGraph, graph));
+    auto conditional = Conditional::create(defaultLaunchValue, (flags & CU_GRAPH_COND_ASSIGN_DEFAULT) != 0);
+    *pHandle_out = conditional->handle();
+    graph->conditionals.push_back(std::move(conditional));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    Device* found = nullptr;
+    CU_TRY(find_device(device, found));
+    found->heap().trim(0);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* found = nullptr;
+    CU_TRY(find_device(device, found));
+    auto* out = static_cast<cuuint64_t*>(value);
+    switch (attr) {
+        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *out = found->graph_used; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *out = found->graph_used_high; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *out = found->graph_reserved; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *out = found->graph_reserved_high; return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
+    if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+    Device* found = nullptr;
+    CU_TRY(find_device(device, found));
+    switch (attr) {
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: found->graph_used_high = found->graph_used.load(); return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+            found->graph_reserved_high = found->graph_reserved.load();
+            return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace warpline::softgpu::driver {
+
+class Device;
+
+/// Memory of an allocation node: one address for all launches, held as long as a graph or an executable graph has the node.
+class GraphMemory {
+public:
+    /// Null if the device is full.
+    static std::shared_ptr<GraphMemory> create(Device& device, uint64_t size_bytes);
+    /// By the address that the node handed out; null if there is none.
+    static std::shared_ptr<GraphMemory> find(uint64_t address);
+    ~GraphMemory();
+
+    Device& device() const { return m_device; }
+    uint64_t address() const { return m_address; }
+    uint64_t size_bytes() const { return m_size_bytes; }
+    /// Between the execution of the allocation node and that of its free.
+    bool live() const { return m_live.load(); }
+    void set_live(bool live);
+
+private:
+    GraphMemory(Device& device, uint64_t address, uint64_t size_bytes)
+        : m_device(device), m_address(address), m_size_bytes(size_bytes) {}
+
+    Device& m_device;
+    const uint64_t m_address;
+    const uint64_t m_size_bytes;
+    std::atomic<bool> m_live{false};
+};
+
+}  // namespace warpline::softgpu::driver
