@@ -107,7 +107,11 @@ void BodyDecoder::decode(uint32_t index) {
         decode_control();
         return;
     }
-    if (const isa::Row* row = m_registry.find(m_instruction->opcode, m_ptx.mods_of(*m_instruction))) {
+    // Rows know only plain operands; vectors and pairs are a decoder's business.
+    bool plain = true;
+    for (uint32_t i = 0; i < operand_count(); ++i) plain = plain && element_count(i) == 1 && !is_memory(i);
+    const isa::Row* row = plain ? m_registry.find(m_instruction->opcode, m_ptx.mods_of(*m_instruction)) : nullptr;
+    if (row != nullptr) {
         decode_row(*row);
     } else if (isa::Decoder decoder = m_registry.decoder(opcode())) {
         if (!decoder(*this) && !m_failed) unsupported({});

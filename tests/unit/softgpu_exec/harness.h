@@ -80,7 +80,7 @@ public:
         if (function == nullptr) return {1, "no such kernel"};
         std::vector<std::byte> params(function->info().param_bytes);
         size_t number = 0;
-        auto put = [&](const auto& value) {
+        [[maybe_unused]] auto put = [&](const auto& value) {
             const auto& param = function->info().params.at(number++);
             EXPECT_EQ(param.size_bytes, sizeof(value)) << "parameter " << number;
             std::memcpy(params.data() + param.offset_bytes, &value, sizeof(value));

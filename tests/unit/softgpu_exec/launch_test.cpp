@@ -7,7 +7,7 @@ namespace {
 
 TEST(SoftgpuLaunch, VectorAddition) {
     Device device;
-    auto module = device.load(read_kernel("vecadd.ptx"));
+    auto module = device.load(read_kernel("sm_80/vecadd.ptx"));
     ASSERT_NE(module, nullptr);
     constexpr int n = 10001;
     std::vector<float> a(n), b(n);
