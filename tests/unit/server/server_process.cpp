@@ -71,7 +71,11 @@ ServerProcess::ServerProcess(const std::vector<std::string>& flags) {
                                        "--workers-ready=1",
                                        "--log=info",
                                        "--ready-fd=9"};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    for (const std::string& flag : flags) {
+        const std::string name = flag.substr(0, flag.find('=') + 1);
+        std::erase_if(arguments, [&name](const std::string& argument) { return argument.starts_with(name); });
+        arguments.push_back(flag);
+    }
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);

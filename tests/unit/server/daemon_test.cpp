@@ -1,0 +1,137 @@
+// The life of the server's processes: start, drain, stop, death of each.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/unit/server/program.h"
+
+namespace warpline::server::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+bool is_alive(pid_t pid) { return kill(pid, 0) == 0; }
+
+/// True once none of the processes exists any more.
+bool all_end(const std::vector<pid_t>& pids) {
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (std::any_of(pids.begin(), pids.end(), is_alive)) {
+        if (std::chrono::steady_clock::now() > deadline) return false;
+        std::this_thread::sleep_for(5ms);
+    }
+    return true;
+}
+
+TEST(Daemon, E6_SigtermWithoutSessionsEndsAtOnce) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    const auto workers = server.workers();
+    EXPECT_FALSE(workers.empty());
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait_exit(), 0);
+    EXPECT_TRUE(all_end(workers));
+}
+
+TEST(Daemon, E6_DrainWaitsForSessionsAndTakesNoNewOnes) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    server.signal(SIGTERM);
+    EXPECT_TRUE(server.wait_log("draining: 1 sessions"));
+    std::string why;
+    EXPECT_EQ(FakeClient::connect(server.port(), server.client_credentials(), why), nullptr);
+    EXPECT_EQ((Program{*client}.synchronize().result), 0);
+    client->say_goodbye();
+    EXPECT_EQ(server.wait_exit(), 0);
+}
+
+TEST(Daemon, E6_TheDrainTimeEndsSessionsWithAReason) {
+    ServerProcess server({"--drain-seconds=1"});
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    server.signal(SIGTERM);
+    EXPECT_TRUE(client->wait_end());
+    EXPECT_NE(client->close_reason().find("shutting down"), std::string::npos) << client->close_reason();
+    EXPECT_EQ(server.wait_exit(), 0);
+}
+
+TEST(Daemon, E6_ASecondSignalStopsAtOnce) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    const auto workers = server.workers();
+    server.signal(SIGTERM);
+    EXPECT_TRUE(server.wait_log("draining"));
+    server.signal(SIGINT);
+    EXPECT_EQ(server.wait_exit(), 0);
+    EXPECT_TRUE(client->wait_end());
+    EXPECT_TRUE(all_end(workers));
+}
+
+TEST(Daemon, C5_WorkersDieWithTheSupervisor) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    const auto workers = server.workers();
+    EXPECT_GE(workers.size(), 1u);
+    server.signal(SIGKILL);
+    EXPECT_EQ(server.wait_exit(), 128 + SIGKILL);
+    EXPECT_TRUE(client->wait_end());
+    EXPECT_TRUE(all_end(workers));
+}
+
+TEST(Daemon, C5_AKilledWorkerIsReplaced) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    for (const pid_t worker : server.workers()) kill(worker, SIGKILL);
+    EXPECT_TRUE(client->wait_end());
+    EXPECT_TRUE(server.wait_log("killed by signal 9"));
+    EXPECT_NE(server.client(), nullptr);
+}
+
+TEST(Daemon, F1_SighupReplacesIdleWorkersOnly) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    server.signal(SIGHUP);
+    EXPECT_TRUE(server.wait_log("SIGHUP"));
+    EXPECT_EQ((Program{*client}.synchronize().result), 0);
+    EXPECT_NE(server.client(), nullptr);
+}
+
+TEST(Daemon, ABrokenDriverIsReportedAndEndsTheServer) {
+    setenv("FAKE_DRIVER_BROKEN", "1", 1);
+    ServerProcess server;
+    unsetenv("FAKE_DRIVER_BROKEN");
+    EXPECT_FALSE(server.ready());
+    EXPECT_EQ(server.wait_exit(), 1);
+    EXPECT_NE(server.log().find("cuInit"), std::string::npos) << server.log();
+}
+
+TEST(Daemon, AMissingDriverIsReported) {
+    ServerProcess server({"--driver=/nonexistent/libcuda.so"});
+    EXPECT_FALSE(server.ready());
+    EXPECT_EQ(server.wait_exit(), 1);
+    EXPECT_NE(server.log().find("/nonexistent/libcuda.so"), std::string::npos) << server.log();
+}
+
+TEST(Daemon, AMissingCertificateIsReported) {
+    ServerProcess server({"--cert=/nonexistent/server.crt"});
+    EXPECT_FALSE(server.ready());
+    EXPECT_EQ(server.wait_exit(), 1);
+    EXPECT_NE(server.log().find("/nonexistent/server.crt"), std::string::npos) << server.log();
+}
+
+}  // namespace
+}  // namespace warpline::server::test

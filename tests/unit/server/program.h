@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda/abi/cuda_types.h"
+#include "protocol/schema/context.capnp.h"
+#include "protocol/schema/copy.capnp.h"
+#include "protocol/schema/internal.capnp.h"
+#include "protocol/schema/launch.capnp.h"
+#include "protocol/schema/library.capnp.h"
+#include "protocol/schema/stream.capnp.h"
+#include "server/session/handle_table.h"
+#include "tests/unit/server/server_process.h"
+
+namespace warpline::server::test {
+
+using cuda::CallId;
+
+constexpr uint64_t k_window = 0x200000000000;
+constexpr uint64_t k_block = uint64_t{2} << 20;
+inline const uint64_t k_library = make_token(HandleKind::library, 1, 0);
+inline const uint64_t k_stream = make_token(HandleKind::stream, 1, 0);
+
+/// Calls of a session, short.
+struct Program {
+    FakeClient& client;
+
+    void map(uint64_t address, uint64_t bytes) {
+        client.send<wire::WlMap>(CallId::wlMap, [&](wire::WlMap::Builder b) { b.setAddress(address), b.setBytes(bytes); });
+    }
+    uint64_t put(uint64_t address, BytesView bytes) {
+        return client.send<wire::CuMemcpyHtoDV2>(
+            CallId::cuMemcpyHtoD_v2, [&](auto b) { b.setDstDevice(address), b.setByteCount(bytes.size()); }, bytes);
+    }
+    FakeReply get(uint64_t address, uint64_t bytes, uint32_t thread = 1) {
+        return client.call<wire::CuMemcpyDtoHV2>(
+            CallId::cuMemcpyDtoH_v2, [&](auto b) { b.setSrcDevice(address), b.setByteCount(bytes); }, {}, thread);
+    }
+    FakeReply synchronize(uint32_t thread = 1) {
+        return client.call<wire::CuCtxSynchronize>(
+            CallId::cuCtxSynchronize, [](auto) {}, {}, thread);
+    }
+    void load(std::string_view image = "fake ptx") {
+        client.send<wire::WlImageLoad>(
+            CallId::wlImageLoad, [&](auto b) { b.setImage(k_library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
+    }
+    uint64_t function(const char* name, uint32_t index) {
+        const uint64_t token = make_token(HandleKind::function, 1, index);
+        client.send<wire::WlFunctionGet>(CallId::wlFunctionGet,
+                                         [&](auto b) { b.setFunction(token), b.setImage(k_library), b.setName(name); });
+        return token;
+    }
+    uint64_t launch(uint64_t function, const std::vector<uint64_t>& params, uint64_t stream = 0, uint32_t block = 1) {
+        const std::vector<uint32_t> sizes(params.size(), 8);
+        return client.send<wire::CuLaunchKernel>(CallId::cuLaunchKernel, [&](auto b) {
+            b.setF(function), b.setGridX(1), b.setGridY(1), b.setGridZ(1), b.setBlockX(block), b.setBlockY(1), b.setBlockZ(1);
+            b.setHStream(stream);
+            b.setParams({reinterpret_cast<const capnp::byte*>(params.data()), params.size() * 8});
+            b.setSizes({reinterpret_cast<const capnp::byte*>(sizes.data()), sizes.size() * 4});
+        });
+    }
+    void make_stream() {
+        client.send<wire::CuStreamCreate>(CallId::cuStreamCreate, [](auto b) { b.setPhStream(k_stream); });
+    }
+};
+
+}  // namespace warpline::server::test
