@@ -93,8 +93,10 @@ TEST(Daemon, C5_AKilledWorkerIsReplaced) {
     ASSERT_TRUE(server.ready());
     auto client = server.client();
     ASSERT_NE(client, nullptr);
-    for (const pid_t worker : server.workers()) kill(worker, SIGKILL);
+    const auto workers = server.workers();
+    for (const pid_t worker : workers) kill(worker, SIGKILL);
     EXPECT_TRUE(client->wait_end());
+    EXPECT_TRUE(all_end(workers));
     EXPECT_TRUE(server.wait_log("killed by signal 9"));
     EXPECT_NE(server.client(), nullptr);
 }
