@@ -1,5 +1,6 @@
 #include "client/session/connection_to_server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,6 +16,14 @@ namespace warpline::client {
 namespace {
 constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to start, and its driver
 constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
+protocol::LinkOptions link_options(const ConnectionSettings& settings) {
+    protocol::LinkOptions options;
+    options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
+    options.heartbeat.interval = settings.heartbeat;
+    options.heartbeat.dead_after = settings.heartbeat * 8;
+    return options;
+}
+
 }  // namespace
 
 /// The answer to Hello on its way from the receiving thread to the one that connects.
@@ -23,8 +32,8 @@ struct ConnectionToServer::HelloAnswer {
     bool answered = false;  // the receiving thread's
 };
 
-ConnectionToServer::ConnectionToServer(Session& session)
-    : m_session(session), m_link(*this), m_hello(std::make_unique<HelloAnswer>()) {}
+ConnectionToServer::ConnectionToServer(Session& session, const ConnectionSettings& settings)
+    : m_session(session), m_link(*this, link_options(settings)), m_hello(std::make_unique<HelloAnswer>()) {}
 
 ConnectionToServer::~ConnectionToServer() {
     // Its threads use everything else.
@@ -47,7 +56,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
         return sent.error();
     }
     auto channel = WL_TRY(net::TlsChannel::handshake(context, std::move(socket), endpoint->host, {}, why));
-    std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session));
+    std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session, settings));
     connection->m_address = endpoint->to_string();
     ConnectionToServer* self = connection.get();
     net::PumpHandlers handlers = net::pump_handlers(
@@ -73,20 +82,16 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
         return body.error();
     }
     protocol::CreditLimits credit;
-    uint32_t heartbeat_ms = 0;
-    Result<ServerInfo> info = read_hello_reply(body->view(), credit, heartbeat_ms, why);
+    Result<ServerInfo> info = read_hello_reply(body->view(), credit, why);
     if (!info.ok()) {
         if (why.empty()) why = info.error().what;
         why = log::format("{}: {}", m_address, why);
         return info.error();
     }
     info->address = m_address;
+    credit.bytes = std::min(credit.bytes, settings.credit.bytes);
+    credit.calls = std::min(credit.calls, settings.credit.calls);
     outbox().set_credit(credit);
-    if (heartbeat_ms != 0) {
-        protocol::HeartbeatOptions heartbeat;
-        heartbeat.interval = std::chrono::milliseconds(heartbeat_ms);
-        m_link.set_heartbeat(heartbeat);
-    }
     return std::move(*info);
 }
 

@@ -18,7 +18,9 @@ class Session;
 struct ConnectionSettings {
     std::string server;  ///< host:port
     net::TlsCredentials credentials;
-    std::chrono::milliseconds connect_timeout{5000};
+    std::chrono::milliseconds connect_timeout{10000};
+    std::chrono::milliseconds heartbeat{1000};  ///< silence after which a sign of life is asked for
+    protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     std::string program;
     std::string visible_devices;
     uint64_t window_base = 0;
@@ -52,7 +54,7 @@ public:
     static constexpr size_t k_chunk_bytes = 1024 * 1024;  ///< larger payloads are streamed
 
 private:
-    explicit ConnectionToServer(Session& session);
+    ConnectionToServer(Session& session, const ConnectionSettings& settings);
     Result<void> on_frame(protocol::Frame frame) override;
     Result<MutableBytesView> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     Result<void> on_hello_reply(const protocol::Frame& frame);

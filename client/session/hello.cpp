@@ -114,7 +114,7 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
     });
 }
 
-Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& credit, uint32_t& heartbeat_ms, std::string& why) {
+Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& credit, std::string& why) {
     return protocol::read_message<wire::HelloReply>(body, [&](wire::HelloReply::Reader reply) -> Result<ServerInfo> {
         if (reply.getVersion() == 0) {
             why = text(reply.getError());
@@ -136,7 +136,6 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         auto limits = reply.getLimits();
         if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
-        heartbeat_ms = reply.getHeartbeatMs();
         return info;
     });
 }

@@ -11,6 +11,6 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings);
 ///
 /// @param why  the server's words if it refused
 /// @errors     malformed, and the code that the server refused with
-Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& credit, uint32_t& heartbeat_ms, std::string& why);
+Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& credit, std::string& why);
 
 }  // namespace warpline::client

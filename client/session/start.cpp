@@ -65,6 +65,8 @@ Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(
     connection.credentials =
         WL_TRY(net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why));
     connection.connect_timeout = settings.seconds("connect_timeout");
+    connection.heartbeat = settings.seconds("heartbeat_seconds");
+    connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) connection.visible_devices = visible;
     AddressWindow window = reserve_window();
