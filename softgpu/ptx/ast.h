@@ -128,6 +128,7 @@ struct Operand {
     Kind kind = Kind::none;
     bool negated = false;  ///< !p; or -x in the video instructions (vmad)
     bool is_unsigned = false;
+    bool has_offset = false;  ///< an offset was written, be it + 0: without optimisation ptxas makes an addition of it
     Component component = Component::none;
     SpecialReg special{};
     uint16_t selector = 0;

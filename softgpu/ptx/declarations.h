@@ -46,7 +46,7 @@ private:
     bool finish_size(Variable& variable);
     bool initialiser(Variable& variable);
     bool opaque_initialiser(Variable& variable);
-    bool init_level(Variable& variable, size_t level, uint64_t offset);
+    bool init_level(Variable& variable, size_t level, uint64_t& count);
     bool init_element(Variable& variable, uint64_t offset);
     bool init_address(Variable& variable, uint64_t offset, uint8_t shift, bool masked);
     bool init_masked(Variable& variable, uint64_t offset);
@@ -55,7 +55,8 @@ private:
     void put(Variable& variable, uint64_t offset, uint64_t size, uint64_t bits);
 
     const Module& m_module;
-    uint64_t m_init_bytes = 0;
+    uint64_t m_init_bytes = 0;   ///< of all initialisers so far
+    uint64_t m_init_offset = 0;  ///< in the one being read
 };
 
 /// The state space that a directive's word names; none for other words.

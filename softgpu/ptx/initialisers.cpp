@@ -15,15 +15,13 @@ bool DeclarationReader::initialiser(Variable& variable) {
         return opaque_initialiser(variable);
     if (variable.type == Type::f16 || variable.type == Type::f16x2)
         return error(DiagnosticKind::type, token().at(), "no initial value is allowed for this type");
-    if (!init_level(variable, 0, 0)) return false;
-    if (variable.is_array && variable.dims[0] == 0) {
-        // `[]`: as many as were given.
-        uint64_t row = uint64_t{bytes_of(variable.type)} * variable.vector;
-        for (size_t i = 1; i < variable.dims.size(); i++) row *= variable.dims[i];
-        variable.dims[0] = row == 0 ? 0 : (variable.init.size() + row - 1) / row;
-        return finish_size(variable);
-    }
-    return true;
+    m_init_offset = 0;
+    uint64_t count = 0;
+    if (!init_level(variable, 0, count)) return false;
+    if (!variable.is_array || variable.dims[0] != 0) return true;
+    variable.dims[0] = count;  // `[]`: as many as were given
+    if (!finish_size(variable)) return false;
+    return variable.init.size() <= variable.size_bytes || error(DiagnosticKind::type, variable.at, "initial value type mismatch");
 }
 
 // { field = value, … }, or braces of those for arrays; kept as text, because only the printer and the texture code care.
@@ -42,33 +40,32 @@ bool DeclarationReader::opaque_initialiser(Variable& variable) {
     return true;
 }
 
-// Level k of the braces is dimension k; the vector width is one more level.
-bool DeclarationReader::init_level(Variable& variable, size_t level, uint64_t offset) {
+// Level k of the braces is dimension k; the vector width is one more level. Values go one behind the other, as ptxas puts them: a
+// row that was cut short does not leave a gap.
+bool DeclarationReader::init_level(Variable& variable, size_t level, uint64_t& count) {
     size_t array_levels = variable.dims.size();
     size_t levels = array_levels + (variable.vector > 1 ? 1 : 0);
-    if (level == levels) return init_element(variable, offset);
+    if (level == levels) {
+        if (!init_element(variable, m_init_offset)) return false;
+        m_init_offset += bytes_of(variable.type);
+        return true;
+    }
     if (!is('{')) return error(DiagnosticKind::type, token().at(), "initial value type mismatch");
     advance();
-    uint64_t stride = bytes_of(variable.type);
-    if (level < array_levels) stride *= variable.vector;
-    for (size_t i = level + 1; i < array_levels; i++) stride *= variable.dims[i];
-    uint64_t limit = level < array_levels ? variable.dims[level] : variable.vector;
-    bool open = level == 0 && level < array_levels && limit == 0;
-    uint64_t count = 0;
+    bool in_vector = level == array_levels;
+    uint64_t limit = in_vector ? variable.vector : variable.dims[level];
+    bool open = level == 0 && !in_vector && limit == 0;
     if (!is('}')) {
         do {
             if (!open && count >= limit)
                 return error(DiagnosticKind::type, token().at(), "greater number of elements in array initializer");
-            if (stride != 0 && count > Limits::k_init_bytes / stride)
-                return error(DiagnosticKind::limit, token().at(), "initial value is too large");
-            if (!init_level(variable, level + 1, offset + count * stride)) return false;
+            uint64_t inner = 0;
+            if (!init_level(variable, level + 1, inner)) return false;
             count++;
         } while (accept(','));
     }
-    if (level == array_levels && count != variable.vector)
+    if (in_vector && count != variable.vector)
         return error(DiagnosticKind::type, token().at(), "incorrect number of elements in vector initializer");
-    // A row that was cut short still takes its place.
-    if (open && count > 0 && !reserve_init(variable, offset, count * stride)) return false;
     return expect('}');
 }
 

@@ -200,7 +200,10 @@ bool BodyParser::component(Operand& out) {
 }
 
 // + constant, if there is one.
-bool BodyParser::offset(Operand& out) { return !accept('+') || constant_integer(out.bits); }
+bool BodyParser::offset(Operand& out) {
+    out.has_offset = accept('+');
+    return !out.has_offset || constant_integer(out.bits);
+}
 
 // symbol[n], symbol[reg], symbol[reg + n]: elements of an array, counted in elements.
 bool BodyParser::indexed(Operand& out) {

@@ -172,8 +172,9 @@ void Writer::address(const Function& function, const Operand& operand) {
     } else {
         symbol(operand.symbol, &function);
     }
-    if (based && operand.bits != 0) text("+");
-    if (!based || operand.bits != 0) signed_number(operand.offset());
+    bool offset = operand.bits != 0 || operand.has_offset;
+    if (based && offset) text("+");
+    if (!based || offset) signed_number(operand.offset());
     text("]");
 }
 

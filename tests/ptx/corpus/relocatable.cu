@@ -1,4 +1,4 @@
-// Compiled with -rdc=true as well: external symbols, weak functions, a common tentative array, line information.
+// Linked with relocatable_other.cu by -rdc=true: external symbols, weak functions, private names that clash.
 extern __device__ int elsewhere;
 extern __device__ float defined_elsewhere(float x);
 __device__ int here = 7;

@@ -71,7 +71,7 @@ TEST(PtxModule, Variables) {
     const VariableCase cases[] = {
         {".global .u32 v;", Space::global, Linkage::internal, Type::u32, 1, 4, 4, 0},
         {".visible .global .align 16 .b8 v[24];", Space::global, Linkage::visible, Type::b8, 1, 16, 24, 0},
-        {".const .f32 v[2][3] = {{0f3F800000}, {1.5, 2.5}};", Space::constant, Linkage::internal, Type::f32, 1, 4, 24, 20},
+        {".const .f32 v[2][3] = {{0f3F800000}, {1.5, 2.5}};", Space::constant, Linkage::internal, Type::f32, 1, 4, 24, 12},
         {".extern .shared .align 16 .b8 v[];", Space::shared, Linkage::external, Type::b8, 1, 16, 0, 0},
         {".weak .global .u64 v[] = {1, 2, 3};", Space::global, Linkage::weak, Type::u64, 1, 8, 24, 24},
         {".common .global .v4 .f32 v;", Space::global, Linkage::common, Type::f32, 4, 16, 16, 0},
