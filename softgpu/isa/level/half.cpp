@@ -6,9 +6,15 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-struct Add { WL_INLINE static float run(float a, float b) { return a + b; } };
-struct Sub { WL_INLINE static float run(float a, float b) { return a - b; } };
-struct Mul { WL_INLINE static float run(float a, float b) { return a * b; } };
+struct Add {
+    WL_INLINE static float run(float a, float b) { return a + b; }
+};
+struct Sub {
+    WL_INLINE static float run(float a, float b) { return a - b; }
+};
+struct Mul {
+    WL_INLINE static float run(float a, float b) { return a * b; }
+};
 
 template <typename F, unsigned N, typename Op, unsigned Flags>
 Flow arithmetic(Warp& w, const Instr& i, uint32_t mask) {
@@ -60,14 +66,10 @@ enum MinMaxFlag : unsigned { minmax_ftz = 1, minmax_nan = 2, minmax_xorsign = 4 
 
 // Of equal values (zeros) the minimum is the one with a sign, the maximum the one without.
 struct Min {
-    WL_INLINE static float run(float a, float b) {
-        return a < b ? a : b < a ? b : float_of(bits_of(a) | bits_of(b));
-    }
+    WL_INLINE static float run(float a, float b) { return a < b ? a : b < a ? b : float_of(bits_of(a) | bits_of(b)); }
 };
 struct Max {
-    WL_INLINE static float run(float a, float b) {
-        return a > b ? a : b > a ? b : float_of(bits_of(a) & bits_of(b));
-    }
+    WL_INLINE static float run(float a, float b) { return a > b ? a : b > a ? b : float_of(bits_of(a) & bits_of(b)); }
 };
 
 template <typename Op, unsigned Flags>
@@ -98,8 +100,12 @@ Flow min_max(Warp& w, const Instr& i, uint32_t mask) {
     return put_row<N>(w, i.op[0], mask, out);
 }
 
-struct Neg { WL_INLINE static uint16_t run(uint16_t a) { return a ^ 0x8000u; } };
-struct Abs { WL_INLINE static uint16_t run(uint16_t a) { return a & 0x7fffu; } };
+struct Neg {
+    WL_INLINE static uint16_t run(uint16_t a) { return a ^ 0x8000u; }
+};
+struct Abs {
+    WL_INLINE static uint16_t run(uint16_t a) { return a & 0x7fffu; }
+};
 
 template <typename F, unsigned N, typename Op, bool Ftz>
 Flow sign(Warp& w, const Instr& i, uint32_t mask) {
@@ -112,50 +118,52 @@ Flow sign(Warp& w, const Instr& i, uint32_t mask) {
 // --- the table. "type" is the last word of a name; n the values of a row; a lane of a row of n has n / 16 bytes.
 
 #define WL_HALF_2(name, type, F, n, op, flags) \
-    { name type, &arithmetic<F, n, op, flags>, { out(n / 16), in(n / 16), in(n / 16) }, 0 }
+    { name type, &arithmetic<F, n, op, flags>, {out(n / 16), in(n / 16), in(n / 16)}, 0 }
 #define WL_ROUND_2(name, words, type, F, n, op, flags) \
     WL_HALF_2(name words, type, F, n, op, flags), WL_HALF_2(name ".rn" words, type, F, n, op, flags)
-#define WL_F16_2(name, type, n, op)                                                                                       \
-    WL_ROUND_2(name, "", type, F16, n, op, 0), WL_ROUND_2(name, ".ftz", type, F16, n, op, half_ftz),                      \
-        WL_ROUND_2(name, ".sat", type, F16, n, op, half_sat), WL_ROUND_2(name, ".ftz.sat", type, F16, n, op, half_ftz | half_sat)
-#define WL_ARITHMETIC(name, op)                                                                               \
+#define WL_F16_2(name, type, n, op)                                                                  \
+    WL_ROUND_2(name, "", type, F16, n, op, 0), WL_ROUND_2(name, ".ftz", type, F16, n, op, half_ftz), \
+        WL_ROUND_2(name, ".sat", type, F16, n, op, half_sat),                                        \
+        WL_ROUND_2(name, ".ftz.sat", type, F16, n, op, half_ftz | half_sat)
+#define WL_ARITHMETIC(name, op)                                                                                       \
     WL_F16_2(name, ".f16", 32, op), WL_F16_2(name, ".f16x2", 64, op), WL_ROUND_2(name, "", ".bf16", BF16, 32, op, 0), \
         WL_ROUND_2(name, "", ".bf16x2", BF16, 64, op, 0)
 
 #define WL_FMA(words, type, F, n, flags) \
-    { "fma.rn" words type, &multiply_add<F, n, flags>, { out(n / 16), in(n / 16), in(n / 16), in(n / 16) }, 0 }
-#define WL_FMA_F16(type, n)                                                                                                    \
-    WL_FMA("", type, F16, n, 0), WL_FMA(".ftz", type, F16, n, half_ftz), WL_FMA(".sat", type, F16, n, half_sat),               \
-        WL_FMA(".ftz.sat", type, F16, n, half_ftz | half_sat), WL_FMA(".relu", type, F16, n, half_relu),                       \
+    { "fma.rn" words type, &multiply_add<F, n, flags>, {out(n / 16), in(n / 16), in(n / 16), in(n / 16)}, 0 }
+#define WL_FMA_F16(type, n)                                                                                      \
+    WL_FMA("", type, F16, n, 0), WL_FMA(".ftz", type, F16, n, half_ftz), WL_FMA(".sat", type, F16, n, half_sat), \
+        WL_FMA(".ftz.sat", type, F16, n, half_ftz | half_sat), WL_FMA(".relu", type, F16, n, half_relu),         \
         WL_FMA(".ftz.relu", type, F16, n, half_ftz | half_relu)
 #define WL_FMA_BF16(type, n) WL_FMA("", type, BF16, n, 0), WL_FMA(".relu", type, BF16, n, half_relu)
 
 #define WL_MINMAX(name, words, type, F, n, op, flags) \
-    { name words type, &min_max<F, n, op, flags>, { out(n / 16), in(n / 16), in(n / 16) }, 0 }
-#define WL_MINMAX_ALL(name, type, F, n, op)                                                                              \
-    WL_MINMAX(name, "", type, F, n, op, 0), WL_MINMAX(name, ".NaN", type, F, n, op, minmax_nan),                         \
-        WL_MINMAX(name, ".xorsign.abs", type, F, n, op, minmax_xorsign),                                                 \
+    { name words type, &min_max<F, n, op, flags>, {out(n / 16), in(n / 16), in(n / 16)}, 0 }
+#define WL_MINMAX_ALL(name, type, F, n, op)                                                      \
+    WL_MINMAX(name, "", type, F, n, op, 0), WL_MINMAX(name, ".NaN", type, F, n, op, minmax_nan), \
+        WL_MINMAX(name, ".xorsign.abs", type, F, n, op, minmax_xorsign),                         \
         WL_MINMAX(name, ".NaN.xorsign.abs", type, F, n, op, minmax_nan | minmax_xorsign)
-#define WL_MINMAX_FTZ(name, type, n, op)                                                                                 \
-    WL_MINMAX(name, ".ftz", type, F16, n, op, minmax_ftz), WL_MINMAX(name, ".ftz.NaN", type, F16, n, op, minmax_ftz | minmax_nan), \
-        WL_MINMAX(name, ".ftz.xorsign.abs", type, F16, n, op, minmax_ftz | minmax_xorsign),                              \
+#define WL_MINMAX_FTZ(name, type, n, op)                                                    \
+    WL_MINMAX(name, ".ftz", type, F16, n, op, minmax_ftz),                                  \
+        WL_MINMAX(name, ".ftz.NaN", type, F16, n, op, minmax_ftz | minmax_nan),             \
+        WL_MINMAX(name, ".ftz.xorsign.abs", type, F16, n, op, minmax_ftz | minmax_xorsign), \
         WL_MINMAX(name, ".ftz.NaN.xorsign.abs", type, F16, n, op, minmax_ftz | minmax_nan | minmax_xorsign)
-#define WL_MINMAX_TYPES(name, op)                                                                               \
-    WL_MINMAX_ALL(name, ".f16", F16, 32, op), WL_MINMAX_ALL(name, ".f16x2", F16, 64, op),                       \
-        WL_MINMAX_ALL(name, ".bf16", BF16, 32, op), WL_MINMAX_ALL(name, ".bf16x2", BF16, 64, op),               \
+#define WL_MINMAX_TYPES(name, op)                                                                 \
+    WL_MINMAX_ALL(name, ".f16", F16, 32, op), WL_MINMAX_ALL(name, ".f16x2", F16, 64, op),         \
+        WL_MINMAX_ALL(name, ".bf16", BF16, 32, op), WL_MINMAX_ALL(name, ".bf16x2", BF16, 64, op), \
         WL_MINMAX_FTZ(name, ".f16", 32, op), WL_MINMAX_FTZ(name, ".f16x2", 64, op)
 
 #define WL_SIGN(name, type, F, n, op, ftz) \
-    { name type, &sign<F, n, op, ftz>, { out(n / 16), in(n / 16) }, 0 }
-#define WL_SIGN_TYPES(name, op)                                                                                       \
-    WL_SIGN(name, ".f16", F16, 32, op, false), WL_SIGN(name, ".f16x2", F16, 64, op, false),                           \
-        WL_SIGN(name ".ftz", ".f16", F16, 32, op, true), WL_SIGN(name ".ftz", ".f16x2", F16, 64, op, true),           \
+    { name type, &sign<F, n, op, ftz>, {out(n / 16), in(n / 16)}, 0 }
+#define WL_SIGN_TYPES(name, op)                                                                             \
+    WL_SIGN(name, ".f16", F16, 32, op, false), WL_SIGN(name, ".f16x2", F16, 64, op, false),                 \
+        WL_SIGN(name ".ftz", ".f16", F16, 32, op, true), WL_SIGN(name ".ftz", ".f16x2", F16, 64, op, true), \
         WL_SIGN(name, ".bf16", BF16, 32, op, false), WL_SIGN(name, ".bf16x2", BF16, 64, op, false)
 
 const Row k_rows[] = {
-    WL_ARITHMETIC("add", Add),   WL_ARITHMETIC("sub", Sub),   WL_ARITHMETIC("mul", Mul),
-    WL_FMA_F16(".f16", 32),      WL_FMA_F16(".f16x2", 64),    WL_FMA_BF16(".bf16", 32),    WL_FMA_BF16(".bf16x2", 64),
-    WL_MINMAX_TYPES("min", Min), WL_MINMAX_TYPES("max", Max), WL_SIGN_TYPES("neg", Neg),   WL_SIGN_TYPES("abs", Abs),
+    WL_ARITHMETIC("add", Add),   WL_ARITHMETIC("sub", Sub), WL_ARITHMETIC("mul", Mul),  WL_FMA_F16(".f16", 32),
+    WL_FMA_F16(".f16x2", 64),    WL_FMA_BF16(".bf16", 32),  WL_FMA_BF16(".bf16x2", 64), WL_MINMAX_TYPES("min", Min),
+    WL_MINMAX_TYPES("max", Max), WL_SIGN_TYPES("neg", Neg), WL_SIGN_TYPES("abs", Abs),
 };
 
 }  // namespace

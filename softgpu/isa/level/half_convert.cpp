@@ -10,9 +10,7 @@ template <typename F>
 Flow to_float(Warp& w, const Instr& i, uint32_t mask) {
     alignas(64) float out[32];
     widen_row<F, 32, false>(out, source<uint16_t>(w, i.op[1]));
-    return fill(dest<float>(w, i.op[0]), mask, [&](uint32_t l) {
-        return out[l] == out[l] ? out[l] : float_of(0x7fffffffu);
-    });
+    return fill(dest<float>(w, i.op[0]), mask, [&](uint32_t l) { return out[l] == out[l] ? out[l] : float_of(0x7fffffffu); });
 }
 
 template <typename F, unsigned Flags>
@@ -48,23 +46,28 @@ Flow to_tf32(Warp& w, const Instr& i, uint32_t mask) {
     });
 }
 
-#define WL_FROM(words, type, F, flags)                                                        \
-    {"cvt" words "." type ".f32", &from_float<F, flags>, {out(2), in(4)}, 0},                   \
-        {"cvt" words "." type "x2.f32", &pack_floats<F, flags>, {out(4), in(4), in(4)}, 0}
-#define WL_FROM_MODES(round, type, F, flags)                                                                             \
-    WL_FROM(round, type, F, flags), WL_FROM(round ".relu", type, F, flags | half_relu),                                  \
-        WL_FROM(round ".satfinite", type, F, flags | half_finite), WL_FROM(round ".relu.satfinite", type, F, flags | half_relu | half_finite)
-#define WL_TF32(round, mode)                                                                  \
-    {"cvt" round ".tf32.f32", &to_tf32<mode, 0>, {out(4), in(4)}, 0},                           \
-        {"cvt" round ".satfinite.tf32.f32", &to_tf32<mode, half_finite>, {out(4), in(4)}, 0}
-#define WL_TF32_RELU(round, mode)                                                                            \
-    {"cvt" round ".relu.tf32.f32", &to_tf32<mode, half_relu>, {out(4), in(4)}, 0},                             \
-        {"cvt" round ".satfinite.relu.tf32.f32", &to_tf32<mode, half_relu | half_finite>, {out(4), in(4)}, 0}, \
-        {"cvt" round ".relu.satfinite.tf32.f32", &to_tf32<mode, half_relu | half_finite>, {out(4), in(4)}, 0}
+#define WL_FROM(words, type, F, flags)                                                   \
+    {"cvt" words "." type ".f32", &from_float<F, flags>, {out(2), in(4)}, 0}, {          \
+        "cvt" words "." type "x2.f32", &pack_floats<F, flags>, {out(4), in(4), in(4)}, 0 \
+    }
+#define WL_FROM_MODES(round, type, F, flags)                                            \
+    WL_FROM(round, type, F, flags), WL_FROM(round ".relu", type, F, flags | half_relu), \
+        WL_FROM(round ".satfinite", type, F, flags | half_finite),                      \
+        WL_FROM(round ".relu.satfinite", type, F, flags | half_relu | half_finite)
+#define WL_TF32(round, mode)                                                               \
+    {"cvt" round ".tf32.f32", &to_tf32<mode, 0>, {out(4), in(4)}, 0}, {                    \
+        "cvt" round ".satfinite.tf32.f32", &to_tf32<mode, half_finite>, {out(4), in(4)}, 0 \
+    }
+#define WL_TF32_RELU(round, mode)                                                                                \
+    {"cvt" round ".relu.tf32.f32", &to_tf32<mode, half_relu>, {out(4), in(4)}, 0},                               \
+        {"cvt" round ".satfinite.relu.tf32.f32", &to_tf32<mode, half_relu | half_finite>, {out(4), in(4)}, 0}, { \
+        "cvt" round ".relu.satfinite.tf32.f32", &to_tf32<mode, half_relu | half_finite>, {out(4), in(4)}, 0      \
+    }
 
 const Row k_rows[] = {
-    {"$cvt.f32.f16", &to_float<F16>, {}, 0},
-    {"$cvt.f32.bf16", &to_float<BF16>, {}, 0},
+    {"cvt.f32.f16", &to_float<F16>, {out(4), in(2)}, 0},
+    {"cvt.ftz.f32.f16", &to_float<F16>, {out(4), in(2)}, 0},
+    {"cvt.f32.bf16", &to_float<BF16>, {out(4), in(2)}, 0},
     WL_FROM_MODES(".rn", "f16", F16, 0),
     WL_FROM_MODES(".rz", "f16", F16, half_to_zero),
     WL_FROM_MODES(".rn", "bf16", BF16, 0),

@@ -2,8 +2,8 @@
 
 #include "softgpu/isa/level/level.h"
 
-/// Rows of 16-bit floats. A row of .f16 is 32 of them, a row of .f16x2 is 64: operations are the same for both. They are computed in
-/// float, where every sum, difference and product of two rounds to the same 16 bits as the exact one.
+/// Rows of 16-bit floats. A row of .f16 is 32 of them, a row of .f16x2 is 64: operations are the same for both. They are
+/// computed in float, where every sum, difference and product of two rounds to the same 16 bits as the exact one.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 #define WL_EACH(l, n) WL_VECTORISE for (uint32_t l = 0; l < (n); ++l)
@@ -76,8 +76,9 @@ WL_INLINE uint16_t finish(uint16_t half) {
     if constexpr ((Flags & half_finite) != 0) half = magnitude == F::k_exponent ? uint16_t((half & 0x8000u) | F::k_max) : half;
     if constexpr ((Flags & half_relu) != 0) half = (half & 0x8000u) != 0 && !nan ? uint16_t(0) : half;
     if constexpr ((Flags & half_sat) != 0) {
+        const bool not_positive = (half & 0x8000u) != 0 || nan;
         half = magnitude > F::k_one ? F::k_one : half;
-        half = (half & 0x8000u) != 0 || nan ? uint16_t(0) : half;
+        half = not_positive ? uint16_t(0) : half;
     }
     return half;
 }

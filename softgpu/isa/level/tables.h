@@ -10,6 +10,9 @@
     Rows float_rows();                                                \
     Rows convert_rows();                                              \
     Rows memory_rows();                                               \
+    Rows half_rows();                                                 \
+    Rows half_convert_rows();                                         \
+    Rows half_compare_rows();                                         \
     }
 WL_DECLARE_LEVEL(v2)
 WL_DECLARE_LEVEL(v3)
