@@ -47,7 +47,7 @@ struct Endpoint {
     uint16_t port = 0;
     std::string to_string() const;
 };
-inline constexpr uint16_t k_default_port = 7070;
+inline constexpr uint16_t k_default_port = 14833;
 
 /// Reads "host", "host:port", "1.2.3.4:port", "[::1]:port".
 /// @errors  bad_argument
@@ -55,7 +55,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port = k
 
 /// Connects to a server over TCP, trying each address of the name in turn.
 ///
-/// @param why  set when it fails: one sentence for the user, e.g. "10.0.0.7:7070: connection refused (is gpu-server running?)"
+/// @param why  set when it fails: one sentence for the user, e.g. "10.0.0.7:14833: connection refused (is gpu-server running?)"
 /// @errors     connect_refused (refused, unreachable, or no such name), deadline
 /// @blocks     up to the timeout; resolving a name may take as long as the system's resolver waits
 /// @thread     any; makes no thread

@@ -26,11 +26,11 @@ TEST(Endpoint, IsReadAsUsersWriteIt) {
         {"gpu1", "gpu1", k_default_port},
         {"gpu1.example.com:9000", "gpu1.example.com", 9000},
         {"10.0.0.7:1", "10.0.0.7", 1},
-        {"[::1]:7070", "::1", 7070},
+        {"[::1]:14833", "::1", 14833},
         {"[fe80::1]", "fe80::1", k_default_port},
         {"fe80::1", "fe80::1", k_default_port},
         {"", nullptr, 0},
-        {":7070", nullptr, 0},
+        {":14833", nullptr, 0},
         {"gpu1:", nullptr, 0},
         {"gpu1:0", nullptr, 0},
         {"gpu1:65536", nullptr, 0},
@@ -38,7 +38,7 @@ TEST(Endpoint, IsReadAsUsersWriteIt) {
         {"gpu 1:70", nullptr, 0},
         {"https://gpu1", nullptr, 0},
         {"[::1", nullptr, 0},
-        {"[::1]7070", nullptr, 0},
+        {"[::1]14833", nullptr, 0},
         {"[::1]:", nullptr, 0},
     };
     for (const EndpointCase& expected : cases) {
@@ -70,7 +70,7 @@ TEST(Connect, SaysThatNobodyListens) {
 
 TEST(Connect, SaysThatThereIsNoSuchName) {
     std::string why;
-    auto socket = connect_tcp({"no-such-host.invalid", 7070}, 5s, why);
+    auto socket = connect_tcp({"no-such-host.invalid", 14833}, 5s, why);
     EXPECT_EQ(socket.error().code, Code::connect_refused);
     EXPECT_NE(why.find("no such host name"), std::string::npos) << why;
 }
