@@ -17,27 +17,79 @@ using s32 = int32_t;
 using s64 = int64_t;
 using u128 = unsigned __int128;
 
-/// How the lanes' addresses lie.
-enum class Pattern { fault, uniform, contiguous, scattered };
+/// How the lanes' addresses lie. Groups of eight lanes are looked at, so that rows of small two-dimensional blocks count as regular too.
+enum class Pattern { fault, same, contiguous, uniform, sequence, scattered };
+constexpr u32 k_group = 8, k_groups = 32 / k_group;
 
 struct Resolved {
-    std::byte* base;  ///< of lane 0, if uniform or contiguous
+    std::byte* base[k_groups];  ///< same, contiguous: base[0] for all lanes; uniform, sequence: for each group
     alignas(64) std::byte* lane[32];
 };
 
-template <typename A>
-WL_INLINE bool all_equal(const A* a) {
-    if (a[31] != a[0] || a[1] != a[0]) return false;
-    A different = 0;
-    WL_LANES(l) different |= a[l] ^ a[0];
-    return different == 0;
+/// Eight lanes in a vector register (two or four where the CPU has smaller ones). Left to itself, gcc shuffles single lanes here.
+template <typename T>
+struct EightOf {
+    typedef T type __attribute__((vector_size(k_group * sizeof(T))));
+};
+template <typename T>
+using Eight = typename EightOf<T>::type;
+template <typename T>
+WL_INLINE Eight<T> load8(const void* from) {
+    Eight<T> out;
+    __builtin_memcpy(&out, from, sizeof(out));
+    return out;
 }
+template <typename T>
+WL_INLINE void store8(void* to, const Eight<T>& value) {
+    __builtin_memcpy(to, &value, sizeof(value));
+}
+template <typename T>
+WL_INLINE bool all_zero(const Eight<T>& value) {
+#if defined(__AVX__)
+    auto* part = reinterpret_cast<const __m256i*>(&value);
+    if constexpr (sizeof(value) == 32) return _mm256_testz_si256(part[0], part[0]) != 0;
+    if constexpr (sizeof(value) == 64) {
+        const __m256i both = _mm256_or_si256(part[0], part[1]);
+        return _mm256_testz_si256(both, both) != 0;
+    }
+#endif
+    T any = 0;
+    for (u32 k = 0; k < k_group; ++k) any |= value[k];
+    return any == 0;
+}
+
+/// True if within each group all addresses are equal (step 0), or follow one another at a distance of `step`.
 template <typename A>
-WL_INLINE bool in_sequence(const A* a, A size) {
-    if (A(a[1] - a[0]) != size || A(a[31] - a[0]) != A(size * 31)) return false;
-    A different = 0;
-    WL_LANES(l) different |= A(a[l] - a[0]) ^ A(size * l);
-    return different == 0;
+WL_INLINE bool regular(const A* a, A step) {
+    const Eight<A> expected = Eight<A>{0, 1, 2, 3, 4, 5, 6, 7} * step;
+    Eight<A> different = {};
+    for (u32 g = 0; g < 32; g += k_group) different |= (load8<A>(a + g) - a[g]) ^ expected;
+    return all_zero<A>(different);
+}
+
+/// Regular addresses of all 32 lanes, in [begin, begin + bytes); `offset` leads from an address to the host's. Pattern::fault here
+/// means: not regular, or not certainly valid.
+template <typename A>
+WL_INLINE Pattern find_pattern(const A* a, A displacement, u32 size, u64 begin, u64 bytes, u64 offset, Resolved& out) {
+    const A step = A(a[1] - a[0]);
+    if ((step != 0 && step != size) || !regular<A>(a, step)) return Pattern::fault;
+    if (A(a[8] - a[0]) == A(8 * step) && A(a[16] - a[0]) == A(16 * step) && A(a[24] - a[0]) == A(24 * step)) {
+        const u64 address = A(a[0] + displacement), whole = step == 0 ? size : 32 * size;
+        if ((address & (size - 1)) != 0 || bytes < whole || address - begin > bytes - whole) return Pattern::fault;
+        out.base[0] = reinterpret_cast<std::byte*>(address + offset);
+        return step == 0 ? Pattern::same : Pattern::contiguous;
+    }
+    const u64 reach = step == 0 ? size : k_group * size;
+    u64 lowest = ~u64{0}, highest = 0, unaligned = 0;
+    for (u32 g = 0; g < k_groups; ++g) {
+        const u64 address = A(a[g * k_group] + displacement);
+        out.base[g] = reinterpret_cast<std::byte*>(address + offset);
+        lowest = address < lowest ? address : lowest;
+        highest = address > highest ? address : highest;
+        unaligned |= address;
+    }
+    if ((unaligned & (size - 1)) != 0 || bytes < reach || lowest < begin || highest - begin > bytes - reach) return Pattern::fault;
+    return step == 0 ? Pattern::uniform : Pattern::sequence;
 }
 
 /// The general case: host addresses lane by lane. Lanes that are not active get the first active lane's, so that loads may read them.
@@ -103,13 +155,8 @@ struct Absolute {
         const u64* a = source<u64>(w, i.op[1]);
         if (mask == k_full_mask) {
             const exec::RangeCache& cache = w.caches[i.cache];
-            const u64 first = a[0] + i.imm;
-            const u64 offset = first - cache.begin, bytes = cache.end - cache.begin;
-            out.base = reinterpret_cast<std::byte*>(first);
-            if ((first & (size - 1)) == 0 && bytes >= 32 * size && offset <= bytes - 32 * size && in_sequence<u64>(a, size)) {
-                return Pattern::contiguous;
-            }
-            if ((first & (size - 1)) == 0 && bytes >= size && offset <= bytes - size && all_equal<u64>(a)) return Pattern::uniform;
+            Pattern pattern = find_pattern<u64>(a, i.imm, size, cache.begin, cache.end - cache.begin, 0, out);
+            if (pattern != Pattern::fault) return pattern;
         }
         return scattered<u64>(w, i, mask, W, size, out);
     }
@@ -120,12 +167,8 @@ struct Shared {
     WL_INLINE static Pattern run(Warp& w, const Instr& i, uint32_t mask, u32 size, Resolved& out) {
         const A* a = source<A>(w, i.op[1]);
         if (mask == k_full_mask) {
-            const u64 first = A(a[0] + A(i.imm)), bytes = w.shared_bytes;
-            out.base = w.shared + first;
-            if ((first & (size - 1)) == 0 && bytes >= 32 * size && first <= bytes - 32 * size && in_sequence<A>(a, A(size))) {
-                return Pattern::contiguous;
-            }
-            if ((first & (size - 1)) == 0 && bytes >= size && first <= bytes - size && all_equal<A>(a)) return Pattern::uniform;
+            Pattern pattern = find_pattern<A>(a, A(i.imm), size, 0, w.shared_bytes, reinterpret_cast<u64>(w.shared), out);
+            if (pattern != Pattern::fault) return pattern;
         }
         return scattered<A>(w, i, mask, Where::shared, size, out);
     }
@@ -143,15 +186,15 @@ struct FixedGlobal {
     WL_INLINE static Pattern run(Warp& w, const Instr& i, uint32_t mask, u32 size, Resolved& out) {
         const exec::RangeCache& cache = w.caches[i.cache];
         if (i.imm - cache.begin < cache.end - cache.begin && cache.end - i.imm >= size && (i.imm & (size - 1)) == 0) {
-            out.base = reinterpret_cast<std::byte*>(i.imm);
-            return Pattern::uniform;
+            out.base[0] = reinterpret_cast<std::byte*>(i.imm);
+            return Pattern::same;
         }
         u64 address[32];
         for (u64& lane : address) lane = i.imm;
         const auto first = u32(__builtin_ctz(mask));
         if (!resolve_lanes(w, i, 1u << first, Where::generic, address, size, size, out.lane)) return Pattern::fault;
-        out.base = out.lane[first];
-        return Pattern::uniform;
+        out.base[0] = out.lane[first];
+        return Pattern::same;
     }
 };
 
@@ -159,23 +202,23 @@ struct FixedGlobal {
 struct FixedShared {
     WL_INLINE static Pattern run(Warp& w, const Instr& i, uint32_t mask, u32 size, Resolved& out) {
         if (i.imm <= w.shared_bytes && w.shared_bytes - i.imm >= size && (i.imm & (size - 1)) == 0) {
-            out.base = w.shared + i.imm;
-            return Pattern::uniform;
+            out.base[0] = w.shared + i.imm;
+            return Pattern::same;
         }
         u64 address[32];
         for (u64& lane : address) lane = i.imm;
         const auto first = u32(__builtin_ctz(mask));
         if (!resolve_lanes(w, i, 1u << first, Where::shared, address, size, size, out.lane)) return Pattern::fault;
-        out.base = out.lane[first];
-        return Pattern::uniform;
+        out.base[0] = out.lane[first];
+        return Pattern::same;
     }
 };
 
 /// imm is an offset in the kernel's parameters, checked while decoding.
 struct FixedParam {
     WL_INLINE static Pattern run(Warp& w, const Instr& i, uint32_t, u32, Resolved& out) {
-        out.base = w.params + i.imm;
-        return Pattern::uniform;
+        out.base[0] = w.params + i.imm;
+        return Pattern::same;
     }
 };
 
@@ -211,58 +254,83 @@ Flow load(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
     R* d = dest<R>(w, i.op[0]);
     switch (Access::run(w, i, mask, sizeof(T), at)) {
-        case Pattern::uniform: {
-            const R value = R(read<T>(at.base));
+        case Pattern::same: {
+            const R value = R(read<T>(at.base[0]));
             return fill(d, mask, [=](uint32_t) { return value; });
         }
-        case Pattern::contiguous: {  // only with all lanes
-            const T* from = reinterpret_cast<const T*>(at.base);
-            WL_LANES(l) d[l] = R(from[l]);
+        // The following only with all lanes.
+        case Pattern::contiguous:
+            if constexpr (sizeof(T) == sizeof(R)) {
+                __builtin_memcpy(d, at.base[0], 32 * sizeof(T));
+            } else {
+                const T* from = reinterpret_cast<const T*>(at.base[0]);
+                WL_LANES(l) d[l] = R(from[l]);
+            }
             return Flow::next;
-        }
+        case Pattern::uniform:
+            for (u32 g = 0; g < k_groups; ++g) {
+                const R value = R(read<T>(at.base[g]));
+                if constexpr (sizeof(R) <= 8) {
+                    store8<R>(d + g * k_group, Eight<R>{} + value);
+                } else {
+                    for (u32 k = 0; k < k_group; ++k) d[g * k_group + k] = value;
+                }
+            }
+            return Flow::next;
+        case Pattern::sequence:
+            for (u32 g = 0; g < k_groups; ++g) {
+                if constexpr (sizeof(T) == sizeof(R)) {
+                    __builtin_memcpy(d + g * k_group, at.base[g], k_group * sizeof(T));
+                } else {
+                    store8<R>(d + g * k_group, __builtin_convertvector(load8<T>(at.base[g]), Eight<R>));
+                }
+            }
+            return Flow::next;
         case Pattern::scattered: return fill(d, mask, [&](uint32_t l) { return R(read<T>(at.lane[l])); });
         case Pattern::fault: break;
     }
     return Flow::fault;
 }
 
-/// T: as it lies in memory; R: the register, which may be wider.
+/// Host address of one lane, however the addresses lie.
+WL_INLINE std::byte* lane_address(const Resolved& at, Pattern pattern, u32 lane, u32 size) {
+    if (pattern == Pattern::scattered) return at.lane[lane];
+    if (pattern == Pattern::same) return at.base[0];
+    if (pattern == Pattern::contiguous) return at.base[0] + lane * size;
+    std::byte* base = at.base[lane / k_group];
+    return pattern == Pattern::uniform ? base : base + lane % k_group * size;
+}
+
+/// T: as it lies in memory; R: the register, which may be wider. Where lanes write to one address, the last one wins (PTX leaves it open).
 template <typename T, typename R, typename Access>
 Flow store(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
     const R* s = source<R>(w, i.op[0]);
-    switch (Access::run(w, i, mask, sizeof(T), at)) {
-        case Pattern::uniform: {
-            // Which lane wins is not defined; the last one does.
-            const auto last = 31u - u32(__builtin_clz(mask));
-            *reinterpret_cast<T*>(at.base) = T(s[last]);
-            return Flow::next;
-        }
-        case Pattern::contiguous: {
-            T* to = reinterpret_cast<T*>(at.base);
-            WL_LANES(l) to[l] = T(s[l]);
-            return Flow::next;
-        }
-        case Pattern::scattered:
-            if (mask == k_full_mask) {
-                for (u32 l = 0; l < 32; ++l) *reinterpret_cast<T*>(at.lane[l]) = T(s[l]);
-                return Flow::next;
-            }
-            for (u32 rest = mask; rest != 0; rest &= rest - 1) {
-                const auto l = u32(__builtin_ctz(rest));
-                *reinterpret_cast<T*>(at.lane[l]) = T(s[l]);
-            }
-            return Flow::next;
-        case Pattern::fault: break;
+    const Pattern pattern = Access::run(w, i, mask, sizeof(T), at);
+    if (pattern == Pattern::fault) return Flow::fault;
+    if (pattern == Pattern::contiguous) {
+        T* to = reinterpret_cast<T*>(at.base[0]);
+        WL_LANES(l) to[l] = T(s[l]);
+        return Flow::next;
     }
-    return Flow::fault;
+    if (pattern == Pattern::sequence) {
+        for (u32 g = 0; g < k_groups; ++g) {
+            if constexpr (sizeof(T) == sizeof(R)) {
+                __builtin_memcpy(at.base[g], s + g * k_group, k_group * sizeof(T));
+            } else {
+                store8<T>(at.base[g], __builtin_convertvector(load8<R>(s + g * k_group), Eight<T>));
+            }
+        }
+        return Flow::next;
+    }
+    for (u32 rest = mask; rest != 0; rest &= rest - 1) {
+        const auto l = u32(__builtin_ctz(rest));
+        *reinterpret_cast<T*>(lane_address(at, pattern, l, sizeof(T))) = T(s[l]);
+    }
+    return Flow::next;
 }
 
 /// Bytes of one lane's vector, moved at once: 16-byte accesses must not be torn (PTX vectors used as 128-bit atoms by CUB).
-template <u32 Bytes>
-struct Chunk {
-    alignas(Bytes > 64 ? 64 : Bytes) unsigned char bytes[Bytes];
-};
 template <u32 Bytes>
 WL_INLINE void copy_vector(void* to, const void* from) {
 #if defined(__SSE2__)
@@ -285,22 +353,17 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
     Pattern pattern = resolve_any(w, i, mask, k_bytes, at);
     if (pattern == Pattern::fault) return Flow::fault;
     alignas(64) T gathered[32 * N];
-    const T* from = gathered;
-    if (pattern == Pattern::uniform) {
-        copy_vector<k_bytes>(gathered, at.base);
+    if (pattern == Pattern::same) {
+        copy_vector<k_bytes>(gathered, at.base[0]);
         for (u32 e = 0; e < N; ++e) {
             const R value = R(gathered[e]);
             fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t) { return value; });
         }
         return Flow::next;
     }
-    if (pattern == Pattern::contiguous) {
-        from = reinterpret_cast<const T*>(at.base);
-    } else {
-        for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.lane[l]);
-    }
+    for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, lane_address(at, pattern, l, k_bytes));
     for (u32 e = 0; e < N; ++e) {
-        fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(from[l * N + e]); });
+        fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(gathered[l * N + e]); });
     }
     return Flow::next;
 }
@@ -319,7 +382,7 @@ Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
     }
     for (u32 rest = mask; rest != 0; rest &= rest - 1) {
         const auto l = u32(__builtin_ctz(rest));
-        std::byte* to = pattern == Pattern::scattered ? at.lane[l] : pattern == Pattern::uniform ? at.base : at.base + l * k_bytes;
+        std::byte* to = lane_address(at, pattern, l, k_bytes);
         copy_vector<k_bytes>(to, gathered + l * N);
     }
     return Flow::next;
