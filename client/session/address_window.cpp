@@ -8,12 +8,13 @@ namespace {
 
 constexpr uint64_t k_gib = 1ull << 30;
 
-// Away from where Linux places programs, libraries, heaps and stacks, and from the shadow memory of the sanitizers; the last ones are
-// what the thread sanitizer leaves. Below 2^46, which NVIDIA's driver can reserve as well.
+// Away from where Linux places programs, libraries, heaps and stacks, from the shadow memory of the sanitizers, and from where the software
+// GPU has its own memory (0x200000000000); the ones below 2^40 are what the thread sanitizer leaves. All are below 2^46, which NVIDIA's
+// driver can reserve as well.
 constexpr AddressWindow k_candidates[] = {
-    {0x200000000000, 1024 * k_gib}, {0x240000000000, 1024 * k_gib}, {0x280000000000, 1024 * k_gib}, {0x300000000000, 1024 * k_gib},
-    {0x380000000000, 1024 * k_gib}, {0x200000000000, 256 * k_gib},  {0x300000000000, 256 * k_gib},  {0x002000000000, 256 * k_gib},
-    {0x001000000000, 128 * k_gib},  {0x200000000000, 64 * k_gib},   {0x001000000000, 32 * k_gib},
+    {0x300000000000, 1024 * k_gib}, {0x340000000000, 1024 * k_gib}, {0x280000000000, 1024 * k_gib}, {0x380000000000, 1024 * k_gib},
+    {0x300000000000, 256 * k_gib},  {0x340000000000, 256 * k_gib},  {0x002000000000, 256 * k_gib},  {0x001000000000, 128 * k_gib},
+    {0x300000000000, 64 * k_gib},   {0x001000000000, 32 * k_gib},
 };
 
 }  // namespace
@@ -28,9 +29,12 @@ bool reserve_window_at(const AddressWindow& window) {
     return false;
 }
 
-AddressWindow reserve_window() {
+AddressWindow reserve_window(unsigned skip) {
     for (const AddressWindow& candidate : k_candidates) {
-        if (reserve_window_at(candidate)) return candidate;
+        if (!reserve_window_at(candidate)) continue;
+        if (skip == 0) return candidate;
+        --skip;
+        release_window(candidate);
     }
     return {};
 }

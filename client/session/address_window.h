@@ -12,7 +12,9 @@ struct AddressWindow {
 };
 
 /// Reserves the largest of the usual ranges that is free. size_bytes is 0 if there is none.
-AddressWindow reserve_window();
+///
+/// @param skip  how many of the free ones to pass over, because the server could not have them
+AddressWindow reserve_window(unsigned skip);
 
 /// Reserves exactly this range. False if some of it is in use.
 bool reserve_window_at(const AddressWindow& window);

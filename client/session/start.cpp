@@ -37,6 +37,27 @@ Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std:
     return Error{Code::alloc_failed, "the server's address range is in use"};
 }
 
+/// Connects to a server and agrees with it on a range of addresses; a range that one of the two cannot have is given up for another.
+Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connection, const std::function<void(CUresult)>& on_end,
+                                                     std::string& why) {
+    constexpr unsigned k_attempts = 3;
+    for (unsigned attempt = 0;; ++attempt) {
+        AddressWindow window = reserve_window(attempt);
+        connection.window_base = window.base;
+        connection.window_bytes = window.size_bytes;
+        auto session = Session::connect(connection, on_end, why);
+        if (!session.ok()) {
+            release_window(window);
+            return session;
+        }
+        auto agreed = agree_on_window((*session)->info(), window, why);
+        if (agreed.ok()) return session;
+        (*session)->finish();
+        if (attempt + 1 == k_attempts) return agreed.error();
+        WL_LOG(info, "client", "{}; asking for another range", why);
+    }
+}
+
 void prepare_state(State& state, ServerInfo& info) {
     for (size_t ordinal = 0; ordinal < info.devices.size(); ++ordinal) {
         auto made = state.contexts.make();
@@ -69,17 +90,13 @@ Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) connection.visible_devices = visible;
-    AddressWindow window = reserve_window();
-    connection.window_base = window.base;
-    connection.window_bytes = window.size_bytes;
     Error last{Code::connect_refused, "no server"};
     std::string reasons;
     for (const std::string& server : servers) {
         connection.server = server;
         std::string reason;
-        auto session = Session::connect(connection, on_end, reason);
+        auto session = connect_with_window(connection, on_end, reason);
         if (session.ok()) {
-            WL_TRY(agree_on_window((*session)->info(), window, why));
             prepare_state(state, (*session)->mutable_info());
             WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);
             return session;
@@ -89,7 +106,6 @@ Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(
         if (!reasons.empty()) reasons += "; ";
         reasons += reason;
     }
-    release_window(window);
     why = reasons;
     return last;
 }
