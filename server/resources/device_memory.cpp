@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t k_smallest_window_bytes = uint64_t{1} << 32;
 constexpr uint64_t k_largest_window_bytes = uint64_t{1} << 44;
+// Where neither Linux nor a driver puts things of its own, should the client's proposal be taken here. Below 2^46, which every
+// driver can reserve.
+constexpr uint64_t k_other_hints[] = {0x240000000000, 0x280000000000, 0x2c0000000000,
+                                      0x300000000000, 0x340000000000, 0x380000000000};
 
 bool has_virtual_memory(const Driver& driver) {
     return driver->cuMemAddressReserve != nullptr && driver->cuMemCreate != nullptr && driver->cuMemMap != nullptr &&
@@ -22,20 +26,34 @@ bool has_virtual_memory(const Driver& driver) {
 DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters)
     : m_driver(driver), m_devices(devices), m_counters(counters) {}
 
+CUdeviceptr DeviceMemory::reserve_at(uint64_t hint, uint64_t bytes, bool exactly) {
+    CUdeviceptr address = 0;
+    if (m_driver->cuMemAddressReserve(&address, bytes, k_block_bytes, hint, 0) != CUDA_SUCCESS) return 0;
+    if (!exactly || address == hint) return address;
+    // Wherever the driver found room, the client probably has something of its own.
+    if (m_driver->cuMemAddressFree != nullptr) m_driver->cuMemAddressFree(address, bytes);
+    return 0;
+}
+
 Result<DeviceMemory::Window> DeviceMemory::reserve_window(Window wanted) {
     if (!has_virtual_memory(m_driver)) return Error{Code::unsupported, "this driver has no virtual memory management"};
-    uint64_t bytes = std::clamp(wanted.bytes, k_smallest_window_bytes, k_largest_window_bytes) & ~(k_block_bytes - 1);
+    const uint64_t largest = std::clamp(wanted.bytes, k_smallest_window_bytes, k_largest_window_bytes) & ~(k_block_bytes - 1);
     const uint64_t hint = wanted.address & ~(k_block_bytes - 1);
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    for (; bytes >= k_smallest_window_bytes; bytes /= 2) {
-        CUdeviceptr address = 0;
-        result = m_driver->cuMemAddressReserve(&address, bytes, k_block_bytes, hint, 0);
-        if (result == CUDA_SUCCESS) {
-            m_window = {address, bytes};
-            return m_window;
-        }
+    for (uint64_t bytes = largest; bytes >= k_smallest_window_bytes; bytes /= 2) {
+        CUdeviceptr address = hint != 0 ? reserve_at(hint, bytes, true) : 0;
+        for (size_t i = 0; address == 0 && i < std::size(k_other_hints); ++i)
+            address = reserve_at(k_other_hints[i], bytes, true);
+        if (address == 0) continue;
+        m_window = {address, bytes};
+        return m_window;
     }
-    return Error{Code::alloc_failed, "no range of addresses for device memory", static_cast<uint32_t>(result)};
+    for (uint64_t bytes = largest; bytes >= k_smallest_window_bytes; bytes /= 2) {
+        const CUdeviceptr address = reserve_at(0, bytes, false);
+        if (address == 0) continue;
+        m_window = {address, bytes};
+        return m_window;
+    }
+    return Error{Code::alloc_failed, "no range of addresses for device memory"};
 }
 
 void DeviceMemory::release_window() {

@@ -28,7 +28,8 @@ public:
 
     DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters);
 
-    /// Reserves the window, at the wanted address if the driver grants that; halves the size until it fits.
+    /// Reserves the window, at the wanted address if the driver grants that, else at one that should be free on the client's
+    /// side too; halves the size until it fits.
     /// @errors unsupported (this driver has no virtual memory management), alloc_failed (no such range, not even a small one)
     Result<Window> reserve_window(Window wanted);
     Window window() const { return m_window; }
@@ -76,6 +77,7 @@ private:
     };
     using Ranges = std::map<uint64_t, Range>;
 
+    CUdeviceptr reserve_at(uint64_t hint, uint64_t bytes, bool exactly);
     CUresult create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors);
     CUresult set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors, CUmemAccess_flags flags);
     std::vector<CUdevice> accessors_of(CUdevice device) const WL_REQUIRES(m_mutex);
