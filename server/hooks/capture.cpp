@@ -25,7 +25,34 @@ CUresult ask(ServerCall& call, CUstream stream, CaptureInfo& info) {
     return get(stream, &info.status, &info.id, &info.graph, &info.dependencies, &info.count);
 }
 
+/// Which calls are allowed while a stream is captured, in which thread, is for the client to say, who knows the program's
+/// threads. Ours change: only a relaxed capture may be ended by another thread than began it.
+constexpr CUstreamCaptureMode k_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+bool is_mode(uint32_t mode) { return mode <= CU_STREAM_CAPTURE_MODE_RELAXED; }
+
 }  // namespace
+
+CUresult hook_server_cuStreamBeginCapture_v2(ServerCall& call, const CuStreamBeginCaptureV2Args& args) {
+    const auto begin = WL_DRIVER(call, cuStreamBeginCapture_v2);
+    if (!is_mode(args.mode)) return CUDA_ERROR_INVALID_VALUE;
+    return begin(WL_FIND(call, CUstream, stream, args.hStream), k_mode);
+}
+
+CUresult hook_server_cuStreamBeginCaptureToGraph(ServerCall& call, const CuStreamBeginCaptureToGraphArgs& args) {
+    const auto begin = WL_DRIVER(call, cuStreamBeginCaptureToGraph);
+    if (!is_mode(args.mode) || args.dependencies.size() != args.numDependencies) return CUDA_ERROR_INVALID_VALUE;
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    std::vector<CUgraphNode> nodes;
+    WL_CUDA(find_nodes(call, args.dependencies, nodes));
+    std::vector<CUgraphEdgeData> edges(args.dependencyData.size() / sizeof(CUgraphEdgeData));
+    if (!args.dependencyData.empty()) {
+        if (args.dependencyData.size() != nodes.size() * sizeof(CUgraphEdgeData)) return CUDA_ERROR_INVALID_VALUE;
+        std::memcpy(edges.data(), args.dependencyData.data(), args.dependencyData.size());
+    }
+    return begin(stream, graph, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(), k_mode);
+}
 
 CUresult hook_server_cuStreamGetCaptureInfo_v3(ServerCall& call, const CuStreamGetCaptureInfoV3Args& args,
                                                CuStreamGetCaptureInfoV3Values& values) {
