@@ -58,9 +58,11 @@ bool BodyParser::block() {
             continue;
         }
         if (at_end()) return unexpected("'}'");
+        size_t pending = m_pending.size();
         bool sound = is('{') ? open_scope() : statement();
         if (!sound) {
             m_scratch.clear();
+            m_pending.resize(pending);  // they name parts of a statement that does not exist
             resynchronise();
         }
     }

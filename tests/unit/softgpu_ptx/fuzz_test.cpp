@@ -9,13 +9,15 @@
 
 #include "tests/fuzz/ptx_parser_fuzz.h"
 
-// Mutated texts through the fuzz entry: a crash or a sanitizer's report is the failure. WARPLINE_FUZZ_SECONDS lengthens it.
+// Mutated texts through the fuzz entry: a crash or a sanitizer's report is the failure. WARPLINE_FUZZ_SECONDS lengthens
+// it, WARPLINE_FUZZ_SEED varies it, WARPLINE_FUZZ_SEEDS is a folder of other texts to begin with.
 namespace warpline::softgpu::test {
 namespace {
 
 std::vector<std::string> seeds() {
     std::vector<std::string> texts;
-    for (const auto& entry : std::filesystem::directory_iterator(WARPLINE_PTX_SEEDS)) {
+    const char* folder = std::getenv("WARPLINE_FUZZ_SEEDS");
+    for (const auto& entry : std::filesystem::directory_iterator(folder ? folder : WARPLINE_PTX_SEEDS)) {
         std::ifstream file(entry.path());
         std::stringstream text;
         text << file.rdbuf();

@@ -2,6 +2,7 @@
 
 #include "softgpu/passes/check.h"
 #include "softgpu/passes/link.h"
+#include "softgpu/passes/load.h"
 
 namespace warpline::softgpu::test {
 namespace {
@@ -138,6 +139,27 @@ TEST(PtxLink, VersionsAndTargetsGrow) {
     EXPECT_EQ(result.module->version.major_number, 8);
     EXPECT_EQ(result.module->target.sm, 80u);
     EXPECT_TRUE(result.module->target.debug);
+}
+
+TEST(PtxLoad, SeveralTextsAndTheirMessages) {
+    std::string a = with_header(".extern .func f();\n.entry k() { call f; ret; }"),
+                b = with_header(".visible .func f() { frob; }");
+    std::string bad = with_header("garbage"), newer = ".version 9.9\n";
+    auto load = [](std::initializer_list<std::string_view> texts) {
+        std::vector<std::string_view> list(texts), names = {"a.ptx", "b.ptx"};
+        return passes::load(list, names, {});
+    };
+    auto good = load({a, b});
+    ASSERT_TRUE(good.module) << good.log;
+    std::string log;
+    EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("k"), log), 0) << log;
+    EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("f"), log), 801);
+    EXPECT_EQ(log, "b.ptx:4:21: not a name of any known instruction: 'frob'\n");
+    auto wrong = load({a, bad});
+    EXPECT_EQ(wrong.cu_result, 218);
+    EXPECT_NE(wrong.log.find("b.ptx:4:1: syntax error near 'garbage'"), std::string::npos) << wrong.log;
+    EXPECT_EQ(load({newer, bad}).cu_result, 222);
+    EXPECT_EQ(load({a}).log, "a.ptx:4:15: unresolved extern function 'f'\n");
 }
 
 }  // namespace
