@@ -1,0 +1,58 @@
+// The `warpline` command.
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "client/cli/devices.h"
+#include "client/cli/run.h"
+#include "client/cli/survey.h"
+#include "common/log/log.h"
+
+using namespace warpline;
+
+int main(int argc, char** argv) {
+    CLI::App app{
+        "Runs CUDA programs on GPUs of other machines.\n"
+        "Servers come from WARPLINE_SERVERS=HOST:PORT,…; certificates from WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA."};
+    app.set_version_flag("--version", std::string("warpline ") + WARPLINE_VERSION);
+    app.require_subcommand(1);
+
+    cli::RunOptions run_options;
+    auto* run = app.add_subcommand("run", "Run an unmodified CUDA program with Warpline's libcuda.so.1");
+    auto* local = run->add_flag(
+        "--local", run_options.local,
+        "Start a private gpu-server for this program: on this machine's GPU if there is one, else on the software GPU");
+    auto* direct =
+        run->add_flag("--direct", run_options.direct, "Put the software GPU into the program's own process, without a server");
+    auto* server =
+        run->add_option("--server", run_options.server, "Use this server instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
+    run->add_option("--driver", run_options.driver,
+                    "With --local: the driver of the private server: auto, nvidia, software or a path")
+        ->capture_default_str();
+    run->add_option("--stats", run_options.stats, "Append one JSON object with this program's statistics to a file")
+        ->type_name("FILE");
+    local->excludes(direct)->excludes(server);
+    direct->excludes(server);
+    run->add_option("command", run_options.command, "The program and its arguments, after --")
+        ->type_name("PROGRAM ARGS...")
+        ->required();
+    run->positionals_at_end();
+    run->footer(
+        "Exit code: the program's own; 127 if there is no such program, 126 if it cannot be executed, 125 if Warpline itself "
+        "failed.");
+
+    std::vector<std::string> given;
+    auto* devices = app.add_subcommand("devices", "Show the devices of the servers, like nvidia-smi");
+    devices->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
+
+    int count = 20;
+    auto* ping = app.add_subcommand("ping", "Measure the round trip to the servers, TLS and worker included");
+    ping->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
+    ping->add_option("-c,--count", count, "Round trips")->capture_default_str()->check(CLI::Range(1, 100000));
+
+    CLI11_PARSE(app, argc, argv);
+    if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
+    if (run->parsed()) return cli::run(run_options);
+    auto servers = cli::servers_to_visit(given);
+    return devices->parsed() ? cli::devices(servers) : cli::ping(servers, count);
+}

@@ -1,0 +1,76 @@
+#include "client/cli/run.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "client/cli/child.h"
+#include "client/cli/local_server.h"
+#include "client/cli/paths.h"
+#include "common/config/settings.h"
+
+namespace warpline::cli {
+
+namespace {
+
+int cannot_execute(const std::string& program, int error) {
+    std::fprintf(stderr, "warpline: %s: %s\n", program.c_str(), std::strerror(error));
+    return error == ENOENT ? 127 : 126;
+}
+
+void apply(const std::map<std::string, std::string>& environment) {
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+/// LD_LIBRARY_PATH with a folder in front, so that the loader finds our libcuda.so.1 before any other.
+std::string with_library_folder(const std::string& folder) {
+    const char* now = std::getenv("LD_LIBRARY_PATH");
+    return now && *now ? folder + ":" + now : folder;
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+    std::string folder = options.direct ? direct_library_folder() : client_library_folder();
+    if (folder.empty()) {
+        std::fprintf(stderr, "warpline: no libcuda.so.1 beside %s: is the installation complete?\n", program_folder().c_str());
+        return k_exit_failed;
+    }
+    std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", with_library_folder(folder)}};
+    if (!options.server.empty()) environment["WARPLINE_SERVERS"] = options.server;
+    if (!options.stats.empty()) environment["WARPLINE_STATS"] = options.stats;
+    if (!options.local) {
+        // Nothing to do afterwards: the program takes this process's place.
+        if (!options.direct && options.server.empty()) {
+            std::string problem;
+            if (config::load_client(problem).text_list("servers").empty()) {
+                std::fprintf(stderr,
+                             "warpline: no server is named: set WARPLINE_SERVERS=HOST:PORT or use --server; --local starts a "
+                             "private one\n");
+                return k_exit_failed;
+            }
+        }
+        apply(environment);
+        std::vector<char*> arguments;
+        for (const std::string& word : options.command) arguments.push_back(const_cast<char*>(word.c_str()));
+        arguments.push_back(nullptr);
+        ::execvp(arguments[0], arguments.data());
+        return cannot_execute(options.command[0], errno);
+    }
+    std::string why;
+    auto server = LocalServer::start(options.driver, why);
+    if (!server.ok()) {
+        std::fprintf(stderr, "warpline: %s\n", why.c_str());
+        return k_exit_failed;
+    }
+    environment.merge((*server)->environment());
+    auto child = spawn(options.command, [&] { apply(environment); });
+    if (!child.ok()) return cannot_execute(options.command[0], static_cast<int>(child.error().detail));
+    return wait_for(*child);
+}
+
+}  // namespace warpline::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace warpline::cli {
+
+/// What `warpline run` was asked for.
+struct RunOptions {
+    bool local = false;
+    bool direct = false;
+    std::string driver = "auto";  ///< of the private server
+    std::string server;           ///< overrides WARPLINE_SERVERS
+    std::string stats;            ///< overrides WARPLINE_STATS
+    std::vector<std::string> command;
+};
+
+/// Runs the program with Warpline's driver in place of NVIDIA's. Returns the exit code for this process: the program's own; 127
+/// and 126 as shells have them if it cannot be executed; 125 if Warpline itself failed.
+int run(const RunOptions& options);
+
+inline constexpr int k_exit_failed = 125;
+
+}  // namespace warpline::cli
