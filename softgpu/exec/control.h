@@ -25,6 +25,18 @@ Flow local_generic_address(Warp& warp, const Instr& instr, uint32_t mask);
 Flow param_address(Warp& warp, const Instr& instr, uint32_t mask);          ///< imm: offset in the kernel's parameters
 Flow narrow_address(Warp& warp, const Instr& instr, uint32_t mask);         ///< 64 bits to 32
 
+/// op[0] = op[1] * imm, in 64 bits.
+template <typename T>
+Flow index_address(Warp& warp, const Instr& instr, uint32_t mask) {
+    uint64_t* row = dest<uint64_t>(warp, instr.op[0]);
+    const T* index = source<T>(warp, instr.op[1]);
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        auto lane = uint32_t(__builtin_ctz(rest));
+        row[lane] = uint64_t{index[lane]} * instr.imm;
+    }
+    return Flow::next;
+}
+
 /// Handler that fills a row of `width` bytes with a special register (Instr::imm: number, component << 8, index << 16).
 /// Null if that register does not exist or has another width.
 Handler read_special(ptx::SpecialReg reg, uint8_t width);

@@ -29,6 +29,8 @@ public:
 
     int32_t out(uint32_t operand, uint8_t width, uint32_t element) override;
     int32_t in(uint32_t operand, uint8_t width, uint32_t element) override;
+    int32_t in_part(uint32_t operand, isa::Part& part) override;
+    int32_t out_part(uint32_t operand, isa::Part& part) override;
     int32_t out_pred(uint32_t operand, uint32_t element) override;
     int32_t in_pred(uint32_t operand, uint32_t element) override;
     isa::Address address(uint32_t operand, isa::Space space, bool writes) override;
@@ -39,6 +41,7 @@ public:
     Handler handler(std::string_view name) override;
     Instr& emit(Handler handler) override;
     uint32_t new_range_cache() override;
+    void uses_stack() override { m_body.uses_alloca = true; }
     void* storage(size_t size_bytes) override;
     bool unsupported(std::string_view why) override;
     bool invalid(std::string_view why) override;
@@ -69,6 +72,7 @@ private:
     int32_t symbol_row(const ptx::Operand& operand, uint8_t width);
     int32_t special_row(const ptx::Operand& operand, uint8_t width);
     bool symbol_value(const ptx::Operand& operand, uint64_t& value);
+    isa::Address indexed_address(const ptx::Operand& operand, isa::Space space);
     isa::Address symbol_address(const ptx::Operand& operand, isa::Space space, bool writes);
     int32_t local_address_row(uint32_t offset, bool generic);
     ptx::RegId param_register(const ptx::SymbolRef& symbol) const;

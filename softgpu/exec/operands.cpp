@@ -131,8 +131,7 @@ int32_t BodyDecoder::in(uint32_t operand, uint8_t width, uint32_t element) {
         case Kind::special: return special_row(found, width);
         case Kind::integer: return constant_row(found.bits, width);
         case Kind::f32:
-            if (width == 8) return constant_row(std::bit_cast<uint64_t>(double(std::bit_cast<float>(uint32_t(found.bits)))), 8);
-            return constant_row(found.bits, width);
+            return constant_row(found.bits, width);  // in 64 bits: the bits extended with zeros, as ptxas does
         case Kind::f64:
             if (width == 8) return constant_row(found.bits, 8);
             if (width == 4) return constant_row(std::bit_cast<uint32_t>(float(std::bit_cast<double>(found.bits))), 4);
@@ -141,6 +140,56 @@ int32_t BodyDecoder::in(uint32_t operand, uint8_t width, uint32_t element) {
         case Kind::symbol: return symbol_row(found, width);
         default: invalid("an operand of the wrong kind"); return 0;
     }
+}
+
+namespace {
+
+isa::Part part_of(const Operand& operand) {
+    isa::Part part;
+    part.negated = operand.negated;
+    auto number = unsigned(operand.component);
+    switch (operand.component) {
+        case Operand::Component::b0:
+        case Operand::Component::b1:
+        case Operand::Component::b2:
+        case Operand::Component::b3:
+            part.kind = isa::Part::Kind::byte;
+            part.selector = uint16_t(number - unsigned(Operand::Component::b0));
+            break;
+        case Operand::Component::h0:
+        case Operand::Component::h1:
+            part.kind = isa::Part::Kind::half;
+            part.selector = uint16_t(number - unsigned(Operand::Component::h0));
+            break;
+        case Operand::Component::halves:
+        case Operand::Component::bytes:
+            part.kind = operand.component == Operand::Component::halves ? isa::Part::Kind::halves : isa::Part::Kind::bytes;
+            part.selector = operand.selector;
+            break;
+        default: break;
+    }
+    return part;
+}
+
+}  // namespace
+
+int32_t BodyDecoder::in_part(uint32_t operand, isa::Part& part) {
+    const Operand& found = operand_at(operand, 0);
+    if (found.kind != Kind::reg) return in(operand, 4, 0);
+    part = part_of(found);
+    Operand whole = found;
+    whole.negated = false;
+    whole.component = Operand::Component::none;
+    return register_slot(whole, 4, false);
+}
+
+int32_t BodyDecoder::out_part(uint32_t operand, isa::Part& part) {
+    const Operand& found = operand_at(operand, 0);
+    if (found.kind != Kind::reg) return out(operand, 4, 0);
+    part = part_of(found);
+    Operand whole = found;
+    whole.component = Operand::Component::none;
+    return register_slot(whole, 4, true);
 }
 
 int32_t BodyDecoder::out_pred(uint32_t operand, uint32_t element) {
@@ -278,6 +327,26 @@ isa::Address BodyDecoder::symbol_address(const Operand& operand, isa::Space spac
     return out;
 }
 
+/// symbol[reg + n]: symbol + reg * (bytes of an element) + n.
+isa::Address BodyDecoder::indexed_address(const Operand& operand, isa::Space space) {
+    isa::Address out;
+    out.space = space;
+    uint64_t base = 0;
+    uint32_t width = m_lane_bytes[operand.reg];
+    if (!symbol_value(operand, base) || (width != 4 && width != 8)) {
+        unsupported("this indexed address");
+        return out;
+    }
+    int32_t index = touch(operand.reg, false);
+    out.slot = scratch(8);
+    Instr& instr = append(width == 4 ? &control::index_address<uint32_t> : &control::index_address<uint64_t>, false);
+    instr.op[0] = out.slot;
+    instr.op[1] = index;
+    instr.imm = std::max<uint32_t>(1, operand.count);
+    out.displacement = int64_t(base);
+    return out;
+}
+
 isa::Address BodyDecoder::address(uint32_t operand, isa::Space space, bool writes) {
     isa::Address out;
     out.space = space;
@@ -288,10 +357,7 @@ isa::Address BodyDecoder::address(uint32_t operand, isa::Space space, bool write
     }
     const Operand* found = &operands[operand];
     if (found->kind == Kind::list) found = &operand_at(operand, 0);
-    if (found->kind == Kind::indexed) {
-        unsupported("an indexed address");
-        return out;
-    }
+    if (found->kind == Kind::indexed) return indexed_address(*found, space);
     if (found->symbol) return symbol_address(*found, space, writes);
     out.displacement = found->offset();
     if (found->reg == ptx::k_no_reg) {

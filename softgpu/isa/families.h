@@ -8,6 +8,8 @@ namespace warpline::softgpu::isa {
 void register_level_families(Registry& registry);  ///< level/*.cpp for the CPU at hand
 void register_integer(Registry& registry);         ///< integer instructions that are not hot
 void register_float(Registry& registry);           ///< rounding modes, saturation, approximations
+void register_video(Registry& registry);           ///< vadd … vset4
+void register_stack(Registry& registry);           ///< alloca, stacksave, stackrestore
 void register_memory(Registry& registry);          ///< ld, st, cvta, isspacep, prefetch
 void register_convert(Registry& registry);         ///< cvt
 void register_misc(Registry& registry);            ///< mov of vectors, traps, clocks, hints
@@ -18,10 +20,15 @@ void register_half_convert(Registry& registry);    ///< cvt of 16 bits and fewer
 void register_half_compare(Registry& registry);    ///< setp, set of packed halves
 void register_half_math(Registry& registry);       ///< ex2, tanh; sums of halves and f32
 void register_half_atomic(Registry& registry);     ///< atom, red on halves and vectors
+void register_mma(Registry& registry);             ///< mma
+void register_wmma(Registry& registry);            ///< wmma
+void register_ldmatrix(Registry& registry);        ///< ldmatrix, stmatrix, movmatrix
 
 inline void register_all(Registry& registry) {
     register_integer(registry);
     register_float(registry);
+    register_video(registry);
+    register_stack(registry);
     register_memory(registry);
     register_convert(registry);
     register_misc(registry);
@@ -32,6 +39,9 @@ inline void register_all(Registry& registry) {
     register_half_compare(registry);
     register_half_math(registry);
     register_half_atomic(registry);
+    register_mma(registry);
+    register_wmma(registry);
+    register_ldmatrix(registry);
     register_level_families(registry);  // last: what is there for the CPU at hand replaces the general form
 }
 

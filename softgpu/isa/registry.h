@@ -39,6 +39,14 @@ struct Address {
     uint32_t lane_bytes = 0;
 };
 
+/// The part of a register that an operand of a video instruction takes, and whether it is negated (-a).
+struct Part {
+    enum class Kind : uint8_t { whole, byte, half, halves, bytes };
+    Kind kind = Kind::whole;
+    uint16_t selector = 0;  ///< byte, half: its number; halves, bytes: one hexadecimal digit each, in the order of the text
+    bool negated = false;
+};
+
 /// What a decoder works with: the instruction as written, and the body under construction. Operand numbers count from 0 as
 /// written; a vector {a, b} or a pair d|p is one operand with elements.
 class DecodeContext {
@@ -66,6 +74,9 @@ public:
     // --- operands to slots. All may emit instructions before the one being decoded (special registers, negated predicates).
     virtual int32_t out(uint32_t operand, uint8_t width, uint32_t element = 0) = 0;  ///< a sink gets a scratch row
     virtual int32_t in(uint32_t operand, uint8_t width, uint32_t element = 0) = 0;
+    /// 32-bit operands of video instructions, which may name a part of the register.
+    virtual int32_t in_part(uint32_t operand, Part& part) = 0;
+    virtual int32_t out_part(uint32_t operand, Part& part) = 0;
     virtual int32_t out_pred(uint32_t operand, uint32_t element = 0) = 0;
     virtual int32_t in_pred(uint32_t operand, uint32_t element = 0) = 0;
     /// A memory operand. `space` is what the modifiers say; for Space::param_entry the answer says which kind of parameter it is.
@@ -84,6 +95,8 @@ public:
     virtual Instr& emit(Handler handler) = 0;
     /// For memory instructions: a range cache of its own.
     virtual uint32_t new_range_cache() = 0;
+    /// The instruction takes stack memory whose size is not known beforehand.
+    virtual void uses_stack() = 0;
     /// Storage that lives as long as the body, for Instr::extra (zeroed).
     virtual void* storage(size_t size_bytes) = 0;
     template <typename T>
