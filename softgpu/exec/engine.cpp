@@ -7,6 +7,8 @@
 
 #include "common/base/scope_guard.h"
 #include "common/log/log.h"
+#include "softgpu/isa/externs.h"
+#include "softgpu/passes/load.h"
 
 namespace warpline::softgpu::exec {
 
@@ -72,15 +74,9 @@ EngineImpl::~EngineImpl() {
 
 std::shared_ptr<Module> EngineImpl::load(std::span<const std::string_view> ptx, ModuleError& error) {
     error = {};
-    if (ptx.size() != 1) {
-        error = {801, "linking several PTX texts is not supported\n"};
-        return nullptr;
-    }
-    ptx::ParseResult parsed = ptx::parse(ptx[0]);
+    passes::LoadResult parsed = passes::load(ptx, {}, {.is_provided = &isa::is_extern_function});
     if (parsed.module == nullptr) {
-        error.cu_result = parsed.cu_result;
-        ptx::Module nothing;
-        for (const auto& diagnostic : parsed.diagnostics) error.log += ptx::to_string(nothing, diagnostic) + "\n";
+        error = {parsed.cu_result, std::move(parsed.log)};
         return nullptr;
     }
     uint64_t code_bytes = (parsed.module->functions.size() + 1) * k_code_stride;

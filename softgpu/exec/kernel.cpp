@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "common/log/log.h"
-#include "softgpu/ptx/parser.h"
+#include "softgpu/passes/load.h"
 
 namespace warpline::softgpu::exec {
 
@@ -99,11 +98,10 @@ private:
 
     void scan(uint32_t index) {
         ptx::Function& function = m_module.functions[index];
-        ptx::Diagnostics diagnostics;
-        if (!function.body_parsed) ptx::parse_body(m_module, function, diagnostics);
-        if (function.body == nullptr) {
-            m_kernel->invalid += log::format("the body of {} is not valid\n", function.name);
-            for (const auto& diagnostic : diagnostics) m_kernel->invalid += ptx::to_string(m_module, diagnostic) + "\n";
+        std::string log;
+        int result = passes::prepare_body(m_module, function, log);
+        if (result != 0 || function.body == nullptr) {
+            (result == 801 ? m_kernel->errors : m_kernel->invalid) += log.empty() ? std::string(function.name) + ": invalid\n" : log;
             return;
         }
         auto body = std::make_unique<Body>();

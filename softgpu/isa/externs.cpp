@@ -95,6 +95,10 @@ Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
 
 }  // namespace
 
+bool is_extern_function(std::string_view name) {
+    return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail";
+}
+
 Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t) {
     if (name == "vprintf" && arg_count == 2) return &call_vprintf;
     if (name == "malloc" && arg_count == 1) return &call_malloc;

@@ -10,4 +10,7 @@ namespace warpline::softgpu::isa {
 /// Null if there is none of that name with these numbers of parameters.
 Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t ret_count);
 
+/// True if a function of that name may stay undefined in PTX.
+bool is_extern_function(std::string_view name);
+
 }  // namespace warpline::softgpu::isa
