@@ -21,8 +21,7 @@ int out_of_the_way(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 16); }
 
 Error io_error(const char* what, int error) { return Error{Code::io, what, static_cast<uint32_t>(error)}; }
 
-/// Runs the program anew with its ends in place, default signals, and a process group of its own: what a terminal sends to the
-/// supervisor is for the supervisor to act on.
+/// Runs the program anew with its ends in place and default signals.
 Result<pid_t> spawn_self(const std::vector<std::string>& arguments, int control_fd, int counters_fd) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -41,8 +40,7 @@ Result<pid_t> spawn_self(const std::vector<std::string>& arguments, int control_
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
     std::vector<std::string> texts = arguments;
     texts.push_back(std::string(k_worker_argument) + std::to_string(getpid()));

@@ -69,6 +69,8 @@ int Worker::run(pid_t supervisor) {
     if (getppid() != supervisor) return 1;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_IGN);
+    // What a terminal or systemd sends to all of us is for the supervisor to act on: it drains, and tells us.
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;
     if (!prepare(problem)) {
         static_cast<void>(m_control.send_text(ControlKind::failed, problem));
