@@ -39,10 +39,10 @@ inline ThreadState& count_call(CallClass call_class) {
     return thread;
 }
 
-/// CUDA_SUCCESS if the calling thread has a current context that is alive.
+/// CUDA_SUCCESS if the calling thread has a current context that is alive, and no kernel has failed in it for good.
 inline CUresult check_context(const Call& call) {
     const Context* context = call.current();
-    return context && context->active() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return context && context->active() ? call.session.sticky_error() : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /// The result for a handle that is not one of ours: contexts have a code of their own.

@@ -28,13 +28,16 @@ CUresult image_error(const Error& error) {
     }
 }
 
+/// The software GPU executes PTX of any architecture, whichever it reports.
+constexpr uint32_t k_any_ptx = 999;
+
 /// The code that the driver behind the session will take on a device, or nullptr.
 const image::Entry* select_for(const image::Image& from, const Device& device) {
     if (Process::instance().server().driver_kind != DriverKind::software) return from.select(device.compute_capability());
-    const image::Entry* entry = from.select_ptx(device.compute_capability());
+    const image::Entry* entry = from.select_ptx(k_any_ptx);
     if (entry) return entry;
     // Relocatable code: the software GPU links its PTX. Any of its units tells that there is some.
-    auto units = from.select_linkable_ptx(device.compute_capability());
+    auto units = from.select_linkable_ptx(k_any_ptx);
     return units.empty() ? nullptr : units.front();
 }
 
@@ -65,7 +68,7 @@ CUresult read_contents(CodeImage& code, const Device& device) {
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     auto units = entry->relocatable && entry->kind == image::EntryKind::ptx
-                     ? code.image.select_linkable_ptx(device.compute_capability())
+                     ? code.image.select_linkable_ptx(k_any_ptx)
                      : std::vector<const image::Entry*>{entry};
     Result<image::ImageInfo> info = read_units(units);
     if (!info.ok()) {

@@ -1,6 +1,7 @@
 // Launches: checked here, so that an invalid one is reported by the launch itself, and sent without waiting.
 #include "client/hooks/launch.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -79,21 +80,38 @@ bool can_travel(const Call& call, const CUlaunchAttribute& attribute) {
     }
 }
 
-}  // namespace
+/// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and its programs,
+/// which launch the kernels of libraries, are told this of a shape that no device could run. Who launches a function of a module gets
+/// CUDA_ERROR_INVALID_VALUE.
+constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
 
-CUresult check_shape(const Device& device, const Function& function, const LaunchShape& shape) {
+bool device_can_run(const Device& device, const LaunchShape& shape) {
     if (exceeds(shape.grid_x, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
         exceeds(shape.grid_y, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
         exceeds(shape.grid_z, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
         exceeds(shape.block_x, device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
         exceeds(shape.block_y, device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
         exceeds(shape.block_z, device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)) {
-        return CUDA_ERROR_INVALID_VALUE;
+        return false;
     }
     // Each factor is within the device's bound, so the product fits.
-    uint64_t threads = uint64_t{shape.block_x} * shape.block_y * shape.block_z;
-    if (exceeds(static_cast<unsigned>(threads), device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return CUDA_ERROR_INVALID_VALUE;
-    if (function.max_threads != 0 && threads > function.max_threads) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t threads = uint64_t{shape.block_x} * shape.block_y * shape.block_z;
+    return !exceeds(static_cast<unsigned>(threads), device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+}
+
+}  // namespace
+
+CUresult check_shape(const Device& device, const Function& function, const LaunchShape& shape) {
+    if (!device_can_run(device, shape)) return function.code->library ? k_invalid_configuration : CUDA_ERROR_INVALID_VALUE;
+    const uint64_t threads = uint64_t{shape.block_x} * shape.block_y * shape.block_z;
+    if (function.max_threads != 0 && threads > function.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    const auto& required = function.kernel->required_threads;
+    if (required[0] != 0) {
+        const unsigned block[] = {shape.block_x, shape.block_y, shape.block_z};
+        for (size_t i = 0; i < 3; ++i) {
+            if (block[i] != std::max(required[i], 1u)) return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
     if (function.registers != 0) {
         // Registers are given out per warp, rounded up to 256.
         uint64_t warps = (threads + 31) / 32;

@@ -76,6 +76,8 @@ CUresult Session::wait(Waiter& waiter) {
     calls().flush();
     waiter.wait();
     if (m_has_output.load(std::memory_order_acquire)) write_output();
+    // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
+    if (is_sticky(waiter.result)) defer(waiter.result);
     return waiter.result;
 }
 
@@ -165,6 +167,11 @@ CUresult Session::take_deferred(CUresult result) {
     if (deferred == 0 || (result != CUDA_SUCCESS && !is_sticky(deferred))) return result;
     if (is_sticky(deferred)) return static_cast<CUresult>(deferred);
     return m_deferred.compare_exchange_strong(deferred, 0) ? static_cast<CUresult>(deferred) : result;
+}
+
+CUresult Session::find_sticky_error() const {
+    int deferred = m_deferred.load();
+    return is_sticky(deferred) ? static_cast<CUresult>(deferred) : CUDA_SUCCESS;
 }
 
 bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {

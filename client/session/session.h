@@ -85,6 +85,12 @@ public:
             return result;
         return take_deferred(result);
     }
+    /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if there is none.
+    CUresult sticky_error() const {
+        if (m_deferred.load(std::memory_order_relaxed) == 0) [[likely]]
+            return CUDA_SUCCESS;
+        return find_sticky_error();
+    }
     /// Remembers a failure to be told later, as the server's AsyncError does.
     void defer(CUresult result);
     /// A reset of the device ends errors that would else stay.
@@ -121,6 +127,7 @@ private:
     std::optional<CopyTarget> target_of(uint64_t call) WL_EXCLUDES(m_mutex);
 
     CUresult take_deferred(CUresult result);
+    CUresult find_sticky_error() const;
     void write_output() WL_EXCLUDES(m_output_mutex);
 
     ServerInfo m_info;
