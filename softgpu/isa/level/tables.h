@@ -13,6 +13,7 @@
     Rows half_rows();                                                 \
     Rows half_convert_rows();                                         \
     Rows half_compare_rows();                                         \
+    Rows matrix_rows();                                               \
     }
 WL_DECLARE_LEVEL(v2)
 WL_DECLARE_LEVEL(v3)
