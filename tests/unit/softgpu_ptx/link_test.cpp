@@ -154,7 +154,7 @@ TEST(PtxLoad, SeveralTextsAndTheirMessages) {
     std::string log;
     EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("k"), log), 0) << log;
     EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("f"), log), 801);
-    EXPECT_EQ(log, "b.ptx:4:21: not a name of any known instruction: 'frob'\n");
+    EXPECT_EQ(log, "b.ptx:4:22: not a name of any known instruction: 'frob'\n");
     auto wrong = load({a, bad});
     EXPECT_EQ(wrong.cu_result, 218);
     EXPECT_NE(wrong.log.find("b.ptx:4:1: syntax error near 'garbage'"), std::string::npos) << wrong.log;
