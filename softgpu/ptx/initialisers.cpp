@@ -21,7 +21,8 @@ bool DeclarationReader::initialiser(Variable& variable) {
     if (!variable.is_array || variable.dims[0] != 0) return true;
     variable.dims[0] = count;  // `[]`: as many as were given
     if (!finish_size(variable)) return false;
-    return variable.init.size() <= variable.size_bytes || error(DiagnosticKind::type, variable.at, "initial value type mismatch");
+    return variable.init.size() <= variable.size_bytes ||
+           error(DiagnosticKind::type, variable.at, "initial value type mismatch");
 }
 
 // { field = value, … }, or braces of those for arrays; kept as text, because only the printer and the texture code care.
@@ -40,8 +41,8 @@ bool DeclarationReader::opaque_initialiser(Variable& variable) {
     return true;
 }
 
-// Level k of the braces is dimension k; the vector width is one more level. Values go one behind the other, as ptxas puts them: a
-// row that was cut short does not leave a gap.
+// Level k of the braces is dimension k; the vector width is one more level. Values go one behind the other, as ptxas puts them:
+// a row that was cut short does not leave a gap.
 bool DeclarationReader::init_level(Variable& variable, size_t level, uint64_t& count) {
     size_t array_levels = variable.dims.size();
     size_t levels = array_levels + (variable.vector > 1 ? 1 : 0);

@@ -1,5 +1,8 @@
 #pragma once
 
+// Words in rows:
+// clang-format off
+
 // The words of PTX ISA 9.0 as X macros: X(enumerator, "spelling"). One place for each word; the enums, the tables of spellings
 // and the interning tables are all made from these lists.
 
@@ -79,10 +82,12 @@
     /* vectors, geometry, textures, surfaces */ \
     X(v2, "v2") X(v4, "v4") X(v8, "v8") X(d1, "1d") X(d2, "2d") X(d3, "3d") X(d4, "4d") X(d5, "5d") X(a1d, "a1d") \
     X(a2d, "a2d") X(cube, "cube") X(acube, "acube") X(ms2d, "2dms") X(ams2d, "a2dms") X(base, "base") X(level, "level") \
-    X(grad, "grad") X(a, "a") X(b, "b") X(c, "c") X(d, "d") X(g, "g") X(p, "p") X(trap, "trap") X(zero, "zero") X(width, "width") \
+    X(grad, "grad") X(a, "a") X(b, "b") X(c, "c") X(d, "d") X(g, "g") X(p, "p") X(trap, "trap") \
+    X(zero, "zero") X(width, "width") \
     X(height, "height") X(depth, "depth") X(channel_data_type, "channel_data_type") X(channel_order, "channel_order") \
     X(normalized_coords, "normalized_coords") X(array_size, "array_size") X(num_mipmap_levels, "num_mipmap_levels") \
-    X(num_samples, "num_samples") X(memory_layout, "memory_layout") X(filter_mode, "filter_mode") X(addr_mode_0, "addr_mode_0") \
+    X(num_samples, "num_samples") X(memory_layout, "memory_layout") X(filter_mode, "filter_mode") \
+    X(addr_mode_0, "addr_mode_0") \
     X(addr_mode_1, "addr_mode_1") X(addr_mode_2, "addr_mode_2") X(force_unnormalized_coords, "force_unnormalized_coords") \
     /* matrices */ \
     X(load, "load") X(store, "store") X(mma, "mma") X(row, "row") X(col, "col") X(trans, "trans") X(x1, "x1") X(x2, "x2") \
@@ -112,7 +117,8 @@
     X(interleave_layout, "interleave_layout") X(swizzle_mode, "swizzle_mode") X(swizzle_atomicity, "swizzle_atomicity") \
     X(fill_mode, "fill_mode") X(b1024, "b1024") X(fence, "fence") X(try_cancel, "try_cancel") X(query_cancel, "query_cancel") \
     X(multicast_cluster_all, "multicast::cluster::all") X(is_canceled, "is_canceled") \
-    X(get_first_ctaid, "get_first_ctaid") X(get_first_ctaid_x, "get_first_ctaid::x") X(get_first_ctaid_y, "get_first_ctaid::y") \
+    X(get_first_ctaid, "get_first_ctaid") X(get_first_ctaid_x, "get_first_ctaid::x") \
+    X(get_first_ctaid_y, "get_first_ctaid::y") \
     X(get_first_ctaid_z, "get_first_ctaid::z") \
     /* the remaining video forms and the fifth-generation tensor core */ \
     \
