@@ -29,8 +29,11 @@ public:
     explicit Device(EngineOptions options = {}) : m_engine(create_engine(options)) {
         m_engine->set_printf_sink([this](std::string_view text) { m_printed.append(text); });
     }
-    ~Device() {
+    ~Device() { free_all(); }
+
+    void free_all() {
         for (auto [address, size] : m_allocations) release(address, size);
+        m_allocations.clear();
     }
 
     Engine& engine() { return *m_engine; }
