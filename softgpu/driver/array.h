@@ -51,6 +51,9 @@ public:
     uint64_t slice_pitch_bytes() const { return row_bytes() * rows(); }
     uint64_t size_bytes() const { return slice_pitch_bytes() * slices(); }
     const std::shared_ptr<ArrayMemory>& memory() const { return m_memory; }
+    /// A level is destroyed with its mipmapped array only.
+    void set_level() { m_is_level = true; }
+    bool is_level() const { return m_is_level; }
 
 private:
     const std::shared_ptr<Context> m_context;  // shared: its end is asked of the handle after the context was destroyed
@@ -58,6 +61,7 @@ private:
     const uint64_t m_element_bytes;
     const std::shared_ptr<ArrayMemory> m_memory;  // shared by the levels of a mipmapped array and by textures in use
     const uint64_t m_offset;
+    bool m_is_level = false;
 };
 
 class MipmappedArray {
@@ -78,10 +82,6 @@ private:
     const std::vector<std::shared_ptr<ArrayObject>> m_levels;
     const std::vector<uint64_t> m_handles;
 };
-
-class TextureReference {};
-class SurfaceReference {};
-class LinkState {};
 
 /// Destroys the arrays that calls of a context made.
 void free_arrays_of_context(Context& context);

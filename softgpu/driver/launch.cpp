@@ -15,6 +15,10 @@ namespace {
 /// Clusters of up to this many blocks run on every device that has them; more must be allowed by the function.
 constexpr uint64_t k_portable_cluster = 8, k_largest_cluster = 16;
 constexpr uint32_t k_warp = 32;
+/// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
+/// programs that use libcudart are told this of a shape that no device could run. They launch library kernels (CUkernel); who
+/// launches a CUfunction gets CUDA_ERROR_INVALID_VALUE.
+constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
 /// Granules in which registers and shared memory are given out. Source: CUDA Occupancy Calculator, 8.x and 9.0.
 constexpr uint64_t k_register_granule = 256, k_shared_granule = 128;
 
@@ -157,9 +161,10 @@ uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_
     return static_cast<uint32_t>(blocks);
 }
 
-CUresult make_kernel(std::shared_ptr<LoadedFunction> function, const LaunchRequest& request, KernelOperation& operation) {
+namespace {
+
+CUresult prepare(std::shared_ptr<LoadedFunction> function, const LaunchRequest& request, KernelOperation& operation) {
     Device& device = function->device();
-    CU_TRY(check_shape(device, request));
     CU_TRY(function->ensure_ready());
     CU_TRY(check_function(*function, request));
     operation.handle = request.function;
@@ -175,12 +180,17 @@ CUresult make_kernel(std::shared_ptr<LoadedFunction> function, const LaunchReque
     return check_cooperative(device, operation);
 }
 
+}  // namespace
+
 CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOperation& operation) {
     auto named = process().functions.find(request.function);
     if (named == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(named->resolve(context, function));
-    return make_kernel(std::move(function), request, operation);
+    if (CUresult result = check_shape(function->device(), request); result != CUDA_SUCCESS) {
+        return named->is_kernel() ? k_invalid_configuration : result;
+    }
+    return prepare(std::move(function), request, operation);
 }
 
 }  // namespace warpline::softgpu::driver

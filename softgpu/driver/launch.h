@@ -25,7 +25,6 @@ struct LaunchRequest {
 ///          kernel is compiled for), cooperative launch too large, invalid cluster size, not supported (an opcode)
 /// @source  CUDA Driver API 13.0, Execution Control, cuLaunchKernel and cuLaunchKernelEx
 CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOperation& operation);
-CUresult make_kernel(std::shared_ptr<LoadedFunction> function, const LaunchRequest& request, KernelOperation& operation);
 
 /// How many blocks of a kernel are resident on a multiprocessor at the same time.
 uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes);

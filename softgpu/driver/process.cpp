@@ -10,12 +10,14 @@
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/event.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_exec.h"
+#include "softgpu/driver/link_state.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/stream.h"
 #include "softgpu/driver/table_host.h"
+#include "softgpu/driver/texture.h"
 
 namespace warpline::softgpu::driver {
 

@@ -27,7 +27,7 @@ class ArrayObject;
 class MipmappedArray;
 class TextureReference;
 class SurfaceReference;
-class LinkState;
+struct LinkState;
 class Graph;
 class GraphNode;
 class GraphExec;

@@ -1,0 +1,108 @@
+#include <fstream>
+#include <iterator>
+
+#include "common/log/log.h"
+#include "cuda/image/image.h"
+#include "softgpu/driver/context.h"
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/link_state.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+using StatePtr = std::shared_ptr<LinkState>;
+
+CUresult find_state(CUlinkState handle, StatePtr& state) {
+    state = process().link_states.find(handle);
+    return state != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult add(LinkState& state, CUjitInputType type, BytesView data) {
+    switch (type) {
+        case CU_JIT_INPUT_PTX: {
+            std::string_view text = as_text(data);
+            while (!text.empty() && text.back() == 0) text.remove_suffix(1);
+            if (text.empty()) return CUDA_ERROR_INVALID_IMAGE;
+            state.ptx.emplace_back(text);
+            return CUDA_SUCCESS;
+        }
+        case CU_JIT_INPUT_CUBIN:
+        case CU_JIT_INPUT_FATBINARY: {
+            auto image = cuda::image::Image::from_bytes(data);
+            if (!image) return CUDA_ERROR_INVALID_IMAGE;
+            std::shared_ptr<const Code> code;
+            CU_TRY(read_code(*image, code));
+            if (code->ptx.empty()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+            state.ptx.insert(state.ptx.end(), code->ptx.begin(), code->ptx.end());
+            return CUDA_SUCCESS;
+        }
+        case CU_JIT_INPUT_OBJECT:
+        case CU_JIT_INPUT_LIBRARY:
+        case CU_JIT_INPUT_NVVM:
+            WL_LOG(error, "softgpu", "cuLink: host objects, libraries and NVVM are not linked; pass PTX or a fatbin with PTX");
+            return CUDA_ERROR_NOT_SUPPORTED;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+}  // namespace
+
+CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** optionValues, CUlinkState* stateOut) {
+    if (stateOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    auto state = std::make_shared<LinkState>();
+    CU_TRY(JitOptions::read(numOptions, options, optionValues, state->jit));
+    *stateOut = as_handle<CUlinkState>(process().link_states.add(std::move(state)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name,
+                          unsigned int numOptions, CUjit_option* options, void** optionValues) {
+    (void)name;
+    StatePtr found;
+    CU_TRY(find_state(state, found));
+    if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions ignored;
+    CU_TRY(JitOptions::read(numOptions, options, optionValues, ignored));
+    return add(*found, type, as_bytes(data, size));
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions,
+                          CUjit_option* options, void** optionValues) {
+    StatePtr found;
+    CU_TRY(find_state(state, found));
+    if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions ignored;
+    CU_TRY(JitOptions::read(numOptions, options, optionValues, ignored));
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    return add(*found, type, as_bytes(bytes));
+}
+
+CUresult cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) {
+    if (cubinOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StatePtr found;
+    CU_TRY(find_state(state, found));
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    if (found->ptx.empty()) return CUDA_ERROR_INVALID_VALUE;
+    auto code = std::make_shared<Code>();
+    code->ptx = found->ptx;
+    std::shared_ptr<Module> tried;
+    CU_TRY(Module::load(context->shared_from_this(), std::move(code), &found->jit, tried));
+    found->image = make_linked_image(found->ptx);
+    *cubinOut = found->image.data();
+    if (sizeOut != nullptr) *sizeOut = found->image.size();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state) {
+    return process().link_states.remove(state) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace warpline::softgpu::driver

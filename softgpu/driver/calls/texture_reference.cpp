@@ -1,0 +1,328 @@
+#include "softgpu/driver/device.h"
+#include "softgpu/driver/memory.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/process.h"
+#include "softgpu/driver/texture.h"
+
+// References were given up by CUDA 12's runtime; programs on the driver interface and old PTX still have them.
+namespace warpline::softgpu::driver {
+
+namespace {
+
+using ReferencePtr = std::shared_ptr<TextureReference>;
+
+CUresult find(CUtexref handle, ReferencePtr& reference) {
+    reference = process().texrefs.find(handle);
+    return reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// Changes a reference's properties and binds it anew.
+template <typename Change>
+CUresult change(CUtexref handle, Change apply) {
+    ReferencePtr reference;
+    CU_TRY(find(handle, reference));
+    CU_TRY(apply(*reference));
+    return reference->bind();
+}
+
+template <typename T, typename Read>
+CUresult get(T* out, CUtexref handle, Read read) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    ReferencePtr reference;
+    CU_TRY(find(handle, reference));
+    return read(*reference, *out);
+}
+
+/// The address of the variable that stands for a reference of a module.
+CUresult variable_of(CUmodule handle, const char* name, std::shared_ptr<Context>& context, uint64_t& variable) {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto module = process().modules.find(handle);
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    context = module->context();
+    for (const std::string& known : module->texrefs()) {
+        if (known != name) continue;
+        const exec::GlobalInfo* global = module->global(name);
+        if (global == nullptr || global->address == 0) return CUDA_ERROR_NOT_SUPPORTED;
+        variable = global->address;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+}  // namespace
+
+CUresult cuModuleGetTexRef(CUtexref* pTexRef, CUmodule hmod, const char* name) {
+    if (pTexRef == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    uint64_t variable = 0;
+    CU_TRY(variable_of(hmod, name, context, variable));
+    *pTexRef = as_handle<CUtexref>(process().texrefs.add(std::make_shared<TextureReference>(context, variable)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetSurfRef(CUsurfref* pSurfRef, CUmodule hmod, const char* name) {
+    if (pSurfRef == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    uint64_t variable = 0;
+    CU_TRY(variable_of(hmod, name, context, variable));
+    *pSurfRef = as_handle<CUsurfref>(process().surfrefs.add(std::make_shared<SurfaceReference>(context, variable)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuTexRefCreate(CUtexref* pTexRef) {
+    if (pTexRef == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    auto made = std::make_shared<TextureReference>(context->shared_from_this(), 0);
+    *pTexRef = as_handle<CUtexref>(process().texrefs.add(std::move(made)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuTexRefDestroy(CUtexref hTexRef) {
+    return process().texrefs.remove(hTexRef) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) {
+    if (Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
+    auto array = process().arrays.find(hArray);
+    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.resource = {};
+        reference.resource.resType = CU_RESOURCE_TYPE_ARRAY;
+        reference.resource.res.array.hArray = hArray;
+        reference.format = array->descriptor().Format;
+        reference.channels = static_cast<int>(array->descriptor().NumChannels);
+        reference.has_resource = true;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags) {
+    if (Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
+    auto array = process().mipmapped_arrays.find(hMipmappedArray);
+    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.resource = {};
+        reference.resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+        reference.resource.res.mipmap.hMipmappedArray = hMipmappedArray;
+        reference.has_resource = true;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetAddress_v2(size_t* ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        Context* context = nullptr;
+        CU_TRY(current_context(context));
+        auto alignment = static_cast<uint64_t>(context->device().attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT));
+        size_t offset = dptr % alignment;
+        if (ByteOffset == nullptr && offset != 0) return CUDA_ERROR_INVALID_VALUE;
+        if (ByteOffset != nullptr) *ByteOffset = offset;
+        reference.resource = {};
+        reference.resource.resType = CU_RESOURCE_TYPE_LINEAR;
+        reference.resource.res.linear = {dptr - offset, reference.format, static_cast<unsigned int>(reference.channels),
+                                         bytes + offset};
+        reference.has_resource = dptr != 0;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR* desc, CUdeviceptr dptr, size_t Pitch) {
+    if (desc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.resource = {};
+        reference.resource.resType = CU_RESOURCE_TYPE_PITCH2D;
+        reference.resource.res.pitch2D = {dptr, desc->Format, desc->NumChannels, desc->Width, desc->Height, Pitch};
+        reference.format = desc->Format;
+        reference.channels = static_cast<int>(desc->NumChannels);
+        reference.has_resource = true;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents) {
+    if (NumPackedComponents != 1 && NumPackedComponents != 2 && NumPackedComponents != 4) return CUDA_ERROR_INVALID_VALUE;
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.format = fmt;
+        reference.channels = NumPackedComponents;
+        if (reference.resource.resType == CU_RESOURCE_TYPE_LINEAR) {
+            reference.resource.res.linear.format = fmt;
+            reference.resource.res.linear.numChannels = static_cast<unsigned int>(NumPackedComponents);
+        }
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am) {
+    if (dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.addressMode[dim] = am;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.filterMode = fm;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.mipmapFilterMode = fm;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.mipmapLevelBias = bias;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.minMipmapLevelClamp = minMipmapLevelClamp;
+        reference.texture.maxMipmapLevelClamp = maxMipmapLevelClamp;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.maxAnisotropy = maxAniso;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float* pBorderColor) {
+    if (pBorderColor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return change(hTexRef, [&](TextureReference& reference) {
+        std::copy_n(pBorderColor, 4, reference.texture.borderColor);
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags) {
+    return change(hTexRef, [&](TextureReference& reference) {
+        reference.texture.flags = Flags;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetAddress_v2(CUdeviceptr* pdptr, CUtexref hTexRef) {
+    return get(pdptr, hTexRef, [](TextureReference& reference, CUdeviceptr& out) {
+        if (!reference.has_resource) return CUDA_ERROR_INVALID_VALUE;
+        if (reference.resource.resType == CU_RESOURCE_TYPE_LINEAR) {
+            out = reference.resource.res.linear.devPtr;
+        } else if (reference.resource.resType == CU_RESOURCE_TYPE_PITCH2D) {
+            out = reference.resource.res.pitch2D.devPtr;
+        } else {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetArray(CUarray* phArray, CUtexref hTexRef) {
+    return get(phArray, hTexRef, [](TextureReference& reference, CUarray& out) {
+        bool bound = reference.has_resource && reference.resource.resType == CU_RESOURCE_TYPE_ARRAY;
+        if (!bound) return CUDA_ERROR_INVALID_VALUE;
+        out = reference.resource.res.array.hArray;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* phMipmappedArray, CUtexref hTexRef) {
+    return get(phMipmappedArray, hTexRef, [](TextureReference& reference, CUmipmappedArray& out) {
+        bool bound = reference.has_resource && reference.resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+        if (!bound) return CUDA_ERROR_INVALID_VALUE;
+        out = reference.resource.res.mipmap.hMipmappedArray;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetAddressMode(CUaddress_mode* pam, CUtexref hTexRef, int dim) {
+    if (dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
+    return get(pam, hTexRef, [dim](TextureReference& reference, CUaddress_mode& out) {
+        out = reference.texture.addressMode[dim];
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
+    return get(pfm, hTexRef, [](TextureReference& reference, CUfilter_mode& out) {
+        out = reference.texture.filterMode;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetFormat(CUarray_format* pFormat, int* pNumChannels, CUtexref hTexRef) {
+    return get(pFormat, hTexRef, [pNumChannels](TextureReference& reference, CUarray_format& out) {
+        out = reference.format;
+        if (pNumChannels != nullptr) *pNumChannels = reference.channels;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
+    return get(pfm, hTexRef, [](TextureReference& reference, CUfilter_mode& out) {
+        out = reference.texture.mipmapFilterMode;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetMipmapLevelBias(float* pbias, CUtexref hTexRef) {
+    return get(pbias, hTexRef, [](TextureReference& reference, float& out) {
+        out = reference.texture.mipmapLevelBias;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetMipmapLevelClamp(float* pminMipmapLevelClamp, float* pmaxMipmapLevelClamp, CUtexref hTexRef) {
+    if (pmaxMipmapLevelClamp == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return get(pminMipmapLevelClamp, hTexRef, [&](TextureReference& reference, float& out) {
+        out = reference.texture.minMipmapLevelClamp;
+        *pmaxMipmapLevelClamp = reference.texture.maxMipmapLevelClamp;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetMaxAnisotropy(int* pmaxAniso, CUtexref hTexRef) {
+    return get(pmaxAniso, hTexRef, [](TextureReference& reference, int& out) {
+        out = static_cast<int>(reference.texture.maxAnisotropy);
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetBorderColor(float* pBorderColor, CUtexref hTexRef) {
+    return get(pBorderColor, hTexRef, [](TextureReference& reference, float& out) {
+        std::copy_n(reference.texture.borderColor, 4, &out);
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuTexRefGetFlags(unsigned int* pFlags, CUtexref hTexRef) {
+    return get(pFlags, hTexRef, [](TextureReference& reference, unsigned int& out) {
+        out = reference.texture.flags;
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) {
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    auto reference = process().surfrefs.find(hSurfRef);
+    return reference != nullptr ? reference->bind(hArray) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuSurfRefGetArray(CUarray* phArray, CUsurfref hSurfRef) {
+    if (phArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto reference = process().surfrefs.find(hSurfRef);
+    if (reference == nullptr || reference->array() == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *phArray = reference->array();
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::softgpu::driver
