@@ -57,7 +57,8 @@ public:
         if (!found) return CUDA_ERROR_INVALID_HANDLE;
         for (const auto& kernel : found->code->info.kernels) {
             uint64_t function = 0;
-            if (CUresult result = function_of(call, *found->code, to_token(module), kernel.name, function); result != CUDA_SUCCESS) {
+            if (CUresult result = function_of(call, *found->code, to_token(module), kernel.name, function);
+                result != CUDA_SUCCESS) {
                 return result;
             }
             visit(user, to_handle<CUfunction>(function));

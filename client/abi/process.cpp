@@ -53,7 +53,8 @@ CUresult Process::initialise(unsigned flags) noexcept {
 
 CUresult Process::connect() {
     std::string why;
-    auto session = start_session(m_state, [](CUresult status) { Process::instance().end_session(status); }, why);
+    auto session = start_session(
+        m_state, [](CUresult status) { Process::instance().end_session(status); }, why);
     if (!session.ok()) {
         // The reason must reach the user whatever the log level is: CUDA's own error says only that there is no device.
         std::string line = "warpline: " + why + "\n";

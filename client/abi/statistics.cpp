@@ -42,7 +42,8 @@ std::string as_json(const Session& session) {
         ::getpid(), quoted(session.info().name), quoted(session.info().address),
         session.info().driver_kind == DriverKind::software ? "\"software\"" : "\"nvidia\"", calls, stats.blocking_round_trips,
         stats.calls_sent, stats.batches, stats.frames_sent, stats.frames_received, stats.bytes_sent, stats.bytes_received,
-        stats.payload_bytes_sent, stats.payload_bytes_received, stats.credit_waits, stats.round_trip_us, stats.seconds_connected);
+        stats.payload_bytes_sent, stats.payload_bytes_received, stats.credit_waits, stats.round_trip_us,
+        stats.seconds_connected);
 }
 
 }  // namespace

@@ -25,13 +25,15 @@ CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& s
     state = stream_state(call, stream);
     if (!state) return stream <= 1 ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
     if (is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
-    return mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE
+                                                                                         : CUDA_SUCCESS;
 }
 
 void begun(Call& call, Stream& stream, CUstreamCaptureMode mode) {
     const bool blocking = (stream.flags & CU_STREAM_NON_BLOCKING) == 0;
     stream.capture_origin.store(true);
-    stream.capture_id.store(call.state.captures.begin(call.state.next_id(), blocking && mode != CU_STREAM_CAPTURE_MODE_RELAXED));
+    stream.capture_id.store(
+        call.state.captures.begin(call.state.next_id(), blocking && mode != CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 
 CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& status) {
@@ -88,15 +90,16 @@ CUresult hook_client_cuStreamBeginCapture(Call& call, CUstream hStream) {
 }
 
 CUresult hook_client_cuStreamBeginCaptureToGraph(Call& call, CUstream hStream, CUgraph hGraph, const CUgraphNode* dependencies,
-                                                 const CUgraphEdgeData* dependencyData, size_t numDependencies, CUstreamCaptureMode mode) {
+                                                 const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                                 CUstreamCaptureMode mode) {
     const uint64_t stream = stream_token(call, hStream);
     Stream* state = nullptr;
     if (CUresult refused = begin(call, stream, mode, state); refused != CUDA_SUCCESS) return refused;
     if (!call.state.graphs.find(to_token(hGraph))) return CUDA_ERROR_INVALID_VALUE;
     if (numDependencies != 0 && !dependencies) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = gen::issue_cuStreamBeginCaptureToGraph(call, stream, to_token(hGraph), tokens_of(dependencies, numDependencies),
-                                                             array_bytes(dependencyData, numDependencies), numDependencies,
-                                                             static_cast<uint32_t>(mode));
+    CUresult result = gen::issue_cuStreamBeginCaptureToGraph(
+        call, stream, to_token(hGraph), tokens_of(dependencies, numDependencies), array_bytes(dependencyData, numDependencies),
+        numDependencies, static_cast<uint32_t>(mode));
     if (result != CUDA_SUCCESS) return result;
     begun(call, *state, mode);
     state->capture_into.store(to_token(hGraph));
@@ -178,7 +181,8 @@ CUresult hook_client_cuStreamGetCaptureInfo_v2(Call& call, CUstream hStream, CUs
                                                  numDependencies_out);
 }
 
-CUresult hook_client_cuStreamGetCaptureInfo(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out) {
+CUresult hook_client_cuStreamGetCaptureInfo(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                            cuuint64_t* id_out) {
     return hook_client_cuStreamGetCaptureInfo_v3(call, hStream, captureStatus_out, id_out, nullptr, nullptr, nullptr, nullptr);
 }
 

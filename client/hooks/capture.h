@@ -4,8 +4,8 @@
 
 namespace warpline::client {
 
-/// What is known of a stream: for CU_STREAM_PER_THREAD the calling thread's own. nullptr: the legacy default stream, which is never
-/// captured, or no stream.
+/// What is known of a stream: for CU_STREAM_PER_THREAD the calling thread's own. nullptr: the legacy default stream, which is
+/// never captured, or no stream.
 Stream* stream_state(const Call& call, uint64_t stream);
 
 /// True while work on this stream becomes part of a graph.

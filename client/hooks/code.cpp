@@ -60,16 +60,15 @@ Result<image::ImageInfo> read_units(const std::vector<const image::Entry*>& unit
 CUresult read_contents(CodeImage& code, const Device& device) {
     const image::Entry* entry = select_for(code.image, device);
     if (!entry) {
-        WL_LOG(warn, "client",
-               "an image has no code for {} (compute capability {}.{}){}", device.name, device.major, device.minor,
+        WL_LOG(warn, "client", "an image has no code for {} (compute capability {}.{}){}", device.name, device.major,
+               device.minor,
                Process::instance().server().driver_kind == DriverKind::software
                    ? ": the software GPU needs PTX; rebuild with -gencode arch=compute_XX,code=compute_XX"
                    : "");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    auto units = entry->relocatable && entry->kind == image::EntryKind::ptx
-                     ? code.image.select_linkable_ptx(k_any_ptx)
-                     : std::vector<const image::Entry*>{entry};
+    auto units = entry->relocatable && entry->kind == image::EntryKind::ptx ? code.image.select_linkable_ptx(k_any_ptx)
+                                                                            : std::vector<const image::Entry*>{entry};
     Result<image::ImageInfo> info = read_units(units);
     if (!info.ok()) {
         WL_LOG(warn, "client", "an image cannot be read: {}", info.error().what);
@@ -221,7 +220,8 @@ CUresult read_file(const char* path, Bytes& out) {
 CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
     const image::Global* global = code.info.find_global(name);
     if (!global) return CUDA_ERROR_NOT_FOUND;
-    if (global->managed) return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
+    if (global->managed)
+        return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
     const uint64_t context = code.context ? code.context : call.context;
     const auto key = std::make_pair(context, std::string(name));
     {

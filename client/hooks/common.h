@@ -42,7 +42,8 @@ CUresult synchronize_context(Call& call);
 /// Device memory of the current context's device.
 /// @param pool  token of the pool that it counts for, or 0
 CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool = 0);
-/// Gives a range back that forget() has returned. `synchronise`: as cuMemFree does, nothing later runs before all earlier work is done.
+/// Gives a range back that forget() has returned. `synchronise`: as cuMemFree does, nothing later runs before all earlier work
+/// is done.
 CUresult release_device_memory(Call& call, const DeviceRange& range);
 
 /// Where a pointer of a copy without a direction points.
@@ -54,8 +55,8 @@ inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t 
     return call.state.memory.contains(address, size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made. So what is
-/// still to be written there by earlier work has to arrive first.
+/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made.
+/// So what is still to be written there by earlier work has to arrive first.
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
 
 }  // namespace warpline::client

@@ -11,7 +11,8 @@ namespace {
 
 constexpr unsigned k_known_flags = CU_CTX_FLAGS_MASK;
 
-/// Forgets everything that a context owned, after the server was told that it ends: tokens of streams, events and modules, memory.
+/// Forgets everything that a context owned, after the server was told that it ends: tokens of streams, events and modules,
+/// memory.
 template <typename Table>
 void remove_of_context(Table& table, uint64_t context) {
     std::vector<uint64_t> tokens;
@@ -121,7 +122,8 @@ CUresult hook_client_cuDevicePrimaryCtxReset_v2(Call& call, CUdevice dev) {
     call.context = context->token;
     end_primary(call, *context);
     context->retained.store(0);
-    // Waits, so that a program which measures or times the reset sees it done, and errors from before it cannot arrive after it.
+    // Waits, so that a program which measures or times the reset sees it done, and errors from before it cannot arrive after
+    // it.
     CUresult result = gen::request_cuDevicePrimaryCtxReset_v2(call, dev);
     call.session.forget_deferred();
     return result;
@@ -147,13 +149,15 @@ CUresult hook_client_cuCtxCreate_v2(Call& call, CUcontext* pctx, unsigned int fl
     return create_context(call, pctx, flags, dev, 3020);
 }
 
-CUresult hook_client_cuCtxCreate_v3(Call& call, CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
-                                    CUdevice dev) {
-    if (paramsArray || numParams != 0) return WL_REFUSE_CALL("cuCtxCreate_v3", "execution affinity needs an MPS server on this machine");
+CUresult hook_client_cuCtxCreate_v3(Call& call, CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
+                                    unsigned int flags, CUdevice dev) {
+    if (paramsArray || numParams != 0)
+        return WL_REFUSE_CALL("cuCtxCreate_v3", "execution affinity needs an MPS server on this machine");
     return create_context(call, pctx, flags, dev, 11040);
 }
 
-CUresult hook_client_cuCtxCreate_v4(Call& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
+CUresult hook_client_cuCtxCreate_v4(Call& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
+                                    CUdevice dev) {
     if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams)) {
         return WL_REFUSE_CALL("cuCtxCreate_v4", "execution affinity and graphics interoperation need a GPU in this machine");
     }
@@ -223,7 +227,9 @@ CUresult hook_client_cuCtxPopCurrent_v2(Call& call, CUcontext* pctx) {
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuCtxGetDevice(Call& call, CUdevice* device) { return hook_client_cuCtxGetDevice_v2(call, device, nullptr); }
+CUresult hook_client_cuCtxGetDevice(Call& call, CUdevice* device) {
+    return hook_client_cuCtxGetDevice_v2(call, device, nullptr);
+}
 
 CUresult hook_client_cuCtxGetDevice_v2(Call& call, CUdevice* device, CUcontext ctx) {
     const Context* context = context_or_current(call, ctx);
@@ -310,7 +316,8 @@ CUresult hook_client_cuCtxSetLimit(Call& call, CUlimit limit, size_t value) {
     if (result != CUDA_SUCCESS) return result;
     // The driver may round: what it made of it is asked for once, here.
     gen::CuCtxGetLimitValues values;
-    if (CUresult asked = gen::request_cuCtxGetLimit(call, static_cast<uint32_t>(limit), values); asked != CUDA_SUCCESS) return asked;
+    if (CUresult asked = gen::request_cuCtxGetLimit(call, static_cast<uint32_t>(limit), values); asked != CUDA_SUCCESS)
+        return asked;
     MutexLock lock(context->mutex);
     context->limits[limit] = values.pvalue;
     return CUDA_SUCCESS;

@@ -61,7 +61,8 @@ CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const vo
     return gen::issue_cuMemcpyHtoD_v2(call, dstDevice, ByteCount, as_bytes(srcHost, ByteCount));
 }
 
-CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
+CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                                          CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream_token(call, hStream));
 }
@@ -71,7 +72,8 @@ CUresult hook_client_cuMemcpyDtoH_v2(Call& call, void* dstHost, CUdeviceptr srcD
                             Timing::synchronous);
 }
 
-CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                          CUstream hStream) {
     if (!dstHost) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, stream_token(call, hStream),
@@ -86,7 +88,8 @@ CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdevice
     return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);
 }
 
-CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                          CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (ByteCount == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;

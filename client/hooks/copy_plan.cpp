@@ -68,7 +68,8 @@ CUresult make_plan(const Call& call, End source, End destination, size_t width, 
     if (CUresult result = settle_end(call, source, width, height, depth); result != CUDA_SUCCESS) return result;
     if (CUresult result = settle_end(call, destination, width, height, depth); result != CUDA_SUCCESS) return result;
     if (CUresult result = context_token(call, source.context, plan.source_context); result != CUDA_SUCCESS) return result;
-    if (CUresult result = context_token(call, destination.context, plan.destination_context); result != CUDA_SUCCESS) return result;
+    if (CUresult result = context_token(call, destination.context, plan.destination_context); result != CUDA_SUCCESS)
+        return result;
     CUDA_MEMCPY3D_PEER& copy = plan.copy;
     copy.srcMemoryType = source.type;
     copy.dstMemoryType = destination.type;
@@ -134,13 +135,13 @@ CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timin
     bool async = timing == Timing::asynchronous || stream != 0;
     if (plan.host_source.is_linear()) {
         BytesView bytes(plan.host_source.base, plan.host_source.total_bytes());
-        return gen::issue_wlCopyToDevice(call, plan.source_array, plan.destination_array, plan.source_context, plan.destination_context,
-                                         copy, stream, async, bytes);
+        return gen::issue_wlCopyToDevice(call, plan.source_array, plan.destination_array, plan.source_context,
+                                         plan.destination_context, copy, stream, async, bytes);
     }
     Bytes rows(plan.host_source.total_bytes());
     plan.host_source.gather(rows.data());
-    return gen::issue_wlCopyToDevice(call, plan.source_array, plan.destination_array, plan.source_context, plan.destination_context, copy,
-                                     stream, async, rows);
+    return gen::issue_wlCopyToDevice(call, plan.source_array, plan.destination_array, plan.source_context,
+                                     plan.destination_context, copy, stream, async, rows);
 }
 
 CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
@@ -187,8 +188,8 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
     if (plan.from_host) return send_from_host(call, plan, stream, timing);
     if (plan.to_host) return fetch_to_host(call, plan, stream, timing);
     bool async = timing == Timing::asynchronous || stream != 0;
-    return gen::issue_wlCopyOnDevice(call, plan.source_array, plan.destination_array, plan.source_context, plan.destination_context,
-                                     as_bytes(&plan.copy, sizeof plan.copy), stream, async);
+    return gen::issue_wlCopyOnDevice(call, plan.source_array, plan.destination_array, plan.source_context,
+                                     plan.destination_context, as_bytes(&plan.copy, sizeof plan.copy), stream, async);
 }
 
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream) {
@@ -199,7 +200,8 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
     return gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));
 }
 
-CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing) {
+CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,
+                          Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (timing == Timing::synchronous && stream == 0) return gen::request_cuMemcpyDtoH_v2(call, source, size_bytes, target);
@@ -226,7 +228,8 @@ CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_
         return gen::issue_cuMemcpyDtoDAsync_v2(call, destination, source, size_bytes, stream);
     }
     if (to_device) {
-        if (timing == Timing::asynchronous || stream != 0) return copy_to_device_async(call, destination, host_source, size_bytes, stream);
+        if (timing == Timing::asynchronous || stream != 0)
+            return copy_to_device_async(call, destination, host_source, size_bytes, stream);
         if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
         settle_host_memory(call, host_source, size_bytes);
         return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(host_source, size_bytes));

@@ -124,7 +124,8 @@ CUresult hook_client_cuDeviceGetPCIBusId(Call&, char* pciBusId, int len, CUdevic
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuDeviceGetP2PAttribute(Call&, int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) {
+CUresult hook_client_cuDeviceGetP2PAttribute(Call&, int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                             CUdevice dstDevice) {
     const Device* source = find_device(srcDevice);
     if (!source || !find_device(dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
     if (attrib <= 0 || static_cast<size_t>(attrib) >= Device::Peer{}.attributes.size()) return CUDA_ERROR_INVALID_VALUE;

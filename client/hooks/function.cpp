@@ -22,10 +22,8 @@ bool is_settable(CUfunction_attribute attribute) {
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
         case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-            return true;
-        default:
-            return false;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return true;
+        default: return false;
     }
 }
 
@@ -58,8 +56,8 @@ CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, 
     }
     if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
     gen::CuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsValues answer;
-    CUresult result = gen::request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call, to_token(func), blockSize, dynamicSMemSize,
-                                                                                        flags, answer);
+    CUresult result = gen::request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call, to_token(func), blockSize,
+                                                                                        dynamicSMemSize, flags, answer);
     if (result != CUDA_SUCCESS) return result;
     *numBlocks = answer.numBlocks;
     MutexLock lock(function->mutex);
@@ -94,7 +92,8 @@ CUresult check_settable(const Function& function, const Device* device, CUfuncti
         int limit = device->attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
         if (value < 0 || value > limit - static_cast<int>(function.static_shared_bytes)) return CUDA_ERROR_INVALID_VALUE;
     }
-    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && (value < -1 || value > 100)) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && (value < -1 || value > 100))
+        return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
@@ -117,7 +116,8 @@ CUresult hook_client_cuFuncGetAttribute(Call& call, int* pi, CUfunction_attribut
 CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction_attribute attrib, int value) {
     Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_settable(*function, find_device(call.device()), attrib, value); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_settable(*function, find_device(call.device()), attrib, value); refused != CUDA_SUCCESS)
+        return refused;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
     note_attribute(*function, attrib, value);
     return gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
@@ -144,7 +144,8 @@ CUresult hook_client_cuFuncGetName(Call& call, const char** name, CUfunction hfu
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuFuncGetParamInfo(Call& call, CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+CUresult hook_client_cuFuncGetParamInfo(Call& call, CUfunction func, size_t paramIndex, size_t* paramOffset,
+                                        size_t* paramSize) {
     const Function* function = find_function(call, func);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (paramIndex >= function->kernel->params.size()) return CUDA_ERROR_INVALID_VALUE;
@@ -183,13 +184,14 @@ CUresult hook_client_cuOccupancyMaxActiveBlocksPerMultiprocessor(Call& call, int
     return ask_blocks(call, numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
-CUresult hook_client_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(Call& call, int* numBlocks, CUfunction func, int blockSize,
-                                                                          size_t dynamicSMemSize, unsigned int flags) {
+CUresult hook_client_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(Call& call, int* numBlocks, CUfunction func,
+                                                                          int blockSize, size_t dynamicSMemSize,
+                                                                          unsigned int flags) {
     return ask_blocks(call, numBlocks, func, blockSize, dynamicSMemSize, flags);
 }
 
-CUresult hook_client_cuOccupancyAvailableDynamicSMemPerBlock(Call& call, size_t* dynamicSmemSize, CUfunction func, int numBlocks,
-                                                             int blockSize) {
+CUresult hook_client_cuOccupancyAvailableDynamicSMemPerBlock(Call& call, size_t* dynamicSmemSize, CUfunction func,
+                                                             int numBlocks, int blockSize) {
     Function* function = find_function(call, func);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
@@ -207,8 +209,8 @@ CUresult hook_client_cuOccupancyMaxPotentialBlockSize(Call& call, int* minGridSi
 }
 
 CUresult hook_client_cuOccupancyMaxPotentialBlockSizeWithFlags(Call& call, int* minGridSize, int* blockSize, CUfunction func,
-                                                               CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-                                                               int blockSizeLimit, unsigned int flags) {
+                                                               CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                                               size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
     // The search is the one that CUDA's headers describe: the callback is the program's, so it runs here.
     const Device* device = find_device(call.device());
     int function_limit = 0;
@@ -237,15 +239,17 @@ CUresult hook_client_cuOccupancyMaxPotentialBlockSizeWithFlags(Call& call, int* 
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuOccupancyMaxPotentialClusterSize(Call& call, int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+CUresult hook_client_cuOccupancyMaxPotentialClusterSize(Call& call, int* clusterSize, CUfunction func,
+                                                        const CUlaunchConfig* config) {
     Function* function = find_function(call, func);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
     if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
     gen::CuOccupancyMaxPotentialClusterSizeValues answer;
     CUresult result = gen::request_cuOccupancyMaxPotentialClusterSize(
-        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
-        config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs), answer);
+        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+        config->blockDimZ, config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs),
+        answer);
     if (result == CUDA_SUCCESS) *clusterSize = answer.clusterSize;
     return result;
 }
@@ -257,8 +261,9 @@ CUresult hook_client_cuOccupancyMaxActiveClusters(Call& call, int* numClusters, 
     if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
     gen::CuOccupancyMaxActiveClustersValues answer;
     CUresult result = gen::request_cuOccupancyMaxActiveClusters(
-        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
-        config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs), answer);
+        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+        config->blockDimZ, config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs),
+        answer);
     if (result == CUDA_SUCCESS) *numClusters = answer.numClusters;
     return result;
 }

@@ -11,8 +11,8 @@ namespace warpline::client {
 
 namespace {
 
-/// A list of nodes as CUDA's functions tell it: with a null array its length only, else at most *count of them, *count becoming how many
-/// there were; what is left of the array becomes null.
+/// A list of nodes as CUDA's functions tell it: with a null array its length only, else at most *count of them, *count becoming
+/// how many there were; what is left of the array becomes null.
 ///
 /// @param ask  `ask(fresh tokens, nodes, total)`
 template <typename Ask>
@@ -49,28 +49,30 @@ CUresult check_node(const Call& call, CUgraphNode node) {
 
 CUresult hook_client_cuGraphGetNodes(Call& call, CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
-    return list_nodes(call, nodes, numNodes, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
-        gen::CuGraphGetNodesValues answer;
-        CUresult result = gen::request_cuGraphGetNodes(call, to_token(hGraph), fresh, answer);
-        found = std::move(answer.nodes);
-        total = answer.count;
-        return result;
-    });
+    return list_nodes(call, nodes, numNodes,
+                      [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+                          gen::CuGraphGetNodesValues answer;
+                          CUresult result = gen::request_cuGraphGetNodes(call, to_token(hGraph), fresh, answer);
+                          found = std::move(answer.nodes);
+                          total = answer.count;
+                          return result;
+                      });
 }
 
 CUresult hook_client_cuGraphGetRootNodes(Call& call, CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
-    return list_nodes(call, rootNodes, numRootNodes, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
-        gen::CuGraphGetRootNodesValues answer;
-        CUresult result = gen::request_cuGraphGetRootNodes(call, to_token(hGraph), fresh, answer);
-        found = std::move(answer.nodes);
-        total = answer.count;
-        return result;
-    });
+    return list_nodes(call, rootNodes, numRootNodes,
+                      [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+                          gen::CuGraphGetRootNodesValues answer;
+                          CUresult result = gen::request_cuGraphGetRootNodes(call, to_token(hGraph), fresh, answer);
+                          found = std::move(answer.nodes);
+                          total = answer.count;
+                          return result;
+                      });
 }
 
-CUresult hook_client_cuGraphGetEdges_v2(Call& call, CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData,
-                                        size_t* numEdges) {
+CUresult hook_client_cuGraphGetEdges_v2(Call& call, CUgraph hGraph, CUgraphNode* from, CUgraphNode* to,
+                                        CUgraphEdgeData* edgeData, size_t* numEdges) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
     if (!from != !to) return CUDA_ERROR_INVALID_VALUE;
     const size_t wanted = from ? std::min(*numEdges, FreshNodes::k_max / 2) : 0;
@@ -98,24 +100,26 @@ CUresult hook_client_cuGraphGetEdges(Call& call, CUgraph hGraph, CUgraphNode* fr
     return hook_client_cuGraphGetEdges_v2(call, hGraph, from, to, nullptr, numEdges);
 }
 
-CUresult hook_client_cuGraphNodeGetDependencies_v2(Call& call, CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData,
-                                                   size_t* numDependencies) {
+CUresult hook_client_cuGraphNodeGetDependencies_v2(Call& call, CUgraphNode hNode, CUgraphNode* dependencies,
+                                                   CUgraphEdgeData* edgeData, size_t* numDependencies) {
     if (CUresult refused = check_node(call, hNode); refused != CUDA_SUCCESS) return refused;
     Bytes edges;
-    CUresult result = list_nodes(
-        call, dependencies, numDependencies, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
-            gen::CuGraphNodeGetDependenciesV2Values answer;
-            CUresult asked = gen::request_cuGraphNodeGetDependencies_v2(call, to_token(hNode), fresh, answer);
-            found = std::move(answer.nodes);
-            edges = std::move(answer.edgeData);
-            total = answer.count;
-            return asked;
-        });
+    CUresult result = list_nodes(call, dependencies, numDependencies,
+                                 [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+                                     gen::CuGraphNodeGetDependenciesV2Values answer;
+                                     CUresult asked =
+                                         gen::request_cuGraphNodeGetDependencies_v2(call, to_token(hNode), fresh, answer);
+                                     found = std::move(answer.nodes);
+                                     edges = std::move(answer.edgeData);
+                                     total = answer.count;
+                                     return asked;
+                                 });
     if (result == CUDA_SUCCESS && dependencies && edgeData) copy_array(edgeData, *numDependencies, edges);
     return result;
 }
 
-CUresult hook_client_cuGraphNodeGetDependencies(Call& call, CUgraphNode hNode, CUgraphNode* dependencies, size_t* numDependencies) {
+CUresult hook_client_cuGraphNodeGetDependencies(Call& call, CUgraphNode hNode, CUgraphNode* dependencies,
+                                                size_t* numDependencies) {
     return hook_client_cuGraphNodeGetDependencies_v2(call, hNode, dependencies, nullptr, numDependencies);
 }
 
@@ -123,15 +127,16 @@ CUresult hook_client_cuGraphNodeGetDependentNodes_v2(Call& call, CUgraphNode hNo
                                                      CUgraphEdgeData* edgeData, size_t* numDependentNodes) {
     if (CUresult refused = check_node(call, hNode); refused != CUDA_SUCCESS) return refused;
     Bytes edges;
-    CUresult result = list_nodes(
-        call, dependentNodes, numDependentNodes, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
-            gen::CuGraphNodeGetDependentNodesV2Values answer;
-            CUresult asked = gen::request_cuGraphNodeGetDependentNodes_v2(call, to_token(hNode), fresh, answer);
-            found = std::move(answer.nodes);
-            edges = std::move(answer.edgeData);
-            total = answer.count;
-            return asked;
-        });
+    CUresult result = list_nodes(call, dependentNodes, numDependentNodes,
+                                 [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+                                     gen::CuGraphNodeGetDependentNodesV2Values answer;
+                                     CUresult asked =
+                                         gen::request_cuGraphNodeGetDependentNodes_v2(call, to_token(hNode), fresh, answer);
+                                     found = std::move(answer.nodes);
+                                     edges = std::move(answer.edgeData);
+                                     total = answer.count;
+                                     return asked;
+                                 });
     if (result == CUDA_SUCCESS && dependentNodes && edgeData) copy_array(edgeData, *numDependentNodes, edges);
     return result;
 }

@@ -49,8 +49,10 @@ CUresult hook_client_cuGraphInstantiateWithParams(Call& call, CUgraphExec* phGra
     return gen::issue_cuGraphUpload(call, to_token(*phGraphExec), stream_token(call, stream));
 }
 
-CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {
-    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !call.state.graphs.find(to_token(hGraph))) return CUDA_ERROR_INVALID_VALUE;
+CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CUgraph hGraph,
+                                          CUgraphExecUpdateResultInfo* resultInfo) {
+    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !call.state.graphs.find(to_token(hGraph)))
+        return CUDA_ERROR_INVALID_VALUE;
     gen::CuGraphExecUpdateV2Values answer;
     answer.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
     CUresult result = gen::request_cuGraphExecUpdate_v2(call, to_token(hGraphExec), to_token(hGraph), answer);
@@ -76,9 +78,9 @@ CUresult hook_client_cuGraphExecKernelNodeSetParams_v2(Call& call, CUgraphExec h
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
     const LaunchShape& s = kernel.shape;
-    return gen::issue_cuGraphExecKernelNodeSetParams_v2(call, to_token(hGraphExec), to_token(hNode), kernel.function, s.grid_x, s.grid_y,
-                                                        s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes, kernel.params.params(),
-                                                        kernel.params.sizes());
+    return gen::issue_cuGraphExecKernelNodeSetParams_v2(call, to_token(hGraphExec), to_token(hNode), kernel.function, s.grid_x,
+                                                        s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes,
+                                                        kernel.params.params(), kernel.params.sizes());
 }
 
 CUresult hook_client_cuGraphExecKernelNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -93,8 +95,9 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     CopyNode copy;
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = copy.read(call, *copyParams); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array, copy.destination_array,
-                                                     struct_bytes(&copy.copy), ctx ? to_token(ctx) : call.context);
+    return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array,
+                                                     copy.destination_array, struct_bytes(&copy.copy),
+                                                     ctx ? to_token(ctx) : call.context);
 }
 
 CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -105,7 +108,8 @@ CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraph
     return gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
 }
 
-CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                              CUgraphNodeParams* nodeParams) {
     switch (nodeParams->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL: {
             CUDA_KERNEL_NODE_PARAMS params{};
@@ -119,7 +123,9 @@ CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec
             CUDA_HOST_NODE_PARAMS params{nodeParams->host.fn, nodeParams->host.userData};
             return hook_client_cuGraphExecHostNodeSetParams(call, hGraphExec, hNode, &params);
         }
-        default: return WL_REFUSE_CALL("cuGraphExecNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
+        default:
+            return WL_REFUSE_CALL("cuGraphExecNodeSetParams",
+                                  "parameters of nodes other than kernels, copies and host functions");
     }
 }
 

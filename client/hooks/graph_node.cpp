@@ -37,9 +37,9 @@ CUresult add_kernel(Call& call, const NewNode& node, const Params& params) {
     if (CUresult refused = kernel.read(call, params); refused != CUDA_SUCCESS) return refused;
     const LaunchShape& s = kernel.shape;
     return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddKernelNode_v2(call, token, to_token(node.graph), dependencies, kernel.function, s.grid_x, s.grid_y,
-                                                  s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes, kernel.params.params(),
-                                                  kernel.params.sizes());
+        return gen::issue_cuGraphAddKernelNode_v2(call, token, to_token(node.graph), dependencies, kernel.function, s.grid_x,
+                                                  s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes,
+                                                  kernel.params.params(), kernel.params.sizes());
     });
 }
 
@@ -48,8 +48,8 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
     if (CUresult refused = copy.read(call, params); refused != CUDA_SUCCESS) return refused;
     uint64_t token_of_context = context ? to_token(context) : call.context;
     return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array, copy.destination_array,
-                                               struct_bytes(&copy.copy), token_of_context);
+        return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
+                                               copy.destination_array, struct_bytes(&copy.copy), token_of_context);
     });
 }
 
@@ -72,25 +72,30 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
                 const CUDA_MEMSET_NODE_PARAMS_v2& from = params.memset;
                 CUDA_MEMSET_NODE_PARAMS memset{from.dst, from.pitch, from.value, from.elementSize, from.width, from.height};
                 uint64_t context = from.ctx ? to_token(from.ctx) : call.context;
-                return gen::issue_cuGraphAddMemsetNode(call, token, graph, dependencies, node.count, struct_bytes(&memset), context);
+                return gen::issue_cuGraphAddMemsetNode(call, token, graph, dependencies, node.count, struct_bytes(&memset),
+                                                       context);
             }
             case CU_GRAPH_NODE_TYPE_GRAPH:
-                return gen::issue_cuGraphAddChildGraphNode(call, token, graph, dependencies, node.count, to_token(params.graph.graph));
+                return gen::issue_cuGraphAddChildGraphNode(call, token, graph, dependencies, node.count,
+                                                           to_token(params.graph.graph));
             case CU_GRAPH_NODE_TYPE_EMPTY: return gen::issue_cuGraphAddEmptyNode(call, token, graph, dependencies, node.count);
             case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-                return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count, to_token(params.eventWait.event));
+                return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count,
+                                                          to_token(params.eventWait.event));
             case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
                 return gen::issue_cuGraphAddEventRecordNode(call, token, graph, dependencies, node.count,
                                                             to_token(params.eventRecord.event));
-            default: return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (allocations, semaphores, conditionals, batches)");
+            default:
+                return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (allocations, semaphores, conditionals, batches)");
         }
     });
 }
 
 }  // namespace
 
-CUresult hook_client_cuGraphAddKernelNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
-                                             size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+CUresult hook_client_cuGraphAddKernelNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                             const CUgraphNode* dependencies, size_t numDependencies,
+                                             const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
     return add_kernel(call, {phGraphNode, hGraph, dependencies, numDependencies}, *nodeParams);
 }
 
@@ -110,14 +115,16 @@ CUresult hook_client_cuGraphAddHostNode(Call& call, CUgraphNode* phGraphNode, CU
 }
 
 CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
-                                       const CUgraphEdgeData* dependencyData, size_t numDependencies, CUgraphNodeParams* nodeParams) {
+                                       const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                       CUgraphNodeParams* nodeParams) {
     if (CUresult refused = check_plain_edges(dependencyData, numDependencies); refused != CUDA_SUCCESS) return refused;
     const NewNode node{phGraphNode, hGraph, dependencies, numDependencies};
     switch (nodeParams->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL: {
             const CUDA_KERNEL_NODE_PARAMS_v3& from = nodeParams->kernel;
-            CUDA_KERNEL_NODE_PARAMS params{from.func,      from.gridDimX,  from.gridDimY,       from.gridDimZ,     from.blockDimX, from.blockDimY,
-                                           from.blockDimZ, from.sharedMemBytes, from.kernelParams, from.extra, from.kern, from.ctx};
+            CUDA_KERNEL_NODE_PARAMS params{from.func,         from.gridDimX,  from.gridDimY,  from.gridDimZ,
+                                           from.blockDimX,    from.blockDimY, from.blockDimZ, from.sharedMemBytes,
+                                           from.kernelParams, from.extra,     from.kern,      from.ctx};
             return add_kernel(call, node, params);
         }
         case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(call, node, nodeParams->memcpy.copyParams, nodeParams->memcpy.copyCtx);
@@ -136,8 +143,9 @@ CUresult hook_client_cuGraphKernelNodeSetParams_v2(Call& call, CUgraphNode hNode
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
     const LaunchShape& s = kernel.shape;
-    return gen::issue_cuGraphKernelNodeSetParams_v2(call, to_token(hNode), kernel.function, s.grid_x, s.grid_y, s.grid_z, s.block_x,
-                                                    s.block_y, s.block_z, s.shared_bytes, kernel.params.params(), kernel.params.sizes());
+    return gen::issue_cuGraphKernelNodeSetParams_v2(call, to_token(hNode), kernel.function, s.grid_x, s.grid_y, s.grid_z,
+                                                    s.block_x, s.block_y, s.block_z, s.shared_bytes, kernel.params.params(),
+                                                    kernel.params.sizes());
 }
 
 CUresult hook_client_cuGraphKernelNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
@@ -157,7 +165,8 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
 CUresult hook_client_cuGraphHostNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-    return gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode), register_host_node(call, nodeParams->fn, nodeParams->userData));
+    return gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode),
+                                               register_host_node(call, nodeParams->fn, nodeParams->userData));
 }
 
 CUresult hook_client_cuGraphEventRecordNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {
@@ -183,12 +192,14 @@ CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraph
             std::memcpy(&params, &nodeParams->kernel, sizeof params);  // one layout under two names
             return hook_client_cuGraphKernelNodeSetParams_v2(call, hNode, &params);
         }
-        case CU_GRAPH_NODE_TYPE_MEMCPY: return hook_client_cuGraphMemcpyNodeSetParams(call, hNode, &nodeParams->memcpy.copyParams);
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return hook_client_cuGraphMemcpyNodeSetParams(call, hNode, &nodeParams->memcpy.copyParams);
         case CU_GRAPH_NODE_TYPE_HOST: {
             CUDA_HOST_NODE_PARAMS params{nodeParams->host.fn, nodeParams->host.userData};
             return hook_client_cuGraphHostNodeSetParams(call, hNode, &params);
         }
-        default: return WL_REFUSE_CALL("cuGraphNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
+        default:
+            return WL_REFUSE_CALL("cuGraphNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
     }
 }
 

@@ -25,15 +25,19 @@ CUresult KernelNode::read(Call& call, uint64_t token, void** kernel_params, void
 CUresult CopyNode::read(Call& call, const CUDA_MEMCPY3D& from) {
     copy = from;
     auto settle = [&](CUmemorytype& type, CUdeviceptr address, CUarray& array, uint64_t& token) -> CUresult {
-        if (type == CU_MEMORYTYPE_UNIFIED) type = side_of(call.state, address) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-        if (type == CU_MEMORYTYPE_HOST) return WL_REFUSE_CALL("cuGraphAddMemcpyNode", "copies from and to host memory in graphs");
+        if (type == CU_MEMORYTYPE_UNIFIED)
+            type = side_of(call.state, address) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        if (type == CU_MEMORYTYPE_HOST)
+            return WL_REFUSE_CALL("cuGraphAddMemcpyNode", "copies from and to host memory in graphs");
         if (type != CU_MEMORYTYPE_ARRAY) return type == CU_MEMORYTYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         token = to_token(array);
         array = nullptr;
         return check_handle<HandleKind::array>(call, token, false);
     };
-    if (CUresult refused = settle(copy.srcMemoryType, copy.srcDevice, copy.srcArray, source_array); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = settle(copy.dstMemoryType, copy.dstDevice, copy.dstArray, destination_array); refused != CUDA_SUCCESS) {
+    if (CUresult refused = settle(copy.srcMemoryType, copy.srcDevice, copy.srcArray, source_array); refused != CUDA_SUCCESS)
+        return refused;
+    if (CUresult refused = settle(copy.dstMemoryType, copy.dstDevice, copy.dstArray, destination_array);
+        refused != CUDA_SUCCESS) {
         return refused;
     }
     copy.srcHost = nullptr;

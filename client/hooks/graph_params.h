@@ -18,7 +18,8 @@ private:
     CUresult read(Call& call, uint64_t token, void** kernel_params, void** extra);
 };
 
-/// The parameters of a copy node: between device memory and arrays. Host memory would have to be read and written at each launch.
+/// The parameters of a copy node: between device memory and arrays. Host memory would have to be read and written at each
+/// launch.
 struct CopyNode {
     CUDA_MEMCPY3D copy{};
     uint64_t source_array = 0;

@@ -8,8 +8,8 @@
 
 namespace warpline::client {
 
-/// Tokens for nodes that the client does not know yet, because capture or cloning has made them: the server gives them to such nodes in
-/// the order in which it tells them. Those that were not needed end with this object.
+/// Tokens for nodes that the client does not know yet, because capture or cloning has made them: the server gives them to such
+/// nodes in the order in which it tells them. Those that were not needed end with this object.
 class FreshNodes {
 public:
     static constexpr size_t k_max = 1 << 16;
@@ -52,7 +52,8 @@ inline CUresult check_nodes(const Call& call, const CUgraphNode* nodes, size_t c
 inline CUresult check_plain_edges(const CUgraphEdgeData* edges, size_t count) {
     static constexpr CUgraphEdgeData k_plain{};
     for (size_t i = 0; edges && i < count; ++i) {
-        if (std::memcmp(&edges[i], &k_plain, sizeof k_plain) != 0) return WL_REFUSE_CALL("cuGraphAddNode", "edges that carry data");
+        if (std::memcmp(&edges[i], &k_plain, sizeof k_plain) != 0)
+            return WL_REFUSE_CALL("cuGraphAddNode", "edges that carry data");
     }
     return CUDA_SUCCESS;
 }

@@ -35,9 +35,7 @@ CUresult JitOptions::read(unsigned count, const CUjit_option* options, void* con
             case CU_JIT_REFERENCED_KERNEL_NAMES:
             case CU_JIT_REFERENCED_VARIABLE_NAMES:
                 return WL_REFUSE_CALL("cuModuleLoadDataEx", "lists of symbols as options of a compilation");
-            default:
-                m_options.push_back(static_cast<uint64_t>(options[i]));
-                m_values.push_back(number);
+            default: m_options.push_back(static_cast<uint64_t>(options[i])); m_values.push_back(number);
         }
     }
     return CUDA_SUCCESS;
@@ -48,8 +46,8 @@ void JitOptions::Logs::write(const std::string& info_log, const std::string& err
     write_log(error, error_bytes, error_log);
 }
 
-void JitOptions::write_logs(const std::string& info_log, const std::string& error_log, const CUjit_option* options, void** values,
-                            unsigned count) const {
+void JitOptions::write_logs(const std::string& info_log, const std::string& error_log, const CUjit_option* options,
+                            void** values, unsigned count) const {
     m_logs.write(info_log, error_log);
     for (unsigned i = 0; i < count; ++i) {
         if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) {

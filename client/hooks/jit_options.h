@@ -8,8 +8,8 @@
 
 namespace warpline::client {
 
-/// The options of a compilation or link as the program passes them: an array of names, and one of values that are numbers written
-/// into pointers. What is a number travels; buffers for logs are filled here from the logs that come back.
+/// The options of a compilation or link as the program passes them: an array of names, and one of values that are numbers
+/// written into pointers. What is a number travels; buffers for logs are filled here from the logs that come back.
 class JitOptions {
 public:
     /// @errors  invalid value (null arrays), not supported (options that are pointers)

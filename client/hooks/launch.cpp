@@ -45,10 +45,12 @@ CUresult settle(Call& call, CUresult launched, uint64_t stream) {
     return synchronize_stream(call, stream);
 }
 
-/// A cooperative grid must be on the device all at once: 720 otherwise, from the launch itself. Asks for the occupancy once for each shape.
+/// A cooperative grid must be on the device all at once: 720 otherwise, from the launch itself. Asks for the occupancy once for
+/// each shape.
 CUresult check_cooperative(Call& call, CUfunction f, const LaunchShape& shape) {
     int blocks = 0;
-    CUresult result = active_blocks(call, f, static_cast<int>(shape.block_x * shape.block_y * shape.block_z), shape.shared_bytes, blocks);
+    CUresult result =
+        active_blocks(call, f, static_cast<int>(shape.block_x * shape.block_y * shape.block_z), shape.shared_bytes, blocks);
     if (result != CUDA_SUCCESS) return result;
     uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
     auto processors = static_cast<uint64_t>(find_device(call.device())->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
@@ -73,16 +75,14 @@ bool can_travel(const Call& call, const CUlaunchAttribute& attribute) {
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
         case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            return true;
-        default:
-            return false;
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
+        default: return false;
     }
 }
 
-/// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and its programs,
-/// which launch the kernels of libraries, are told this of a shape that no device could run. Who launches a function of a module gets
-/// CUDA_ERROR_INVALID_VALUE.
+/// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
+/// its programs, which launch the kernels of libraries, are told this of a shape that no device could run. Who launches a
+/// function of a module gets CUDA_ERROR_INVALID_VALUE.
 constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
 
 bool device_can_run(const Device& device, const LaunchShape& shape) {
@@ -123,7 +123,8 @@ CUresult check_shape(const Device& device, const Function& function, const Launc
     if (shape.shared_bytes == 0) return CUDA_SUCCESS;
     int allowed = function.max_dynamic_shared_bytes.load(std::memory_order_relaxed);
     int64_t limit = allowed >= 0 ? allowed
-                                 : int64_t{device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)} - function.static_shared_bytes;
+                                 : int64_t{device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)} -
+                                       function.static_shared_bytes;
     return shape.shared_bytes > limit ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -175,23 +176,25 @@ CUresult check_attributes(const Call& call, const CUlaunchAttribute* attributes,
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-                                    CUstream hStream, void** kernelParams, void** extra) {
+CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                    unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                    unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
+                                    void** extra) {
     Function* function = nullptr;
     const LaunchShape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    CUresult result = gen::issue_cuLaunchKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
-                                                sharedMemBytes, stream, params.params(), params.sizes());
+    CUresult result = gen::issue_cuLaunchKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
+                                                blockDimZ, sharedMemBytes, stream, params.params(), params.sizes());
     return settle(call, result, stream);
 }
 
 CUresult hook_client_cuLaunchCooperativeKernel(Call& call, CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                                                unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                                               unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
+                                               unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                               void** kernelParams) {
     Function* function = nullptr;
     const LaunchShape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
@@ -199,17 +202,20 @@ CUresult hook_client_cuLaunchCooperativeKernel(Call& call, CUfunction f, unsigne
     if (CUresult refused = params.read(*function, kernelParams, nullptr); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_cooperative(call, f, shape); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    CUresult result = gen::issue_cuLaunchCooperativeKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
-                                                           sharedMemBytes, stream, params.params(), params.sizes());
+    CUresult result =
+        gen::issue_cuLaunchCooperativeKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                                             sharedMemBytes, stream, params.params(), params.sizes());
     return settle(call, result, stream);
 }
 
-CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                                      void** extra) {
     CUstream hStream = config->hStream;
     if (!hStream && call.per_thread) hStream = CU_STREAM_PER_THREAD;
     if (config->numAttrs == 0) {
         return hook_client_cuLaunchKernel(call, f, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-                                          config->blockDimY, config->blockDimZ, config->sharedMemBytes, hStream, kernelParams, extra);
+                                          config->blockDimY, config->blockDimZ, config->sharedMemBytes, hStream, kernelParams,
+                                          extra);
     }
     if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
     Function* function = nullptr;
@@ -219,9 +225,9 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    CUresult result =
-        gen::issue_cuLaunchKernelEx(call, to_token(f), shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x, shape.block_y, shape.block_z,
-                                    shape.shared_bytes, stream, params.params(), params.sizes(), array_bytes(config->attrs, config->numAttrs));
+    CUresult result = gen::issue_cuLaunchKernelEx(call, to_token(f), shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
+                                                  shape.block_y, shape.block_z, shape.shared_bytes, stream, params.params(),
+                                                  params.sizes(), array_bytes(config->attrs, config->numAttrs));
     return settle(call, result, stream);
 }
 

@@ -16,7 +16,8 @@ struct LaunchShape {
 /// @errors  invalid value, launch out of resources
 CUresult check_shape(const Device& device, const Function& function, const LaunchShape& shape);
 
-/// The parameters of a launch in the form in which they travel: back to back, with the size of each, or the buffer of the `extra` form.
+/// The parameters of a launch in the form in which they travel: back to back, with the size of each, or the buffer of the
+/// `extra` form.
 class LaunchParams {
 public:
     /// @errors  invalid value

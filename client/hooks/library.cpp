@@ -8,7 +8,8 @@ namespace warpline::client {
 
 namespace {
 
-CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigned option_count, CUjit_option* options, void** values) {
+CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigned option_count, CUjit_option* options,
+                      void** values) {
     std::shared_ptr<CodeImage> code;
     if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
     auto made = call.state.libraries.make();
@@ -17,7 +18,8 @@ CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigne
     code->library = true;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->image.container() == cuda::image::Container::ptx) result = compile_now(call, *code, option_count, options, values);
+    if (code->image.container() == cuda::image::Container::ptx)
+        result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.libraries.remove(made.token);
         return result;
@@ -31,13 +33,15 @@ const Function* find_function(const Call& call, CUkernel kernel) { return call.s
 }  // namespace
 
 CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const void* code, CUjit_option* jitOptions,
-                                       void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
+                                       void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**,
+                                       unsigned int) {
     // The library's options say who keeps the bytes; we always keep a copy of our own.
     return load_library(call, library, code, numJitOptions, jitOptions, jitOptionsValues);
 }
 
 CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
-                                           void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
+                                           void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**,
+                                           unsigned int) {
     Bytes bytes;
     if (CUresult result = read_file(fileName, bytes); result != CUDA_SUCCESS) return result;
     return load_library(call, library, bytes.data(), numJitOptions, jitOptions, jitOptionsValues);
@@ -96,7 +100,9 @@ CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module) {
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary library) { return module_of_library(call, library, pMod); }
+CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary library) {
+    return module_of_library(call, library, pMod);
+}
 
 CUresult hook_client_cuLibraryGetGlobal(Call& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
     const Library* found = call.state.libraries.find(to_token(library));
@@ -122,7 +128,8 @@ CUresult hook_client_cuLibraryEnumerateKernels(Call& call, CUkernel* kernels, un
     const auto& known = found->code->info.kernels;
     for (size_t i = 0; i < std::min<size_t>(numKernels, known.size()); ++i) {
         uint64_t token = 0;
-        if (CUresult result = function_of(call, *found->code, to_token(lib), known[i].name, token); result != CUDA_SUCCESS) return result;
+        if (CUresult result = function_of(call, *found->code, to_token(lib), known[i].name, token); result != CUDA_SUCCESS)
+            return result;
         kernels[i] = to_handle<CUkernel>(token);
     }
     return CUDA_SUCCESS;
@@ -149,7 +156,8 @@ CUresult hook_client_cuKernelGetName(Call& call, const char** name, CUkernel hfu
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuKernelGetParamInfo(Call& call, CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+CUresult hook_client_cuKernelGetParamInfo(Call& call, CUkernel kernel, size_t paramIndex, size_t* paramOffset,
+                                          size_t* paramSize) {
     const Function* function = find_function(call, kernel);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (paramIndex >= function->kernel->params.size()) return CUDA_ERROR_INVALID_VALUE;

@@ -18,16 +18,16 @@ void write_logs(const Link& link, const std::string& info, const std::string& er
     logs.write(info, error);
 }
 
-CUresult add(Call& call, CUlinkState state, CUjitInputType type, BytesView data, const char* name, unsigned count, CUjit_option* options,
-             void** values) {
+CUresult add(Call& call, CUlinkState state, CUjitInputType type, BytesView data, const char* name, unsigned count,
+             CUjit_option* options, void** values) {
     Link* link = call.state.links.find(to_token(state));
     if (!link) return CUDA_ERROR_INVALID_HANDLE;
     JitOptions jit;
     if (CUresult refused = jit.read(count, options, values); refused != CUDA_SUCCESS) return refused;
     keep_logs(jit, *link);
     gen::CuLinkAddDataV2Values answer;
-    CUresult result = gen::request_cuLinkAddData_v2(call, to_token(state), static_cast<uint32_t>(type), text_or_empty(name), jit.options(),
-                                                    jit.values(), data, answer);
+    CUresult result = gen::request_cuLinkAddData_v2(call, to_token(state), static_cast<uint32_t>(type), text_or_empty(name),
+                                                    jit.options(), jit.values(), data, answer);
     write_logs(*link, answer.infoLog, answer.errorLog);
     return result;
 }
@@ -50,13 +50,13 @@ CUresult hook_client_cuLinkCreate_v2(Call& call, unsigned int numOptions, CUjit_
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuLinkAddData_v2(Call& call, CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name,
-                                      unsigned int numOptions, CUjit_option* options, void** optionValues) {
+CUresult hook_client_cuLinkAddData_v2(Call& call, CUlinkState state, CUjitInputType type, void* data, size_t size,
+                                      const char* name, unsigned int numOptions, CUjit_option* options, void** optionValues) {
     return add(call, state, type, as_bytes(data, size), name, numOptions, options, optionValues);
 }
 
-CUresult hook_client_cuLinkAddFile_v2(Call& call, CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions,
-                                      CUjit_option* options, void** optionValues) {
+CUresult hook_client_cuLinkAddFile_v2(Call& call, CUlinkState state, CUjitInputType type, const char* path,
+                                      unsigned int numOptions, CUjit_option* options, void** optionValues) {
     Bytes bytes;
     if (CUresult result = read_file(path, bytes); result != CUDA_SUCCESS) return result;
     // The zero that read_file puts behind the last byte belongs to PTX text only.

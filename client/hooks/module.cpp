@@ -10,7 +10,8 @@ namespace warpline::client {
 
 namespace {
 
-CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned option_count, CUjit_option* options, void** values) {
+CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned option_count, CUjit_option* options,
+                     void** values) {
     std::shared_ptr<CodeImage> code;
     if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
     auto made = make_object<HandleKind::module>(call);
@@ -19,7 +20,8 @@ CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned o
     code->context = call.context;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->image.container() == cuda::image::Container::ptx) result = compile_now(call, *code, option_count, options, values);
+    if (code->image.container() == cuda::image::Container::ptx)
+        result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.modules.remove(made.token);
         return result;
@@ -40,8 +42,8 @@ CUresult hook_client_cuModuleLoadData(Call& call, CUmodule* module, const void* 
     return load_module(call, module, image, 0, nullptr, nullptr);
 }
 
-CUresult hook_client_cuModuleLoadDataEx(Call& call, CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options,
-                                        void** optionValues) {
+CUresult hook_client_cuModuleLoadDataEx(Call& call, CUmodule* module, const void* image, unsigned int numOptions,
+                                        CUjit_option* options, void** optionValues) {
     return load_module(call, module, image, numOptions, options, optionValues);
 }
 
@@ -128,7 +130,8 @@ CUresult hook_client_cuModuleEnumerateFunctions(Call& call, CUfunction* function
     const auto& kernels = module->code->info.kernels;
     for (size_t i = 0; i < std::min<size_t>(numFunctions, kernels.size()); ++i) {
         uint64_t token = 0;
-        if (CUresult result = function_of(call, *module->code, to_token(mod), kernels[i].name, token); result != CUDA_SUCCESS) return result;
+        if (CUresult result = function_of(call, *module->code, to_token(mod), kernels[i].name, token); result != CUDA_SUCCESS)
+            return result;
         functions[i] = to_handle<CUfunction>(token);
     }
     return CUDA_SUCCESS;

@@ -52,18 +52,23 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, 0u);
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, device ? pointer.device->device : pointer.host->device);
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, 0);
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
         case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, static_cast<unsigned>(device));
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(data, 0ull);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             return put(data, device && token_kind(pointer.device->owner) == HandleKind::mem_pool
                                  ? to_handle<CUmemoryPool>(pointer.device->owner)
                                  : nullptr);
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+            return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
         case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
             return put(data, static_cast<unsigned long long>(device ? pointer.device->buffer_id : pointer.host->buffer_id));
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(data, 0u);
@@ -81,8 +86,7 @@ size_t size_of(CUpointer_attribute attribute) {
         case CU_POINTER_ATTRIBUTE_MAPPED:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-            return 4;
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return 4;
         case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS);
         default: return 8;
     }
@@ -96,13 +100,14 @@ CUresult hook_client_cuPointerGetAttribute(Call& call, void* data, CUpointer_att
     return attribute_of(pointer, attribute, data);
 }
 
-CUresult hook_client_cuPointerGetAttributes(Call& call, unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
-                                            CUdeviceptr ptr) {
+CUresult hook_client_cuPointerGetAttributes(Call& call, unsigned int numAttributes, CUpointer_attribute* attributes,
+                                            void** data, CUdeviceptr ptr) {
     if (numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
     Pointer pointer = look_up(call.state, ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
         if (!data[i]) return CUDA_ERROR_INVALID_VALUE;
-        // Here, unlike with a single attribute, what does not apply is answered with zeros (and an unknown pointer is no error).
+        // Here, unlike with a single attribute, what does not apply is answered with zeros (and an unknown pointer is no
+        // error).
         if (pointer.known() && attribute_of(pointer, attributes[i], data[i]) == CUDA_SUCCESS) continue;
         std::memset(data[i], 0, size_of(attributes[i]));
         if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) put(data[i], -2);

@@ -1,5 +1,5 @@
-// Stream-ordered memory. Its addresses are ours like those of cuMemAlloc; what is freed in the order of a stream can be used again in that
-// stream at once. The pools themselves are numbers.
+// Stream-ordered memory. Its addresses are ours like those of cuMemAlloc; what is freed in the order of a stream can be used
+// again in that stream at once. The pools themselves are numbers.
 #include <algorithm>
 #include <cstring>
 
@@ -97,7 +97,8 @@ CUresult hook_client_cuMemAllocAsync(Call& call, CUdeviceptr* dptr, size_t bytes
     return allocate(call, dptr, bytesize, pool, hStream);
 }
 
-CUresult hook_client_cuMemAllocFromPoolAsync(Call& call, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+CUresult hook_client_cuMemAllocFromPoolAsync(Call& call, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                             CUstream hStream) {
     return allocate(call, dptr, bytesize, to_token(pool), hStream);
 }
 
@@ -119,7 +120,8 @@ CUresult hook_client_cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmem
     if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
         return WL_REFUSE_CALL("cuMemPoolCreate", "pools for other processes of this machine: the GPU is not in it");
     }
-    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return WL_REFUSE_CALL("cuMemPoolCreate", "pools of host memory");
+    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return WL_REFUSE_CALL("cuMemPoolCreate", "pools of host memory");
     if (!find_device(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     auto made = make_object<HandleKind::mem_pool>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -192,7 +194,8 @@ CUresult hook_client_cuMemPoolSetAccess(Call& call, CUmemoryPool pool, const CUm
     const Pool* found = call.state.pools.find(to_token(pool));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
-        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(map[i].location.id))
+            return CUDA_ERROR_INVALID_DEVICE;
         if (map[i].location.id == found->device) {
             if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_ERROR_INVALID_VALUE;
         } else if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
@@ -234,7 +237,8 @@ CUresult hook_client_cuDeviceSetMemPool(Call& call, CUdevice dev, CUmemoryPool p
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuMemGetDefaultMemPool(Call& call, CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
+CUresult hook_client_cuMemGetDefaultMemPool(Call& call, CUmemoryPool* pool_out, CUmemLocation* location,
+                                            CUmemAllocationType type) {
     int device = 0;
     CUresult refused = pool_of_location(call, location, type, device);
     return refused != CUDA_SUCCESS ? refused : hook_client_cuDeviceGetDefaultMemPool(call, pool_out, device);

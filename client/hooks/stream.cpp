@@ -144,7 +144,8 @@ CUresult hook_client_cuStreamGetDevice(Call& call, CUstream hStream, CUdevice* d
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamCallback callback, void* userData,
+                                         unsigned int flags) {
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);

@@ -8,20 +8,22 @@ namespace {
 
 constexpr uint64_t k_gib = 1ull << 30;
 
-// Away from where Linux places programs, libraries, heaps and stacks, from the shadow memory of the sanitizers, and from where the software
-// GPU has its own memory (0x200000000000); the ones below 2^40 are what the thread sanitizer leaves. All are below 2^46, which NVIDIA's
-// driver can reserve as well.
+// Away from where Linux places programs, libraries, heaps and stacks, from the shadow memory of the sanitizers, and from where
+// the software GPU has its own memory (0x200000000000); the ones below 2^40 are what the thread sanitizer leaves. All are below
+// 2^46, which NVIDIA's driver can reserve as well.
 constexpr AddressWindow k_candidates[] = {
-    {0x300000000000, 1024 * k_gib}, {0x340000000000, 1024 * k_gib}, {0x280000000000, 1024 * k_gib}, {0x380000000000, 1024 * k_gib},
-    {0x300000000000, 256 * k_gib},  {0x340000000000, 256 * k_gib},  {0x002000000000, 256 * k_gib},  {0x001000000000, 128 * k_gib},
-    {0x300000000000, 64 * k_gib},   {0x001000000000, 32 * k_gib},
+    {0x300000000000, 1024 * k_gib}, {0x340000000000, 1024 * k_gib}, {0x280000000000, 1024 * k_gib},
+    {0x380000000000, 1024 * k_gib}, {0x300000000000, 256 * k_gib},  {0x340000000000, 256 * k_gib},
+    {0x002000000000, 256 * k_gib},  {0x001000000000, 128 * k_gib},  {0x300000000000, 64 * k_gib},
+    {0x001000000000, 32 * k_gib},
 };
 
 }  // namespace
 
 bool reserve_window_at(const AddressWindow& window) {
     auto* wanted = reinterpret_cast<void*>(window.base);
-    void* got = ::mmap(wanted, window.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void* got =
+        ::mmap(wanted, window.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == MAP_FAILED) return false;
     if (got == wanted) return true;
     // A kernel or a sanitizer that does not know the flag takes the address as a hint.

@@ -4,8 +4,8 @@
 
 namespace warpline::client {
 
-/// A range of this process's addresses that no memory of its own can have: device addresses are taken from it, so that a pointer
-/// tells by itself which side it belongs to (docs/session.md, Start).
+/// A range of this process's addresses that no memory of its own can have: device addresses are taken from it, so that a
+/// pointer tells by itself which side it belongs to (docs/session.md, Start).
 struct AddressWindow {
     uint64_t base = 0;
     uint64_t size_bytes = 0;

@@ -19,7 +19,7 @@ struct ConnectionSettings {
     std::string server;  ///< host:port
     net::TlsCredentials credentials;
     std::chrono::milliseconds connect_timeout{10000};
-    std::chrono::milliseconds heartbeat{1000};  ///< silence after which a sign of life is asked for
+    std::chrono::milliseconds heartbeat{1000};                  ///< silence after which a sign of life is asked for
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     std::string program;
     std::string visible_devices;

@@ -13,8 +13,8 @@
 
 namespace warpline::client {
 
-/// Functions of the program that the server calls back (cuLaunchHostFunc, cuStreamAddCallback, host nodes of graphs), each known to
-/// it by a number. They run one after the other on a thread of their own, which begins with the first of them.
+/// Functions of the program that the server calls back (cuLaunchHostFunc, cuStreamAddCallback, host nodes of graphs), each
+/// known to it by a number. They run one after the other on a thread of their own, which begins with the first of them.
 class HostCalls {
 public:
     using Function = std::function<void(CUresult)>;  ///< told the status of its stream
@@ -37,7 +37,8 @@ public:
     /// False while functions with Life::once wait for their turn.
     bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
     uint64_t last_id() WL_EXCLUDES(m_mutex);
-    /// The streams have been waited for: functions with Life::once up to this number have run, or never will, because their stream failed.
+    /// The streams have been waited for: functions with Life::once up to this number have run, or never will, because their
+    /// stream failed.
     void settled(uint64_t last_id) WL_EXCLUDES(m_mutex);
     /// True in a function that the server has called back, where CUDA cannot be waited for.
     static bool in_callback();

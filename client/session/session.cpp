@@ -12,7 +12,8 @@ namespace warpline::client {
 
 namespace {
 
-/// More than this much unwritten device output, and the receiving thread writes it itself: the program may not be waiting for anything.
+/// More than this much unwritten device output, and the receiving thread writes it itself: the program may not be waiting for
+/// anything.
 constexpr size_t k_max_output_bytes = 8 << 20;
 
 /// Errors after which CUDA answers every call with the same one until the device is reset.
@@ -29,10 +30,8 @@ bool is_sticky(int result) {
         case CUDA_ERROR_INVALID_PC:
         case CUDA_ERROR_LAUNCH_FAILED:
         case CUDA_ERROR_EXTERNAL_DEVICE:
-        case CUDA_ERROR_DEVICE_UNAVAILABLE:
-            return true;
-        default:
-            return false;
+        case CUDA_ERROR_DEVICE_UNAVAILABLE: return true;
+        default: return false;
     }
 }
 
@@ -147,8 +146,8 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
 }
 
 void Session::on_async_error(uint64_t call, CUresult result) {
-    // An error is told when it happens and again with the next reply: the second time is not news. Errors come in the order of the
-    // calls, and one lane has one receiving thread.
+    // An error is told when it happens and again with the next reply: the second time is not news. Errors come in the order of
+    // the calls, and one lane has one receiving thread.
     if (call != 0 && call <= m_last_error_call.load()) return;
     if (call != 0) m_last_error_call.store(call);
     WL_LOG(info, "client", "call {} failed with {} after it had been accepted", call, static_cast<int>(result));
@@ -177,7 +176,8 @@ CUresult Session::find_sticky_error() const {
 bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
     if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
     MutexLock lock(m_mutex);
-    return std::any_of(m_copies.begin(), m_copies.end(), [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+    return std::any_of(m_copies.begin(), m_copies.end(),
+                       [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
 }
 
 void Session::copies_settled(uint64_t address, uint64_t size_bytes) {

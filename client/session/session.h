@@ -45,8 +45,8 @@ struct ReplyHeader {
     uint64_t memory_credit_bytes = 0;
 };
 
-/// The client's end of a session (docs/session.md): its connections, who waits for which call, which bytes are on their way to the
-/// program's memory, and the errors that came without being asked for. Lives until the process ends.
+/// The client's end of a session (docs/session.md): its connections, who waits for which call, which bytes are on their way to
+/// the program's memory, and the errors that came without being asked for. Lives until the process ends.
 class Session {
 public:
     /// Connects to one server and exchanges Hello.
@@ -68,7 +68,8 @@ public:
 
     // --- calls: for generated code ---
 
-    // Told of a call's number before the call can leave, in the order of the numbers: who waits for its reply, or where its bytes go.
+    // Told of a call's number before the call can leave, in the order of the numbers: who waits for its reply, or where its
+    // bytes go.
     void note_waiter(uint64_t number, Waiter& waiter) WL_EXCLUDES(m_mutex);
     /// @param repeats  the copy is part of a graph: its bytes come after each launch
     void note_copy(uint64_t number, const CopyTarget& target, bool repeats) WL_EXCLUDES(m_mutex);
@@ -85,7 +86,8 @@ public:
             return result;
         return take_deferred(result);
     }
-    /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if there is none.
+    /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if
+    /// there is none.
     CUresult sticky_error() const {
         if (m_deferred.load(std::memory_order_relaxed) == 0) [[likely]]
             return CUDA_SUCCESS;
@@ -137,13 +139,13 @@ private:
 
     mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
-    std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);          // on their way, once
+    std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);        // on their way, once
     std::unordered_map<uint64_t, CopyTarget> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
     std::atomic<size_t> m_copy_count{0};
 
-    std::atomic<int> m_deferred{0};             // CUresult
+    std::atomic<int> m_deferred{0};              // CUresult
     std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
-    std::atomic<int64_t> m_memory_credit{0};    // bytes
+    std::atomic<int64_t> m_memory_credit{0};     // bytes
     std::atomic<uint64_t> m_round_trips{0};
     std::atomic<uint64_t> m_payload_received{0};
     std::atomic<bool> m_finishing{false};

@@ -37,9 +37,10 @@ Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std:
     return Error{Code::alloc_failed, "the server's address range is in use"};
 }
 
-/// Connects to a server and agrees with it on a range of addresses; a range that one of the two cannot have is given up for another.
-Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connection, const std::function<void(CUresult)>& on_end,
-                                                     std::string& why) {
+/// Connects to a server and agrees with it on a range of addresses; a range that one of the two cannot have is given up for
+/// another.
+Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connection,
+                                                     const std::function<void(CUresult)>& on_end, std::string& why) {
     constexpr unsigned k_attempts = 3;
     for (unsigned attempt = 0;; ++attempt) {
         AddressWindow window = reserve_window(attempt);

@@ -11,7 +11,8 @@ namespace warpline::client {
 
 struct ThreadState;
 
-/// Reads the configuration and connects to the first of the configured servers that takes us; prepares the state for its devices.
+/// Reads the configuration and connects to the first of the configured servers that takes us; prepares the state for its
+/// devices.
 ///
 /// @param on_end  see Session::connect
 /// @param why     set when it fails: one line for the user that says what to do

@@ -9,8 +9,8 @@
 
 namespace warpline::client {
 
-/// A call whose caller waits for the reply: it lies on the caller's stack, and the receiving thread fills it in. The caller must not
-/// return before wait() has, once the call is registered.
+/// A call whose caller waits for the reply: it lies on the caller's stack, and the receiving thread fills it in. The caller
+/// must not return before wait() has, once the call is registered.
 class Waiter {
 public:
     Waiter() = default;
@@ -30,7 +30,7 @@ public:
 
     CopyTarget target;
     bool wants_payload = false;
-    uint64_t number = 0;    ///< of the call; 0 until it is registered
+    uint64_t number = 0;  ///< of the call; 0 until it is registered
     CUresult result = CUDA_ERROR_UNKNOWN;
     protocol::Frame reply;  ///< for decoding the values
 

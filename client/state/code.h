@@ -16,8 +16,8 @@
 
 namespace warpline::client {
 
-/// The image behind a module or a library: its bytes, kept because it is uploaded only when something of it is used, and what it
-/// contains. Shared by the module or library and its functions: a function outlives its module as a token, not as a kernel.
+/// The image behind a module or a library: its bytes, kept because it is uploaded only when something of it is used, and what
+/// it contains. Shared by the module or library and its functions: a function outlives its module as a token, not as a kernel.
 struct CodeImage : std::enable_shared_from_this<CodeImage> {
     explicit CodeImage(cuda::image::Image&& container) : image(std::move(container)) {}
 
@@ -31,12 +31,14 @@ struct CodeImage : std::enable_shared_from_this<CodeImage> {
     Mutex mutex;  // protects what follows; held while the upload is queued, so that it is queued once and before its users
     bool uploaded WL_GUARDED_BY(mutex) = false;
     bool unloaded WL_GUARDED_BY(mutex) = false;
-    std::map<uint64_t, std::map<std::string, uint64_t, std::less<>>> functions WL_GUARDED_BY(mutex);  ///< tokens by owner and name
+    std::map<uint64_t, std::map<std::string, uint64_t, std::less<>>> functions
+        WL_GUARDED_BY(mutex);  ///< tokens by owner and name
     struct Variable {
         uint64_t address = 0;
         uint64_t size_bytes = 0;
     };
-    std::map<std::pair<uint64_t, std::string>, Variable> variables WL_GUARDED_BY(mutex);  ///< by context and name, as the server told
+    std::map<std::pair<uint64_t, std::string>, Variable> variables
+        WL_GUARDED_BY(mutex);  ///< by context and name, as the server told
 };
 
 struct Module {
@@ -47,8 +49,8 @@ struct Module {
 
 struct Library {
     std::shared_ptr<CodeImage> code;
-    uint64_t context = 0;                       // libraries belong to none
-    Mutex mutex;                                // protects the modules
+    uint64_t context = 0;                                       // libraries belong to none
+    Mutex mutex;                                                // protects the modules
     std::map<uint64_t, uint64_t> modules WL_GUARDED_BY(mutex);  ///< module token by context (cuLibraryGetModule)
 };
 
@@ -71,9 +73,9 @@ struct Function {
     Bytes sizes;               ///< of each parameter as u32: travels with each launch
 
     uint32_t static_shared_bytes = 0;
-    uint32_t max_threads = 0;  ///< as the image bounds them; 0: the device's bound
-    uint32_t registers = 0;    ///< per thread; 0: the image does not say
-    std::atomic<bool> announced{false};  ///< the server knows the token: released after wlFunctionGet is queued
+    uint32_t max_threads = 0;                       ///< as the image bounds them; 0: the device's bound
+    uint32_t registers = 0;                         ///< per thread; 0: the image does not say
+    std::atomic<bool> announced{false};             ///< the server knows the token: released after wlFunctionGet is queued
     std::atomic<int> max_dynamic_shared_bytes{-1};  ///< as set by cuFuncSetAttribute; -1: the default
     std::atomic<int> preferred_cluster{0};
 
@@ -85,7 +87,7 @@ struct Function {
     using OccupancyQuestion = std::tuple<uint64_t, int, size_t, unsigned>;
     static constexpr size_t k_max_occupancy = 4096;
 
-    Mutex mutex;  // protects what follows
+    Mutex mutex;                                                            // protects what follows
     std::optional<std::vector<Attribute>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told
     std::map<OccupancyQuestion, int> occupancy WL_GUARDED_BY(mutex);
 };

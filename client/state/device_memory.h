@@ -11,9 +11,9 @@
 namespace warpline::client {
 
 enum class MemoryKind : uint8_t {
-    device,    ///< cuMemAlloc and the pools: an address of ours
-    global,    ///< a variable of a module: the server's address
-    mapped,    ///< a range that the program mapped itself (cuMemMap)
+    device,  ///< cuMemAlloc and the pools: an address of ours
+    global,  ///< a variable of a module: the server's address
+    mapped,  ///< a range that the program mapped itself (cuMemMap)
 };
 
 /// What the client knows about a range of device addresses.
@@ -21,17 +21,17 @@ struct DeviceRange {
     uint64_t base = 0;
     uint64_t size_bytes = 0;
     uint64_t capacity_bytes = 0;  ///< what was taken for it, if more: device memory that is reused for something smaller
-    uint64_t context = 0;   ///< token of the context that it was made in
-    uint64_t buffer_id = 0; ///< unique in the process (CU_POINTER_ATTRIBUTE_BUFFER_ID)
-    uint64_t owner = 0;     ///< token of the module, pool or VMM allocation; 0: none
+    uint64_t context = 0;         ///< token of the context that it was made in
+    uint64_t buffer_id = 0;       ///< unique in the process (CU_POINTER_ATTRIBUTE_BUFFER_ID)
+    uint64_t owner = 0;           ///< token of the module, pool or VMM allocation; 0: none
     int device = 0;
     MemoryKind kind = MemoryKind::device;
     bool sync_memops = false;
 };
 
-/// The addresses of device memory: which are free, which are backed by the server's memory, who owns which. Addresses are chosen
-/// here, so that an allocation need not wait; what has to be told to the server is said by the caller, between the calls named
-/// in each comment, because no lock is held while a message is sent.
+/// The addresses of device memory: which are free, which are backed by the server's memory, who owns which. Addresses are
+/// chosen here, so that an allocation need not wait; what has to be told to the server is said by the caller, between the calls
+/// named in each comment, because no lock is held while a message is sent.
 class DeviceMemory {
 public:
     /// Addresses [base, base + size) belong to this class. Called once, before anything else.
@@ -85,7 +85,7 @@ public:
 private:
     struct Device {
         RangeHeap pieces{k_block_bytes};  // free parts of backed small blocks; no piece lies in two blocks
-        uint32_t free_blocks = 0; // how many of them are wholly free
+        uint32_t free_blocks = 0;         // how many of them are wholly free
     };
     using Ranges = std::map<uint64_t, DeviceRange>;
     Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);

@@ -30,7 +30,7 @@ struct Device {
         bool can_access = false;
         std::array<int32_t, 16> attributes{};
     };
-    std::vector<Peer> peers;  ///< by device
+    std::vector<Peer> peers;       ///< by device
     uint64_t primary_context = 0;  ///< token
 
     int attribute(CUdevice_attribute id) const {

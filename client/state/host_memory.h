@@ -10,8 +10,8 @@ namespace warpline::client {
 
 enum class HostOrigin : uint8_t { allocated, registered };
 
-/// Host memory that the program asked CUDA for, or told CUDA about. It is ordinary memory of this process: copies to and from it
-/// are staged by the protocol.
+/// Host memory that the program asked CUDA for, or told CUDA about. It is ordinary memory of this process: copies to and from
+/// it are staged by the protocol.
 struct HostRange {
     uint64_t base = 0;
     uint64_t size_bytes = 0;

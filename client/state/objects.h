@@ -21,7 +21,8 @@ struct Stream {
     unsigned flags = 0;
     int priority = 0;
 
-    // Capture: which one the stream takes part in (0: none), whether it began there, and the graph that it was told to capture into.
+    // Capture: which one the stream takes part in (0: none), whether it began there, and the graph that it was told to capture
+    // into.
     std::atomic<uint64_t> capture_id{0};
     std::atomic<bool> capture_origin{false};
     std::atomic<uint64_t> capture_into{0};

@@ -10,8 +10,8 @@
 
 namespace warpline::client {
 
-/// Memory that was freed in the order of a stream: the same stream may have it again at once, everybody else when the stream has been
-/// waited for.
+/// Memory that was freed in the order of a stream: the same stream may have it again at once, everybody else when the stream
+/// has been waited for.
 class PoolHeap {
 public:
     /// Which stream; the special ones differ by context and thread.

@@ -17,7 +17,8 @@ inline constexpr size_t k_class_count = 8;  // of cuda::CallClass
 /// What CUDA keeps per thread, and the thread's number, which travels with its calls.
 struct ThreadState {
     uint32_t number = 0;
-    std::vector<uint64_t> contexts;  ///< tokens; the current one is the last; 0 stands for "none" pushed by cuCtxSetCurrent(NULL)
+    std::vector<uint64_t>
+        contexts;  ///< tokens; the current one is the last; 0 stands for "none" pushed by cuCtxSetCurrent(NULL)
     CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     Stream own_stream;             ///< what is known of CU_STREAM_PER_THREAD
     bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one

@@ -9,8 +9,8 @@ namespace warpline::client {
 
 using cuda::HandleKind;
 
-// A token is `kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits)` (docs/session.md, Names). Kinds begin at 1, so a
-// token is never one of the special stream handles 0, 1 and 2.
+// A token is `kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits)` (docs/session.md, Names). Kinds begin at 1,
+// so a token is never one of the special stream handles 0, 1 and 2.
 
 constexpr uint64_t make_token(HandleKind kind, uint16_t generation, uint32_t index) {
     return static_cast<uint64_t>(kind) << 48 | static_cast<uint64_t>(generation) << 32 | index;

@@ -12,8 +12,8 @@
 
 namespace warpline::client {
 
-/// The objects of one kind, named by tokens. Looking one up takes no lock and never faults, whatever the token is; a token whose
-/// object was removed is not found again, because the slot's generation has moved on.
+/// The objects of one kind, named by tokens. Looking one up takes no lock and never faults, whatever the token is; a token
+/// whose object was removed is not found again, because the slot's generation has moved on.
 ///
 /// Slots are reused, never given back: a thread that still reads an object while another one destroys it (a mistake of the
 /// program) reads old values, not freed memory.

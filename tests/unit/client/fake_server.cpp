@@ -1,0 +1,230 @@
+#include "tests/unit/client/fake_server.h"
+
+#include <gtest/gtest.h>
+
+#include "common/net/pump_handlers.h"
+#include "common/net/tls.h"
+#include "protocol/codec/batch.h"
+#include "protocol/codec/preamble.h"
+
+namespace warpline::client::test {
+
+namespace {
+constexpr unsigned k_words = 64;
+constexpr std::chrono::seconds k_timeout{10};
+
+net::Listener listen() {
+    std::string why;
+    return net::Listener::open("127.0.0.1", 0, why).value();
+}
+}  // namespace
+
+FakeServer::FakeServer()
+    : m_ca(net::ThrowawayCa::create("fake").value()),
+      m_client(m_ca.issue({"tester", net::TlsRole::client, {}}).value()),
+      m_listener(listen()),
+      m_link(*this),
+      m_thread([this] { accept(); }) {}
+
+FakeServer::~FakeServer() {
+    m_listener.stop();
+    m_thread.join();
+    if (m_pump) {
+        m_pump->stop();
+        m_pump->join();
+    }
+}
+
+ConnectionSettings FakeServer::settings() const {
+    ConnectionSettings settings;
+    settings.server = "127.0.0.1:" + std::to_string(m_listener.port());
+    settings.credentials = m_client;
+    settings.window_base = 0x300000000000;
+    settings.window_bytes = 1ull << 36;
+    settings.program = "test";
+    return settings;
+}
+
+void FakeServer::accept() {
+    auto socket = m_listener.accept();
+    if (!socket.ok()) return;
+    std::array<std::byte, protocol::k_preamble_bytes> preamble;
+    if (!socket->read_exact(preamble, k_timeout).ok() || !protocol::decode_preamble(preamble).ok()) return;
+    std::string why;
+    auto credentials = m_ca.issue({"server", net::TlsRole::server, {"127.0.0.1"}}).value();
+    auto context = net::TlsContext::create(net::TlsRole::server, credentials, why);
+    auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "", {}, why);
+    if (!channel.ok()) return;
+    auto ended = [this](const Error&, const std::string&) {
+        MutexLock lock(m_mutex);
+        m_ended = true;
+        m_changed.notify_all();
+    };
+    m_pump = std::make_unique<net::ChannelPump>(std::move(*channel), net::pump_handlers(m_link, ended));
+    (void)m_pump->start().ok();
+}
+
+Result<void> FakeServer::on_frame(protocol::Frame frame) {
+    switch (frame.header.kind) {
+        case protocol::FrameKind::hello: return on_hello();
+        case protocol::FrameKind::batch: return on_batch(frame);
+        case protocol::FrameKind::close: {
+            MutexLock lock(m_mutex);
+            m_closed = true;
+            m_changed.notify_all();
+            return Error{Code::connection_lost, "the client has closed"};
+        }
+        case protocol::FrameKind::event:
+            return protocol::read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) {
+                MutexLock lock(m_mutex);
+                if (event.isHostCallDone()) m_host_calls_done.push_back(event.getHostCallDone().getId());
+                m_changed.notify_all();
+            });
+        default: return {};
+    }
+}
+
+Result<void> FakeServer::on_hello() {
+    if (hang_up) return Error{Code::connection_lost, "hanging up"};
+    auto body = protocol::build_message<wire::HelloReply>([&](wire::HelloReply::Builder reply) {
+        if (!refusal.empty()) {
+            reply.setError(refusal);
+            reply.setErrorCode(static_cast<uint16_t>(refusal_code));
+            return;
+        }
+        reply.setVersion(1);
+        reply.setServerName("fake");
+        reply.setDriverVersion(13000);
+        reply.setDriverKind(wire::DriverKind::SOFTWARE);
+        reply.setWindowAddress(0x300000000000);
+        reply.setWindowBytes(1ull << 36);
+        reply.setMemoryCreditBytes(64 << 20);
+        auto device = reply.initDevices(1)[0];
+        device.setName("fake device");
+        device.setTotalMemoryBytes(1 << 30);
+        device.setComputeMajor(8);
+        auto attributes = device.initAttributes(1);
+        attributes[0].setId(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+        attributes[0].setValue(32);
+    });
+    return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(*body));
+}
+
+Result<void> FakeServer::on_batch(const protocol::Frame& frame) {
+    auto reader = protocol::BatchReader::open(frame.body.view(), frame.payload_view());
+    if (!reader.ok()) return reader.error();
+    for (;;) {
+        auto more = reader->next();
+        if (!more.ok()) return more.error();
+        if (!*more) return {};
+        const protocol::CallView& view = reader->call();
+        SeenCall seen{view.number, view.header, Bytes(view.payload.begin(), view.payload.end()),
+                      view.streamed ? view.payload_bytes : 0};
+        {
+            MutexLock lock(m_mutex);
+            m_calls.push_back(seen);
+            m_changed.notify_all();
+        }
+        if (on_call) {
+            on_call(seen);
+        } else if (seen.header.wants_reply) {
+            reply(seen.number, CUDA_SUCCESS);
+        }
+    }
+}
+
+void FakeServer::reply(uint64_t call, CUresult result, CUresult async_error, uint64_t async_error_call, BytesView payload) {
+    (void)m_link.outbox()
+        .add_message<wire::Reply>(
+            protocol::FrameKind::reply, k_words,
+            [&](wire::Reply::Builder reply) {
+                reply.setCall(call);
+                reply.setResult(result);
+                reply.setAsyncError(async_error);
+                reply.setAsyncErrorCall(async_error_call);
+                reply.setPayloadBytes(payload.size());
+            },
+            payload)
+        .ok();
+}
+
+template <typename Fill>
+void FakeServer::send_event(Fill fill, BytesView payload) {
+    (void)m_link.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_words, fill, payload).ok();
+}
+
+void FakeServer::copy_done(uint64_t call, BytesView payload, CUresult result) {
+    send_event(
+        [&](wire::Event::Builder event) {
+            auto done = event.initCopyDone();
+            done.setCall(call);
+            done.setResult(result);
+            done.setBytes(payload.size());
+        },
+        payload);
+}
+
+void FakeServer::async_error(uint64_t call, CUresult result) {
+    send_event([&](wire::Event::Builder event) {
+        auto error = event.initAsyncError();
+        error.setCall(call);
+        error.setResult(result);
+    });
+}
+
+void FakeServer::output(std::string_view text) {
+    send_event([&](wire::Event::Builder event) { event.initOutput().setStream(1); }, as_bytes(text));
+}
+
+void FakeServer::host_call(uint64_t id, CUresult status) {
+    send_event([&](wire::Event::Builder event) {
+        auto wanted = event.initHostCall();
+        wanted.setId(id);
+        wanted.setResult(status);
+    });
+}
+
+void FakeServer::close(Code code, std::string_view reason) { m_link.say_goodbye(code, reason); }
+
+void FakeServer::drop() { m_pump->stop(); }
+
+void FakeServer::wait_for_calls(size_t count) {
+    auto deadline = std::chrono::steady_clock::now() + k_timeout;
+    MutexLock lock(m_mutex);
+    while (m_calls.size() < count) ASSERT_TRUE(m_changed.wait_until(m_mutex, deadline)) << "calls are missing";
+}
+
+std::vector<SeenCall> FakeServer::calls() {
+    MutexLock lock(m_mutex);
+    return m_calls;
+}
+
+void FakeServer::wait_for_host_call_done(uint64_t id) {
+    auto deadline = std::chrono::steady_clock::now() + k_timeout;
+    MutexLock lock(m_mutex);
+    while (std::find(m_host_calls_done.begin(), m_host_calls_done.end(), id) == m_host_calls_done.end()) {
+        ASSERT_TRUE(m_changed.wait_until(m_mutex, deadline)) << "the function did not end";
+    }
+}
+
+void FakeServer::wait_for_close() {
+    auto deadline = std::chrono::steady_clock::now() + k_timeout;
+    MutexLock lock(m_mutex);
+    while (!m_closed) ASSERT_TRUE(m_changed.wait_until(m_mutex, deadline)) << "no goodbye";
+}
+
+SessionFixture::SessionFixture(FakeServer& server) {
+    std::string why;
+    auto made = Session::connect(
+        server.settings(), [this](CUresult result) { ended.store(result); }, why);
+    EXPECT_TRUE(made.ok()) << why;
+    if (made.ok()) session = std::move(*made);
+}
+
+SessionFixture::~SessionFixture() {
+    if (session) session->finish();
+}
+
+Call SessionFixture::call(cuda::CallId id) { return Call{id, thread, *session, state}; }
+
+}  // namespace warpline::client::test

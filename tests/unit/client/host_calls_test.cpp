@@ -1,0 +1,93 @@
+#include "client/session/host_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "client/gen/context_calls.gen.h"
+#include "tests/unit/client/fake_server.h"
+
+namespace warpline::client {
+namespace {
+
+using test::FakeServer;
+using test::SeenCall;
+using test::SessionFixture;
+
+TEST(HostCalls, run_in_order_on_a_thread_of_their_own_and_are_answered) {
+    FakeServer server;
+    SessionFixture client(server);
+    HostCalls& calls = client.session->host_calls();
+    std::vector<int> order;
+    std::vector<CUresult> statuses;
+    std::thread::id where;
+    auto note = [&](int value) {
+        return [&, value](CUresult status) {
+            order.push_back(value);
+            statuses.push_back(status);
+            where = std::this_thread::get_id();
+        };
+    };
+    uint64_t first = calls.add(note(1), HostCalls::Life::once);
+    uint64_t second = calls.add(note(2), HostCalls::Life::once);
+    EXPECT_FALSE(calls.idle());
+    server.host_call(first);
+    server.host_call(second, CUDA_ERROR_LAUNCH_FAILED);
+    server.wait_for_host_call_done(second);
+    EXPECT_EQ(order, (std::vector<int>{1, 2}));
+    EXPECT_EQ(statuses, (std::vector<CUresult>{CUDA_SUCCESS, CUDA_ERROR_LAUNCH_FAILED}));
+    EXPECT_NE(where, std::this_thread::get_id());
+}
+
+TEST(HostCalls, those_of_graphs_run_each_time) {
+    FakeServer server;
+    SessionFixture client(server);
+    HostCalls& calls = client.session->host_calls();
+    std::atomic<int> runs{0};
+    uint64_t node = calls.add([&](CUresult) { ++runs; }, HostCalls::Life::persistent);
+    uint64_t last = calls.add([](CUresult) {}, HostCalls::Life::once);
+    EXPECT_FALSE(calls.idle());
+    for (int i = 0; i < 3; ++i) server.host_call(node);
+    server.host_call(last);
+    server.wait_for_host_call_done(last);
+    EXPECT_EQ(runs.load(), 3);
+    calls.forget(node);
+    server.host_call(node);  // is answered, though nobody is called
+    server.wait_for_host_call_done(node);
+    EXPECT_EQ(runs.load(), 3);
+}
+
+TEST(HostCalls, an_unknown_number_is_answered) {
+    FakeServer server;
+    SessionFixture client(server);
+    server.host_call(4711);
+    server.wait_for_host_call_done(4711);
+}
+
+TEST(HostCalls, replies_arrive_while_a_function_runs) {
+    FakeServer server;
+    SessionFixture client(server);
+    std::promise<void> may_end;
+    auto gate = may_end.get_future();
+    uint64_t id = client.session->host_calls().add([&](CUresult) { gate.wait(); }, HostCalls::Life::once);
+    server.host_call(id);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    may_end.set_value();
+    server.wait_for_host_call_done(id);
+}
+
+TEST(HostCalls, functions_of_a_failed_stream_are_not_waited_for) {
+    HostCalls calls([](uint64_t) {});
+    calls.add([](CUresult) { FAIL() << "its stream has failed"; }, HostCalls::Life::once);
+    uint64_t last = calls.last_id();
+    calls.add([](CUresult) {}, HostCalls::Life::once);
+    calls.settled(last);
+    EXPECT_FALSE(calls.idle()) << "one was added later";
+    calls.settled(calls.last_id());
+    EXPECT_TRUE(calls.idle());
+}
+
+}  // namespace
+}  // namespace warpline::client

@@ -1,0 +1,165 @@
+// What goes wrong: refusals, errors that come later, and the end of the connection.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "client/gen/context_calls.gen.h"
+#include "client/gen/event_calls.gen.h"
+#include "tests/unit/client/fake_server.h"
+
+namespace warpline::client {
+namespace {
+
+using test::FakeServer;
+using test::SeenCall;
+using test::SessionFixture;
+
+Error connect_error(FakeServer& server, std::string& why) {
+    auto made = Session::connect(
+        server.settings(), [](CUresult) {}, why);
+    EXPECT_FALSE(made.ok());
+    return made.ok() ? Error{Code::ok} : made.error();
+}
+
+TEST(SessionErrors, a_refusal_is_told_in_the_servers_words) {
+    FakeServer server;
+    server.refusal = "no more sessions today";
+    std::string why;
+    EXPECT_EQ(connect_error(server, why).code, Code::denied);
+    EXPECT_NE(why.find("no more sessions today"), std::string::npos) << why;
+}
+
+TEST(SessionErrors, another_version_is_a_driver_mismatch) {
+    FakeServer server;
+    server.refusal = "this server speaks versions 7 to 9";
+    server.refusal_code = Code::version_mismatch;
+    std::string why;
+    EXPECT_EQ(to_cu_result(connect_error(server, why).code), CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+}
+
+TEST(SessionErrors, a_server_that_hangs_up_is_not_waited_for) {
+    FakeServer server;
+    server.hang_up = true;
+    std::string why;
+    connect_error(server, why);
+    EXPECT_NE(why.find("127.0.0.1"), std::string::npos) << why;
+}
+
+TEST(SessionErrors, nobody_there) {
+    std::string why;
+    ConnectionSettings settings;
+    {
+        FakeServer server;
+        settings = server.settings();
+    }
+    auto made = Session::connect(
+        settings, [](CUresult) {}, why);
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(to_cu_result(made.error().code), CUDA_ERROR_NO_DEVICE);
+    EXPECT_FALSE(why.empty());
+}
+
+TEST(SessionErrors, an_unknown_server_is_not_believed) {
+    FakeServer server, other;
+    ConnectionSettings settings = server.settings();
+    settings.credentials = other.settings().credentials;
+    std::string why;
+    auto made = Session::connect(
+        settings, [](CUresult) {}, why);
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().code, Code::auth_failed) << why;
+}
+
+TEST(SessionErrors, a_deferred_error_is_delivered_once) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) {
+            server.async_error(seen.number, CUDA_ERROR_INVALID_VALUE);
+            return;
+        }
+        server.reply(seen.number, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, 1);  // and the reply tells it again
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::issue_cuEventRecord(call, 5, 0), CUDA_SUCCESS);
+    CUresult result = gen::request_cuCtxSynchronize(call);
+    EXPECT_EQ(client.session->deliver(result), CUDA_ERROR_INVALID_VALUE);
+    result = gen::request_cuCtxSynchronize(call);
+    EXPECT_EQ(client.session->deliver(result), CUDA_SUCCESS) << "the same error is not news";
+    EXPECT_EQ(client.session->sticky_error(), CUDA_SUCCESS);
+}
+
+TEST(SessionErrors, a_calls_own_error_goes_before_a_deferred_one) {
+    FakeServer server;
+    SessionFixture client(server);
+    client.session->defer(CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(client.session->deliver(CUDA_ERROR_NOT_READY), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_SUCCESS);
+}
+
+TEST(SessionErrors, a_kernels_failure_stays) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall& seen) { server.reply(seen.number, CUDA_ERROR_ILLEGAL_ADDRESS); };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(client.session->sticky_error(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_ILLEGAL_ADDRESS);
+    client.session->defer(CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_ILLEGAL_ADDRESS) << "the first one";
+    client.session->forget_deferred();
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_SUCCESS) << "a reset of the device ends it";
+}
+
+TEST(SessionErrors, a_failure_that_stays_replaces_one_that_does_not) {
+    FakeServer server;
+    SessionFixture client(server);
+    client.session->defer(CUDA_ERROR_INVALID_VALUE);
+    client.session->defer(CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+TEST(SessionErrors, a_lost_connection_wakes_everybody_with_46) {
+    FakeServer server;
+    server.on_call = [](const SeenCall&) {};
+    SessionFixture client(server);
+    std::vector<std::thread> threads;
+    std::atomic<int> lost{0};
+    for (int i = 0; i < 3; ++i) {
+        threads.emplace_back([&] {
+            ThreadState own;
+            Call call{cuda::CallId::cuCtxSynchronize, own, *client.session, client.state};
+            if (gen::request_cuCtxSynchronize(call) == CUDA_ERROR_DEVICE_UNAVAILABLE) ++lost;
+        });
+    }
+    server.wait_for_calls(3);
+    server.drop();
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(lost.load(), 3);
+    EXPECT_EQ(client.ended.load(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    EXPECT_EQ(gen::issue_cuEventRecord(call, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST(SessionErrors, the_servers_goodbye_ends_the_session) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall&) { server.close(Code::shutting_down, "the server is going down"); };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST(SessionErrors, a_reply_to_nobody_ends_the_session) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall&) { server.reply(4711, CUDA_SUCCESS); };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace warpline::client

@@ -1,0 +1,233 @@
+// A session against a server that does what the test says: what waits, what does not, and where bytes go.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "client/gen/context_calls.gen.h"
+#include "client/gen/copy_calls.gen.h"
+#include "client/gen/event_calls.gen.h"
+#include "client/gen/launch_calls.gen.h"
+#include "client/gen/memory_calls.gen.h"
+#include "client/gen/memset_calls.gen.h"
+#include "tests/unit/client/fake_server.h"
+
+namespace warpline::client {
+namespace {
+
+using test::FakeServer;
+using test::SeenCall;
+using test::SessionFixture;
+
+TEST(Session, hello_brings_the_devices) {
+    FakeServer server;
+    SessionFixture client(server);
+    const ServerInfo& info = client.session->info();
+    ASSERT_EQ(info.devices.size(), 1u);
+    EXPECT_EQ(info.name, "fake");
+    EXPECT_EQ(info.driver_kind, DriverKind::software);
+    EXPECT_EQ(info.devices[0].name, "fake device");
+    EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
+    EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY), 0) << "not ours to promise";
+    EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING), 1);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 0u);
+}
+
+// B2: nothing here may wait, as the server never answers anything.
+TEST(Session, ordered_calls_do_not_wait) {
+    FakeServer server;
+    server.on_call = [](const SeenCall&) {};
+    SessionFixture client(server);
+    Call call = client.call();
+    std::vector<std::byte> bytes(1000, std::byte{7});
+    const uint32_t size = 4;
+    for (int i = 0; i < 5000; ++i) {
+        ASSERT_EQ(gen::issue_cuLaunchKernel(call, 1, 1, 1, 1, 1, 1, 1, 0, 0, as_bytes(&i, 4), as_bytes(&size, 4)),
+                  CUDA_SUCCESS);
+    }
+    ASSERT_EQ(gen::issue_cuEventRecord(call, 5, 0), CUDA_SUCCESS);
+    ASSERT_EQ(gen::issue_cuMemcpyHtoD_v2(call, 0x300000000000, bytes.size(), bytes), CUDA_SUCCESS);
+    std::fill(bytes.begin(), bytes.end(), std::byte{9});  // the call has taken them
+    server.wait_for_calls(5002);
+    auto calls = server.calls();
+    for (size_t i = 0; i < calls.size(); ++i) ASSERT_EQ(calls[i].number, i + 1);
+    EXPECT_EQ(calls.back().payload, Bytes(1000, std::byte{7}));
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 0u);
+    EXPECT_LT(client.session->stats().batches, 5000u) << "what queues up meanwhile goes out as one";
+}
+
+TEST(Session, blocking_calls_get_their_own_result) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall& seen) {
+        if (seen.header.wants_reply) server.reply(seen.number, seen.number % 2 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuEventQuery(call, 5), CUDA_SUCCESS);
+    EXPECT_EQ(gen::request_cuEventQuery(call, 5), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 2u);
+}
+
+TEST(Session, replies_may_come_in_any_order) {
+    FakeServer server;
+    std::vector<uint64_t> waiting;
+    server.on_call = [&](const SeenCall& seen) {
+        waiting.push_back(seen.number);
+        if (waiting.size() < 4) return;
+        for (auto it = waiting.rbegin(); it != waiting.rend(); ++it) server.reply(*it, static_cast<CUresult>(100 + *it));
+    };
+    SessionFixture client(server);
+    std::vector<std::thread> threads;
+    std::atomic<int> right{0};
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] {
+            ThreadState own;
+            Call call{cuda::CallId::cuEventQuery, own, *client.session, client.state};
+            CUresult result = gen::request_cuEventQuery(call, 1);
+            if (static_cast<uint64_t>(result) == 100 + call.number) ++right;
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(right.load(), 4);
+}
+
+TEST(Session, payload_of_a_reply_goes_where_it_was_asked_for) {
+    FakeServer server;
+    const std::string text = "from the device";
+    server.on_call = [&](const SeenCall& seen) { server.reply(seen.number, CUDA_SUCCESS, CUDA_SUCCESS, 0, as_bytes(text)); };
+    SessionFixture client(server);
+    Call call = client.call();
+    std::string out(text.size(), ' ');
+    EXPECT_EQ(gen::request_cuMemcpyDtoH_v2(call, 0x300000000000, out.size(), CopyTarget::linear(out.data(), out.size())),
+              CUDA_SUCCESS);
+    EXPECT_EQ(out, text);
+    std::string small(3, ' ');
+    EXPECT_EQ(gen::request_cuMemcpyDtoH_v2(call, 0x300000000000, 3, CopyTarget::linear(small.data(), 3)), CUDA_ERROR_UNKNOWN)
+        << "more came than was asked for";
+    EXPECT_EQ(small, "   ");
+}
+
+// docs/session.md, Order: the bytes of a finished copy are there before a later reply is.
+TEST(Session, asynchronous_copies_arrive_before_the_synchronisation) {
+    FakeServer server;
+    const std::string text = "asynchronous";
+    uint64_t copy = 0;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) {
+            copy = seen.number;
+            return;
+        }
+        server.copy_done(copy, as_bytes(text));
+        server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    std::string out(text.size(), ' ');
+    CopyTarget target = CopyTarget::linear(out.data(), out.size());
+    call.copy_to = &target;
+    ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, out.size(), 0), CUDA_SUCCESS);
+    call.copy_to = nullptr;
+    auto address = reinterpret_cast<uint64_t>(out.data());
+    EXPECT_TRUE(client.session->copy_pending(address, 1));
+    EXPECT_FALSE(client.session->copy_pending(address + out.size(), 1));
+    ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    EXPECT_EQ(out, text);
+    EXPECT_FALSE(client.session->copy_pending(address, 1));
+}
+
+TEST(Session, copies_in_graphs_arrive_again_and_again) {
+    FakeServer server;
+    uint64_t copy = 0;
+    int round = 0;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) {
+            copy = seen.number;
+            return;
+        }
+        ++round;
+        server.copy_done(copy, as_bytes(&round, sizeof round));
+        server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    int out = 0;
+    CopyTarget target = CopyTarget::linear(&out, sizeof out);
+    call.copy_to = &target;
+    call.copy_repeats = true;
+    ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, sizeof out, 0), CUDA_SUCCESS);
+    call.copy_to = nullptr;
+    for (int i = 1; i <= 3; ++i) {
+        ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+        EXPECT_EQ(out, i);
+    }
+}
+
+TEST(Session, a_copy_that_was_given_up_does_no_harm) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) return;
+        server.copy_done(1, as_bytes("late"));
+        server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    char out[5] = "none";
+    CopyTarget target = CopyTarget::linear(out, 4);
+    call.copy_to = &target;
+    ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, 4, 0), CUDA_SUCCESS);
+    call.copy_to = nullptr;
+    client.session->copies_settled(reinterpret_cast<uint64_t>(out), 4);
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    EXPECT_STREQ(out, "none");
+}
+
+TEST(Session, long_payloads_are_streamed) {
+    FakeServer server;
+    SessionFixture client(server);
+    Call call = client.call();
+    Bytes bytes(3 * ConnectionToServer::k_chunk_bytes + 17, std::byte{3});
+    ASSERT_EQ(gen::issue_cuMemcpyHtoD_v2(call, 0x300000000000, bytes.size(), bytes), CUDA_SUCCESS);
+    ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    auto calls = server.calls();
+    ASSERT_EQ(calls.size(), 2u);
+    EXPECT_EQ(calls[0].streamed_bytes, bytes.size());
+}
+
+TEST(Session, device_output_is_written_before_the_synchronisation_returns) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall& seen) {
+        server.output("hello from the device\n");
+        server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "hello from the device\n");
+}
+
+TEST(Session, memory_credit_is_spent_and_renewed) {
+    FakeServer server;
+    SessionFixture client(server);
+    EXPECT_TRUE(client.session->take_memory_credit(60 << 20));
+    EXPECT_FALSE(client.session->take_memory_credit(8 << 20));
+    EXPECT_TRUE(client.session->take_memory_credit(4 << 20));
+    EXPECT_FALSE(client.session->take_memory_credit(1));
+    EXPECT_FALSE(client.session->take_memory_credit(UINT64_MAX));
+    client.session->return_memory_credit(5);
+    EXPECT_TRUE(client.session->take_memory_credit(5));
+}
+
+TEST(Session, says_goodbye) {
+    FakeServer server;
+    {
+        SessionFixture client(server);
+        Call call = client.call();
+        EXPECT_EQ(gen::issue_cuEventRecord(call, 5, 0), CUDA_SUCCESS);
+    }
+    server.wait_for_close();
+    EXPECT_EQ(server.calls().size(), 1u) << "what was queued is sent before";
+}
+
+}  // namespace
+}  // namespace warpline::client
