@@ -23,6 +23,10 @@ void register_half_atomic(Registry& registry);     ///< atom, red on halves and 
 void register_mma(Registry& registry);             ///< mma
 void register_wmma(Registry& registry);            ///< wmma
 void register_ldmatrix(Registry& registry);        ///< ldmatrix, stmatrix, movmatrix
+void register_async_copy(Registry& registry);      ///< cp
+void register_async_store(Registry& registry);     ///< st.async, st.bulk, red.async
+void register_mbarrier(Registry& registry);        ///< mbarrier
+void register_cluster(Registry& registry);         ///< mapa, getctarank, barrier.cluster
 
 inline void register_all(Registry& registry) {
     register_integer(registry);
@@ -42,6 +46,10 @@ inline void register_all(Registry& registry) {
     register_mma(registry);
     register_wmma(registry);
     register_ldmatrix(registry);
+    register_async_copy(registry);
+    register_async_store(registry);
+    register_mbarrier(registry);
+    register_cluster(registry);
     register_level_families(registry);  // last: what is there for the CPU at hand replaces the general form
 }
 
