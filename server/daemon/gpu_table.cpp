@@ -7,9 +7,8 @@
 
 namespace warpline::server {
 
-namespace {
-
-std::string uuid_text(const uint8_t (&uuid)[16]) {
+std::string uuid_text(const void* bytes) {
+    const auto* uuid = static_cast<const uint8_t*>(bytes);
     std::string text = "GPU-";
     for (size_t i = 0; i < 16; ++i) {
         if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
@@ -17,8 +16,6 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
     }
     return text;
 }
-
-}  // namespace
 
 std::string gpu_table(const ReadyMessage& ready) {
     using Row = std::vector<std::string>;

@@ -1,10 +1,12 @@
 #include "server/driver/inventory.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
+#include "server/daemon/gpu_table.h"
 
 namespace warpline::server {
 
@@ -107,6 +109,7 @@ Result<std::vector<DeviceSnapshot>> take_inventory(const Driver& driver, bool co
         DeviceSnapshot device;
         const CUresult got = cuda.cuDeviceGet != nullptr ? cuda.cuDeviceGet(&device.device, ordinal) : CUDA_ERROR_NOT_FOUND;
         if (got != CUDA_SUCCESS) return refused("cuDeviceGet failed", got);
+        device.driver_device = device.device;
         ask_identity(cuda, device);
         ask_attributes(cuda, device);
         ask_peers(cuda, device, count);
@@ -115,6 +118,60 @@ Result<std::vector<DeviceSnapshot>> take_inventory(const Driver& driver, bool co
         devices.push_back(std::move(device));
     }
     return devices;
+}
+
+namespace {
+
+const DeviceSnapshot* find_named(const std::vector<DeviceSnapshot>& devices, std::string_view name) {
+    size_t ordinal = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
+    if (error == std::errc{} && end == name.data() + name.size()) return ordinal < devices.size() ? &devices[ordinal] : nullptr;
+    const DeviceSnapshot* found = nullptr;
+    for (const DeviceSnapshot& device : devices) {
+        if (name.size() < 5 || !uuid_text(device.uuid.bytes).starts_with(name)) continue;
+        if (found != nullptr) return nullptr;  // ambiguous
+        found = &device;
+    }
+    return found;
+}
+
+/// Peers are counted as the devices are.
+void count_anew(std::vector<DeviceSnapshot>& devices) {
+    for (size_t i = 0; i < devices.size(); ++i) devices[i].device = static_cast<CUdevice>(i);
+    for (DeviceSnapshot& device : devices) {
+        std::vector<DeviceSnapshot::Peer> peers;
+        for (DeviceSnapshot::Peer peer : device.peers) {
+            for (const DeviceSnapshot& other : devices) {
+                if (other.driver_device != static_cast<CUdevice>(peer.device)) continue;
+                peer.device = static_cast<uint32_t>(other.device);
+                peers.push_back(peer);
+                break;
+            }
+        }
+        device.peers = std::move(peers);
+    }
+}
+
+}  // namespace
+
+std::vector<DeviceSnapshot> select_devices(const std::vector<DeviceSnapshot>& devices, const std::string& visible) {
+    if (visible.empty()) return devices;
+    std::vector<DeviceSnapshot> selected;
+    std::string_view rest = visible;
+    while (!rest.empty()) {
+        const size_t comma = std::min(rest.find(','), rest.size());
+        std::string_view name = rest.substr(0, comma);
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
+        while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+        while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+        const DeviceSnapshot* found = find_named(devices, name);
+        if (found == nullptr) break;
+        const auto same = [found](const DeviceSnapshot& device) { return device.driver_device == found->driver_device; };
+        if (std::any_of(selected.begin(), selected.end(), same)) return {};  // as the driver: named twice, none is seen
+        selected.push_back(*found);
+    }
+    count_anew(selected);
+    return selected;
 }
 
 ReadyMessage summarise(const Driver& driver, const std::vector<DeviceSnapshot>& devices) {

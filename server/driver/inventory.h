@@ -27,7 +27,8 @@ struct DeviceSnapshot {
         std::vector<Attribute> attributes;  ///< CUdevice_P2PAttribute
     };
 
-    CUdevice device = 0;
+    CUdevice device = 0;         ///< as the client counts
+    CUdevice driver_device = 0;  ///< as the driver counts
     std::string name;
     uint64_t total_bytes = 0;
     uint64_t free_bytes = 0;
@@ -51,6 +52,10 @@ struct DeviceSnapshot {
 /// @blocks  while contexts are made: up to a second per GPU
 /// @thread  one; leaves no context current
 Result<std::vector<DeviceSnapshot>> take_inventory(const Driver& driver, bool contexts);
+
+/// The devices that a program wants to see, in its order, as the driver reads CUDA_VISIBLE_DEVICES: ordinals or beginnings of
+/// UUIDs, up to the first that names none. Empty text: all.
+std::vector<DeviceSnapshot> select_devices(const std::vector<DeviceSnapshot>& devices, const std::string& visible);
 
 /// What the supervisor prints of it.
 ReadyMessage summarise(const Driver& driver, const std::vector<DeviceSnapshot>& devices);

@@ -10,12 +10,12 @@ CUresult reset_primary(ServerCall& call, CUdevice device) {
     const auto reset = WL_DRIVER(call, cuDevicePrimaryCtxReset_v2);
     Session& session = call.session();
     const uint64_t token = Contexts::primary_token(device);
-    CUdevice known = 0;
-    if (!session.contexts().device_of(token, known)) return CUDA_ERROR_INVALID_DEVICE;
+    CUdevice driver_device = 0;
+    if (!session.contexts().driver_device(device, driver_device)) return CUDA_ERROR_INVALID_DEVICE;
     // Nothing of ours may have the context current while it goes.
     session.contexts().make_current(0);
     session.context_ended(token);
-    const CUresult result = reset(device);
+    const CUresult result = reset(driver_device);
     session.contexts().primary_was_reset(device);
     return result;
 }
@@ -35,10 +35,12 @@ CUresult hook_server_cuCtxCreate_v2(ServerCall& call, const CuCtxCreateV2Args& a
     const auto create = call.driver()->cuCtxCreate_v2;
     const auto create_v4 = call.driver()->cuCtxCreate_v4;
     CUcontext context = nullptr;
+    CUdevice device = 0;
+    if (!call.session().contexts().driver_device(args.dev, device)) return CUDA_ERROR_INVALID_DEVICE;
     if (create != nullptr) {
-        WL_CUDA(create(&context, args.flags, args.dev));
+        WL_CUDA(create(&context, args.flags, device));
     } else if (create_v4 != nullptr) {
-        WL_CUDA(create_v4(&context, nullptr, args.flags, args.dev));
+        WL_CUDA(create_v4(&context, nullptr, args.flags, device));
     } else {
         return call.missing_function();
     }

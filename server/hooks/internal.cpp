@@ -26,6 +26,8 @@ CUresult hook_server_wlImageLoad(ServerCall& call, const WlImageLoadArgs& args) 
 }
 
 CUresult hook_server_wlImageCompile(ServerCall& call, const WlImageCompileArgs& args, WlImageCompileValues& values) {
+    // The client waits, so nothing that comes later can name the image; compiling takes long, and others need not wait for it.
+    if (call.whole_payload().ok()) call.release_order();
     JitLog log;
     const CUresult result =
         load_image(call, args.image, args.library, static_cast<ImageKind>(args.kind), args.options, args.values, log);
@@ -63,7 +65,9 @@ CUresult hook_server_wlFunctionAttributes(ServerCall& call, const WlFunctionAttr
     const CUfunction function = kernel != nullptr ? nullptr : call.find_function(args.function);
     if (kernel == nullptr && function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     CUdevice device = 0;
-    if (kernel != nullptr && !call.session().contexts().device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
+    Contexts& contexts = call.session().contexts();
+    if (kernel != nullptr && !contexts.device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (kernel != nullptr && !contexts.driver_device(device, device)) return CUDA_ERROR_INVALID_DEVICE;
     const auto of_kernel = call.driver()->cuKernelGetAttribute;
     const auto of_function = call.driver()->cuFuncGetAttribute;
     if (kernel != nullptr ? of_kernel == nullptr : of_function == nullptr) return call.missing_function();

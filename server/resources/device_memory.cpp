@@ -64,7 +64,7 @@ void DeviceMemory::release_window() {
 
 CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device) {
     const bool aligned = address % k_block_bytes == 0 && bytes % k_block_bytes == 0 && bytes > 0;
-    const bool known = std::any_of(m_devices.begin(), m_devices.end(), [device](const auto& d) { return d.device == device; });
+    const bool known = device >= 0 && static_cast<size_t>(device) < m_devices.size();
     if (!aligned || !known || !in_window(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     MutexLock lock(m_mutex);
     if (overlaps(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -83,7 +83,8 @@ CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device) {
 CUresult DeviceMemory::create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = m_devices[static_cast<size_t>(device)].driver_device;
     CUmemGenericAllocationHandle memory{};
     CUresult result = m_driver->cuMemCreate(&memory, bytes, &properties, 0);
     if (result != CUDA_SUCCESS) return result;
@@ -99,7 +100,12 @@ CUresult DeviceMemory::create_and_map(uint64_t address, uint64_t bytes, CUdevice
 CUresult DeviceMemory::set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors,
                                   CUmemAccess_flags flags) {
     std::vector<CUmemAccessDesc> access;
-    for (CUdevice accessor : accessors) access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {accessor}}, flags});
+    for (CUdevice accessor : accessors) {
+        CUmemAccessDesc& one = access.emplace_back();
+        one.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        one.location.id = m_devices[static_cast<size_t>(accessor)].driver_device;
+        one.flags = flags;
+    }
     return m_driver->cuMemSetAccess(address, bytes, access.data(), access.size());
 }
 

@@ -85,6 +85,10 @@ bool ServerCall::find_value(HandleKind kind, uint64_t token, uint64_t& value) {
     return true;
 }
 
+bool ServerCall::find_device(CUdevice device, CUdevice& found) const {
+    return m_session.contexts().driver_device(device, found);
+}
+
 bool ServerCall::may_bind(HandleKind kind, uint64_t token) const { return m_session.handles().is_free(kind, token); }
 
 CUfunction ServerCall::find_function(uint64_t token) { return m_session.functions().function(token, m_context); }

@@ -84,6 +84,9 @@ public:
     CUfunction find_function(uint64_t token);
     CUkernel find_kernel(uint64_t token);
 
+    /// The driver's number of a device. False if the client has no such device.
+    bool find_device(CUdevice device, CUdevice& found) const;
+
     /// True if the client may give this token to a new object.
     bool may_bind(HandleKind kind, uint64_t token) const;
     /// @param owner  token of the object that this one dies with; 0: none

@@ -115,7 +115,11 @@ Result<void> ConnectionFromClient::on_hello(const protocol::Frame& frame) {
                                   hello.client_version, hello.version_min, hello.version_max));
     }
     if (hello.further_connection) return refuse(Code::unsupported, "this server takes one connection per session");
-    if (m_devices.empty()) return refuse(Code::not_configured, "the server has no GPU");
+    m_visible = select_devices(m_devices, hello.visible_devices);
+    if (m_visible.empty()) {
+        return refuse(Code::not_configured, log::format("CUDA_VISIBLE_DEVICES={} names none of the server's {} GPUs",
+                                                        hello.visible_devices, m_devices.size()));
+    }
 
     AdmitMessage admit{};
     std::array<uint8_t, 16> id{};
@@ -139,7 +143,7 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
 
 Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMessage& admit) {
     ClientPort& client = *this;
-    m_session = std::make_unique<Session>(m_driver, m_devices, m_counters, client, m_options.session);
+    m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_options.session);
     m_admitted.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window);
     if (!window.ok()) return refuse(Code::alloc_failed, window.error().what);
@@ -161,7 +165,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.count());
     welcome.window = *window;
     welcome.memory_credit_bytes = m_session->memory().first_credit(m_options.memory_credit_bytes);
-    auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_devices));
+    auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
     return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));
 }
 

@@ -78,11 +78,12 @@ private:
     ConnectionHost& m_host;
     const Options m_options;
     protocol::Link m_link;
-    protocol::CallReceiver m_receiver;    // the reading thread's
-    std::unique_ptr<Session> m_session;   // made by the reading thread
-    bool m_hello_seen = false;            // the reading thread's
-    bool m_closing = false;               // the reading thread's: the client has said goodbye
-    std::atomic<bool> m_admitted{false};  // released when the session is made, acquired by the worker's main thread
+    std::vector<DeviceSnapshot> m_visible;  // those of m_devices that the client wants to see
+    protocol::CallReceiver m_receiver;      // the reading thread's
+    std::unique_ptr<Session> m_session;     // made by the reading thread
+    bool m_hello_seen = false;              // the reading thread's
+    bool m_closing = false;                 // the reading thread's: the client has said goodbye
+    std::atomic<bool> m_admitted{false};    // released when the session is made, acquired by the worker's main thread
     Mutex m_mutex;
     ConditionVariable m_ended_changed;
     bool m_ended WL_GUARDED_BY(m_mutex) = false;

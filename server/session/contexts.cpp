@@ -30,7 +30,7 @@ CUresult Contexts::find(uint64_t token, CUcontext& context) {
         MutexLock lock(m_mutex);
         if (m_primary[i] == nullptr) {
             if (m_driver->cuDevicePrimaryCtxRetain == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-            const CUresult result = m_driver->cuDevicePrimaryCtxRetain(&m_primary[i], m_devices[i].device);
+            const CUresult result = m_driver->cuDevicePrimaryCtxRetain(&m_primary[i], m_devices[i].driver_device);
             if (result != CUDA_SUCCESS) {
                 m_primary[i] = nullptr;
                 return result;
@@ -64,8 +64,24 @@ bool Contexts::device_of(uint64_t token, CUdevice& device) {
         }
     }
     if (!m_handles.find(HandleKind::context, token)) return false;
+    CUdevice found = 0;
     return make_current(token) == CUDA_SUCCESS && m_driver->cuCtxGetDevice != nullptr &&
-           m_driver->cuCtxGetDevice(&device) == CUDA_SUCCESS;
+           m_driver->cuCtxGetDevice(&found) == CUDA_SUCCESS && client_device(found, device);
+}
+
+bool Contexts::driver_device(CUdevice device, CUdevice& found) const {
+    if (device < 0 || static_cast<size_t>(device) >= m_devices.size()) return false;
+    found = m_devices[static_cast<size_t>(device)].driver_device;
+    return true;
+}
+
+bool Contexts::client_device(CUdevice driver_device, CUdevice& found) const {
+    for (const DeviceSnapshot& known : m_devices) {
+        if (known.driver_device != driver_device) continue;
+        found = known.device;
+        return true;
+    }
+    return false;
 }
 
 void Contexts::forget_current() { m_epoch.fetch_add(1, std::memory_order_release); }

@@ -28,7 +28,12 @@ public:
     /// Makes a context the calling thread's current one, unless it is already. Token 0: none.
     CUresult make_current(uint64_t token);
 
-    /// The device of a context. False if there is no such context.
+    /// The driver's number of a device, by the client's. False if there is no such device.
+    bool driver_device(CUdevice device, CUdevice& found) const;
+    /// The client's number of a device, by the driver's.
+    bool client_device(CUdevice driver_device, CUdevice& found) const;
+
+    /// The device of a context, as the client counts. False if there is no such context.
     bool device_of(uint64_t token, CUdevice& device);
 
     /// A context has been destroyed, or a primary one reset: no thread has it current any more, as far as we know.

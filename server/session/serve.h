@@ -8,6 +8,7 @@
 
 #include "protocol/codec/batch.h"
 #include "server/session/call.h"
+#include "server/session/device_numbers.h"
 #include "server/session/session.h"
 
 namespace warpline::server {

@@ -23,6 +23,9 @@ public:
         return work;
     }
 
+    // Cap'n Proto's destructors may throw, as far as the compiler knows.
+    ~BatchWork() noexcept override {}
+
     bool step() override {
         auto more = m_reader->next();
         if (!more.ok()) {

@@ -136,28 +136,29 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
     const std::string payload(as_text(frame.payload_view()));
     switch (frame.header.kind) {
         case FrameKind::hello_reply:
-            return protocol::read_message<wire::HelloReply>(body, [&](wire::HelloReply::Reader reply) {
-                HelloAnswer answer;
-                answer.version = reply.getVersion();
-                answer.error = reply.getError().cStr();
-                answer.tenant = reply.getTenant().cStr();
-                answer.window_address = reply.getWindowAddress();
-                answer.window_bytes = reply.getWindowBytes();
-                answer.memory_credit = reply.getMemoryCreditBytes();
-                answer.devices = reply.getDevices().size();
-                if (answer.devices > 0) {
-                    answer.device_name = reply.getDevices()[0].getName().cStr();
-                    answer.primary_context = reply.getDevices()[0].getPrimaryContext();
-                }
-                m_hello = answer;
-            });
+            return protocol::read_message<wire::HelloReply>(
+                body, [&](wire::HelloReply::Reader reply) WL_NO_THREAD_SAFETY_ANALYSIS {
+                    HelloAnswer answer;
+                    answer.version = reply.getVersion();
+                    answer.error = reply.getError().cStr();
+                    answer.tenant = reply.getTenant().cStr();
+                    answer.window_address = reply.getWindowAddress();
+                    answer.window_bytes = reply.getWindowBytes();
+                    answer.memory_credit = reply.getMemoryCreditBytes();
+                    answer.devices = reply.getDevices().size();
+                    if (answer.devices > 0) {
+                        answer.device_name = reply.getDevices()[0].getName().cStr();
+                        answer.primary_context = reply.getDevices()[0].getPrimaryContext();
+                    }
+                    m_hello = answer;
+                });
         case FrameKind::bulk: {
             const auto header = WL_TRY(protocol::read_bulk_header(body, payload.size()));
             m_bulk[header.call] += payload;
             return {};
         }
         case FrameKind::reply:
-            return protocol::read_message<wire::Reply>(body, [&](wire::Reply::Reader message) {
+            return protocol::read_message<wire::Reply>(body, [&](wire::Reply::Reader message) WL_NO_THREAD_SAFETY_ANALYSIS {
                 FakeReply& reply = m_replies[message.getCall()];
                 reply.result = message.getResult();
                 reply.async_error = message.getAsyncError();
@@ -166,7 +167,7 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
                 reply.body.assign(body.begin(), body.end());
             });
         case FrameKind::event:
-            return protocol::read_message<wire::Event>(body, [&](wire::Event::Reader event) {
+            return protocol::read_message<wire::Event>(body, [&](wire::Event::Reader event) WL_NO_THREAD_SAFETY_ANALYSIS {
                 if (event.isAsyncError()) {
                     m_async_errors.emplace_back(event.getAsyncError().getCall(), event.getAsyncError().getResult());
                 } else if (event.isCopyDone()) {
@@ -179,8 +180,9 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
                 }
             });
         case FrameKind::close:
-            return protocol::read_message<wire::Close>(
-                body, [&](wire::Close::Reader close) { m_close_reason = close.getReason().cStr(); });
+            return protocol::read_message<wire::Close>(body, [&](wire::Close::Reader close) WL_NO_THREAD_SAFETY_ANALYSIS {
+                m_close_reason = close.getReason().cStr();
+            });
         default: return {};
     }
 }

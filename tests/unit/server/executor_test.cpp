@@ -1,0 +1,145 @@
+#include "server/session/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+namespace warpline::server {
+
+namespace {
+
+/// A number of steps, each a function.
+class Steps final : public OrderedWork {
+public:
+    explicit Steps(std::vector<std::function<void()>> steps) : m_steps(std::move(steps)) {}
+    bool step() override {
+        if (m_next == m_steps.size()) return false;
+        m_steps[m_next++]();
+        return true;
+    }
+
+private:
+    std::vector<std::function<void()>> m_steps;
+    size_t m_next = 0;
+};
+
+/// Something to wait for, with a bound.
+class Flag {
+public:
+    void raise() {
+        std::lock_guard lock(m_mutex);
+        m_up = true;
+        m_changed.notify_all();
+    }
+    bool wait() {
+        std::unique_lock lock(m_mutex);
+        return m_changed.wait_for(lock, std::chrono::seconds(20), [this] { return m_up; });
+    }
+
+private:
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    bool m_up = false;
+};
+
+std::shared_ptr<Steps> one(std::function<void()> step) {
+    return std::make_shared<Steps>(std::vector<std::function<void()>>{std::move(step)});
+}
+
+TEST(Executor, RunsStepsInOrder) {
+    Executor executor({});
+    std::vector<int> seen;
+    Flag done;
+    for (int batch = 0; batch < 100; ++batch) {
+        std::vector<std::function<void()>> steps;
+        for (int i = 0; i < 10; ++i) steps.push_back([&seen, n = batch * 10 + i] { seen.push_back(n); });
+        ASSERT_TRUE(executor.push(std::make_shared<Steps>(std::move(steps))));
+    }
+    executor.push(one([&] { done.raise(); }));
+    ASSERT_TRUE(done.wait());
+    ASSERT_EQ(seen.size(), 1000u);
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
+}
+
+TEST(Executor, AWaitingStepLetsTheNextBegin) {
+    Executor executor({});
+    Flag opened;
+    Flag finished;
+    bool waited = false;
+    std::vector<std::function<void()>> steps;
+    steps.push_back([&] {
+        executor.release_order();
+        waited = opened.wait();
+        finished.raise();
+    });
+    steps.push_back([&] { opened.raise(); });  // in the same batch
+    executor.push(std::make_shared<Steps>(std::move(steps)));
+    EXPECT_TRUE(finished.wait());
+    EXPECT_TRUE(waited);
+}
+
+TEST(Executor, ManyStepsMayWaitAtOnceAndOneRunsAtATime) {
+    Executor executor({});
+    constexpr int k_waiters = 50;
+    std::atomic<int> inside{0};
+    std::atomic<int> most{0};
+    std::atomic<int> ended{0};
+    Flag opened;
+    Flag done;
+    for (int i = 0; i < k_waiters; ++i) {
+        executor.push(one([&] {
+            most = std::max(most.load(), ++inside);
+            --inside;
+            executor.release_order();
+            executor.release_order();  // once is enough, twice does no harm
+            opened.wait();
+            if (++ended == k_waiters) done.raise();
+        }));
+    }
+    executor.push(one([&] { opened.raise(); }));
+    EXPECT_TRUE(done.wait());
+    EXPECT_EQ(most.load(), 1);
+}
+
+TEST(Executor, ThreadsAreBoundedAndComeBack) {
+    Executor executor({.name = "bounded", .max_threads = 2, .max_queued = 100});
+    Flag first;
+    Flag second;
+    Flag done;
+    executor.push(one([&] { executor.release_order(), first.wait(); }));
+    executor.push(one([&] { executor.release_order(), second.wait(); }));
+    executor.push(one([&] { done.raise(); }));
+    first.raise();  // its thread takes the order again
+    EXPECT_TRUE(done.wait());
+    second.raise();
+}
+
+TEST(Executor, TheQueueIsBounded) {
+    Executor executor({.name = "bounded", .max_threads = 1, .max_queued = 3});
+    Flag opened;
+    EXPECT_TRUE(executor.push(one([&] { opened.wait(); })));
+    EXPECT_TRUE(executor.push(one([] {})));
+    EXPECT_TRUE(executor.push(one([] {})));
+    EXPECT_FALSE(executor.push(one([] {})));
+    opened.raise();
+}
+
+TEST(Executor, StopEndsBetweenSteps) {
+    Executor executor({});
+    Flag started;
+    Flag opened;
+    bool ran = false;
+    executor.push(one([&] { started.raise(), opened.wait(); }));
+    executor.push(one([&] { ran = true; }));
+    ASSERT_TRUE(started.wait());
+    std::thread stopper([&] { executor.stop(); });
+    while (executor.push(one([] {}))) std::this_thread::yield();  // until stop() has begun
+    opened.raise();
+    stopper.join();
+    EXPECT_FALSE(ran);
+}
+
+}  // namespace
+}  // namespace warpline::server

@@ -1,0 +1,263 @@
+// Handle table, device memory and kernel parameters, without a process around them.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "server/hooks/kernel_params.h"
+#include "server/resources/device_memory.h"
+#include "server/session/handle_table.h"
+
+namespace warpline::server {
+
+namespace {
+
+const uint64_t k_stream = make_token(HandleKind::stream, 3, 7);
+
+TEST(HandleTable, F3_FindsOnlyWhatWasBoundUnderTheSameKindAndGeneration) {
+    HandleTable table;
+    EXPECT_TRUE(table.is_free(HandleKind::stream, k_stream));
+    EXPECT_TRUE(table.bind(HandleKind::stream, k_stream, {0x1234, 0, false}));
+    EXPECT_FALSE(table.bind(HandleKind::stream, k_stream, {0x9999, 0, false}));
+    EXPECT_FALSE(table.is_free(HandleKind::stream, k_stream));
+    ASSERT_TRUE(table.find(HandleKind::stream, k_stream).has_value());
+    EXPECT_EQ(table.find(HandleKind::stream, k_stream)->value, 0x1234u);
+    EXPECT_FALSE(table.find(HandleKind::event, k_stream).has_value());
+    EXPECT_FALSE(table.find(HandleKind::stream, make_token(HandleKind::stream, 4, 7)).has_value());
+    EXPECT_FALSE(table.find(HandleKind::stream, k_stream | uint64_t{1} << 60).has_value());
+    EXPECT_TRUE(table.remove(HandleKind::stream, k_stream).has_value());
+    EXPECT_FALSE(table.remove(HandleKind::stream, k_stream).has_value());
+}
+
+TEST(HandleTable, F3_WhatIsOwnedGoesWithItsOwner) {
+    HandleTable table;
+    const uint64_t context = make_token(HandleKind::context, 1, 0);  // a primary one: never bound itself
+    const uint64_t module = make_token(HandleKind::module, 1, 0);
+    const uint64_t function = make_token(HandleKind::function, 1, 0);
+    const uint64_t library = make_token(HandleKind::library, 1, 0);
+    ASSERT_TRUE(table.bind(HandleKind::module, module, {1, context, false}));
+    ASSERT_TRUE(table.bind(HandleKind::function, function, {2, module, false}));
+    ASSERT_TRUE(table.bind(HandleKind::library, library, {3, 0, false}));
+    table.remove_owned(context);
+    EXPECT_FALSE(table.find(HandleKind::module, module).has_value());
+    EXPECT_FALSE(table.find(HandleKind::function, function).has_value());
+    EXPECT_TRUE(table.find(HandleKind::library, library).has_value());
+    EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(HandleTable, NamesWhatTheDriverTells) {
+    HandleTable table;
+    const uint64_t node = make_token(HandleKind::graph_node, 1, 0);
+    ASSERT_TRUE(table.bind(HandleKind::graph_node, node, {0xabc, 0, false}));
+    EXPECT_EQ(table.token_of(HandleKind::graph_node, 0xabc), node);
+    EXPECT_EQ(table.token_of(HandleKind::graph, 0xabc), 0u);
+    table.remove(HandleKind::graph_node, node);
+    EXPECT_EQ(table.token_of(HandleKind::graph_node, 0xabc), 0u);
+}
+
+/// A driver that keeps a list of what is mapped.
+struct FakeMemory {
+    static inline std::map<CUdeviceptr, size_t> mapped;
+    static inline size_t live_handles = 0;
+    static inline bool full = false;
+    static inline CUdeviceptr occupied = 0;
+    static inline std::vector<CUdeviceptr> granted;
+
+    static DriverTable table() {
+        mapped.clear();
+        live_handles = 0;
+        full = false;
+        occupied = 0;
+        granted.clear();
+        DriverTable table;
+        table.cuMemAddressReserve = [](CUdeviceptr* address, size_t, size_t, CUdeviceptr hint, unsigned long long) {
+            *address = hint == occupied || hint == 0 ? 0x7f0000000000 : hint;
+            granted.push_back(*address);
+            return CUDA_SUCCESS;
+        };
+        table.cuMemAddressFree = [](CUdeviceptr address, size_t) {
+            std::erase(granted, address);
+            return CUDA_SUCCESS;
+        };
+        table.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp*, unsigned long long) {
+            if (full) return CUDA_ERROR_OUT_OF_MEMORY;
+            *handle = 1;
+            ++live_handles;
+            return CUDA_SUCCESS;
+        };
+        table.cuMemRelease = [](CUmemGenericAllocationHandle) {
+            --live_handles;
+            return CUDA_SUCCESS;
+        };
+        table.cuMemMap = [](CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+            mapped[address] = bytes;
+            return CUDA_SUCCESS;
+        };
+        table.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; };
+        table.cuMemUnmap = [](CUdeviceptr address, size_t bytes) {
+            return mapped[address] == bytes && mapped.erase(address) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        };
+        return table;
+    }
+};
+
+constexpr uint64_t k_base = 0x300000000000;
+constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
+
+class DeviceMemoryTest : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_TRUE(m_memory.reserve_window({k_base, uint64_t{1} << 40}).ok()); }
+
+    Driver m_driver{FakeMemory::table(), DriverKind::nvidia, 13000};
+    std::vector<DeviceSnapshot> m_devices{1};
+    SessionCounters m_counters{};
+    DeviceMemory m_memory{m_driver, m_devices, m_counters};
+};
+
+TEST_F(DeviceMemoryTest, AnOccupiedWindowMovesToWhereTheClientHasRoomToo) {
+    FakeMemory::occupied = k_base;
+    FakeMemory::granted.clear();
+    DeviceMemory memory(m_driver, m_devices, m_counters);
+    const auto window = memory.reserve_window({k_base, uint64_t{1} << 40});
+    ASSERT_TRUE(window.ok());
+    EXPECT_NE(window->address, k_base);
+    EXPECT_LT(window->address, uint64_t{1} << 46);
+    EXPECT_EQ(FakeMemory::granted, std::vector<CUdeviceptr>{window->address});  // what was not wanted is given back
+}
+
+TEST_F(DeviceMemoryTest, MapsAndUnmapsWholeBlocks) {
+    EXPECT_EQ(m_memory.map(k_base, 2 * k_block, 0), CUDA_SUCCESS);
+    EXPECT_EQ(m_memory.map(k_base + 2 * k_block, k_block, 0), CUDA_SUCCESS);
+    EXPECT_EQ(FakeMemory::live_handles, 0u);  // the mapping alone keeps the memory
+    EXPECT_EQ(m_counters.device_bytes.load(), 3 * k_block);
+    EXPECT_TRUE(m_memory.contains(k_base, 3 * k_block));  // blocks that touch count as one
+    EXPECT_FALSE(m_memory.contains(k_base, 3 * k_block + 1));
+    EXPECT_EQ(m_memory.unmap(k_base, k_block), CUDA_ERROR_INVALID_VALUE);      // half a block
+    EXPECT_EQ(m_memory.unmap(k_base, 4 * k_block), CUDA_ERROR_INVALID_VALUE);  // more than there is
+    EXPECT_EQ(m_memory.unmap(k_base, 3 * k_block), CUDA_SUCCESS);
+    EXPECT_TRUE(FakeMemory::mapped.empty());
+    EXPECT_EQ(m_counters.device_bytes.load(), 0u);
+}
+
+TEST_F(DeviceMemoryTest, F3_RefusesRangesThatWrapOverlapOrLieOutside) {
+    ASSERT_EQ(m_memory.map(k_base + k_block, k_block, 0), CUDA_SUCCESS);
+    for (const auto& [address, bytes] : std::vector<std::pair<uint64_t, uint64_t>>{
+             {k_base, 2 * k_block},
+             {k_base + k_block, k_block},
+             {k_base - k_block, k_block},
+             {k_base + (uint64_t{1} << 40), k_block},
+             {k_base, ~uint64_t{0} & ~(k_block - 1)},
+             {~uint64_t{0} & ~(k_block - 1), k_block},
+             {k_base + 1, k_block},
+             {k_base, k_block + 1},
+             {k_base, 0},
+         }) {
+        EXPECT_EQ(m_memory.map(address, bytes, 0), CUDA_ERROR_INVALID_VALUE) << std::hex << address << " " << bytes;
+    }
+    EXPECT_EQ(m_memory.map(k_base, k_block, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(m_memory.map(k_base, k_block, -1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_FALSE(m_memory.contains(k_base + k_block, ~uint64_t{0}));
+    EXPECT_FALSE(m_memory.contains(0, 1));
+}
+
+TEST_F(DeviceMemoryTest, AFailedMapPoisonsItsAddresses) {
+    FakeMemory::full = true;
+    EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_FALSE(m_memory.contains(k_base, 1));
+    EXPECT_EQ(m_memory.refusal(k_base + 5), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(m_memory.refusal(k_base + k_block), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(m_memory.unmap(k_base, k_block), CUDA_SUCCESS);  // the client gives the addresses back
+    EXPECT_EQ(m_memory.refusal(k_base + 5), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DeviceMemoryTest, F3_TheClientUnmapsOnlyWhatItMapped) {
+    ASSERT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
+    m_memory.add_range(k_base + k_block, k_block);
+    EXPECT_FALSE(m_memory.is_clients_own(k_base, 2 * k_block));
+    EXPECT_FALSE(m_memory.is_clients_own(k_base + k_block, k_block + 1));
+    EXPECT_TRUE(m_memory.is_clients_own(k_base + k_block, k_block));
+    EXPECT_EQ(m_memory.unmap(k_base, 2 * k_block), CUDA_ERROR_INVALID_VALUE);
+    m_memory.remove_ranges(k_base, 2 * k_block);
+    EXPECT_TRUE(m_memory.contains(k_base, k_block));
+    EXPECT_FALSE(m_memory.contains(k_base + k_block, 1));
+}
+
+TEST(KernelParams, BuildsPointersToCopies) {
+    const std::string params("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d", 13);
+    const uint32_t sizes[] = {8, 1, 4, 0};
+    KernelParams built;
+    ASSERT_TRUE(built.read(as_bytes(params), as_bytes(sizes, sizeof sizes)));
+    EXPECT_EQ(built.extra(), nullptr);
+    void** pointers = built.kernel_params();
+    ASSERT_NE(pointers, nullptr);
+    EXPECT_EQ(std::memcmp(pointers[0], params.data(), 8), 0);
+    EXPECT_EQ(std::memcmp(pointers[1], params.data() + 8, 1), 0);
+    EXPECT_EQ(std::memcmp(pointers[2], params.data() + 9, 4), 0);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(reinterpret_cast<uintptr_t>(pointers[i]) % 16, 0u);
+}
+
+TEST(KernelParams, ManyAndLargeOnesAreKeptToo) {
+    const std::string params(30000, 'x');
+    const std::vector<uint32_t> sizes(3000, 10);
+    KernelParams built;
+    ASSERT_TRUE(built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4)));
+    EXPECT_EQ(std::memcmp(built.kernel_params()[2999], "xxxxxxxxxx", 10), 0);
+}
+
+TEST(KernelParams, ABufferWithoutSizesIsTheExtraForm) {
+    KernelParams built;
+    ASSERT_TRUE(built.read(as_bytes("12345678"), {}));
+    EXPECT_EQ(built.kernel_params(), nullptr);
+    void** extra = built.extra();
+    ASSERT_NE(extra, nullptr);
+    EXPECT_EQ(std::memcmp(extra[1], "12345678", 8), 0);
+    EXPECT_EQ(*static_cast<size_t*>(extra[3]), 8u);
+    KernelParams none;
+    ASSERT_TRUE(none.read({}, {}));
+    EXPECT_EQ(none.kernel_params(), nullptr);
+    EXPECT_EQ(none.extra(), nullptr);
+}
+
+TEST(KernelParams, F3_SizesThatDoNotAddUpAreRefused) {
+    const auto read = [](std::string_view params, std::vector<uint32_t> sizes) {
+        KernelParams built;
+        return built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4));
+    };
+    EXPECT_FALSE(read("12345678", {9}));
+    EXPECT_FALSE(read("12345678", {7}));
+    EXPECT_FALSE(read("12345678", {0xffffffffu, 9}));
+    EXPECT_FALSE(read("", {1}));
+    EXPECT_FALSE(read("", std::vector<uint32_t>(5000, 0)));
+    EXPECT_FALSE(read(std::string(40000, 'x'), {40000}));
+}
+
+TEST(SelectDevices, A9_ReadsTheListAsTheDriverDoes) {
+    std::vector<DeviceSnapshot> devices(3);
+    for (int i = 0; i < 3; ++i) {
+        devices[static_cast<size_t>(i)].device = i;
+        devices[static_cast<size_t>(i)].driver_device = i;
+        std::memset(devices[static_cast<size_t>(i)].uuid.bytes, 0x10 * (i + 1), 16);
+    }
+    devices[2].peers.push_back({0, true, {}});
+    devices[2].peers.push_back({1, true, {}});
+    const auto chosen = [&](const char* text) {
+        std::vector<int> numbers;
+        for (const DeviceSnapshot& device : select_devices(devices, text)) numbers.push_back(device.driver_device);
+        return numbers;
+    };
+    EXPECT_EQ(chosen(""), (std::vector<int>{0, 1, 2}));
+    EXPECT_EQ(chosen("2,0"), (std::vector<int>{2, 0}));
+    EXPECT_EQ(chosen("1,7,0"), (std::vector<int>{1}));
+    EXPECT_EQ(chosen("-1"), (std::vector<int>{}));
+    EXPECT_EQ(chosen("1,1"), (std::vector<int>{}));
+    EXPECT_EQ(chosen("GPU-20202020"), (std::vector<int>{1}));
+    EXPECT_EQ(chosen("GPU-"), (std::vector<int>{}));
+    const auto pair = select_devices(devices, "2,0");
+    EXPECT_EQ(pair[0].device, 0);
+    EXPECT_EQ(pair[1].device, 1);
+    ASSERT_EQ(pair[0].peers.size(), 1u);  // device 1 is not seen
+    EXPECT_EQ(pair[0].peers[0].device, 1u);
+}
+
+}  // namespace
+}  // namespace warpline::server
