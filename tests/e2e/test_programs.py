@@ -34,7 +34,7 @@ class ProgramTest(unittest.TestCase):
         else:
             self.assertIn("verified", done.stdout, said)
         if mode == "remote":
-            self.assertGreater(done.stats["frames"]["sent"], 0, "the program did not use the server")
+            self.assertGreater(done.stats["frames_sent"], 0, "the program did not use the server")
             if program.round_trips is not None:
                 self.assertLessEqual(done.stats["blocking_round_trips"], program.round_trips, done.stats)
 
