@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,12 +20,28 @@ namespace warpline::server {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+/// How long connections wait when we are out of descriptors: they stay in the kernel's queue meanwhile.
+constexpr std::chrono::milliseconds k_accept_pause{200};
+
+/// Each session needs a few descriptors here, and the usual soft limit is 1024.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& options, std::vector<std::string> arguments) {
     sigset_t handled;
     sigemptyset(&handled);
     for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&handled, number);
     sigprocmask(SIG_BLOCK, &handled, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
     // Whoever waits for the end of that pipe must not have to wait for the workers too.
     if (options.ready_fd > STDERR_FILENO) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
     uint16_t port = 0;
@@ -63,6 +80,7 @@ int Supervisor::poll_timeout_ms() const {
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::leaving) next = std::min(next, worker->since + m_options.stop_deadline);
     }
+    if (m_accept_again > Clock::now()) next = std::min(next, m_accept_again);
     if (m_draining) next = std::min(next, m_drain_deadline);
     if (!m_draining && m_failed_starts > 0) next = std::min(next, m_next_start);
     if (next == Clock::time_point::max()) return -1;
@@ -74,7 +92,8 @@ int Supervisor::poll_timeout_ms() const {
 bool Supervisor::step() {
     if (m_stop_now || (m_draining && m_workers.empty())) return false;
     std::vector<pollfd> watched{{m_signals, POLLIN, 0}};
-    const bool accepting = m_listener >= 0 && m_announced && m_unrouted.size() < m_options.max_unrouted;
+    const bool accepting =
+        m_listener >= 0 && m_announced && m_unrouted.size() < m_options.max_unrouted && Clock::now() >= m_accept_again;
     watched.push_back({accepting ? m_listener : -1, POLLIN, 0});
     const size_t first_worker = watched.size();
     const size_t worker_count = m_workers.size();
@@ -115,7 +134,8 @@ void Supervisor::accept_connections() {
         const int fd = accept4(m_listener, reinterpret_cast<sockaddr*>(&address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-                WL_LOG(warn, "server", "accept failed: errno={}", errno);
+                WL_LOG(warn, "server", "accept failed: errno={}; trying again in {} ms", errno, k_accept_pause.count());
+                m_accept_again = Clock::now() + k_accept_pause;
             }
             return;
         }

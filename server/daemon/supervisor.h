@@ -84,6 +84,7 @@ private:
     void start_drain();
     void renew_pool();
     void announce();
+    std::string address() const;
     size_t count(WorkerState state) const;
 
     SupervisorOptions m_options;
@@ -95,6 +96,8 @@ private:
     std::vector<std::unique_ptr<WorkerProcess>> m_workers;
     std::deque<Unrouted> m_unrouted;
     std::deque<Waiting> m_waiting;
+
+    std::chrono::steady_clock::time_point m_accept_again;  // after running out of descriptors
 
     bool m_announced = false;
     bool m_draining = false;

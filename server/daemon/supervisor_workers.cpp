@@ -38,7 +38,9 @@ void Supervisor::keep_pool() {
     if (m_failed_starts > 0 && Clock::now() < m_next_start) return;
     // A connection that waits needs a worker of its own; while workers fail to start, one attempt at a time is enough.
     const size_t bound = size_t{m_options.max_sessions} + m_options.warm_workers + 1;
-    const size_t wanted = m_failed_starts > 0 ? 1 : m_options.warm_workers + m_waiting.size();
+    // The first one tells us the devices, whatever the size of the pool.
+    const size_t ahead = std::max<size_t>(m_options.warm_workers, m_announced ? 0 : 1);
+    const size_t wanted = m_failed_starts > 0 ? 1 : ahead + m_waiting.size();
     while (count(WorkerState::starting) + count(WorkerState::idle) < wanted && m_workers.size() < bound) {
         auto worker = WorkerProcess::spawn(m_arguments);
         if (!worker.ok()) {
@@ -105,16 +107,20 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
     if (m_announced) return;
     m_announced = true;
     std::fputs(gpu_table(ready).c_str(), stdout);
-    std::fprintf(stdout, "Listening on %s:%u, at most %u sessions.\n", m_options.host.c_str(), unsigned{m_port},
-                 m_options.max_sessions);
+    std::fprintf(stdout, "Listening on %s, at most %u sessions.\n", address().c_str(), m_options.max_sessions);
     std::fflush(stdout);
     announce();
+}
+
+std::string Supervisor::address() const {
+    const bool bracketed = m_options.host.find(':') != std::string::npos;
+    return (bracketed ? "[" + m_options.host + "]" : m_options.host) + ":" + std::to_string(m_port);
 }
 
 /// Tells whoever started us that clients may come.
 void Supervisor::announce() {
     if (m_options.ready_fd < 0) return;
-    const std::string line = log::format("ready {}:{}\n", m_options.host, m_port);
+    const std::string line = log::format("ready {}\n", address());
     if (write(m_options.ready_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         WL_LOG(warn, "server", "nobody reads --ready-fd {}", m_options.ready_fd);
     }

@@ -6,6 +6,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 
@@ -13,6 +15,7 @@
 #include "common/net/tls.h"
 #include "server/daemon/worker_process.h"
 #include "server/driver/find_driver.h"
+#include "server/session/confinement.h"
 #include "server/session/connection_from_client.h"
 
 namespace warpline::server {
@@ -21,6 +24,8 @@ namespace {
 
 /// How long a client that is sent away has for reading why.
 constexpr std::chrono::milliseconds k_goodbye_patience{1000};
+/// How long a client has, after TLS, to say who it is.
+constexpr std::chrono::milliseconds k_hello_deadline{5000};
 
 class Worker final : private ConnectionHost {
 public:
@@ -54,6 +59,7 @@ private:
     std::vector<DeviceSnapshot> m_devices;
     std::unique_ptr<net::TlsContext> m_tls;
     std::unique_ptr<ConnectionFromClient> m_connection;
+    std::chrono::steady_clock::time_point m_hello_deadline;
     std::string m_stop_reason;  // the main thread's: the supervisor wants us to end
 
     Mutex m_mutex;
@@ -75,6 +81,11 @@ int Worker::run(pid_t supervisor) {
     if (!prepare(problem)) {
         static_cast<void>(m_control.send_text(ControlKind::failed, problem));
         return 1;
+    }
+    const auto confined = confine_process();
+    if (!confined.ok()) {
+        WL_LOG(warn, "server", "workers run without a system-call filter: {} (errno {})", confined.error().what,
+               confined.error().detail);
     }
     ReadyMessage ready = summarise(*m_driver, m_devices);
     if (!m_control.send(ControlKind::ready, ready).ok()) return 1;
@@ -165,6 +176,7 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
         return true;
     }
     m_connection = std::move(*started);
+    m_hello_deadline = std::chrono::steady_clock::now() + k_hello_deadline;
     while (wait_for_news()) {
     }
     const std::string reason = m_stop_reason.empty() ? over_reason().value_or("the supervisor is gone") : m_stop_reason;
@@ -182,7 +194,15 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
 /// Waits for the supervisor or the connection. False when the connection is over.
 bool Worker::wait_for_news() {
     pollfd watched[2] = {{m_control.fd(), POLLIN, 0}, {m_wake, POLLIN, 0}};
-    if (poll(watched, 2, -1) < 0) return true;
+    int timeout_ms = -1;
+    if (!m_connection->has_session()) {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(m_hello_deadline - std::chrono::steady_clock::now());
+        timeout_ms = static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
+    }
+    const int ready = poll(watched, 2, timeout_ms);
+    if (ready < 0) return true;
+    if (ready == 0 && !m_connection->has_session()) over("the client said nothing after TLS");
     if (watched[1].revents != 0) {
         uint64_t count = 0;
         static_cast<void>(!read(m_wake, &count, sizeof count));

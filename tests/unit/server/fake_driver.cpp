@@ -1,6 +1,13 @@
 // A CUDA driver for the server's tests: devices made of host memory, streams made of threads, kernels made of C++. It exists
 // because the tests need a driver that waits, fails, prints and crashes exactly when told to.
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include <condition_variable>
 #include <cstdio>
@@ -101,7 +108,18 @@ CUresult ready() {
     return static_cast<CUresult>(s.sticky);
 }
 
-constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault"};
+constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault", "break_out"};
+
+/// What a session that took its worker over would try.
+void break_out() {
+    char* const arguments[] = {nullptr};
+    execve("/bin/true", arguments, arguments);
+    std::printf("execve %d\n", errno);
+    std::printf("socket %d\n", socket(AF_INET, SOCK_STREAM, 0) < 0 ? errno : 0);
+    std::printf("kill %d\n", kill(getppid(), 0) < 0 ? errno : 0);
+    std::printf("ptrace %d\n", ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr) < 0 ? errno : 0);
+    std::printf("setuid program %d\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+}
 
 CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
     if (kernel == 3) std::abort();
@@ -110,6 +128,10 @@ CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
         return CUDA_SUCCESS;
     }
     CUdeviceptr address[3] = {};
+    if (kernel == 5) {
+        stream_of(stream).push([] { break_out(); });
+        return CUDA_SUCCESS;
+    }
     if (kernel == 0) {
         for (int i = 0; i < 3; ++i) std::memcpy(&address[i], params[i], sizeof address[i]);
         int count = 0;

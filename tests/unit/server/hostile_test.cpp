@@ -152,6 +152,14 @@ TEST_F(HostileTest, F3_ABatchBeforeHelloEndsTheConnection) {
     EXPECT_TRUE(client->wait_end());
 }
 
+TEST_F(HostileTest, F3_AClientThatSaysNothingAfterTlsIsSentAway) {
+    std::string why;
+    auto client = FakeClient::connect(m_server.port(), m_server.client_credentials(), why);
+    ASSERT_NE(client, nullptr) << why;
+    EXPECT_TRUE(client->wait_end());
+    EXPECT_TRUE(m_server.wait_log("said nothing"));
+}
+
 TEST_F(HostileTest, F3_ACallThatDoesNotExistEndsTheSession) {
     auto client = m_server.client();
     ASSERT_NE(client, nullptr);
@@ -246,6 +254,16 @@ TEST_F(HostileTest, F3_LaunchesWithTwistedParametersAreRefused) {
     EXPECT_EQ(launch("12345678", {7}), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(launch("12345678", {4, 0xffffffffu}), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(launch("", {0xffffffffu, 1}), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(HostileTest, F3_AWorkerCanStartNoProgramsAndOpenNoSockets) {
+    auto client = m_server.client();
+    ASSERT_NE(client, nullptr);
+    Program program{*client};
+    program.load();
+    program.launch(program.function("break_out", 0), {});
+    EXPECT_EQ(program.synchronize().result, 0);
+    EXPECT_EQ(client->output(), "execve 1\nsocket 1\nkill 1\nptrace 1\nsetuid program 1\n");  // 1: EPERM
 }
 
 TEST_F(HostileTest, C5_ACrashingWorkerTakesOnlyItsSession) {
