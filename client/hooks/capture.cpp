@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client/gen/capture_calls.gen.h"
+#include "client/gen/graph_calls.gen.h"
 #include "client/hooks/graph_tokens.h"
 
 namespace warpline::client {
@@ -30,10 +31,10 @@ CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& s
 }
 
 void begun(Call& call, Stream& stream, CUstreamCaptureMode mode) {
-    const bool blocking = (stream.flags & CU_STREAM_NON_BLOCKING) == 0;
+    const uint64_t id = call.state.next_id();
+    call.state.captures.begin(id, {mode, call.thread.number, (stream.flags & CU_STREAM_NON_BLOCKING) == 0, false});
     stream.capture_origin.store(true);
-    stream.capture_id.store(
-        call.state.captures.begin(call.state.next_id(), blocking && mode != CU_STREAM_CAPTURE_MODE_RELAXED));
+    stream.capture_id.store(id);
 }
 
 CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& status) {
@@ -41,7 +42,10 @@ CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& st
     const uint64_t stream = stream_token(call, hStream);
     // Asking about the legacy stream would make a capturing stream wait for it.
     if (stream <= 1 && call.state.captures.forbids_legacy_stream()) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    status = is_capturing(call, stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!is_capturing(call, stream)) return CUDA_SUCCESS;
+    auto capture = call.state.captures.find(stream_state(call, stream)->capture_id.load());
+    status = capture && capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
 }
 
@@ -58,6 +62,13 @@ bool is_capturing(const Call& call, uint64_t stream) {
     if (!state) return false;
     uint64_t id = state->capture_id.load(std::memory_order_acquire);
     return id != 0 && call.state.captures.active(id);
+}
+
+CUresult check_unsafe_call(const Call& call) {
+    if (!call.state.captures.any()) return CUDA_SUCCESS;
+    return call.state.captures.forbid_unsafe_call(call.thread.number, call.thread.capture_mode)
+               ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+               : CUDA_SUCCESS;
 }
 
 void note_recorded(const Call& call, uint64_t stream, Event& event) {
@@ -113,12 +124,20 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
     if (!state->capture_origin.load()) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     const uint64_t id = state->capture_id.load();
+    const auto capture = call.state.captures.find(id);
+    if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    }
     // A capture into a graph of the program's ends in that graph, which has its token.
     const uint64_t into = state->capture_into.exchange(0);
     auto made = make_object<HandleKind::graph>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = gen::request_cuStreamEndCapture(call, stream, made.token);
     end_capture(call, id);
+    if (result == CUDA_SUCCESS && capture && capture->broken) {
+        if (into == 0) gen::issue_cuGraphDestroy(call, made.token);
+        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
     if (result != CUDA_SUCCESS) {
         call.state.graphs.remove(made.token);
         *phGraph = nullptr;

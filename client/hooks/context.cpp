@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "client/gen/context_calls.gen.h"
+#include "client/hooks/capture.h"
 #include "client/hooks/common.h"
 #include "cuda/abi/export_tables.h"
 
@@ -276,11 +277,15 @@ CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority,
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuCtxSynchronize(Call& call) { return synchronize_context(call); }
+CUresult hook_client_cuCtxSynchronize(Call& call) {
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
+    return synchronize_context(call);
+}
 
 CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
     const Context* context = context_or_current(call, ctx);
     if (!context || !context->active()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     call.context = context->token;
     return synchronize_context(call);
 }

@@ -22,6 +22,12 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     return gen::issue_cuEventRecordWithFlags(call, to_token(hEvent), stream_token(call, hStream), flags);
 }
 
+/// An event that was recorded last in a capture that goes on is a place in a graph: it cannot be asked or waited for.
+CUresult check_of_capture(const Call& call, const Event& event) {
+    uint64_t id = event.capture_id.load();
+    return id != 0 && call.state.captures.active(id) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult hook_client_cuEventCreate(Call& call, CUevent* phEvent, unsigned int Flags) {
@@ -59,6 +65,7 @@ CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream
 CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
     if (!event->recorded.load(std::memory_order_acquire)) return CUDA_SUCCESS;
     call.context = event->context;
     return gen::request_cuEventQuery(call, to_token(hEvent));
@@ -67,6 +74,7 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
     if (!event->recorded.load(std::memory_order_acquire)) return CUDA_SUCCESS;
     call.context = event->context;
     return gen::request_cuEventSynchronize(call, to_token(hEvent));

@@ -4,6 +4,7 @@
 
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/memory_calls.gen.h"
+#include "client/hooks/capture.h"
 #include "client/hooks/common.h"
 
 namespace warpline::client {
@@ -93,6 +94,7 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
 }
 
 CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesize) {
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     uint64_t address = 0;
     CUresult result = allocate_device_memory(call, bytesize, address);
     if (result == CUDA_SUCCESS) *dptr = address;
@@ -101,6 +103,7 @@ CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesiz
 
 CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
                                         unsigned int ElementSizeBytes) {
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
     constexpr size_t k_pitch_alignment = 512;  // what NVIDIA's drivers use: the texture alignment
     if (WidthInBytes > SIZE_MAX - k_pitch_alignment) return CUDA_ERROR_INVALID_VALUE;
@@ -116,6 +119,7 @@ CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* p
 
 CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
