@@ -33,6 +33,33 @@ bool is_sound(BytesView image, ImageKind kind) {
     return cuda::image::Image::from_bytes(image).ok();
 }
 
+/// An image of -rdc=true consists of a linked fatbin and of those of its translation units, which a driver takes only through a
+/// wrapper that points at them.
+class FatbinWrapper {
+public:
+    /// Reads the upload form; it must stay where it is. False if there is nothing to wrap.
+    bool read(BytesView upload) {
+        auto image = cuda::image::Image::from_bytes(upload);
+        if (!image.ok() || image->parts().size() < 2) return false;
+        for (size_t i = 1; i < image->parts().size(); ++i) m_units.push_back(image->parts()[i].data());
+        m_units.push_back(nullptr);
+        m_wrapper.data = image->bytes().data();
+        m_wrapper.units = m_units.data();
+        return true;
+    }
+    const void* pointer() const { return &m_wrapper; }
+
+private:
+    struct Wrapper {
+        uint32_t magic = 0x466243B1;
+        uint32_t version = 2;
+        const void* data = nullptr;
+        const void* const* units = nullptr;
+    };
+    Wrapper m_wrapper;
+    std::vector<const void*> m_units;
+};
+
 }  // namespace
 
 void JitLog::add(CUjit_option option, uint64_t value) {
@@ -64,17 +91,20 @@ CUresult load_image(ServerCall& call, uint64_t token, bool library, ImageKind ki
     // PTX is text that ends with a zero, which need not have travelled; 8 bytes of alignment suit every container.
     std::vector<uint64_t> image(payload->size() / sizeof(uint64_t) + 1);
     std::memcpy(image.data(), payload->data(), payload->size());
+    FatbinWrapper wrapper;
+    const bool wrapped = kind == ImageKind::fatbin && wrapper.read(as_bytes(image.data(), payload->size()));
+    const void* code = wrapped ? wrapper.pointer() : image.data();
 
     if (library) {
         const auto load = WL_DRIVER(call, cuLibraryLoadData);
         CUlibrary loaded = nullptr;
-        WL_CUDA(load(&loaded, image.data(), log.options(), log.values(), log.count(), nullptr, nullptr, 0));
+        WL_CUDA(load(&loaded, code, log.options(), log.values(), log.count(), nullptr, nullptr, 0));
         call.bind(handle_kind, token, loaded, 0);
         return CUDA_SUCCESS;
     }
     const auto load = WL_DRIVER(call, cuModuleLoadDataEx);
     CUmodule loaded = nullptr;
-    WL_CUDA(load(&loaded, image.data(), log.count(), log.options(), log.values()));
+    WL_CUDA(load(&loaded, code, log.count(), log.options(), log.values()));
     call.bind(handle_kind, token, loaded, call.context());
     return CUDA_SUCCESS;
 }
