@@ -112,6 +112,7 @@ CUresult add_linear(const Device& device, const CUDA_RESOURCE_DESC& resource, ex
     CU_TRY(set_format(linear.format, linear.numChannels, out));
     CU_TRY(check_device_range(linear.devPtr, linear.sizeInBytes, Access::read));
     out.shape = exec::TextureShape::linear;
+    out.program_memory = true;
     out.linear_elements = linear.sizeInBytes / out.element_bytes;
     if (out.linear_elements > static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH))) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -138,6 +139,7 @@ CUresult add_pitched(const Device& device, const CUDA_RESOURCE_DESC& resource, e
     uint64_t bytes = pitched.pitchInBytes * (pitched.height - 1) + pitched.width * out.element_bytes;
     CU_TRY(check_device_range(pitched.devPtr, bytes, Access::read));
     out.shape = exec::TextureShape::two;
+    out.program_memory = true;
     exec::TextureLevel& level = out.levels[0];
     level.base = reinterpret_cast<std::byte*>(pitched.devPtr);
     level.width = static_cast<uint32_t>(pitched.width);

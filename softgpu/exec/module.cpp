@@ -15,8 +15,8 @@ uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / u
 
 bool has_address(const ptx::Variable& variable) {
     bool in_memory = variable.space == ptx::Space::global || variable.space == ptx::Space::constant;
-    bool is_reference = variable.type == ptx::Type::texref || variable.type == ptx::Type::samplerref || variable.type == ptx::Type::surfref;
-    return in_memory && !is_reference && variable.size_bytes != 0;
+    // A .texref or .surfref is a variable that holds a handle (texture.h).
+    return in_memory && variable.type != ptx::Type::samplerref && variable.size_bytes != 0;
 }
 
 }  // namespace

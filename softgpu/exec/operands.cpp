@@ -23,18 +23,26 @@ const Operand& BodyDecoder::operand_at(uint32_t operand, uint32_t element) const
     auto operands = m_ptx.operands_of(*m_instruction);
     if (operand >= operands.size()) return nothing;
     const Operand& found = operands[operand];
-    if (found.kind == Kind::vector || found.kind == Kind::pair || found.kind == Kind::list) {
-        return element < found.count ? m_ptx.elements_of(found)[element] : nothing;
+    if (found.kind == Kind::vector) return element < found.count ? m_ptx.elements_of(found)[element] : nothing;
+    if (found.kind != Kind::pair && found.kind != Kind::list) return element == 0 ? found : nothing;
+    // [texture, {x, y}] and {r, g, b, a}|p: the elements of a vector inside count like the others.
+    for (const Operand& part : m_ptx.elements_of(found)) {
+        uint32_t parts = part.kind == Kind::vector ? part.count : 1;
+        if (element < parts) return part.kind == Kind::vector ? m_ptx.elements_of(part)[element] : part;
+        element -= parts;
     }
-    return element == 0 ? found : nothing;
+    return nothing;
 }
 
 uint32_t BodyDecoder::element_count(uint32_t operand) const {
     auto operands = m_ptx.operands_of(*m_instruction);
     if (operand >= operands.size()) return 0;
     const Operand& found = operands[operand];
-    bool several = found.kind == Kind::vector || found.kind == Kind::pair || found.kind == Kind::list;
-    return several ? found.count : 1;
+    if (found.kind == Kind::vector) return found.count;
+    if (found.kind != Kind::pair && found.kind != Kind::list) return 1;
+    uint32_t count = 0;
+    for (const Operand& part : m_ptx.elements_of(found)) count += part.kind == Kind::vector ? part.count : 1;
+    return count;
 }
 
 bool BodyDecoder::is_memory(uint32_t operand) const {

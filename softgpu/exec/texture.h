@@ -57,6 +57,7 @@ struct TextureDescriptor {
     float level_bias = 0, min_level = 0, max_level = 0;
     uint32_t layers = 1;                  ///< of layered shapes
     uint64_t linear_elements = 0;         ///< of shape linear: wider than TextureLevel::width can say
+    bool program_memory = false;          ///< not an array, but memory that the program can free at any time: accesses are checked
     uint32_t level_count = 1;
     TextureLevel levels[k_max_texture_levels];
 };

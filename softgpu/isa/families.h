@@ -27,6 +27,8 @@ void register_async_copy(Registry& registry);      ///< cp
 void register_async_store(Registry& registry);     ///< st.async, st.bulk, red.async
 void register_mbarrier(Registry& registry);        ///< mbarrier
 void register_cluster(Registry& registry);         ///< mapa, getctarank, barrier.cluster
+void register_texture(Registry& registry);         ///< tex, tld4, txq
+void register_surface(Registry& registry);         ///< suld, sust, sured, suq
 
 inline void register_all(Registry& registry) {
     register_integer(registry);
@@ -50,6 +52,8 @@ inline void register_all(Registry& registry) {
     register_async_store(registry);
     register_mbarrier(registry);
     register_cluster(registry);
+    register_texture(registry);
+    register_surface(registry);
     register_level_families(registry);  // last: what is there for the CPU at hand replaces the general form
 }
 
