@@ -63,7 +63,7 @@ CUresult read_contents(CodeImage& code, const Device& device) {
         WL_LOG(warn, "client", "an image has no code for {} (compute capability {}.{}){}", device.name, device.major,
                device.minor,
                Process::instance().server().driver_kind == DriverKind::software
-                   ? ": the software GPU needs PTX; rebuild with -gencode arch=compute_XX,code=compute_XX"
+                   ? ": it is SASS-only, and the software GPU needs PTX; rebuild with -gencode arch=compute_XX,code=compute_XX"
                    : "");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }

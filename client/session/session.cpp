@@ -93,6 +93,8 @@ CUresult Session::not_sent(const Error& error, Waiter* waiter) {
     if (error.code != Code::connection_lost && error.code != Code::shutting_down) {
         WL_LOG(error, "client", "a call could not be sent: {} ({})", error.what, to_string(error.code));
     }
+    // Whatever ended the session, also an orderly drain: to the program its device has become unavailable (docs/errors.md).
+    if (error.code == Code::shutting_down && !m_finishing.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     return static_cast<CUresult>(to_cu_result(error.code));
 }
 
@@ -196,16 +198,19 @@ bool Session::take_memory_credit(uint64_t bytes) {
 }
 
 void Session::on_output(int stream, BytesView text) {
-    bool too_much = false;
-    {
-        MutexLock lock(m_output_mutex);
-        m_output.emplace_back(stream, std::string(as_text(text)));
-        m_output_bytes += text.size();
-        too_much = m_output_bytes > k_max_output_bytes;
-        // Released here, acquired in wait(): a waiter of a later reply sees the output.
-        m_has_output.store(true, std::memory_order_release);
+    MutexLock lock(m_output_mutex);
+    m_output.emplace_back(stream, std::string(as_text(text)));
+    m_output_bytes += text.size();
+    while (m_output_bytes > k_max_output_bytes && m_output.size() > 1) {
+        // As with CUDA's own buffer, what nobody waits for is lost from its beginning. The receiving thread must not wait for
+        // the program's standard output.
+        if (!std::exchange(m_output_lost, true))
+            WL_LOG(warn, "client", "device output was lost: more than {} bytes without a synchronisation", k_max_output_bytes);
+        m_output_bytes -= m_output.front().second.size();
+        m_output.pop_front();
     }
-    if (too_much) write_output();
+    // Released here, acquired in wait(): a waiter of a later reply sees the output.
+    m_has_output.store(true, std::memory_order_release);
 }
 
 void Session::write_output() {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -151,8 +152,9 @@ private:
     std::atomic<bool> m_finishing{false};
 
     Mutex m_output_mutex;  // protects what the device printed and the program has not been shown
-    std::vector<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);
+    std::deque<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);
     size_t m_output_bytes WL_GUARDED_BY(m_output_mutex) = 0;
+    bool m_output_lost WL_GUARDED_BY(m_output_mutex) = false;
     std::atomic<bool> m_has_output{false};
 
     HostCalls m_host_calls;

@@ -84,8 +84,12 @@ Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(
         return Error{Code::not_configured, "no server is configured"};
     }
     ConnectionSettings connection;
-    connection.credentials =
-        WL_TRY(net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why));
+    auto credentials = net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why);
+    if (!credentials.ok()) {
+        why += "; set WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA to the files that the server's owner gave you";
+        return credentials.error();
+    }
+    connection.credentials = std::move(*credentials);
     connection.connect_timeout = settings.seconds("connect_timeout");
     connection.heartbeat = settings.seconds("heartbeat_seconds");
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
