@@ -31,14 +31,22 @@ CUresult image_error(const Error& error) {
 /// The software GPU executes PTX of any architecture, whichever it reports.
 constexpr uint32_t k_any_ptx = 999;
 
-/// The code that the driver behind the session will take on a device, or nullptr.
-const image::Entry* select_for(const image::Image& from, const Device& device) {
-    if (Process::instance().server().driver_kind != DriverKind::software) return from.select(device.compute_capability());
-    const image::Entry* entry = from.select_ptx(k_any_ptx);
-    if (entry) return entry;
-    // Relocatable code: the software GPU links its PTX. Any of its units tells that there is some.
-    auto units = from.select_linkable_ptx(k_any_ptx);
-    return units.empty() ? nullptr : units.front();
+/// What the driver behind the session will take of an image on a device.
+struct Choice {
+    std::vector<const image::Entry*> units;  ///< several if it is to be linked; empty: there is nothing for this device
+    bool doubtful = false;                   ///< only the driver knows whether it can take it
+};
+
+Choice choose(const image::Image& from, const Device& device) {
+    const bool software = Process::instance().server().driver_kind == DriverKind::software;
+    const uint32_t capability = software ? k_any_ptx : device.compute_capability();
+    if (const image::Entry* entry = software ? from.select_ptx(capability) : from.select(capability)) return {{entry}, false};
+    // Relocatable code without a linked cubin: the driver links its PTX.
+    if (auto units = from.select_linkable_ptx(capability); !units.empty()) return {std::move(units), false};
+    // The software GPU accepts cubins when it is told to execute nothing.
+    const image::Entry* cubin = software ? from.select(device.compute_capability()) : nullptr;
+    if (!cubin) return {};
+    return {{cubin}, true};
 }
 
 /// What several linked units contain together.
@@ -58,8 +66,8 @@ Result<image::ImageInfo> read_units(const std::vector<const image::Entry*>& unit
 }
 
 CUresult read_contents(CodeImage& code, const Device& device) {
-    const image::Entry* entry = select_for(code.image, device);
-    if (!entry) {
+    Choice choice = choose(code.image, device);
+    if (choice.units.empty()) {
         WL_LOG(warn, "client", "an image has no code for {} (compute capability {}.{}){}", device.name, device.major,
                device.minor,
                Process::instance().server().driver_kind == DriverKind::software
@@ -67,14 +75,14 @@ CUresult read_contents(CodeImage& code, const Device& device) {
                    : "");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    auto units = entry->relocatable && entry->kind == image::EntryKind::ptx ? code.image.select_linkable_ptx(k_any_ptx)
-                                                                            : std::vector<const image::Entry*>{entry};
-    Result<image::ImageInfo> info = read_units(units);
+    const bool is_ptx = choice.units.front()->kind == image::EntryKind::ptx;
+    Result<image::ImageInfo> info = read_units(choice.units);
     if (!info.ok()) {
         WL_LOG(warn, "client", "an image cannot be read: {}", info.error().what);
-        return entry->kind == image::EntryKind::ptx ? CUDA_ERROR_INVALID_PTX : image_error(info.error());
+        return is_ptx ? CUDA_ERROR_INVALID_PTX : image_error(info.error());
     }
     code.info = std::move(*info);
+    code.ask_driver = choice.doubtful || code.image.container() == image::Container::ptx;
     return CUDA_SUCCESS;
 }
 
@@ -152,6 +160,11 @@ CUresult compile_now(Call& call, CodeImage& code, unsigned option_count, CUjit_o
     jit.write_logs(logs.infoLog, logs.errorLog, options, values, option_count);
     MutexLock lock(code.mutex);
     code.uploaded = result == CUDA_SUCCESS;
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) {
+        WL_LOG(warn, "client",
+               "the server's driver has no use for an image: it is SASS-only, and the software GPU needs PTX; rebuild with "
+               "-gencode arch=compute_XX,code=compute_XX");
+    }
     return result;
 }
 

@@ -96,7 +96,12 @@ Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
 }  // namespace
 
 bool is_extern_function(std::string_view name) {
-    return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail";
+    if (name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail") return true;
+    // nvcc links the device run time's library (launches from kernels) into every -rdc=true program. Its own entrances may stay
+    // undefined: a kernel that calls one is refused by name when it is decoded, all others run.
+    for (std::string_view prefix : {"cnp", "__cuda_syscall_", "__cudaCDP", "cudaGraph", "cudaCDP"})
+        if (name.substr(0, prefix.size()) == prefix) return true;
+    return false;
 }
 
 Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t) {
