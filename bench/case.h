@@ -41,6 +41,5 @@ std::vector<Metric> distribution(std::vector<uint64_t>& samples, const char* uni
 
 std::vector<Case> driver_cases();
 std::vector<Case> transport_cases();
-std::vector<Case> softgpu_cases();
 
 }  // namespace warpline::bench

@@ -29,8 +29,7 @@ struct Options {
 
 std::vector<Case> all_cases() {
     std::vector<Case> all = driver_cases();
-    for (auto* more : {transport_cases, softgpu_cases})
-        for (auto& c : more()) all.push_back(c);
+    for (auto& c : transport_cases()) all.push_back(c);
     return all;
 }
 
@@ -38,7 +37,7 @@ bool selected(const Options& options, const Case& c) {
     if (options.cases == "all") return true;
     std::string wanted = "," + options.cases + ",", name = c.name;
     if (wanted.find("," + name + ",") != std::string::npos) return true;
-    // A word that begins several names selects them all: "softgpu", "h2d".
+    // A word that begins several names selects them all: "h2d", "tls".
     size_t start = 1;
     for (size_t comma = wanted.find(',', start); comma != std::string::npos; start = comma + 1, comma = wanted.find(',', start))
         if (comma > start && name.rfind(wanted.substr(start, comma - start) + "_", 0) == 0) return true;
