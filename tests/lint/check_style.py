@@ -9,8 +9,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARD_LIMIT = 600
-MARKS = re.compile(r"TODO\(now\)|FIXME|XXX\b")
+MARKS = re.compile(r"TODO\(now\)|FIXME|\bXXX\b")
 SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
+# Where nobody can tell when the thing waited for has come: it is looked for, with a deadline.
+POLLS = {
+    "softgpu/driver/operation.cpp": "cuStreamWaitValue: memory changes without a word",
+    "tests/unit/server/daemon_test.cpp": "the end of processes that are not our children",
+    "tests/unit/server/server_process.cpp": "lines in another process's log, and its end",
+}
 
 
 def main():
@@ -24,7 +30,7 @@ def main():
             findings.append(f"{path}: {lines} lines (at most {HARD_LIMIT})")
         for match in MARKS.finditer(text):
             findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0)}")
-        if not path.startswith("softgpu/isa"):  # nanosleep is an instruction there
+        if path not in POLLS and not path.startswith("softgpu/isa"):  # nanosleep is an instruction there
             for match in SLEEPS.finditer(text):
                 findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(1)}: wait for what you wait for")
     formatter = shutil.which("clang-format")
