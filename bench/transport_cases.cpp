@@ -154,8 +154,8 @@ Metrics encode() {
                 {static_cast<uint16_t>(cuda::CallId::cuLaunchKernel), false, 1, 42},
                 capnp::_::structSize<wire::CuLaunchKernel>().total() + protocol::words_of_bytes(params.size()) + 8,
                 [&](auto call) {
-                    call.setGridDimX(i);
-                    call.setBlockDimX(256);
+                    call.setGridX(i);
+                    call.setBlockX(256);
                     auto data = call.initParams(static_cast<unsigned>(params.size()));
                     std::memcpy(data.begin(), params.data(), params.size());
                 });
@@ -168,7 +168,7 @@ Metrics encode() {
         for (uint32_t i = 0; i < k_calls; ++i) {
             if (!WL_TRY(reader.next())) return Error{Code::malformed, "a call is missing", i};
             auto call = reader.call().args<wire::CuLaunchKernel>();
-            if (call.getGridDimX() != i || call.getParams().size() != params.size())
+            if (call.getGridX() != i || call.getParams().size() != params.size())
                 return Error{Code::malformed, "a call is wrong", i};
         }
         decode_ns += now_ns() - between;

@@ -114,9 +114,9 @@ Bytes make_fatbin(const std::vector<TestEntry>& entries) {
         body.resize(body.size() + (header.payload_bytes - entry.payload.size()));
     }
     FatbinHeader header{k_fatbin_magic, 1, sizeof(FatbinHeader), body.size()};
-    Bytes fatbin(sizeof header);
+    Bytes fatbin(sizeof header + body.size());
     std::memcpy(fatbin.data(), &header, sizeof header);
-    fatbin.insert(fatbin.end(), body.begin(), body.end());
+    std::copy(body.begin(), body.end(), fatbin.begin() + sizeof header);
     return fatbin;
 }
 
