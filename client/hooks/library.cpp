@@ -18,8 +18,7 @@ CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigne
     code->library = true;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->image.container() == cuda::image::Container::ptx)
-        result = compile_now(call, *code, option_count, options, values);
+    if (code->ask_driver) result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.libraries.remove(made.token);
         return result;

@@ -20,8 +20,7 @@ CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned o
     code->context = call.context;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->image.container() == cuda::image::Container::ptx)
-        result = compile_now(call, *code, option_count, options, values);
+    if (code->ask_driver) result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.modules.remove(made.token);
         return result;

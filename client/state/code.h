@@ -26,6 +26,8 @@ struct CodeImage : std::enable_shared_from_this<CodeImage> {
     uint64_t owner = 0;           ///< token of the module or library
     uint64_t context = 0;         ///< of a module; 0 for a library
     bool library = false;
+    bool ask_driver =
+        false;  ///< loading waits for the driver's judgement: PTX that the program wrote, or what only it can judge
     std::vector<uint64_t> options;  ///< jit options of the load call that are passed on: pairs of option and value
 
     Mutex mutex;  // protects what follows; held while the upload is queued, so that it is queued once and before its users
