@@ -130,11 +130,12 @@ constexpr RuleText k_rules[] = {
     {Op::cvt, "", ROUND_WORDS " relu satfinite", "f16 bf16", "d0~ s1~"},
     {Op::cvt, "", "rni rzi rmi rpi", "bf16 bf16", "d0~ s1~"},
     {Op::cvt, "", "ftz sat", "f32|f64 bf16", "d0~ s1~"},
-    {Op::cvt, "", "rn rz rs relu satfinite scaled n1_relu", "f16x2|bf16x2|e4m3x2|e5m2x2|e2m1x2|e3m2x2|e2m3x2|ue8m0x2 f32",
+    {Op::cvt, "", "rn rz rp rs relu satfinite scaled n1_relu", "f16x2|bf16x2|e4m3x2|e5m2x2|e2m1x2|e3m2x2|e2m3x2|ue8m0x2 f32",
      "d0~ s1 s1 x?"},
     {Op::cvt, "", "rn rz rs relu satfinite scaled n1_relu", "e4m3x4|e5m2x4|e2m1x4|e3m2x4|e2m3x4 f32", "d0~ v1 sb32"},
     {Op::cvt, "", "rn rz relu satfinite scaled n1_relu",
      "f16x2|bf16x2|e4m3x2|e5m2x2|e2m1x2|e3m2x2|e2m3x2 f16x2|bf16x2|e4m3x2|e5m2x2|e2m1x2|e3m2x2|e2m3x2|ue8m0x2", "d0~ s1~ x?"},
+    {Op::cvt, "", "rz rp satfinite", "ue8m0x2 bf16x2", "d0~ s1~"},
     // video
     {Op::vadd, "", "sat add min max", "int32 int32 int32", "d s s s?"},
     {Op::vsub, "", "sat add min max", "int32 int32 int32", "d s s s?"},
