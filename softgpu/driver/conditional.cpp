@@ -3,6 +3,7 @@
 #include <map>
 
 #include "common/base/mutex.h"
+#include "softgpu/exec/graph_hook.h"
 
 namespace warpline::softgpu::driver {
 
@@ -22,6 +23,11 @@ Registry& registry() {
 }  // namespace
 
 std::shared_ptr<Conditional> Conditional::create(uint32_t default_value, bool assign_default) {
+    exec::graph_conditional_hook.store(
+        [](uint64_t handle, uint32_t value) {
+            if (auto conditional = find(handle)) conditional->set(value);
+        },
+        std::memory_order_release);
     std::shared_ptr<Conditional> made(new Conditional(default_value, assign_default));
     Registry& all = registry();
     MutexLock lock(all.mutex);

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <cstdio>
+
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
 #include "cuda/abi/export_tables.h"
@@ -93,11 +95,21 @@ void Context::tear_down() {
 
 void Context::fail(const exec::Fault& fault) {
     if (fault.ok()) return;
-    WL_LOG(error, "softgpu", "{}: {}", cuda::abi::error_name_for_log(static_cast<CUresult>(fault.cu_result)), fault.text);
-    fail(static_cast<CUresult>(fault.cu_result));
+    if (fault.cu_result == CUDA_ERROR_ASSERT) {
+        // The message is the program's own and goes where CUDA puts it, as it is.
+        std::fprintf(stderr, "%s\n", fault.text.c_str());
+    } else {
+        WL_LOG(error, "softgpu", "{}: {}", cuda::abi::error_name_for_log(static_cast<CUresult>(fault.cu_result)), fault.text);
+    }
+    set_sticky(static_cast<CUresult>(fault.cu_result));
 }
 
-void Context::fail(CUresult result) {
+void Context::fail(CUresult result, const char* why) {
+    WL_LOG(error, "softgpu", "{}: {}", cuda::abi::error_name_for_log(result), why);
+    set_sticky(result);
+}
+
+void Context::set_sticky(CUresult result) {
     int none = CUDA_SUCCESS;
     m_sticky.compare_exchange_strong(none, result);
 }

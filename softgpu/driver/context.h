@@ -45,7 +45,7 @@ public:
     CUresult sticky() const { return static_cast<CUresult>(m_sticky.load(std::memory_order_acquire)); }
     /// A kernel has failed: logs why and makes the error sticky; the first one counts.
     void fail(const exec::Fault& fault);
-    void fail(CUresult result);
+    void fail(CUresult result, const char* why);
 
     const std::shared_ptr<QueueGroup>& group() const { return m_group; }
     std::shared_ptr<Stream> legacy_stream() const;
@@ -79,6 +79,8 @@ public:
     uint32_t retain_count = 0;
 
 private:
+    void set_sticky(CUresult result);
+
     Device& m_device;
     const bool m_primary;
     const uint64_t m_id;

@@ -58,7 +58,10 @@ CUresult linear_side(const Side& side, const CopyOperation& extent, Access acces
     if (last < first) return CUDA_ERROR_INVALID_VALUE;
     // Of unified memory the driver knows, all of it has to be known; the rest is pageable host memory.
     bool must_be_known = side.type == CU_MEMORYTYPE_DEVICE || (!host && !is_pageable(first));
-    if (must_be_known) CU_TRY(check_device_range(first, last - first, access));
+    if (must_be_known) {
+        CU_TRY(check_device_range(first, last - first, access));
+        out.known_bytes = last - first;
+    }
     out.row_pitch_bytes = row_pitch;
     out.slice_pitch_bytes = slice_pitch;
     out.base = reinterpret_cast<uint8_t*>(first);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/log/log.h"
+#include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/exec/api.h"
 
@@ -109,7 +110,10 @@ uint64_t Device::take_chunk(uint64_t size_bytes) {
 
 void Device::give_chunk(uint64_t address, uint64_t size_bytes) {
     if (!m_config.exact_bounds) m_ranges.remove(address);
-    munmap(reinterpret_cast<void*>(address), size_bytes);
+    {
+        MemoryGoing going;
+        munmap(reinterpret_cast<void*>(address), size_bytes);
+    }
     refund(size_bytes);
 }
 

@@ -20,12 +20,8 @@ void wait_all(const std::vector<FencePtr>& fences) {
     for (const FencePtr& fence : fences) fence->wait();
 }
 
-/// Frees in a graph may concern the graph's own memory, that of another graph, or of a pool.
+/// Takes back memory of a pool. Graphs' own memory is accounted for when the launch is made, and stays.
 void free_memory(uint64_t address) {
-    if (auto memory = GraphMemory::find(address)) {
-        memory->set_live(false);
-        return;
-    }
     AllocationPtr allocation = process().addresses.find(address);
     if (allocation == nullptr || allocation->kind != MemoryKind::pool || allocation->address != address) return;
     if (auto pool = process().pools.find(allocation->pool)) pool->free(address);
@@ -77,13 +73,13 @@ std::function<void()> work_of(const ExecNode& node, int priority) {
     if (const auto* kernel = std::get_if<KernelOperation>(&node.body)) {
         return guarded([context, copy = std::make_shared<const KernelOperation>(*kernel)] { execute(*context, *copy, 0); });
     }
-    if (const auto* copy = std::get_if<CopyOperation>(&node.body)) return guarded([op = *copy] { execute(op); });
-    if (const auto* memset = std::get_if<MemsetOperation>(&node.body)) return guarded([op = *memset] { execute(op); });
-    if (const auto* batch = std::get_if<BatchMemoryOperation>(&node.body)) return guarded([op = *batch] { execute(op); });
+    if (const auto* copy = std::get_if<CopyOperation>(&node.body))
+        return guarded([context, op = *copy] { execute(*context, op); });
+    if (const auto* memset = std::get_if<MemsetOperation>(&node.body))
+        return guarded([context, op = *memset] { execute(*context, op); });
+    if (const auto* batch = std::get_if<BatchMemoryOperation>(&node.body))
+        return guarded([context, op = *batch] { execute(*context, op); });
     if (const auto* host = std::get_if<HostOperation>(&node.body)) return guarded([op = *host] { op.function(op.user); });
-    if (const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body)) {
-        return [memory = alloc->memory] { memory->set_live(true); };
-    }
     if (const auto* free = std::get_if<MemoryFreeOperation>(&node.body)) {
         return [address = free->address] { free_memory(address); };
     }
@@ -166,15 +162,19 @@ ExecNode* GraphExec::find(uint64_t source) {
     return nullptr;
 }
 
-bool GraphExec::memory_outstanding() {
+CUresult GraphExec::account_for_memory() {
     bool auto_free = (m_flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
     for (const ExecNode& node : m_nodes) {
         const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body);
-        if (alloc == nullptr || !alloc->memory->live()) continue;
-        if (!auto_free) return true;
-        alloc->memory->set_live(false);
+        if (alloc != nullptr && alloc->memory->live() && !auto_free) return CUDA_ERROR_INVALID_VALUE;
     }
-    return false;
+    for (const ExecNode& node : m_nodes) {
+        if (const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body)) alloc->memory->set_live(true);
+        const auto* free = std::get_if<MemoryFreeOperation>(&node.body);
+        if (free == nullptr) continue;
+        if (auto memory = GraphMemory::find(free->address)) memory->set_live(false);
+    }
+    return CUDA_SUCCESS;
 }
 
 FencePtr GraphExec::submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority) {
@@ -223,12 +223,7 @@ CUresult GraphExec::launch(Stream& stream) {
     {
         MutexLock lock(m_mutex);
         previous = m_last;
-        // Whether the memory of the latest launch was freed is known when it has ended.
-        bool has_memory = std::any_of(m_nodes.begin(), m_nodes.end(), [](const ExecNode& node) {
-            return std::holds_alternative<MemoryAllocOperation>(node.body);
-        });
-        if (has_memory && previous != nullptr) previous->wait();
-        if (memory_outstanding()) return CUDA_ERROR_INVALID_VALUE;
+        CU_TRY(account_for_memory());
     }
     std::vector<FencePtr> after;
     if (previous != nullptr && !previous->done()) after.push_back(previous);

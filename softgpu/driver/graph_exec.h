@@ -60,7 +60,8 @@ private:
     ExecNode* find(uint64_t source) WL_REQUIRES(m_mutex);
     FencePtr submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority);
     CUresult update_locked(const Graph& graph, CUgraphExecUpdateResultInfo& info) WL_REQUIRES(m_mutex);
-    bool memory_outstanding() WL_REQUIRES(m_mutex);
+    /// Marks the memory of the graph's allocation nodes as taken by a launch. Errors: invalid value (it still is).
+    CUresult account_for_memory() WL_REQUIRES(m_mutex);
 
     uint64_t m_flags = 0;
     mutable Mutex m_mutex;

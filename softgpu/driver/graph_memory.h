@@ -20,7 +20,7 @@ public:
     Device& device() const { return m_device; }
     uint64_t address() const { return m_address; }
     uint64_t size_bytes() const { return m_size_bytes; }
-    /// Between the execution of the allocation node and that of its free.
+    /// Between the launch of a graph with the allocation node and the call or launch that frees it, as the program made them.
     bool live() const { return m_live.load(); }
     void set_live(bool live);
 

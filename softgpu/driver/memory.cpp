@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/advice.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/process.h"
 
@@ -70,7 +71,10 @@ void release_allocation(const Allocation& allocation) {
         case MemoryKind::managed: {
             uint64_t span = round_up(allocation.size_bytes, k_page_bytes);
             process().ranges.remove(allocation.address);
-            munmap(reinterpret_cast<void*>(allocation.address), span);
+            {
+                MemoryGoing going;
+                munmap(reinterpret_cast<void*>(allocation.address), span);
+            }
             if (allocation.kind == MemoryKind::managed) {
                 device.refund(span);
                 AdviceMap::instance().forget(allocation.address, span);
@@ -88,6 +92,11 @@ void release_allocation(const Allocation& allocation) {
 void free_memory_of_context(uint64_t context) {
     auto removed = process().addresses.remove_if([context](const Allocation& a) { return a.context == context; });
     for (const AllocationPtr& allocation : removed) release_allocation(*allocation);
+}
+
+std::shared_mutex& memory_use_mutex() {
+    static auto* mutex = new std::shared_mutex;  // leaked on purpose: calls come after static destructors
+    return *mutex;
 }
 
 CUresult check_device_range(uint64_t address, uint64_t size_bytes, Access access) {

@@ -7,9 +7,11 @@
 
 #include "common/log/log.h"
 #include "softgpu/driver/capture.h"
+#include "softgpu/driver/copy.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/event.h"
 #include "softgpu/driver/memory.h"
+#include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/process.h"
 
@@ -36,23 +38,38 @@ void fill(uint8_t* row, uint64_t count, T value) {
     std::fill(out, out + count, value);
 }
 
-/// True if the value at an address satisfies a wait. Flags: CUstreamWaitValue_flags.
+/// What becomes of work on memory that is not there any more, as of a kernel that touches it.
+constexpr CUresult k_memory_gone = CUDA_ERROR_ILLEGAL_ADDRESS;
+
+bool still_there(const CopySide& side, Access access) {
+    return side.known_bytes == 0 || process().addresses.covers(reinterpret_cast<uint64_t>(side.base), side.known_bytes, access);
+}
+
+enum class Look : uint8_t { not_yet, satisfied, gone };
+
+/// Looks whether the value at an address satisfies a wait. Flags: CUstreamWaitValue_flags.
 template <typename T>
-bool satisfied(uint64_t address, T wanted, uint32_t flags) {
+Look look(uint64_t address, T wanted, uint32_t flags) {
+    MemoryInUse in_use;
+    if (!process().addresses.covers(address, sizeof(T), Access::read)) return Look::gone;
     T now = std::atomic_ref<T>(*reinterpret_cast<T*>(address)).load(std::memory_order_acquire);
+    bool good = false;
     switch (flags & 3U) {
-        case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<T>>(now - wanted) >= 0;
-        case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
-        case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
-        default: return static_cast<T>(~(now | wanted)) != 0;
+        case CU_STREAM_WAIT_VALUE_GEQ: good = static_cast<std::make_signed_t<T>>(now - wanted) >= 0; break;
+        case CU_STREAM_WAIT_VALUE_EQ: good = now == wanted; break;
+        case CU_STREAM_WAIT_VALUE_AND: good = (now & wanted) != 0; break;
+        default: good = static_cast<T>(~(now | wanted)) != 0; break;
     }
+    return good ? Look::satisfied : Look::not_yet;
 }
 
 /// Nobody tells when a value in memory changes, be it by a kernel or by the host: the wait has to look, first often, then
-/// every 50 microseconds.
+/// every 50 microseconds. False if the memory is not there any more.
 template <typename T>
-void wait_for_value(uint64_t address, T wanted, uint32_t flags) {
-    for (int looks = 0; !satisfied(address, wanted, flags); ++looks) {
+bool wait_for_value(uint64_t address, T wanted, uint32_t flags) {
+    for (int looks = 0;; ++looks) {
+        Look seen = look(address, wanted, flags);
+        if (seen != Look::not_yet) return seen == Look::satisfied;
         if (looks < 200) {
             std::this_thread::yield();
         } else {
@@ -61,23 +78,23 @@ void wait_for_value(uint64_t address, T wanted, uint32_t flags) {
     }
 }
 
-void execute_one(const CUstreamBatchMemOpParams& item) {
+template <typename T>
+bool write_value(uint64_t address, T value) {
+    MemoryInUse in_use;
+    if (!process().addresses.covers(address, sizeof(T), Access::write)) return false;
+    std::atomic_ref<T>(*reinterpret_cast<T*>(address)).store(value, std::memory_order_release);
+    return true;
+}
+
+bool execute_one(const CUstreamBatchMemOpParams& item) {
+    const auto& wait = item.waitValue;
+    const auto& write = item.writeValue;
     switch (item.operation) {
-        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-            wait_for_value<uint32_t>(item.waitValue.address, item.waitValue.value, item.waitValue.flags);
-            break;
-        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-            wait_for_value<uint64_t>(item.waitValue.address, item.waitValue.value64, item.waitValue.flags);
-            break;
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(item.writeValue.address))
-                .store(item.writeValue.value, std::memory_order_release);
-            break;
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-            std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(item.writeValue.address))
-                .store(item.writeValue.value64, std::memory_order_release);
-            break;
-        default: std::atomic_thread_fence(std::memory_order_seq_cst); break;
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32: return wait_for_value<uint32_t>(wait.address, wait.value, wait.flags);
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64: return wait_for_value<uint64_t>(wait.address, wait.value64, wait.flags);
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32: return write_value<uint32_t>(write.address, write.value);
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64: return write_value<uint64_t>(write.address, write.value64);
+        default: std::atomic_thread_fence(std::memory_order_seq_cst); return true;
     }
 }
 
@@ -98,9 +115,13 @@ void execute(Context& context, const KernelOperation& operation, uint64_t stream
     if (!fault.ok()) context.fail(fault);
 }
 
-void execute(const CopyOperation& operation) {
+void execute(Context& context, const CopyOperation& operation) {
     if (operation.width_bytes == 0) return;
     const CopySide &from = operation.from, &to = operation.to;
+    MemoryInUse in_use;
+    if (!still_there(from, Access::read) || !still_there(to, Access::write)) {
+        return context.fail(k_memory_gone, "a copy's memory was freed before its turn");
+    }
     if (operation.height == 1 && operation.depth == 1) {
         std::memmove(to.base, from.base, operation.width_bytes);
         return;
@@ -113,8 +134,10 @@ void execute(const CopyOperation& operation) {
     }
 }
 
-void execute(const MemsetOperation& operation) {
+void execute(Context& context, const MemsetOperation& operation) {
     const CUDA_MEMSET_NODE_PARAMS& params = operation.params;
+    MemoryInUse in_use;
+    if (check_memset(params) != CUDA_SUCCESS) return context.fail(k_memory_gone, "a fill's memory was freed before its turn");
     for (size_t y = 0; y < params.height; ++y) {
         auto* row = reinterpret_cast<uint8_t*>(params.dst + y * params.pitch);
         switch (params.elementSize) {
@@ -125,8 +148,10 @@ void execute(const MemsetOperation& operation) {
     }
 }
 
-void execute(const BatchMemoryOperation& operation) {
-    for (const CUstreamBatchMemOpParams& item : operation.operations) execute_one(item);
+void execute(Context& context, const BatchMemoryOperation& operation) {
+    for (const CUstreamBatchMemOpParams& item : operation.operations) {
+        if (!execute_one(item)) return context.fail(k_memory_gone, "a stream waits for or writes freed memory");
+    }
 }
 
 CUresult enqueue(Stream& stream, KernelOperation operation) {
@@ -144,7 +169,7 @@ CUresult enqueue(Stream& stream, MemsetOperation operation) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, operation);
-    stream.submit([operation] { execute(operation); });
+    stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
     return CUDA_SUCCESS;
 }
 
@@ -160,7 +185,7 @@ CUresult enqueue(Stream& stream, BatchMemoryOperation operation) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, std::move(operation));
-    stream.submit([operation = std::move(operation)] { execute(operation); });
+    stream.submit([context = stream.context_ptr(), operation = std::move(operation)] { execute(*context, operation); });
     return CUDA_SUCCESS;
 }
 
@@ -184,14 +209,14 @@ CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
         auto staging = std::make_shared<Bytes>(operation.width_bytes);
         std::memcpy(staging->data(), operation.from.base, staging->size());
         operation.from.base = reinterpret_cast<uint8_t*>(staging->data());
-        stream.submit([operation, staging] { execute(operation); });
+        stream.submit([context = stream.context_ptr(), operation, staging] { execute(*context, operation); });
         return CUDA_SUCCESS;
     }
     if (!wait) {
-        stream.submit([operation] { execute(operation); });
+        stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
         return CUDA_SUCCESS;
     }
-    stream.submit_and_wait([&operation] { execute(operation); });
+    stream.submit_and_wait([&] { execute(stream.context(), operation); });
     stream.context().device().flush_printf();
     return stream.context().sticky();
 }

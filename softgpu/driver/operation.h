@@ -35,6 +35,7 @@ struct CopySide {
     uint8_t* base = nullptr;  ///< of the first row that is copied
     uint64_t row_pitch_bytes = 0, slice_pitch_bytes = 0;
     std::shared_ptr<ArrayObject> array;  ///< keeps an array's memory
+    uint64_t known_bytes = 0;            ///< from base on, of memory that the driver knows; 0 for pageable memory and arrays
 };
 struct CopyOperation {
     CopySide from, to;
@@ -73,11 +74,12 @@ struct MemoryFreeOperation {
 using Operation = std::variant<KernelOperation, CopyOperation, MemsetOperation, HostOperation, EventRecordOperation,
                                EventWaitOperation, BatchMemoryOperation, MemoryFreeOperation>;
 
-/// Executes an operation on the calling thread. Failures of kernels become the context's sticky error.
+/// Executes an operation on the calling thread. Failures become the context's sticky error: those of kernels, and memory that
+/// was freed between the call and now.
 void execute(Context& context, const KernelOperation& operation, uint64_t stream_id);
-void execute(const CopyOperation& operation);
-void execute(const MemsetOperation& operation);
-void execute(const BatchMemoryOperation& operation);
+void execute(Context& context, const CopyOperation& operation);
+void execute(Context& context, const MemsetOperation& operation);
+void execute(Context& context, const BatchMemoryOperation& operation);
 
 /// Hands an operation to a stream: a node if the stream is being captured, else work.
 CUresult enqueue(Stream& stream, KernelOperation operation);

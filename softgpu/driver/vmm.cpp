@@ -7,6 +7,7 @@
 
 #include "common/log/log.h"
 #include "softgpu/driver/heap.h"
+#include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/exec/api.h"
@@ -135,7 +136,10 @@ CUresult VirtualMemory::unmap(uint64_t address, uint64_t size_bytes) {
         }
         process().addresses.remove(mapping->first);
     }
-    mmap(reinterpret_cast<void*>(address), size_bytes, PROT_NONE, k_reserve_flags | MAP_FIXED, -1, 0);
+    {
+        MemoryGoing going;
+        mmap(reinterpret_cast<void*>(address), size_bytes, PROT_NONE, k_reserve_flags | MAP_FIXED, -1, 0);
+    }
     while (first != last) gone.insert(m_mappings.extract(first++));
     lock.unlock();
     gone.clear();

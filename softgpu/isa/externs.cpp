@@ -5,6 +5,7 @@
 
 #include "common/log/log.h"
 #include "softgpu/exec/body.h"
+#include "softgpu/exec/graph_hook.h"
 #include "softgpu/exec/launch.h"
 #include "softgpu/isa/printf.h"
 
@@ -93,6 +94,14 @@ Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::fault;
 }
 
+/// void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned)
+Flow call_graph_set_conditional(Warp& w, const Instr& i, uint32_t mask) {
+    auto hook = exec::graph_conditional_hook.load(std::memory_order_acquire);
+    return each_lane(mask, [&](uint32_t lane) {
+        if (hook != nullptr) hook(argument<uint64_t>(w, i, 0, lane), argument<uint32_t>(w, i, 1, lane));
+    });
+}
+
 }  // namespace
 
 bool is_extern_function(std::string_view name) {
@@ -109,6 +118,7 @@ Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t) {
     if (name == "malloc" && arg_count == 1) return &call_malloc;
     if (name == "free" && arg_count == 1) return &call_free;
     if (name == "__assertfail" && arg_count == 5) return &call_assertfail;
+    if (name == "cudaGraphSetConditional" && arg_count == 2) return &call_graph_set_conditional;
     return nullptr;
 }
 

@@ -78,9 +78,9 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         return CUDA_SUCCESS;
     }
     if (allocation->kind == MemoryKind::graph) {
-        stream->submit_always([memory = GraphMemory::find(dptr)] {
-            if (memory != nullptr) memory->set_live(false);
-        });
+        auto memory = GraphMemory::find(dptr);
+        if (memory == nullptr || !memory->live()) return CUDA_ERROR_INVALID_VALUE;
+        memory->set_live(false);
         return CUDA_SUCCESS;
     }
     if (allocation->kind != MemoryKind::pool || allocation->freed.exchange(true)) return CUDA_ERROR_INVALID_VALUE;

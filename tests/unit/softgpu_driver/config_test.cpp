@@ -1,0 +1,61 @@
+#include "softgpu/driver/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace warpline::softgpu::driver {
+namespace {
+
+class ConfigTest : public testing::Test {
+protected:
+    void TearDown() override {
+        for (const char* name : {"SOFTGPU_DEVICES", "SOFTGPU_MEMORY", "SOFTGPU_COMPUTE_CAPABILITY", "SOFTGPU_EXECUTE",
+                                 "SOFTGPU_CHECK", "SOFTGPU_WATCHDOG_MS", "SOFTGPU_WORKERS"}) {
+            unsetenv(name);
+        }
+    }
+    static Config with(const char* name, const char* value) {
+        setenv(name, value, 1);
+        return read_config();
+    }
+};
+
+TEST_F(ConfigTest, Defaults) {
+    Config config = read_config();
+    EXPECT_EQ(config.devices, 1u);
+    EXPECT_EQ(config.compute_capability, 89u);
+    EXPECT_EQ(config.memory_bytes, uint64_t{2} << 30);
+    EXPECT_TRUE(config.execute);
+    EXPECT_FALSE(config.exact_bounds);
+}
+
+TEST_F(ConfigTest, ReadsWhatIsSet) {
+    EXPECT_EQ(with("SOFTGPU_DEVICES", "4").devices, 4u);
+    EXPECT_EQ(with("SOFTGPU_COMPUTE_CAPABILITY", "12.1").compute_capability, 121u);
+    EXPECT_EQ(with("SOFTGPU_COMPUTE_CAPABILITY", "75").compute_capability, 75u);
+    EXPECT_EQ(with("SOFTGPU_MEMORY", "512MiB").memory_bytes, uint64_t{512} << 20);
+    EXPECT_EQ(with("SOFTGPU_MEMORY", "1G").memory_bytes, uint64_t{1} << 30);
+    EXPECT_FALSE(with("SOFTGPU_EXECUTE", "0").execute);
+    EXPECT_TRUE(with("SOFTGPU_CHECK", "race,memory").exact_bounds);
+    EXPECT_EQ(with("SOFTGPU_WATCHDOG_MS", "2000").watchdog_ms, 2000u);
+}
+
+TEST_F(ConfigTest, NonsenseIsIgnored) {
+    EXPECT_EQ(with("SOFTGPU_DEVICES", "many").devices, 1u);
+    EXPECT_EQ(with("SOFTGPU_DEVICES", "0").devices, 1u);
+    EXPECT_EQ(with("SOFTGPU_DEVICES", "1000").devices, 1u);
+    EXPECT_EQ(with("SOFTGPU_COMPUTE_CAPABILITY", "99.9").compute_capability, 89u);
+    EXPECT_EQ(with("SOFTGPU_COMPUTE_CAPABILITY", "8.").compute_capability, 89u);
+    EXPECT_EQ(with("SOFTGPU_MEMORY", "2 parsecs").memory_bytes, uint64_t{2} << 30);
+    EXPECT_EQ(with("SOFTGPU_MEMORY", "999999999999999999999G").memory_bytes, uint64_t{2} << 30);
+}
+
+TEST_F(ConfigTest, MemoryIsBoundedByTheMachine) {
+    Config config = with("SOFTGPU_MEMORY", "1000TiB");
+    EXPECT_LT(config.memory_bytes, uint64_t{1000} << 40);
+    EXPECT_GE(config.memory_bytes, uint64_t{64} << 20);
+}
+
+}  // namespace
+}  // namespace warpline::softgpu::driver
