@@ -84,6 +84,9 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     const auto base = reinterpret_cast<uint64_t>(address);
     const bool copies = session.copy_pending(base, size_bytes);
     if ((session.host_calls().idle() && !copies) || HostCalls::in_callback()) return;
+    // From pageable memory CUDA takes the bytes when the call is made, as we do; and what it copies to it is there when that
+    // call returns.
+    if (!copies && !call.state.host_memory.find(base)) return;
     const uint64_t last_call = session.host_calls().last_id();
     Call own = call;
     // Its result is not ours to report: whoever waits for the streams gets it.

@@ -70,9 +70,11 @@ Device read_device(wire::Device::Reader from) {
     device.name = text(from.getName());
     device.total_bytes = from.getTotalMemoryBytes();
     auto uuid = from.getUuid();
-    std::memcpy(device.uuid.bytes, uuid.begin(), std::min<size_t>(uuid.size(), sizeof device.uuid.bytes));
+    std::copy_n(uuid.begin(), std::min<size_t>(uuid.size(), sizeof device.uuid.bytes),
+                reinterpret_cast<uint8_t*>(device.uuid.bytes));
     auto luid = from.getLuid();
-    std::memcpy(device.luid.data(), luid.begin(), std::min<size_t>(luid.size(), device.luid.size()));
+    std::copy_n(luid.begin(), std::min<size_t>(luid.size(), device.luid.size()),
+                reinterpret_cast<uint8_t*>(device.luid.data()));
     device.major = from.getComputeMajor();
     device.minor = from.getComputeMinor();
     read_attributes(from, device);

@@ -20,6 +20,13 @@ namespace warpline::client {
 template <typename T, HandleKind kind>
 class TokenTable {
 public:
+    TokenTable() = default;
+    ~TokenTable() {
+        for (auto& chunk : m_chunks) delete chunk.load(std::memory_order_relaxed);
+    }
+    TokenTable(const TokenTable&) = delete;
+    TokenTable& operator=(const TokenTable&) = delete;
+
     struct Entry {
         uint64_t token = 0;
         T* object = nullptr;
@@ -105,7 +112,7 @@ private:
 
     Slot* ensure_slot(uint32_t index) WL_REQUIRES(m_mutex) {
         std::atomic<Chunk*>& chunk = m_chunks[index / k_chunk_entries];
-        // Chunks live as long as the table, which lives as long as the process.
+        // Chunks live as long as the table: lookups need no lock.
         if (!chunk.load(std::memory_order_relaxed)) chunk.store(new Chunk, std::memory_order_release);
         return &(*chunk.load(std::memory_order_relaxed))[index % k_chunk_entries];
     }

@@ -88,6 +88,9 @@ void ask_context(const DriverTable& cuda, DeviceSnapshot& device) {
         device.free_bytes = free_bytes;
     }
     cuda.cuCtxSetCurrent(nullptr);
+    // The first device's stays, so that a session finds it warm; a context on each of many would take memory that nobody uses.
+    if (device.driver_device != 0 && cuda.cuDevicePrimaryCtxRelease_v2 != nullptr)
+        cuda.cuDevicePrimaryCtxRelease_v2(device.device);
 }
 
 }  // namespace

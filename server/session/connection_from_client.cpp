@@ -83,7 +83,7 @@ Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
     if (!m_session || m_closing) return Error{Code::malformed, "a frame comes before Hello or after Close"};
     if (kind == FrameKind::batch) {
         auto unit = WL_TRY(m_receiver.accept_batch(std::move(frame)));
-        return m_session->accept(std::move(unit), m_receiver.grant());
+        return m_session->accept(std::move(unit));
     }
     if (kind == FrameKind::bulk) return m_receiver.accept_bulk(std::move(frame));
     if (kind == FrameKind::event) return on_event(frame);
@@ -143,7 +143,7 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
 
 Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMessage& admit) {
     ClientPort& client = *this;
-    m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_options.session);
+    m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), m_options.session);
     m_admitted.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window);
     if (!window.ok()) return refuse(Code::alloc_failed, window.error().what);
@@ -189,9 +189,13 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
 void ConnectionFromClient::say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience) {
     m_link.say_goodbye(code, reason);
     const auto deadline = std::chrono::steady_clock::now() + patience;
-    MutexLock lock(m_mutex);
-    while (!m_ended && m_ended_changed.wait_until(m_mutex, deadline)) {
+    {
+        MutexLock lock(m_mutex);
+        while (!m_ended && m_ended_changed.wait_until(m_mutex, deadline)) {
+        }
     }
+    m_pump->stop();
+    m_pump->join();
 }
 
 void ConnectionFromClient::count_bytes() {

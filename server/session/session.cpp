@@ -66,11 +66,12 @@ private:
 }  // namespace
 
 Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters,
-                 ClientPort& client, SessionOptions options)
+                 ClientPort& client, protocol::CreditGrant& grant, SessionOptions options)
     : m_driver(driver),
       m_devices(devices),
       m_counters(counters),
       m_client(client),
+      m_grant(grant),
       m_options(options),
       m_contexts(driver, devices, m_handles),
       m_functions(driver, m_handles),
@@ -86,8 +87,7 @@ Session::~Session() {
     m_executor.stop();
 }
 
-Result<void> Session::accept(protocol::CallReceiver::Unit unit, protocol::CreditGrant& grant) {
-    m_grant = &grant;
+Result<void> Session::accept(protocol::CallReceiver::Unit unit) {
     auto work = WL_TRY(BatchWork::create(*this, std::move(unit)));
     if (!m_executor.push(std::move(work))) return Error{Code::quota, "more batches than the credit allows"};
     return {};
@@ -106,7 +106,7 @@ void Session::context_ended(uint64_t context) {
 }
 
 void Session::work_done(uint64_t bytes, uint32_t calls) {
-    const auto progress = m_grant->done(bytes, calls);
+    const auto progress = m_grant.done(bytes, calls);
     if (!progress) return;
     const auto sent =
         m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_event_words, [&](wire::Event::Builder event) {
@@ -153,7 +153,7 @@ Result<Session::ReplyExtras> Session::before_reply(ServerCall& call) {
         m_async_call = 0;
     }
     extras.credit_bytes = m_memory.take_new_credit();
-    if (m_grant != nullptr) extras.progress = m_grant->report();
+    extras.progress = m_grant.report();
     return extras;
 }
 

@@ -52,12 +52,12 @@ struct SessionOptions {
 class Session {
 public:
     Session(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters, ClientPort& client,
-            SessionOptions options);
+            protocol::CreditGrant& grant, SessionOptions options);
     ~Session();
 
     /// Takes the client's calls, in order. @errors malformed, quota (the frame's; end the session then) @blocks no @thread
     /// reader
-    Result<void> accept(protocol::CallReceiver::Unit unit, protocol::CreditGrant& grant);
+    Result<void> accept(protocol::CallReceiver::Unit unit);
 
     const Driver& driver() const { return m_driver; }
     const std::vector<DeviceSnapshot>& devices() const { return m_devices; }
@@ -108,6 +108,7 @@ private:
     const std::vector<DeviceSnapshot>& m_devices;
     SessionCounters& m_counters;
     ClientPort& m_client;
+    protocol::CreditGrant& m_grant;  // what the client may still send
     const SessionOptions m_options;
     HandleTable m_handles;
     Contexts m_contexts;
@@ -118,7 +119,6 @@ private:
     HostCalls m_host_calls;
     Links m_links;
     std::unique_ptr<OutputCapture> m_output;
-    protocol::CreditGrant* m_grant = nullptr;  // set by the reader before the first unit is queued
 
     Mutex m_error_mutex;
     CUresult m_async_result WL_GUARDED_BY(m_error_mutex) = CUDA_SUCCESS;  // the first that no reply has told yet

@@ -22,14 +22,16 @@ struct Dim3 {
 };
 
 /// A fault of a kernel. `cu_result` is the sticky error it becomes: 700 illegal address, 716 misaligned address, 714 hardware
-/// stack error, 715 illegal instruction, 717 invalid address space, 718 invalid pc, 719 launch failed (trap), 710 assert, 702 time-out.
+/// stack error, 715 illegal instruction, 717 invalid address space, 718 invalid pc, 719 launch failed (trap), 710 assert, 702
+/// time-out.
 struct Fault {
     int cu_result = 0;
     std::string text;  ///< one line: kernel, PTX line, block, thread, address
     bool ok() const { return cu_result == 0; }
 };
 
-/// Why a module was not accepted. `cu_result`: 218 invalid PTX, 222 unsupported PTX version, 209 no binary for this GPU, 200 invalid image.
+/// Why a module was not accepted. `cu_result`: 218 invalid PTX, 222 unsupported PTX version, 209 no binary for this GPU, 200
+/// invalid image.
 struct ModuleError {
     int cu_result = 0;
     std::string log;  ///< as in the JIT error log: file:line: message, one per line
@@ -40,7 +42,8 @@ struct ModuleError {
 class Memory {
 public:
     virtual ~Memory() = default;
-    /// Reserves addresses without memory. `hint` 0: anywhere in the window. Errors: alloc_failed (taken, or the window is full).
+    /// Reserves addresses without memory. `hint` 0: anywhere in the window. Errors: alloc_failed (taken, or the window is
+    /// full).
     virtual Result<uint64_t> reserve(uint64_t size_bytes, uint64_t alignment_bytes, uint64_t hint) = 0;
     virtual Result<void> release(uint64_t address, uint64_t size_bytes) = 0;
     /// Commits zero-filled memory in a reserved range / takes it back. Page granularity.
@@ -64,11 +67,11 @@ struct FunctionInfo {
     uint32_t static_shared_bytes = 0;
     uint32_t local_bytes = 0;
     uint32_t const_bytes = 0;
-    uint32_t registers = 0;              ///< estimate from liveness, 16 … 255
-    uint32_t max_threads = 1024;         ///< .maxntid product, or the device's limit
+    uint32_t registers = 0;                      ///< estimate from liveness, 16 … 255
+    uint32_t max_threads = 1024;                 ///< .maxntid product, or the device's limit
     std::array<uint32_t, 3> required_threads{};  ///< .reqntid, zeros if absent
     std::array<uint32_t, 3> required_cluster{};  ///< .reqnctapercluster, zeros if absent
-    uint32_t ptx_version = 0;            ///< as CU_FUNC_ATTRIBUTE_PTX_VERSION: 10 * major + minor of the .target (75, 80, 120)
+    uint32_t ptx_version = 0;  ///< as CU_FUNC_ATTRIBUTE_PTX_VERSION: 10 * major + minor of the .target (75, 80, 120)
     bool uses_printf = false;
 };
 
@@ -108,23 +111,24 @@ struct Launch {
     Dim3 grid, block, cluster;
     uint32_t dynamic_shared_bytes = 0;
     bool cooperative = false;
-    std::span<const std::byte> params;  ///< laid out as FunctionInfo::params says; copied before launch() returns control to user code
+    std::span<const std::byte>
+        params;  ///< laid out as FunctionInfo::params says; copied before launch() returns control to user code
     uint64_t stream_id = 0;
 };
 
 /// Limits that a kernel can feel (cuCtxSetLimit).
 struct Limits {
-    uint64_t stack_bytes = 64 * 1024;       ///< per thread
+    uint64_t stack_bytes = 64 * 1024;        ///< per thread
     uint64_t heap_bytes = 64 * 1024 * 1024;  ///< device malloc
     uint64_t printf_fifo_bytes = 1024 * 1024;
 };
 
 struct EngineOptions {
     uint32_t device_ordinal = 0;
-    uint32_t workers = 0;             ///< 0: as many as the machine has cores
-    uint64_t watchdog_ms = 0;         ///< 0: none. A launch that runs longer ends with fault 702
+    uint32_t workers = 0;              ///< 0: as many as the machine has cores
+    uint64_t watchdog_ms = 0;          ///< 0: none. A launch that runs longer ends with fault 702
     uint32_t compute_capability = 89;  ///< 10 * major + minor
-    bool execute = true;              ///< false: dry mode, accepts every image, launches do nothing
+    bool execute = true;               ///< false: dry mode, accepts every image, launches do nothing
 };
 
 /// One device's engine. All functions may be called from any thread; launch() blocks its caller until the grid has ended, and
@@ -138,7 +142,8 @@ public:
     virtual Fault launch(const Launch& launch) = 0;
     virtual void set_limits(const Limits& limits) = 0;
     virtual Limits limits() const = 0;
-    /// Where formatted device printf text goes (called at the end of a launch, in block order where possible, and never concurrently).
+    /// Where formatted device printf text goes (called at the end of a launch, in block order where possible, and never
+    /// concurrently).
     virtual void set_printf_sink(std::function<void(std::string_view)> sink) = 0;
 };
 

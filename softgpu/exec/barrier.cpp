@@ -8,8 +8,8 @@ namespace {
 
 uint32_t& arrived(Cta& cta, uint32_t barrier, uint32_t warp) { return cta.arrived[barrier * cta.warp_count + warp]; }
 
-/// Without a count, every thread that has not exited must arrive. With one, the threads are counted, by whole warps: PTX demands
-/// multiples of the warp size, and lanes that do not exist or have exited count with the others of their warp.
+/// Without a count, every thread that has not exited must arrive. With one, the threads are counted, by whole warps: PTX
+/// demands multiples of the warp size, and lanes that do not exist or have exited count with the others of their warp.
 bool is_complete(Cta& cta, uint32_t number) {
     const Barrier& barrier = cta.barriers[number];
     uint32_t threads = 0;
@@ -23,7 +23,7 @@ bool is_complete(Cta& cta, uint32_t number) {
 
 void complete(Cta& cta, uint32_t number) {
     Barrier& barrier = cta.barriers[number];
-    uint32_t result = barrier.kind == BarrierKind::popc ? barrier.population
+    uint32_t result = barrier.kind == BarrierKind::popc  ? barrier.population
                       : barrier.kind == BarrierKind::all ? uint32_t(barrier.all)
                                                          : uint32_t(barrier.any);
     for (uint32_t w = 0; w < cta.warp_count; ++w) {
@@ -38,10 +38,12 @@ void complete(Cta& cta, uint32_t number) {
         }
     }
     barrier = Barrier{};
+    cta.barriers_in_use &= ~(1u << number);
 }
 
-void note_arrival(Barrier& barrier, uint32_t count, BarrierKind kind, uint32_t mask, uint32_t predicate) {
-    barrier.in_use = true;
+void note_arrival(Cta& cta, uint32_t number, uint32_t count, BarrierKind kind, uint32_t mask, uint32_t predicate) {
+    Barrier& barrier = cta.barriers[number];
+    cta.barriers_in_use |= 1u << number;
     barrier.expected = count;
     if (kind == BarrierKind::plain) return;
     barrier.kind = kind;
@@ -60,7 +62,7 @@ BarrierResult barrier_sync(Warp& warp, const Instr& instr, uint32_t mask, uint32
         return {true, fragment.result};
     }
     Cta& cta = *warp.cta;
-    note_arrival(cta.barriers[number], count, kind, mask, predicate);
+    note_arrival(cta, number, count, kind, mask, predicate);
     arrived(cta, number, warp.index) |= mask;
     if (mask != fragment.mask) split_fragment(warp, fragment.mask & ~mask, &instr + 1);
     bool split = mask != warp.mask;
@@ -77,14 +79,15 @@ BarrierResult barrier_sync(Warp& warp, const Instr& instr, uint32_t mask, uint32
 
 void barrier_arrive(Warp& warp, uint32_t mask, uint32_t number, uint32_t count) {
     Cta& cta = *warp.cta;
-    note_arrival(cta.barriers[number], count, BarrierKind::plain, mask, 0);
+    note_arrival(cta, number, count, BarrierKind::plain, mask, 0);
     arrived(cta, number, warp.index) |= mask;
     if (is_complete(cta, number)) complete(cta, number);
 }
 
 void recheck_barriers(Cta& cta) {
-    for (uint32_t number = 0; number < k_max_barriers; ++number) {
-        if (cta.barriers[number].in_use && is_complete(cta, number)) complete(cta, number);
+    for (uint32_t rest = cta.barriers_in_use; rest != 0; rest &= rest - 1) {
+        auto number = uint32_t(__builtin_ctz(rest));
+        if (is_complete(cta, number)) complete(cta, number);
     }
 }
 

@@ -10,8 +10,8 @@ struct BarrierResult {
     uint32_t result;  ///< of a reduction
 };
 
-/// The lanes of `mask` arrive at barrier `number` and wait. `count`: threads that take part, 0 for all of the CTA. For reductions
-/// `predicate` has the lanes' values.
+/// The lanes of `mask` arrive at barrier `number` and wait. `count`: threads that take part, 0 for all of the CTA. For
+/// reductions `predicate` has the lanes' values.
 BarrierResult barrier_sync(Warp& warp, const Instr& instr, uint32_t mask, uint32_t number, uint32_t count, BarrierKind kind,
                            uint32_t predicate);
 

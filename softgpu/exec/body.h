@@ -36,8 +36,8 @@ private:
     size_t m_size = 0;
 };
 
-/// A region of a frame that holds a .param variable: 32 lanes of `size_bytes` each, one after the other. With a size of 4 or 8 that
-/// is the same as a register row.
+/// A region of a frame that holds a .param variable: 32 lanes of `size_bytes` each, one after the other. With a size of 4 or 8
+/// that is the same as a register row.
 struct ParamSlot {
     int32_t slot = 0;
     uint32_t size_bytes = 0;

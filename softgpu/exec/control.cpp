@@ -176,8 +176,8 @@ Flow refused(Warp& warp, const Instr& instr, uint32_t mask) {
     return warp.raise(instr, 801, uint32_t(__builtin_ctz(mask)), "instruction not supported");
 }
 
-// Rows for operands that are no registers. They write only the lanes at hand: another fragment may have computed its own lanes of the
-// same row and wait at the instruction that reads it.
+// Rows for operands that are no registers. They write only the lanes at hand: another fragment may have computed its own lanes
+// of the same row and wait at the instruction that reads it.
 
 Flow not_predicate(Warp& warp, const Instr& instr, uint32_t mask) {
     set_predicate(warp, instr.op[0], ~predicate(warp, instr.op[1]), mask);

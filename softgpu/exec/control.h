@@ -2,28 +2,29 @@
 
 #include "softgpu/exec/body.h"
 
-/// Handlers that belong to the core: control flow, guards, and the rows that decoding needs for operands which are no registers.
+/// Handlers that belong to the core: control flow, guards, and the rows that decoding needs for operands which are no
+/// registers.
 namespace warpline::softgpu::exec::control {
 
-Flow guard(Warp& warp, const Instr& instr, uint32_t mask);      ///< runs Instr::inner for the lanes whose predicate holds
+Flow guard(Warp& warp, const Instr& instr, uint32_t mask);  ///< runs Instr::inner for the lanes whose predicate holds
 Flow guard_not(Warp& warp, const Instr& instr, uint32_t mask);
 Flow fall_through(Warp& warp, const Instr& instr, uint32_t mask);
 
-Flow bra(Warp& warp, const Instr& instr, uint32_t mask);        ///< unconditional
-Flow bra_if(Warp& warp, const Instr& instr, uint32_t mask);     ///< op[1]: predicate
+Flow bra(Warp& warp, const Instr& instr, uint32_t mask);     ///< unconditional
+Flow bra_if(Warp& warp, const Instr& instr, uint32_t mask);  ///< op[1]: predicate
 Flow bra_if_not(Warp& warp, const Instr& instr, uint32_t mask);
-Flow brx(Warp& warp, const Instr& instr, uint32_t mask);        ///< op[1]: index row; extra: BranchTable
-Flow call(Warp& warp, const Instr& instr, uint32_t mask);       ///< extra: CallInfo
+Flow brx(Warp& warp, const Instr& instr, uint32_t mask);   ///< op[1]: index row; extra: BranchTable
+Flow call(Warp& warp, const Instr& instr, uint32_t mask);  ///< extra: CallInfo
 Flow call_indirect(Warp& warp, const Instr& instr, uint32_t mask);
 Flow ret(Warp& warp, const Instr& instr, uint32_t mask);
 Flow exit(Warp& warp, const Instr& instr, uint32_t mask);
-Flow refused(Warp& warp, const Instr& instr, uint32_t mask);    ///< stands for what is not supported
+Flow refused(Warp& warp, const Instr& instr, uint32_t mask);  ///< stands for what is not supported
 
 Flow not_predicate(Warp& warp, const Instr& instr, uint32_t mask);
-Flow local_address(Warp& warp, const Instr& instr, uint32_t mask);          ///< imm: offset in the frame's locals
+Flow local_address(Warp& warp, const Instr& instr, uint32_t mask);  ///< imm: offset in the frame's locals
 Flow local_generic_address(Warp& warp, const Instr& instr, uint32_t mask);
-Flow param_address(Warp& warp, const Instr& instr, uint32_t mask);          ///< imm: offset in the kernel's parameters
-Flow narrow_address(Warp& warp, const Instr& instr, uint32_t mask);         ///< 64 bits to 32
+Flow param_address(Warp& warp, const Instr& instr, uint32_t mask);   ///< imm: offset in the kernel's parameters
+Flow narrow_address(Warp& warp, const Instr& instr, uint32_t mask);  ///< 64 bits to 32
 
 /// op[0] = op[1] * imm, in 64 bits.
 template <typename T>

@@ -9,7 +9,7 @@ namespace warpline::softgpu::exec {
 
 /// Sizes of a group's storage. Groups of equal shape can be reused.
 struct GroupShape {
-    uint32_t ctas = 1;  ///< blocks of a cluster
+    uint32_t ctas = 1;   ///< blocks of a cluster
     uint32_t warps = 1;  ///< of a block
     uint32_t threads = 1;
     uint32_t frame_bytes = 0;

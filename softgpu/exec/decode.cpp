@@ -16,6 +16,7 @@ BodyDecoder::BodyDecoder(const DecodeInput& input, Body& out)
 void BodyDecoder::run() {
     m_graph = build_flow_graph(m_ptx);
     prepare();
+    find_copies();
     pass(Pass::analyse);
     std::stable_sort(m_uses.begin(), m_uses.end(), [](const RegisterUse& a, const RegisterUse& b) {
         return a.instruction != b.instruction ? a.instruction < b.instruction : a.is_def < b.is_def;
@@ -68,6 +69,63 @@ void BodyDecoder::prepare() {
     }
 }
 
+namespace {
+
+/// `mov d, s` and `cvta.to.global d, s` between whole registers: d repeats s.
+const ptx::Operand* copied_register(const ptx::Body& body, const ptx::Instruction& instruction) {
+    bool is_mov = instruction.opcode == Opcode::mov;
+    bool is_cvta = instruction.opcode == Opcode::cvta && body.has(instruction, ptx::Mod::global);
+    if ((!is_mov && !is_cvta) || instruction.guard != ptx::k_no_reg || instruction.operand_count != 2) return nullptr;
+    auto operands = body.operands_of(instruction);
+    auto plain = [](const ptx::Operand& operand) {
+        return operand.kind == ptx::Operand::Kind::reg && operand.component == ptx::Operand::Component::none &&
+               !operand.negated;
+    };
+    return plain(operands[0]) && plain(operands[1]) ? &operands[1] : nullptr;
+}
+
+}  // namespace
+
+/// Registers that only repeat another one need no row and no instruction. Safe if both are written at one place only, and the
+/// one that is repeated cannot be written a second time by a loop. What writes a register is not known here: the first operand
+/// is taken to be written by every instruction, and every register of a vector or pair there too, which errs on the safe side.
+void BodyDecoder::find_copies() {
+    m_copy_of.resize(m_row_bytes.size());
+    std::vector<uint8_t> writes(m_row_bytes.size(), 0);
+    std::vector<uint32_t> written_at(m_row_bytes.size(), 0);
+    for (uint32_t id = 0; id < m_copy_of.size(); ++id) m_copy_of[id] = id;
+    auto written = [&](ptx::RegId id, uint32_t at) {
+        writes[id] = uint8_t(std::min(2, writes[id] + 1));
+        written_at[id] = at;
+    };
+    auto note = [&](auto&& self, const ptx::Operand& operand, uint32_t at) -> void {
+        if (operand.kind == ptx::Operand::Kind::reg) written(operand.reg, at);
+        bool several = operand.kind == ptx::Operand::Kind::vector || operand.kind == ptx::Operand::Kind::pair;
+        for (uint32_t e = 0; several && e < operand.count; ++e) self(self, m_ptx.elements_of(operand)[e], at);
+    };
+    for (ptx::RegId id : m_ptx.param_regs) {
+        if (id != ptx::k_no_reg) written(id, 0);
+    }
+    for (uint32_t i = 0; i < m_ptx.instructions.size(); ++i) {
+        const ptx::Instruction& instruction = m_ptx.instructions[i];
+        if (instruction.opcode == Opcode::call) {
+            const ptx::Call& call = m_ptx.calls[instruction.call];
+            for (uint32_t r = 0; r < call.ret_count; ++r) note(note, m_ptx.operands[call.first_ret + r], i);
+        } else if (instruction.operand_count != 0) {
+            note(note, m_ptx.operands_of(instruction)[0], i);
+        }
+    }
+    for (const ptx::Instruction& instruction : m_ptx.instructions) {
+        const ptx::Operand* from = copied_register(m_ptx, instruction);
+        if (from == nullptr) continue;
+        ptx::RegId into = m_ptx.operands_of(instruction)[0].reg, origin = m_copy_of[from->reg];
+        bool once = writes[into] == 1 && writes[from->reg] == 1 && writes[origin] == 1;
+        bool in_loop = m_graph.blocks[m_graph.block_of[written_at[origin]]].in_loop;
+        bool same_row = m_row_bytes[into] == m_row_bytes[origin] && m_lane_bytes[into] == m_lane_bytes[origin];
+        if (once && !in_loop && same_row) m_copy_of[into] = origin;
+    }
+}
+
 void BodyDecoder::pass(Pass which) {
     m_pass = which;
     m_block_start.assign(m_graph.blocks.size(), 0);
@@ -101,6 +159,10 @@ void BodyDecoder::decode(uint32_t index) {
     m_failed = false;
     m_code_mark = m_body.code.size();
     if (m_instruction->guard != ptx::k_no_reg) touch(m_instruction->guard, false);
+    if (const ptx::Operand* from = copied_register(m_ptx, *m_instruction)) {
+        ptx::RegId into = m_ptx.operands_of(*m_instruction)[0].reg;
+        if (m_copy_of[into] != into && m_copy_of[into] == m_copy_of[from->reg]) return;
+    }
     m_modifiers.clear();
     for (ptx::Mod mod : m_ptx.mods_of(*m_instruction)) m_modifiers.push_back(ptx::to_string(mod));
     if (ends_block(*m_instruction) && m_instruction->opcode != Opcode::trap) {
@@ -165,7 +227,7 @@ Instr& BodyDecoder::append(Handler handler, bool guarded) {
     instr.line = m_ptx.instructions.empty() ? m_input.function.at.line : m_ptx.instructions[at].line;
     instr.block = m_graph.blocks[m_graph.block_of[m_index]].order;
     if (guarded && m_instruction->guard != ptx::k_no_reg) {
-        instr.guard = m_slots.slot_of[m_instruction->guard];
+        instr.guard = m_slots.slot_of[m_copy_of[m_instruction->guard]];
         instr.flags |= instr_guarded | (m_instruction->guard_negated ? uint32_t{instr_guard_negated} : 0u);
         instr.fn = m_instruction->guard_negated ? &control::guard_not : &control::guard;
     }
@@ -219,9 +281,9 @@ void BodyDecoder::refuse(const std::string& why, bool is_invalid) {
     if (m_pass == Pass::analyse) return;
     const ptx::Module& module = m_input.module;
     std::string unit = m_input.function.unit < module.units.size() ? module.units[m_input.function.unit].name : std::string();
-    std::string line = log::format("{}:{}: {}{}{}, in {}\n", unit.empty() ? "ptx" : unit, m_instruction->line,
-                                   name_of_instruction(), why.empty() ? "" : ": ", why.empty() ? " is not supported" : why,
-                                   m_body.name);
+    std::string line =
+        log::format("{}:{}: {}{}{}, in {}\n", unit.empty() ? "ptx" : unit, m_instruction->line, name_of_instruction(),
+                    why.empty() ? "" : ": ", why.empty() ? " is not supported" : why, m_body.name);
     (is_invalid ? m_input.kernel.invalid : m_input.kernel.errors) += line;
     m_body.code.resize(m_code_mark);
     append(&control::refused, true);
@@ -268,7 +330,8 @@ void BodyDecoder::finish() {
         return ParamSlot{m_slots.slot_of[param], m_lane_bytes[param]};
     };
     for (uint32_t i = 0; i < m_input.function.params.size(); ++i) {
-        m_body.params.push_back(param_slot(i < m_ptx.param_regs.size() ? m_ptx.param_regs[i] : ptx::k_no_reg, m_first_param + i));
+        m_body.params.push_back(
+            param_slot(i < m_ptx.param_regs.size() ? m_ptx.param_regs[i] : ptx::k_no_reg, m_first_param + i));
     }
     for (uint32_t i = 0; i < m_input.function.returns.size(); ++i) {
         m_body.returns.push_back(

@@ -8,8 +8,8 @@
 
 namespace warpline::softgpu::exec {
 
-/// Decodes one body in two passes over the same code: the first records which registers each instruction reads and writes, then rows
-/// are assigned, and the second emits instructions with their slots.
+/// Decodes one body in two passes over the same code: the first records which registers each instruction reads and writes, then
+/// rows are assigned, and the second emits instructions with their slots.
 class BodyDecoder final : public isa::DecodeContext {
 public:
     BodyDecoder(const DecodeInput& input, Body& out);
@@ -56,6 +56,7 @@ private:
 
     // decode.cpp
     void prepare();
+    void find_copies();
     void pass(Pass which);
     void decode(uint32_t index);
     void decode_row(const isa::Row& row);
@@ -93,6 +94,8 @@ private:
     const isa::Registry& m_registry;
     FlowGraph m_graph;
     Pass m_pass = Pass::analyse;
+
+    std::vector<ptx::RegId> m_copy_of;  ///< by RegId: the register whose value this one only repeats, or itself
 
     // registers, then the .param variables as registers of their own
     std::vector<uint32_t> m_row_bytes;

@@ -38,7 +38,7 @@ bool BodyDecoder::decode_branch() {
     bool conditional = m_instruction->guard != ptx::k_no_reg;
     Handler handler = !conditional ? &control::bra : m_instruction->guard_negated ? &control::bra_if_not : &control::bra_if;
     Instr& instr = append(handler, false);
-    if (conditional && m_pass == Pass::emit) instr.op[1] = m_slots.slot_of[m_instruction->guard];
+    if (conditional && m_pass == Pass::emit) instr.op[1] = m_slots.slot_of[m_copy_of[m_instruction->guard]];
     set_target(target.symbol, uint32_t(m_body.code.size() - 1), nullptr);
     return true;
 }

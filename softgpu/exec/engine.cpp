@@ -15,8 +15,8 @@ namespace warpline::softgpu::exec {
 namespace {
 
 constexpr uint32_t k_most_param_bytes = 32764;  ///< what CUDA allows
-/// Behind the parameters: memory that blocks of a cooperative launch use to wait for each other. Cooperative groups find its address in
-/// %envreg1 (upper half) and %envreg2 and count arrivals at offset 4.
+/// Behind the parameters: memory that blocks of a cooperative launch use to wait for each other. Cooperative groups find its
+/// address in %envreg1 (upper half) and %envreg2 and count arrivals at offset 4.
 constexpr uint32_t k_grid_workspace_bytes = 64;
 constexpr uint32_t k_grid_workspace_offset = 32768;
 constexpr uint32_t k_param_slot_bytes = 36864;
@@ -104,7 +104,7 @@ void EngineImpl::set_printf_sink(std::function<void(std::string_view)> sink) {
 
 Grid EngineImpl::make_grid(const Launch& launch, const KernelCode& code) {
     Grid grid{};
-    auto set = [](uint32_t (&out)[3], const Dim3& from) {
+    auto set = [](uint32_t(&out)[3], const Dim3& from) {
         out[0] = from.x;
         out[1] = from.y;
         out[2] = from.z;

@@ -32,8 +32,9 @@ void add_targets(const ptx::Body& body, const ptx::Instruction& instruction, std
     }
 }
 
-/// Orders the blocks: strongly connected components in topological order, each loop's header first and the rest of the loop ordered
-/// the same way without it (Bourdoncle's weak topological order). Iterative: bodies can have tens of thousands of blocks.
+/// Orders the blocks: strongly connected components in topological order, each loop's header first and the rest of the loop
+/// ordered the same way without it (Bourdoncle's weak topological order). Iterative: bodies can have tens of thousands of
+/// blocks.
 class Orderer {
 public:
     explicit Orderer(FlowGraph& graph) : m_graph(graph) {
@@ -49,11 +50,13 @@ public:
         std::vector<uint32_t> all(m_graph.blocks.size());
         for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
         m_work.push_back({std::move(all), false});
-        // The work list is a stack of regions still to be ordered, the next one on top: header blocks come out as single regions.
+        // The work list is a stack of regions still to be ordered, the next one on top: header blocks come out as single
+        // regions.
         while (!m_work.empty()) {
             Region region = std::move(m_work.back());
             m_work.pop_back();
             if (region.nodes.size() == 1 || region.is_header) {
+                mark_self_loop(region.nodes[0]);
                 for (uint32_t node : region.nodes) m_graph.blocks[node].order = m_next++;
                 continue;
             }
@@ -84,9 +87,11 @@ private:
         }
         for (auto& component : components) {
             if (component.size() == 1) {
+                mark_self_loop(component[0]);
                 m_work.push_back({std::move(component), false});
                 continue;
             }
+            for (uint32_t node : component) m_graph.blocks[node].in_loop = true;
             uint32_t header = header_of(component);
             std::vector<uint32_t> rest;
             for (uint32_t node : component) {
@@ -98,9 +103,15 @@ private:
         }
     }
 
+    void mark_self_loop(uint32_t node) {
+        auto& block = m_graph.blocks[node];
+        block.in_loop |= std::find(block.successors.begin(), block.successors.end(), node) != block.successors.end();
+    }
+
     /// The block where the loop is entered: the one with an edge from outside, first in the text if there are several.
     uint32_t header_of(const std::vector<uint32_t>& component) {
-        return *std::min_element(component.begin(), component.end(), [this](uint32_t a, uint32_t b) { return m_index[a] < m_index[b]; });
+        return *std::min_element(component.begin(), component.end(),
+                                 [this](uint32_t a, uint32_t b) { return m_index[a] < m_index[b]; });
     }
 
     void visit(uint32_t root, std::vector<std::vector<uint32_t>>& components) {

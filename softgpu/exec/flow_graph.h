@@ -11,13 +11,14 @@ namespace warpline::softgpu::exec {
 struct FlowGraph {
     struct BasicBlock {
         uint32_t begin = 0, end = 0;  ///< instructions [begin, end)
-        uint32_t order = 0;           ///< number in the scheduling order: blocks of a loop are contiguous, what follows comes after
+        uint32_t order = 0;  ///< number in the scheduling order: blocks of a loop are contiguous, what follows comes after
         bool falls_through = false;
+        bool in_loop = false;  ///< can run more than once
         std::vector<uint32_t> successors;
         uint32_t predecessors = 0;
     };
-    std::vector<BasicBlock> blocks;        ///< in the order of the text
-    std::vector<uint32_t> block_of;        ///< by instruction
+    std::vector<BasicBlock> blocks;  ///< in the order of the text
+    std::vector<uint32_t> block_of;  ///< by instruction
     uint32_t block_at(uint32_t instruction) const { return block_of[instruction]; }
 };
 

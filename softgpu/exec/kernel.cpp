@@ -51,7 +51,8 @@ namespace {
 /// Finds what a kernel can reach and decodes it.
 class KernelBuilder {
 public:
-    KernelBuilder(ptx::Module& module, uint32_t entry, const ModuleLayout& layout) : m_module(module), m_entry(entry), m_layout(layout) {
+    KernelBuilder(ptx::Module& module, uint32_t entry, const ModuleLayout& layout)
+        : m_module(module), m_entry(entry), m_layout(layout) {
         m_reached.assign(module.functions.size(), Reach::no);
         m_kernel = std::make_unique<KernelCode>();
         m_kernel->bodies.resize(module.functions.size());
@@ -101,7 +102,8 @@ private:
         std::string log;
         int result = passes::prepare_body(m_module, function, log);
         if (result != 0 || function.body == nullptr) {
-            (result == 801 ? m_kernel->errors : m_kernel->invalid) += log.empty() ? std::string(function.name) + ": invalid\n" : log;
+            (result == 801 ? m_kernel->errors : m_kernel->invalid) +=
+                log.empty() ? std::string(function.name) + ": invalid\n" : log;
             return;
         }
         auto body = std::make_unique<Body>();

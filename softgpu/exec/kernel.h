@@ -23,16 +23,16 @@ constexpr uint64_t k_code_stride = 16;
 struct KernelCode {
     std::vector<std::unique_ptr<Body>> bodies;  ///< by index of ptx::Module::functions; null: not part of this kernel
     Body* entry = nullptr;
-    uint32_t cache_count = 0;         ///< range caches of all bodies
-    uint32_t static_shared_bytes = 0; ///< as reported: variables with a known size
+    uint32_t cache_count = 0;          ///< range caches of all bodies
+    uint32_t static_shared_bytes = 0;  ///< as reported: variables with a known size
     uint32_t dynamic_shared_offset = 0;
-    uint32_t local_bytes = 0;         ///< local memory of the deepest chain of calls; only the entry's if `open_stack`
+    uint32_t local_bytes = 0;  ///< local memory of the deepest chain of calls; only the entry's if `open_stack`
     uint32_t peak_registers = 0;
-    bool open_stack = false;          ///< recursion, indirect calls or alloca: the stack's depth is not known
+    bool open_stack = false;  ///< recursion, indirect calls or alloca: the stack's depth is not known
     bool uses_printf = false;
     uint64_t code_base = 0;
-    std::string errors;               ///< one line each: what is not supported
-    std::string invalid;              ///< what is wrong with the PTX
+    std::string errors;   ///< one line each: what is not supported
+    std::string invalid;  ///< what is wrong with the PTX
 
     /// Body of a code address; null if it is none of this module's functions.
     Body* body_at(uint64_t code_address) const;

@@ -48,12 +48,12 @@ struct LaunchServices {
     uint64_t watchdog_ms = 0;
 };
 
-/// A launch while it runs. Workers take groups of blocks (a cluster, or one block) from it in linear order; a group that waits for
-/// others is put back and taken up again later.
+/// A launch while it runs. Workers take groups of blocks (a cluster, or one block) from it in linear order; a group that waits
+/// for others is put back and taken up again later.
 class LaunchState {
 public:
-    LaunchState(uint64_t id, std::shared_ptr<const KernelCode> code, const std::string& name, const Grid& grid, std::byte* params,
-                uint32_t params_bytes, const GroupShape& shape, bool cooperative, LaunchServices services);
+    LaunchState(uint64_t id, std::shared_ptr<const KernelCode> code, const std::string& name, const Grid& grid,
+                std::byte* params, uint32_t params_bytes, const GroupShape& shape, bool cooperative, LaunchServices services);
 
     /// Runs groups until there is nothing to take. True if something was run.
     bool work(WorkerState& worker);
@@ -105,9 +105,9 @@ private:
 
     mutable Mutex m_mutex;
     ConditionVariable m_changed;
-    uint64_t m_next WL_GUARDED_BY(m_mutex) = 0;       ///< next group that has not been started
+    uint64_t m_next WL_GUARDED_BY(m_mutex) = 0;  ///< next group that has not been started
     uint64_t m_done WL_GUARDED_BY(m_mutex) = 0;
-    uint64_t m_running WL_GUARDED_BY(m_mutex) = 0;    ///< in the hands of workers
+    uint64_t m_running WL_GUARDED_BY(m_mutex) = 0;  ///< in the hands of workers
     bool m_new_first WL_GUARDED_BY(m_mutex) = true;
     std::deque<std::unique_ptr<CtaGroup>> m_suspended WL_GUARDED_BY(m_mutex);
     Fault m_fault WL_GUARDED_BY(m_mutex);

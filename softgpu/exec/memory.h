@@ -62,13 +62,13 @@ private:
     uint64_t m_base = 0, m_size = 0;
     mutable Mutex m_mutex;
     ConditionVariable m_reader_moved;
-    std::map<uint64_t, uint64_t> m_free WL_GUARDED_BY(m_mutex);      ///< begin -> end of free addresses in the window
-    std::map<uint64_t, uint64_t> m_outside WL_GUARDED_BY(m_mutex);   ///< reservations outside the window
-    std::map<uint64_t, uint64_t> m_ranges WL_GUARDED_BY(m_mutex);    ///< valid ranges
+    std::map<uint64_t, uint64_t> m_free WL_GUARDED_BY(m_mutex);     ///< begin -> end of free addresses in the window
+    std::map<uint64_t, uint64_t> m_outside WL_GUARDED_BY(m_mutex);  ///< reservations outside the window
+    std::map<uint64_t, uint64_t> m_ranges WL_GUARDED_BY(m_mutex);   ///< valid ranges
     std::vector<std::unique_ptr<const Table>> m_retired WL_GUARDED_BY(m_mutex);
     std::vector<RangeReader*> m_readers WL_GUARDED_BY(m_mutex);
-    std::atomic<const Table*> m_table;      ///< release in publish, acquire in find
-    std::atomic<uint64_t> m_epoch{1};       ///< raised when a range goes away
+    std::atomic<const Table*> m_table;  ///< release in publish, acquire in find
+    std::atomic<uint64_t> m_epoch{1};   ///< raised when a range goes away
     std::atomic<uint32_t> m_waiters{0};
 };
 

@@ -54,8 +54,8 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
         if (m_memory.add_range(m_layout.variable_address[i], variables[i].size_bytes).ok()) {
             m_ranges.emplace_back(m_layout.variable_address[i], variables[i].size_bytes);
         }
-        GlobalInfo info{std::string(variables[i].name), m_layout.variable_address[i], variables[i].size_bytes, variables[i].managed,
-                        variables[i].space == ptx::Space::constant};
+        GlobalInfo info{std::string(variables[i].name), m_layout.variable_address[i], variables[i].size_bytes,
+                        variables[i].managed, variables[i].space == ptx::Space::constant};
         m_globals.try_emplace(info.name, info);
     }
     for (uint32_t i = 0; i < variables.size(); ++i) {
@@ -89,7 +89,8 @@ bool ModuleImpl::initialise(uint32_t variable, ModuleError& error) {
     for (const ptx::InitAddress& init : source.init_addresses) {
         uint64_t value = 0;
         if (!address_of(init, value)) {
-            error = {218, log::format("line {}: {} has no address to initialise {} with\n", init.at.line, init.name, source.name)};
+            error = {218,
+                     log::format("line {}: {} has no address to initialise {} with\n", init.at.line, init.name, source.name)};
             return false;
         }
         if (init.offset + uint64_t{init.size} <= source.size_bytes) {

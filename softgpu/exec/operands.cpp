@@ -88,6 +88,7 @@ std::string_view BodyDecoder::symbol(uint32_t operand, uint32_t element) const {
 
 /// Notes a use of a register (first pass) and returns its slot (second pass).
 int32_t BodyDecoder::touch(ptx::RegId id, bool is_def) {
+    id = m_copy_of[id];
     if (m_pass == Pass::analyse) {
         m_uses.push_back({id, m_index, is_def, is_def && m_instruction->guard != ptx::k_no_reg});
         return 0;
@@ -138,8 +139,7 @@ int32_t BodyDecoder::in(uint32_t operand, uint8_t width, uint32_t element) {
         case Kind::reg: return register_slot(found, width, false);
         case Kind::special: return special_row(found, width);
         case Kind::integer: return constant_row(found.bits, width);
-        case Kind::f32:
-            return constant_row(found.bits, width);  // in 64 bits: the bits extended with zeros, as ptxas does
+        case Kind::f32: return constant_row(found.bits, width);  // in 64 bits: the bits extended with zeros, as ptxas does
         case Kind::f64:
             if (width == 8) return constant_row(found.bits, 8);
             if (width == 4) return constant_row(std::bit_cast<uint32_t>(float(std::bit_cast<double>(found.bits))), 4);
@@ -252,7 +252,8 @@ bool BodyDecoder::symbol_value(const Operand& operand, uint64_t& value) {
         m_body.calls_indirectly = m_body.calls_indirectly || m_pass == Pass::emit;
     } else if (ref.kind == SymbolRef::Kind::variable) {
         const ptx::Variable& variable = m_input.module.variables[ref.index];
-        value = variable.space == ptx::Space::shared ? m_input.shared.offset_of(variable) : m_input.layout.variable_address[ref.index];
+        value = variable.space == ptx::Space::shared ? m_input.shared.offset_of(variable)
+                                                     : m_input.layout.variable_address[ref.index];
         if (value == 0) return false;
     } else if (ref.kind == SymbolRef::Kind::local && m_ptx.variables[ref.index].space == ptx::Space::shared) {
         value = m_input.shared.offset_of(m_ptx.variables[ref.index]);

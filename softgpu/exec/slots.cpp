@@ -34,7 +34,7 @@ public:
 
     template <typename F>
     void for_live_in(uint32_t block, F&& f) const {
-        for_bits(&m_in[block * m_words], f);
+        for_bits(m_in.data() + block * m_words, f);
     }
     template <typename F>
     void for_live_out(uint32_t block, F&& f) const {
@@ -89,7 +89,8 @@ private:
         std::vector<uint32_t> work;
         std::vector<bool> queued(m_graph.blocks.size(), true);
         for (uint32_t b = 0; b < m_graph.blocks.size(); ++b) work.push_back(b);
-        std::sort(work.begin(), work.end(), [this](uint32_t a, uint32_t b) { return m_graph.blocks[a].order < m_graph.blocks[b].order; });
+        std::sort(work.begin(), work.end(),
+                  [this](uint32_t a, uint32_t b) { return m_graph.blocks[a].order < m_graph.blocks[b].order; });
         while (!work.empty()) {
             uint32_t block = work.back();
             work.pop_back();
@@ -138,7 +139,8 @@ std::vector<Interval> live_intervals(const FlowGraph& graph, const std::vector<R
 
 }  // namespace
 
-SlotAssignment assign_slots(const FlowGraph& graph, const std::vector<RegisterUse>& uses, const std::vector<uint32_t>& row_bytes) {
+SlotAssignment assign_slots(const FlowGraph& graph, const std::vector<RegisterUse>& uses,
+                            const std::vector<uint32_t>& row_bytes) {
     SlotAssignment out;
     out.slot_of.assign(row_bytes.size(), -1);
     std::map<uint32_t, std::vector<int32_t>> free_slots;  // by row bytes

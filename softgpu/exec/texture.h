@@ -7,26 +7,35 @@
 /// tld4, txq, suld, sust, sured, suq) look a handle up. Plain data, no C++ library headers: included by code that is compiled
 /// once per CPU level.
 ///
-/// A handle is what cuTexObjectCreate and cuSurfObjectCreate return, as a 64-bit operand of the instruction. A texture or surface
-/// reference of a module (.texref, .surfref) is a variable of 8 bytes that holds the handle of what is bound to it, 0 if nothing is.
+/// A handle is what cuTexObjectCreate and cuSurfObjectCreate return, as a 64-bit operand of the instruction. A texture or
+/// surface reference of a module (.texref, .surfref) is a variable of 8 bytes that holds the handle of what is bound to it, 0
+/// if nothing is.
 namespace warpline::softgpu::exec {
 
 enum class TexelType : uint8_t {
-    u8, u16, u32,
-    s8, s16, s32,
-    f16, f32,
-    unorm8, unorm16, snorm8, snorm16,  ///< formats that are normalised by themselves, not by the texture's read mode
+    u8,
+    u16,
+    u32,
+    s8,
+    s16,
+    s32,
+    f16,
+    f32,
+    unorm8,
+    unorm16,
+    snorm8,
+    snorm16,  ///< formats that are normalised by themselves, not by the texture's read mode
 };
 
 enum class TextureShape : uint8_t {
-    linear,          ///< memory read by element index (tex1Dfetch): no filter, 0 beyond the end
-    one,             ///< 1D
-    two,             ///< 2D
-    three,           ///< 3D
-    one_layered,     ///< layers are slices
+    linear,       ///< memory read by element index (tex1Dfetch): no filter, 0 beyond the end
+    one,          ///< 1D
+    two,          ///< 2D
+    three,        ///< 3D
+    one_layered,  ///< layers are slices
     two_layered,
-    cube,            ///< 6 slices: +x -x +y -y +z -z
-    cube_layered,    ///< 6 slices per layer
+    cube,          ///< 6 slices: +x -x +y -y +z -z
+    cube_layered,  ///< 6 slices per layer
 };
 
 enum class TextureAddress : uint8_t { wrap, clamp, mirror, border };
@@ -43,21 +52,21 @@ constexpr uint32_t k_max_texture_levels = 18;
 struct TextureDescriptor {
     TextureShape shape = TextureShape::linear;
     TexelType type = TexelType::u8;
-    uint8_t channels = 1;       ///< 1, 2, 4; missing ones read as 0, 0, and 1 for the last in the type that is read
+    uint8_t channels = 1;  ///< 1, 2, 4; missing ones read as 0, 0, and 1 for the last in the type that is read
     uint8_t element_bytes = 1;
     bool normalised_coordinates = false;  ///< 0 … 1 instead of 0 … size
-    bool integer_reads = false;           ///< integers come as integers; else they are normalised to 0 … 1 or -1 … 1 (.f32 reads)
-    bool srgb = false;                    ///< 8-bit channels but alpha are converted from sRGB when normalised
-    bool linear_filter = false;           ///< within a level
-    bool linear_mipmaps = false;          ///< between levels
+    bool integer_reads = false;   ///< integers come as integers; else they are normalised to 0 … 1 or -1 … 1 (.f32 reads)
+    bool srgb = false;            ///< 8-bit channels but alpha are converted from sRGB when normalised
+    bool linear_filter = false;   ///< within a level
+    bool linear_mipmaps = false;  ///< between levels
     bool seamless_cube = false;
     TextureAddress address[3] = {TextureAddress::clamp, TextureAddress::clamp, TextureAddress::clamp};
     uint32_t max_anisotropy = 1;
     float border[4] = {0, 0, 0, 0};
     float level_bias = 0, min_level = 0, max_level = 0;
-    uint32_t layers = 1;                  ///< of layered shapes
-    uint64_t linear_elements = 0;         ///< of shape linear: wider than TextureLevel::width can say
-    bool program_memory = false;          ///< not an array, but memory that the program can free at any time: accesses are checked
+    uint32_t layers = 1;           ///< of layered shapes
+    uint64_t linear_elements = 0;  ///< of shape linear: wider than TextureLevel::width can say
+    bool program_memory = false;   ///< not an array, but memory that the program can free at any time: accesses are checked
     uint32_t level_count = 1;
     TextureLevel levels[k_max_texture_levels];
 };

@@ -12,8 +12,8 @@ enum class WarpState {
     fault,
 };
 
-/// Back-edges that a fragment may take before the others have their turn. Lanes that spin on a lock which other lanes of the warp
-/// hold make progress possible by using this up; loops without such waiting rarely notice.
+/// Back-edges that a fragment may take before the others have their turn. Lanes that spin on a lock which other lanes of the
+/// warp hold make progress possible by using this up; loops without such waiting rarely notice.
 constexpr int32_t k_turn_back_edges = 4096;
 /// What a volatile, acquire or atomic access costs of it: in a loop, somebody probably waits.
 constexpr int32_t k_spin_cost = 64;

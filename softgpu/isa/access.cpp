@@ -57,7 +57,8 @@ bool resolve_row(Warp& warp, const Instr& instr, uint32_t mask, Where where, int
         for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane) addresses[lane] = row[lane] + uint64_t(displacement);
     } else {
         const uint32_t* row = exec::source<uint32_t>(warp, slot);
-        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane) addresses[lane] = uint32_t(row[lane] + uint32_t(displacement));
+        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane)
+            addresses[lane] = uint32_t(row[lane] + uint32_t(displacement));
     }
     return resolve_lanes(warp, instr, mask, where, addresses, size_bytes, alignment, lanes);
 }

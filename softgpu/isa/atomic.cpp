@@ -14,16 +14,66 @@ using exec::dest;
 using exec::k_warp_size;
 using exec::source;
 
-struct Exchange { template <typename T> static T run(T, T b, T) { return b; } };
-struct CompareAndSwap { template <typename T> static T run(T a, T b, T c) { return a == b ? c : a; } };
-struct Add { template <typename T> static T run(T a, T b, T) { return T(a + b); } };
-struct And { template <typename T> static T run(T a, T b, T) { return T(a & b); } };
-struct Or { template <typename T> static T run(T a, T b, T) { return T(a | b); } };
-struct Xor { template <typename T> static T run(T a, T b, T) { return T(a ^ b); } };
-struct Min { template <typename T> static T run(T a, T b, T) { return std::min(a, b); } };
-struct Max { template <typename T> static T run(T a, T b, T) { return std::max(a, b); } };
-struct Increment { template <typename T> static T run(T a, T b, T) { return a >= b ? T(0) : T(a + 1); } };
-struct Decrement { template <typename T> static T run(T a, T b, T) { return a == 0 || a > b ? b : T(a - 1); } };
+struct Exchange {
+    template <typename T>
+    static T run(T, T b, T) {
+        return b;
+    }
+};
+struct CompareAndSwap {
+    template <typename T>
+    static T run(T a, T b, T c) {
+        return a == b ? c : a;
+    }
+};
+struct Add {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return T(a + b);
+    }
+};
+struct And {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return T(a & b);
+    }
+};
+struct Or {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return T(a | b);
+    }
+};
+struct Xor {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return T(a ^ b);
+    }
+};
+struct Min {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return std::min(a, b);
+    }
+};
+struct Max {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return std::max(a, b);
+    }
+};
+struct Increment {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return a >= b ? T(0) : T(a + 1);
+    }
+};
+struct Decrement {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return a == 0 || a > b ? b : T(a - 1);
+    }
+};
 
 template <typename T>
 using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
@@ -34,7 +84,8 @@ T update(std::byte* at, T b, T c) {
     Bits<T> old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
     for (;;) {
         T value = Op::run(__builtin_bit_cast(T, old), b, c);
-        if (__atomic_compare_exchange_n(word, &old, __builtin_bit_cast(Bits<T>, value), true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        if (__atomic_compare_exchange_n(word, &old, __builtin_bit_cast(Bits<T>, value), true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST)) {
             return __builtin_bit_cast(T, old);
         }
     }
@@ -51,7 +102,8 @@ template <typename Op, typename T>
 Flow atom(Warp& w, const Instr& i, uint32_t mask) {
     const auto& extra = *static_cast<const AtomicExtra*>(i.extra);
     std::byte* at[k_warp_size];
-    if (!resolve_row(w, i, mask, extra.where, i.op[1], extra.address_width, int64_t(i.imm), sizeof(T), sizeof(T), at)) return Flow::fault;
+    if (!resolve_row(w, i, mask, extra.where, i.op[1], extra.address_width, int64_t(i.imm), sizeof(T), sizeof(T), at))
+        return Flow::fault;
     const T* b = source<T>(w, i.op[2]);
     const T* c = source<T>(w, i.op[3]);
     T* d = dest<T>(w, i.op[0]);
@@ -63,19 +115,36 @@ Flow atom(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-#define WL_ATOM(op, type, Op, T) {"$atom." op "." type, &atom<Op, T>, {}, 0}
+#define WL_ATOM(op, type, Op, T) \
+    { "$atom." op "." type, &atom<Op, T>, {}, 0 }
 const Row k_rows[] = {
-    WL_ATOM("exch", "b32", Exchange, uint32_t), WL_ATOM("exch", "b64", Exchange, uint64_t),
-    WL_ATOM("cas", "b16", CompareAndSwap, uint16_t), WL_ATOM("cas", "b32", CompareAndSwap, uint32_t),
+    WL_ATOM("exch", "b32", Exchange, uint32_t),
+    WL_ATOM("exch", "b64", Exchange, uint64_t),
+    WL_ATOM("cas", "b16", CompareAndSwap, uint16_t),
+    WL_ATOM("cas", "b32", CompareAndSwap, uint32_t),
     WL_ATOM("cas", "b64", CompareAndSwap, uint64_t),
-    WL_ATOM("add", "u32", Add, uint32_t), WL_ATOM("add", "s32", Add, uint32_t), WL_ATOM("add", "u64", Add, uint64_t),
-    WL_ATOM("add", "s64", Add, uint64_t), WL_ATOM("add", "f32", Add, float), WL_ATOM("add", "f64", Add, double),
-    WL_ATOM("and", "b32", And, uint32_t), WL_ATOM("and", "b64", And, uint64_t), WL_ATOM("or", "b32", Or, uint32_t),
-    WL_ATOM("or", "b64", Or, uint64_t), WL_ATOM("xor", "b32", Xor, uint32_t), WL_ATOM("xor", "b64", Xor, uint64_t),
-    WL_ATOM("min", "u32", Min, uint32_t), WL_ATOM("min", "s32", Min, int32_t), WL_ATOM("min", "u64", Min, uint64_t),
-    WL_ATOM("min", "s64", Min, int64_t), WL_ATOM("max", "u32", Max, uint32_t), WL_ATOM("max", "s32", Max, int32_t),
-    WL_ATOM("max", "u64", Max, uint64_t), WL_ATOM("max", "s64", Max, int64_t),
-    WL_ATOM("inc", "u32", Increment, uint32_t), WL_ATOM("dec", "u32", Decrement, uint32_t),
+    WL_ATOM("add", "u32", Add, uint32_t),
+    WL_ATOM("add", "s32", Add, uint32_t),
+    WL_ATOM("add", "u64", Add, uint64_t),
+    WL_ATOM("add", "s64", Add, uint64_t),
+    WL_ATOM("add", "f32", Add, float),
+    WL_ATOM("add", "f64", Add, double),
+    WL_ATOM("and", "b32", And, uint32_t),
+    WL_ATOM("and", "b64", And, uint64_t),
+    WL_ATOM("or", "b32", Or, uint32_t),
+    WL_ATOM("or", "b64", Or, uint64_t),
+    WL_ATOM("xor", "b32", Xor, uint32_t),
+    WL_ATOM("xor", "b64", Xor, uint64_t),
+    WL_ATOM("min", "u32", Min, uint32_t),
+    WL_ATOM("min", "s32", Min, int32_t),
+    WL_ATOM("min", "u64", Min, uint64_t),
+    WL_ATOM("min", "s64", Min, int64_t),
+    WL_ATOM("max", "u32", Max, uint32_t),
+    WL_ATOM("max", "s32", Max, int32_t),
+    WL_ATOM("max", "u64", Max, uint64_t),
+    WL_ATOM("max", "s64", Max, int64_t),
+    WL_ATOM("inc", "u32", Increment, uint32_t),
+    WL_ATOM("dec", "u32", Decrement, uint32_t),
 };
 
 bool is_operation(std::string_view m) {
@@ -106,7 +175,7 @@ AtomicWords parse_words(const DecodeContext& context) {
 
 /// A row of addresses, also for a fixed address.
 int32_t address_row(DecodeContext& context, const Address& address, AtomicExtra& extra, int64_t& displacement) {
-    extra.where = address.space == Space::global                                            ? Where::global
+    extra.where = address.space == Space::global                                             ? Where::global
                   : address.space == Space::shared || address.space == Space::shared_cluster ? Where::shared
                                                                                              : Where::generic;
     if (!address.fixed) {

@@ -77,7 +77,9 @@ bool decode_reduce(DecodeContext& context) {
     int32_t value = context.in_pred(operands - 1, 0);
     bool popc = context.has("popc");
     int32_t result = popc ? context.out(0, 4, 0) : context.out_pred(0, 0);
-    Handler handler = popc ? &reduce<BarrierKind::popc> : context.has("and") ? &reduce<BarrierKind::all> : &reduce<BarrierKind::any>;
+    Handler handler = popc                 ? &reduce<BarrierKind::popc>
+                      : context.has("and") ? &reduce<BarrierKind::all>
+                                           : &reduce<BarrierKind::any>;
     Instr& instr = context.emit(handler);
     instr.op[0] = result;
     instr.op[1] = number;

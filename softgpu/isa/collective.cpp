@@ -128,10 +128,10 @@ bool decode_vote(DecodeContext& context) {
     int32_t p = context.in_pred(1, 0);
     int32_t members = sync ? context.in(2, 4, 0) : context.constant_row(0, 4);
     int32_t d = ballot ? context.out(0, 4, 0) : context.out_pred(0, 0);
-    Handler handler = ballot                 ? &vote<Vote::ballot>
-                      : context.has("all")   ? &vote<Vote::all>
-                      : context.has("any")   ? &vote<Vote::any>
-                                             : &vote<Vote::uni>;
+    Handler handler = ballot               ? &vote<Vote::ballot>
+                      : context.has("all") ? &vote<Vote::all>
+                      : context.has("any") ? &vote<Vote::any>
+                                           : &vote<Vote::uni>;
     Instr& instr = context.emit(handler);
     instr.op[0] = d;
     instr.op[1] = p;
@@ -180,12 +180,42 @@ bool decode_match(DecodeContext& context) {
 
 // --- redux: op[0] = d, op[1] = a, op[2] = members
 
-struct Sum { template <typename T> static T run(T a, T b) { return T(a + b); } };
-struct Smallest { template <typename T> static T run(T a, T b) { return std::min(a, b); } };
-struct Largest { template <typename T> static T run(T a, T b) { return std::max(a, b); } };
-struct AllBits { template <typename T> static T run(T a, T b) { return a & b; } };
-struct AnyBits { template <typename T> static T run(T a, T b) { return a | b; } };
-struct OddBits { template <typename T> static T run(T a, T b) { return a ^ b; } };
+struct Sum {
+    template <typename T>
+    static T run(T a, T b) {
+        return T(a + b);
+    }
+};
+struct Smallest {
+    template <typename T>
+    static T run(T a, T b) {
+        return std::min(a, b);
+    }
+};
+struct Largest {
+    template <typename T>
+    static T run(T a, T b) {
+        return std::max(a, b);
+    }
+};
+struct AllBits {
+    template <typename T>
+    static T run(T a, T b) {
+        return a & b;
+    }
+};
+struct AnyBits {
+    template <typename T>
+    static T run(T a, T b) {
+        return a | b;
+    }
+};
+struct OddBits {
+    template <typename T>
+    static T run(T a, T b) {
+        return a ^ b;
+    }
+};
 
 template <typename T, typename Op>
 Flow redux(Warp& w, const Instr& i, uint32_t mask) {

@@ -20,9 +20,7 @@ struct Spec {
     Rounding rounding = Rounding::nearest;
     bool to_integer = false;  ///< rni … between floating-point types
     bool ftz = false, sat = false;
-    uint64_t pack() const {
-        return uint64_t(rounding) | uint64_t{to_integer} << 8 | uint64_t{ftz} << 9 | uint64_t{sat} << 10;
-    }
+    uint64_t pack() const { return uint64_t(rounding) | uint64_t{to_integer} << 8 | uint64_t{ftz} << 9 | uint64_t{sat} << 10; }
     static Spec unpack(uint64_t bits) {
         return {Rounding(bits & 0xff), (bits >> 8 & 1) != 0, (bits >> 9 & 1) != 0, (bits >> 10 & 1) != 0};
     }
@@ -88,11 +86,11 @@ Flow convert(Warp& w, const Instr& i, uint32_t mask) {
 constexpr std::string_view k_types[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"};
 
 template <typename S>
-constexpr Handler k_from[] = {&convert<uint8_t, S>,  &convert<int8_t, S>,   &convert<uint16_t, S>, &convert<int16_t, S>,
-                              &convert<uint32_t, S>, &convert<int32_t, S>,  &convert<uint64_t, S>, &convert<int64_t, S>,
+constexpr Handler k_from[] = {&convert<uint8_t, S>,  &convert<int8_t, S>,  &convert<uint16_t, S>, &convert<int16_t, S>,
+                              &convert<uint32_t, S>, &convert<int32_t, S>, &convert<uint64_t, S>, &convert<int64_t, S>,
                               &convert<float, S>,    &convert<double, S>};
-const Handler* const k_table[] = {k_from<uint8_t>,  k_from<int8_t>,   k_from<uint16_t>, k_from<int16_t>, k_from<uint32_t>,
-                                  k_from<int32_t>,  k_from<uint64_t>, k_from<int64_t>,  k_from<float>,   k_from<double>};
+const Handler* const k_table[] = {k_from<uint8_t>, k_from<int8_t>,   k_from<uint16_t>, k_from<int16_t>, k_from<uint32_t>,
+                                  k_from<int32_t>, k_from<uint64_t>, k_from<int64_t>,  k_from<float>,   k_from<double>};
 
 int type_number(std::string_view name) {
     for (size_t i = 0; i < std::size(k_types); ++i) {
@@ -139,7 +137,8 @@ bool decode_cvt(DecodeContext& context) {
         }
     }
     int d = type_number(types[0]), s = type_number(types[1]);
-    if (type_count != 2 || d < 0 || s < 0 || context.operand_count() != 2 || context.element_count(1) != 1) return context.unsupported();
+    if (type_count != 2 || d < 0 || s < 0 || context.operand_count() != 2 || context.element_count(1) != 1)
+        return context.unsupported();
     TypeInfo into = type_info(types[0]), from = type_info(types[1]);
     uint8_t into_bytes = std::max(context.register_width(0), row_bytes(into));
     uint8_t from_bytes = std::max(context.register_width(1), row_bytes(from));

@@ -21,7 +21,8 @@ template <typename T>
 T argument(const Warp& w, const Instr& i, uint32_t number, uint32_t lane) {
     const exec::ParamSlot& slot = info_of(i).args[number];
     T value{};
-    std::memcpy(&value, exec::source<std::byte>(w, slot.slot) + lane * slot.size_bytes, std::min<size_t>(sizeof(T), slot.size_bytes));
+    std::memcpy(&value, exec::source<std::byte>(w, slot.slot) + lane * slot.size_bytes,
+                std::min<size_t>(sizeof(T), slot.size_bytes));
     return value;
 }
 
@@ -29,7 +30,8 @@ template <typename T>
 void set_result(Warp& w, const Instr& i, uint32_t lane, T value) {
     if (info_of(i).ret_count == 0 || info_of(i).rets[0].slot < 0) return;
     const exec::ParamSlot& slot = info_of(i).rets[0];
-    std::memcpy(exec::dest<std::byte>(w, slot.slot) + lane * slot.size_bytes, &value, std::min<size_t>(sizeof(T), slot.size_bytes));
+    std::memcpy(exec::dest<std::byte>(w, slot.slot) + lane * slot.size_bytes, &value,
+                std::min<size_t>(sizeof(T), slot.size_bytes));
 }
 
 template <typename F>

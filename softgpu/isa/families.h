@@ -16,19 +16,20 @@ void register_misc(Registry& registry);            ///< mov of vectors, traps, c
 void register_barrier(Registry& registry);         ///< bar, barrier, fences
 void register_collective(Registry& registry);      ///< shfl, vote, match, redux, activemask
 void register_atomic(Registry& registry);          ///< atom, red
-void register_half_convert(Registry& registry);    ///< cvt of 16 bits and fewer. What extends an opcode comes after what it extends
-void register_half_compare(Registry& registry);    ///< setp, set of packed halves
-void register_half_math(Registry& registry);       ///< ex2, tanh; sums of halves and f32
-void register_half_atomic(Registry& registry);     ///< atom, red on halves and vectors
-void register_mma(Registry& registry);             ///< mma
-void register_wmma(Registry& registry);            ///< wmma
-void register_ldmatrix(Registry& registry);        ///< ldmatrix, stmatrix, movmatrix
-void register_async_copy(Registry& registry);      ///< cp
-void register_async_store(Registry& registry);     ///< st.async, st.bulk, red.async
-void register_mbarrier(Registry& registry);        ///< mbarrier
-void register_cluster(Registry& registry);         ///< mapa, getctarank, barrier.cluster
-void register_texture(Registry& registry);         ///< tex, tld4, txq
-void register_surface(Registry& registry);         ///< suld, sust, sured, suq
+void register_half_convert(
+    Registry& registry);  ///< cvt of 16 bits and fewer. What extends an opcode comes after what it extends
+void register_half_compare(Registry& registry);  ///< setp, set of packed halves
+void register_half_math(Registry& registry);     ///< ex2, tanh; sums of halves and f32
+void register_half_atomic(Registry& registry);   ///< atom, red on halves and vectors
+void register_mma(Registry& registry);           ///< mma
+void register_wmma(Registry& registry);          ///< wmma
+void register_ldmatrix(Registry& registry);      ///< ldmatrix, stmatrix, movmatrix
+void register_async_copy(Registry& registry);    ///< cp
+void register_async_store(Registry& registry);   ///< st.async, st.bulk, red.async
+void register_mbarrier(Registry& registry);      ///< mbarrier
+void register_cluster(Registry& registry);       ///< mapa, getctarank, barrier.cluster
+void register_texture(Registry& registry);       ///< tex, tld4, txq
+void register_surface(Registry& registry);       ///< suld, sust, sured, suq
 
 inline void register_all(Registry& registry) {
     register_integer(registry);

@@ -1,5 +1,5 @@
-// Floating-point arithmetic with directed rounding and saturation, and the approximations. Round to nearest is in level/float.cpp.
-// PTX ISA: Floating-Point Instructions.
+// Floating-point arithmetic with directed rounding and saturation, and the approximations. Round to nearest is in
+// level/float.cpp. PTX ISA: Floating-Point Instructions.
 #include <cfloat>
 #include <cmath>
 #include <type_traits>
@@ -36,19 +36,84 @@ float finish(float value, const Spec& spec) {
 }
 double finish(double value, const Spec&) { return value; }
 
-struct Add { template <typename T> static T run(T a, T b, T) { return a + b; } };
-struct Sub { template <typename T> static T run(T a, T b, T) { return a - b; } };
-struct Mul { template <typename T> static T run(T a, T b, T) { return a * b; } };
-struct Div { template <typename T> static T run(T a, T b, T) { return a / b; } };
-struct Fma { template <typename T> static T run(T a, T b, T c) { return std::fma(a, b, c); } };
-struct Rcp { template <typename T> static T run(T a, T, T) { return T(1) / a; } };
-struct Sqrt { template <typename T> static T run(T a, T, T) { return std::sqrt(a); } };
-struct Rsqrt { template <typename T> static T run(T a, T, T) { return T(1.0 / std::sqrt(double(a))); } };
-struct Sin { template <typename T> static T run(T a, T, T) { return std::sin(a); } };
-struct Cos { template <typename T> static T run(T a, T, T) { return std::cos(a); } };
-struct Lg2 { template <typename T> static T run(T a, T, T) { return std::log2(a); } };
-struct Ex2 { template <typename T> static T run(T a, T, T) { return std::exp2(a); } };
-struct Tanh { template <typename T> static T run(T a, T, T) { return std::tanh(a); } };
+struct Add {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return a + b;
+    }
+};
+struct Sub {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return a - b;
+    }
+};
+struct Mul {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return a * b;
+    }
+};
+struct Div {
+    template <typename T>
+    static T run(T a, T b, T) {
+        return a / b;
+    }
+};
+struct Fma {
+    template <typename T>
+    static T run(T a, T b, T c) {
+        return std::fma(a, b, c);
+    }
+};
+struct Rcp {
+    template <typename T>
+    static T run(T a, T, T) {
+        return T(1) / a;
+    }
+};
+struct Sqrt {
+    template <typename T>
+    static T run(T a, T, T) {
+        return std::sqrt(a);
+    }
+};
+struct Rsqrt {
+    template <typename T>
+    static T run(T a, T, T) {
+        return T(1.0 / std::sqrt(double(a)));
+    }
+};
+struct Sin {
+    template <typename T>
+    static T run(T a, T, T) {
+        return std::sin(a);
+    }
+};
+struct Cos {
+    template <typename T>
+    static T run(T a, T, T) {
+        return std::cos(a);
+    }
+};
+struct Lg2 {
+    template <typename T>
+    static T run(T a, T, T) {
+        return std::log2(a);
+    }
+};
+struct Ex2 {
+    template <typename T>
+    static T run(T a, T, T) {
+        return std::exp2(a);
+    }
+};
+struct Tanh {
+    template <typename T>
+    static T run(T a, T, T) {
+        return std::tanh(a);
+    }
+};
 
 template <typename Op, typename T>
 Flow arithmetic(Warp& w, const Instr& i, uint32_t mask) {
@@ -183,18 +248,22 @@ Flow testp(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-#define WL_TESTP(word, ...)                                                         \
-    {"testp." word ".f32", &testp<float, __VA_ARGS__>, {out_pred(), in(4)}, 0},     \
-        {"testp." word ".f64", &testp<double, __VA_ARGS__>, {out_pred(), in(8)}, 0}
+#define WL_TESTP(word, ...)                                                       \
+    {"testp." word ".f32", &testp<float, __VA_ARGS__>, {out_pred(), in(4)}, 0}, { \
+        "testp." word ".f64", &testp<double, __VA_ARGS__>, {out_pred(), in(8)}, 0 \
+    }
 
 const Row k_rows[] = {
     {"neg.ftz.f32", &sign_ftz<true>, {out(4), in(4)}, 0},
     {"abs.ftz.f32", &sign_ftz<false>, {out(4), in(4)}, 0},
     {"copysign.f32", &copysign_bits<uint32_t>, {out(4), in(4), in(4)}, 0},
     {"copysign.f64", &copysign_bits<uint64_t>, {out(8), in(8), in(8)}, 0},
-    WL_TESTP("finite", FP_NORMAL, FP_SUBNORMAL, FP_ZERO), WL_TESTP("infinite", FP_INFINITE),
-    WL_TESTP("number", FP_NORMAL, FP_SUBNORMAL, FP_ZERO, FP_INFINITE), WL_TESTP("notanumber", FP_NAN),
-    WL_TESTP("normal", FP_NORMAL, FP_ZERO), WL_TESTP("subnormal", FP_SUBNORMAL),
+    WL_TESTP("finite", FP_NORMAL, FP_SUBNORMAL, FP_ZERO),
+    WL_TESTP("infinite", FP_INFINITE),
+    WL_TESTP("number", FP_NORMAL, FP_SUBNORMAL, FP_ZERO, FP_INFINITE),
+    WL_TESTP("notanumber", FP_NAN),
+    WL_TESTP("normal", FP_NORMAL, FP_ZERO),
+    WL_TESTP("subnormal", FP_SUBNORMAL),
 };
 
 }  // namespace

@@ -302,62 +302,109 @@ Flow pairs(Warp& w, const Instr& i, uint32_t mask) {
         return uint32_t{high} << 16 | low;
     });
 }
-struct PairAdd { template <typename T> static T run(T a, T b) { return T(a + b); } };
-struct PairMin { template <typename T> static T run(T a, T b) { return std::min(a, b); } };
-struct PairMax { template <typename T> static T run(T a, T b) { return std::max(a, b); } };
+struct PairAdd {
+    template <typename T>
+    static T run(T a, T b) {
+        return T(a + b);
+    }
+};
+struct PairMin {
+    template <typename T>
+    static T run(T a, T b) {
+        return std::min(a, b);
+    }
+};
+struct PairMax {
+    template <typename T>
+    static T run(T a, T b) {
+        return std::max(a, b);
+    }
+};
 
-#define WL_DIVIDE(type, T) \
-    {"div." type, &divide<T>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0}, \
-    {"rem." type, &remainder<T>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0}
-#define WL_BFE(type, T) {"bfe." type, &bfe<T>, {out(sizeof(T)), in(sizeof(T)), in(4), in(4)}, 0}
-#define WL_BFIND(type, T) \
-    {"bfind." type, &bfind<T, false>, {out(4), in(sizeof(T))}, 0}, {"bfind.shiftamt." type, &bfind<T, true>, {out(4), in(sizeof(T))}, 0}
-#define WL_THREE {out(4), in(4), in(4), in(4)}
-#define WL_DP(a, b, A, B) \
-    {"dp4a." a "." b, &dp4a<A, B>, WL_THREE, 0}, {"dp2a.lo." a "." b, &dp2a<A, B, false>, WL_THREE, 0}, \
-    {"dp2a.hi." a "." b, &dp2a<A, B, true>, WL_THREE, 0}
-#define WL_CARRY(type, U) \
-    {"add.cc." type, &add_carry<U, false, false, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
-    {"addc." type, &add_carry<U, false, true, false>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
-    {"addc.cc." type, &add_carry<U, false, true, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
-    {"sub.cc." type, &add_carry<U, true, false, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
-    {"subc." type, &add_carry<U, true, true, false>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
-    {"subc.cc." type, &add_carry<U, true, true, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}
+#define WL_DIVIDE(type, T)                                                            \
+    {"div." type, &divide<T>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0}, {   \
+        "rem." type, &remainder<T>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0 \
+    }
+#define WL_BFE(type, T) \
+    { "bfe." type, &bfe<T>, {out(sizeof(T)), in(sizeof(T)), in(4), in(4)}, 0 }
+#define WL_BFIND(type, T)                                                   \
+    {"bfind." type, &bfind<T, false>, {out(4), in(sizeof(T))}, 0}, {        \
+        "bfind.shiftamt." type, &bfind<T, true>, {out(4), in(sizeof(T))}, 0 \
+    }
+#define WL_THREE \
+    { out(4), in(4), in(4), in(4) }
+#define WL_DP(a, b, A, B)                                                                                 \
+    {"dp4a." a "." b, &dp4a<A, B>, WL_THREE, 0}, {"dp2a.lo." a "." b, &dp2a<A, B, false>, WL_THREE, 0}, { \
+        "dp2a.hi." a "." b, &dp2a<A, B, true>, WL_THREE, 0                                                \
+    }
+#define WL_CARRY(type, U)                                                                                       \
+    {"add.cc." type, &add_carry<U, false, false, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0},     \
+        {"addc." type, &add_carry<U, false, true, false>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0},   \
+        {"addc.cc." type, &add_carry<U, false, true, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
+        {"sub.cc." type, &add_carry<U, true, false, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0},  \
+        {"subc." type, &add_carry<U, true, true, false>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, {  \
+        "subc.cc." type, &add_carry<U, true, true, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0     \
+    }
 #define WL_MAD_CARRY1(name, T, high, in_, out_) \
-    {name, &mad_carry<T, high, in_, out_>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0}
-#define WL_MAD_CARRY(type, T) \
+    { name, &mad_carry<T, high, in_, out_>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0 }
+#define WL_MAD_CARRY(type, T)                                                                                        \
     WL_MAD_CARRY1("mad.lo.cc." type, T, false, false, true), WL_MAD_CARRY1("mad.hi.cc." type, T, true, false, true), \
-    WL_MAD_CARRY1("madc.lo." type, T, false, true, false), WL_MAD_CARRY1("madc.hi." type, T, true, true, false), \
-    WL_MAD_CARRY1("madc.lo.cc." type, T, false, true, true), WL_MAD_CARRY1("madc.hi.cc." type, T, true, true, true)
+        WL_MAD_CARRY1("madc.lo." type, T, false, true, false), WL_MAD_CARRY1("madc.hi." type, T, true, true, false), \
+        WL_MAD_CARRY1("madc.lo.cc." type, T, false, true, true), WL_MAD_CARRY1("madc.hi.cc." type, T, true, true, true)
 
 const Row k_rows[] = {
-    WL_DIVIDE("u16", uint16_t), WL_DIVIDE("s16", int16_t), WL_DIVIDE("u32", uint32_t), WL_DIVIDE("s32", int32_t),
-    WL_DIVIDE("u64", uint64_t), WL_DIVIDE("s64", int64_t),
-    WL_BFE("u32", uint32_t), WL_BFE("s32", int32_t), WL_BFE("u64", uint64_t), WL_BFE("s64", int64_t),
+    WL_DIVIDE("u16", uint16_t),
+    WL_DIVIDE("s16", int16_t),
+    WL_DIVIDE("u32", uint32_t),
+    WL_DIVIDE("s32", int32_t),
+    WL_DIVIDE("u64", uint64_t),
+    WL_DIVIDE("s64", int64_t),
+    WL_BFE("u32", uint32_t),
+    WL_BFE("s32", int32_t),
+    WL_BFE("u64", uint64_t),
+    WL_BFE("s64", int64_t),
     {"bfi.b32", &bfi<uint32_t>, {out(4), in(4), in(4), in(4), in(4)}, 0},
     {"bfi.b64", &bfi<uint64_t>, {out(8), in(8), in(8), in(4), in(4)}, 0},
-    WL_BFIND("u32", uint32_t), WL_BFIND("s32", int32_t), WL_BFIND("u64", uint64_t), WL_BFIND("s64", int64_t),
+    WL_BFIND("u32", uint32_t),
+    WL_BFIND("s32", int32_t),
+    WL_BFIND("u64", uint64_t),
+    WL_BFIND("s64", int64_t),
     {"fns.b32", &fns, WL_THREE, 0},
-    {"bmsk.clamp.b32", &bmsk<false>, {out(4), in(4), in(4)}, 0}, {"bmsk.wrap.b32", &bmsk<true>, {out(4), in(4), in(4)}, 0},
+    {"bmsk.clamp.b32", &bmsk<false>, {out(4), in(4), in(4)}, 0},
+    {"bmsk.wrap.b32", &bmsk<true>, {out(4), in(4), in(4)}, 0},
     {"szext.clamp.u32", &szext<uint32_t, false>, {out(4), in(4), in(4)}, 0},
     {"szext.clamp.s32", &szext<int32_t, false>, {out(4), in(4), in(4)}, 0},
     {"szext.wrap.u32", &szext<uint32_t, true>, {out(4), in(4), in(4)}, 0},
     {"szext.wrap.s32", &szext<int32_t, true>, {out(4), in(4), in(4)}, 0},
-    {"prmt.b32", &prmt<Permute::index>, WL_THREE, 0}, {"prmt.b32.f4e", &prmt<Permute::f4e>, WL_THREE, 0},
-    {"prmt.b32.b4e", &prmt<Permute::b4e>, WL_THREE, 0}, {"prmt.b32.rc8", &prmt<Permute::rc8>, WL_THREE, 0},
-    {"prmt.b32.ecl", &prmt<Permute::ecl>, WL_THREE, 0}, {"prmt.b32.ecr", &prmt<Permute::ecr>, WL_THREE, 0},
+    {"prmt.b32", &prmt<Permute::index>, WL_THREE, 0},
+    {"prmt.b32.f4e", &prmt<Permute::f4e>, WL_THREE, 0},
+    {"prmt.b32.b4e", &prmt<Permute::b4e>, WL_THREE, 0},
+    {"prmt.b32.rc8", &prmt<Permute::rc8>, WL_THREE, 0},
+    {"prmt.b32.ecl", &prmt<Permute::ecl>, WL_THREE, 0},
+    {"prmt.b32.ecr", &prmt<Permute::ecr>, WL_THREE, 0},
     {"prmt.b32.rc16", &prmt<Permute::rc16>, WL_THREE, 0},
     {"mul24.lo.u32", &mul24<uint32_t, false>, {out(4), in(4), in(4)}, 0},
     {"mul24.lo.s32", &mul24<int32_t, false>, {out(4), in(4), in(4)}, 0},
     {"mul24.hi.u32", &mul24<uint32_t, true>, {out(4), in(4), in(4)}, 0},
     {"mul24.hi.s32", &mul24<int32_t, true>, {out(4), in(4), in(4)}, 0},
-    {"mad24.lo.u32", &mad24<uint32_t, false>, WL_THREE, 0}, {"mad24.lo.s32", &mad24<int32_t, false>, WL_THREE, 0},
-    {"mad24.hi.u32", &mad24<uint32_t, true>, WL_THREE, 0}, {"mad24.hi.s32", &mad24<int32_t, true>, WL_THREE, 0},
-    {"mad24.hi.sat.s32", &mad24_hi_sat, WL_THREE, 0}, {"mad.hi.sat.s32", &mad_hi_sat, WL_THREE, 0},
-    WL_DP("u32", "u32", uint8_t, uint8_t), WL_DP("u32", "s32", uint8_t, int8_t), WL_DP("s32", "u32", int8_t, uint8_t),
+    {"mad24.lo.u32", &mad24<uint32_t, false>, WL_THREE, 0},
+    {"mad24.lo.s32", &mad24<int32_t, false>, WL_THREE, 0},
+    {"mad24.hi.u32", &mad24<uint32_t, true>, WL_THREE, 0},
+    {"mad24.hi.s32", &mad24<int32_t, true>, WL_THREE, 0},
+    {"mad24.hi.sat.s32", &mad24_hi_sat, WL_THREE, 0},
+    {"mad.hi.sat.s32", &mad_hi_sat, WL_THREE, 0},
+    WL_DP("u32", "u32", uint8_t, uint8_t),
+    WL_DP("u32", "s32", uint8_t, int8_t),
+    WL_DP("s32", "u32", int8_t, uint8_t),
     WL_DP("s32", "s32", int8_t, int8_t),
-    WL_CARRY("u32", uint32_t), WL_CARRY("s32", uint32_t), WL_CARRY("u64", uint64_t), WL_CARRY("s64", uint64_t),
-    WL_MAD_CARRY("u32", uint32_t), WL_MAD_CARRY("s32", int32_t), WL_MAD_CARRY("u64", uint64_t), WL_MAD_CARRY("s64", int64_t),
+    WL_CARRY("u32", uint32_t),
+    WL_CARRY("s32", uint32_t),
+    WL_CARRY("u64", uint64_t),
+    WL_CARRY("s64", uint64_t),
+    WL_MAD_CARRY("u32", uint32_t),
+    WL_MAD_CARRY("s32", int32_t),
+    WL_MAD_CARRY("u64", uint64_t),
+    WL_MAD_CARRY("s64", int64_t),
     {"add.u16x2", &pairs<uint16_t, PairAdd>, {out(4), in(4), in(4)}, 0},
     {"add.s16x2", &pairs<uint16_t, PairAdd>, {out(4), in(4), in(4)}, 0},
     {"min.u16x2", &pairs<uint16_t, PairMin>, {out(4), in(4), in(4)}, 0},

@@ -11,7 +11,8 @@ namespace {
 
 enum class Level { none, base, v2, v3, v4 };
 
-/// The best level that the CPU has. SOFTGPU_CPU_LEVEL (v2, v3, v4) asks for a lower one, so that all of them can be tested anywhere.
+/// The best level that the CPU has. SOFTGPU_CPU_LEVEL (v2, v3, v4) asks for a lower one, so that all of them can be tested
+/// anywhere.
 Level cpu_level() {
 #if defined(__x86_64__)
     Level best = Level::v2;
@@ -37,9 +38,10 @@ void add_all(Registry& registry, Tables... tables) {
     (registry.add(tables), ...);
 }
 
-#define WL_ADD_LEVEL(level)                                                                                                    \
-    add_all(registry, level::integer_rows(), level::compare_rows(), level::float_rows(), level::convert_rows(), level::memory_rows(),   \
-            level::half_rows(), level::half_convert_rows(), level::half_compare_rows(), level::matrix_rows())
+#define WL_ADD_LEVEL(level)                                                                                     \
+    add_all(registry, level::integer_rows(), level::compare_rows(), level::float_rows(), level::convert_rows(), \
+            level::memory_rows(), level::half_rows(), level::half_convert_rows(), level::half_compare_rows(),   \
+            level::matrix_rows())
 
 }  // namespace
 

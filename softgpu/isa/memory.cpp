@@ -169,7 +169,8 @@ bool decode_access(DecodeContext& context, bool is_load) {
         vector = context.storage<VectorOperand>();
         vector->count = access.vector;
         for (uint32_t e = 0; e < access.vector; ++e) {
-            vector->slots[e] = is_load ? context.out(data, access.register_bytes, e) : context.in(data, access.register_bytes, e);
+            vector->slots[e] =
+                is_load ? context.out(data, access.register_bytes, e) : context.in(data, access.register_bytes, e);
         }
     } else {
         row = is_load ? context.out(data, access.register_bytes, 0) : context.in(data, access.register_bytes, 0);

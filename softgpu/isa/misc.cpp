@@ -288,9 +288,12 @@ bool decode_fence(DecodeContext& context) {
 }
 
 const Row k_rows[] = {
-    {"and.pred", &and_pred, {out_pred(), in_pred(), in_pred()}, 0}, {"or.pred", &or_pred, {out_pred(), in_pred(), in_pred()}, 0},
-    {"xor.pred", &xor_pred, {out_pred(), in_pred(), in_pred()}, 0}, {"not.pred", &not_pred, {out_pred(), in_pred()}, 0},
-    {"mov.pred", &mov_pred, {out_pred(), in_pred()}, 0},            {"trap", &trap, {}, 0},
+    {"and.pred", &and_pred, {out_pred(), in_pred(), in_pred()}, 0},
+    {"or.pred", &or_pred, {out_pred(), in_pred(), in_pred()}, 0},
+    {"xor.pred", &xor_pred, {out_pred(), in_pred(), in_pred()}, 0},
+    {"not.pred", &not_pred, {out_pred(), in_pred()}, 0},
+    {"mov.pred", &mov_pred, {out_pred(), in_pred()}, 0},
+    {"trap", &trap, {}, 0},
     {"brkpt", &nothing, {}, 0},
 };
 

@@ -80,7 +80,12 @@ void append(std::string& out, const std::string& format, T value) {
 bool append_conversion(exec::Warp& warp, const Conversion& conversion, Arguments& arguments, std::string& out, uint64_t& bad) {
     bad = arguments.address();
     switch (conversion.letter) {
-        case 'd': case 'i': case 'u': case 'o': case 'x': case 'X': {
+        case 'd':
+        case 'i':
+        case 'u':
+        case 'o':
+        case 'x':
+        case 'X': {
             if (conversion.longs == 0) {
                 uint32_t value = 0;
                 if (!arguments.next(value)) return false;
@@ -112,7 +117,14 @@ bool append_conversion(exec::Warp& warp, const Conversion& conversion, Arguments
             append(out, conversion.prefix + "s", text.c_str());
             return true;
         }
-        case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A': {
+        case 'e':
+        case 'E':
+        case 'f':
+        case 'F':
+        case 'g':
+        case 'G':
+        case 'a':
+        case 'A': {
             double value = 0;
             if (!arguments.next(value)) return false;
             append(out, conversion.prefix + conversion.letter, value);

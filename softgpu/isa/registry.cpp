@@ -80,7 +80,7 @@ Decoder Registry::decoder(std::string_view opcode) const {
 
 const Registry& Registry::instance() {
     // Leaked on purpose: kernels may still be decoded while the process's static objects are being destroyed.
-    static const Registry& registry = [] () -> const Registry& {
+    static const Registry& registry = []() -> const Registry& {
         auto* made = new Registry;
         register_all(*made);
         return *made;

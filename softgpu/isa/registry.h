@@ -16,8 +16,10 @@
 /// `Rows <family>_rows()` in its level's namespace (see level/level.h) and includes no C++ library headers.
 ///
 /// There are two ways to register:
-///  * rows (row.h): one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for everything regular.
-///  * a decoder for a base opcode ("ld"): a function that looks at modifiers and operands and emits instructions. It is asked when no
+///  * rows (row.h): one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for everything
+///  regular.
+///  * a decoder for a base opcode ("ld"): a function that looks at modifiers and operands and emits instructions. It is asked
+///  when no
 ///    row matches.
 /// What matches neither becomes an instruction that refuses: Function::ensure_ready() answers 801 and names it.
 namespace warpline::softgpu::isa {
@@ -79,8 +81,8 @@ public:
     virtual int32_t out_part(uint32_t operand, Part& part) = 0;
     virtual int32_t out_pred(uint32_t operand, uint32_t element = 0) = 0;
     virtual int32_t in_pred(uint32_t operand, uint32_t element = 0) = 0;
-    /// A memory operand. `space` is what the modifiers say; for Space::param_entry the answer says which kind of parameter it is.
-    /// `writes`: the instruction stores there (matters for parameters only).
+    /// A memory operand. `space` is what the modifiers say; for Space::param_entry the answer says which kind of parameter it
+    /// is. `writes`: the instruction stores there (matters for parameters only).
     virtual Address address(uint32_t operand, Space space, bool writes = false) = 0;
     /// A row filled with a value, shared by all instructions that want the same.
     virtual int32_t constant_row(uint64_t value, uint8_t width) = 0;
@@ -134,7 +136,8 @@ public:
     Handler handler(std::string_view name) const;
     Decoder decoder(std::string_view opcode) const;
 
-    /// The process's table: all families of families.h, with the handlers of the best CPU level. Thread-safe, built on first use.
+    /// The process's table: all families of families.h, with the handlers of the best CPU level. Thread-safe, built on first
+    /// use.
     static const Registry& instance();
 
 private:

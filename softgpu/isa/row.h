@@ -32,10 +32,10 @@ constexpr Operand out_pred() { return {Role::out_pred, 4}; }
 constexpr Operand in_pred() { return {Role::in_pred, 4}; }
 constexpr Operand imm() { return {Role::imm, 8}; }
 
-/// One row of the table: a name with all its modifiers ("add.sat.s32"), its handler and the shape of its operands. A name that begins
-/// with '$' is no PTX: a handler that a decoder asks for by that name (DecodeContext::handler).
-/// Slots of destinations never overlap slots of sources, unless the PTX names the same register for both: lane-wise handlers need
-/// not care, handlers that look at other lanes read all sources before they write.
+/// One row of the table: a name with all its modifiers ("add.sat.s32"), its handler and the shape of its operands. A name that
+/// begins with '$' is no PTX: a handler that a decoder asks for by that name (DecodeContext::handler). Slots of destinations
+/// never overlap slots of sources, unless the PTX names the same register for both: lane-wise handlers need not care, handlers
+/// that look at other lanes read all sources before they write.
 struct Row {
     const char* name;
     Handler handler;

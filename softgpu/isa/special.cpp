@@ -30,6 +30,10 @@ uint64_t cycles() {
 template <typename T, typename F>
 Flow each(Warp& w, const Instr& i, uint32_t mask, F&& value) {
     T* row = dest<T>(w, i.op[0]);
+    if (mask == k_full_mask) {
+        for (uint32_t lane = 0; lane < k_warp_size; ++lane) row[lane] = T(value(lane));
+        return Flow::next;
+    }
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         row[lane] = T(value(lane));

@@ -1,4 +1,5 @@
-// alloca, stacksave, stackrestore: memory on the thread's stack whose size is known only at run time. PTX ISA: Stack Manipulation.
+// alloca, stacksave, stackrestore: memory on the thread's stack whose size is known only at run time. PTX ISA: Stack
+// Manipulation.
 #include <algorithm>
 
 #include "softgpu/exec/body.h"
@@ -48,7 +49,8 @@ bool decode_alloca(DecodeContext& context) {
     uint8_t width = last_type(context).bytes;
     if (width != 4 && width != 8) return context.unsupported();
     int64_t alignment = 8;
-    if (context.operand_count() > 2 && !context.constant(2, alignment)) return context.invalid("the alignment must be a constant");
+    if (context.operand_count() > 2 && !context.constant(2, alignment))
+        return context.invalid("the alignment must be a constant");
     int32_t size = context.in(1, width), d = context.out(0, width);
     context.uses_stack();
     Instr& instr = context.emit(width == 4 ? &alloca_<uint32_t> : &alloca_<uint64_t>);

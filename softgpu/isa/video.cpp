@@ -21,8 +21,8 @@ struct Video {
     Comparison comparison = Comparison::eq;
     Second second = Second::none;
     bool d_signed = false, a_signed = false, b_signed = false, saturate = false, wrap = false, plus_one = false;
-    uint8_t shift = 0;         ///< vmad: .shr7, .shr15
-    uint8_t elements = 1;      ///< 1: scalar; 2, 4: packed
+    uint8_t shift = 0;     ///< vmad: .shr7, .shr15
+    uint8_t elements = 1;  ///< 1: scalar; 2, 4: packed
     Part d, a, b, c;
 };
 
@@ -30,7 +30,9 @@ struct Video {
 int64_t take(uint32_t value, const Part& part, bool is_signed) {
     switch (part.kind) {
         case Part::Kind::byte: value >>= 8 * part.selector; return is_signed ? int64_t(int8_t(value)) : int64_t(uint8_t(value));
-        case Part::Kind::half: value >>= 16 * part.selector; return is_signed ? int64_t(int16_t(value)) : int64_t(uint16_t(value));
+        case Part::Kind::half:
+            value >>= 16 * part.selector;
+            return is_signed ? int64_t(int16_t(value)) : int64_t(uint16_t(value));
         default: return is_signed ? int64_t(int32_t(value)) : int64_t(value);
     }
 }
@@ -125,7 +127,8 @@ Flow run_scalar(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-/// Element `e` (0: lowest) of a packed source: the selector's digits choose among the parts of a (low numbers) and b (high numbers).
+/// Element `e` (0: lowest) of a packed source: the selector's digits choose among the parts of a (low numbers) and b (high
+/// numbers).
 int64_t element(const Video& video, const Part& part, uint32_t e, uint32_t a, uint32_t b, bool is_signed, bool second) {
     uint32_t count = video.elements, bits = 32 / count;
     uint32_t choice = second ? e + count : e;
@@ -166,7 +169,8 @@ Flow run_packed(Warp& w, const Instr& i, uint32_t mask) {
                                     element(video, video.b, e, a[l], b[l], video.b_signed, true));
             if (video.saturate) value = clamp_to(value, bits, video.d_signed);
             auto low = uint32_t(value) & ones;
-            sum += video.d_signed && video.operation != Operation::compare ? uint32_t(bits == 16 ? int16_t(low) : int8_t(low)) : low;
+            sum += video.d_signed && video.operation != Operation::compare ? uint32_t(bits == 16 ? int16_t(low) : int8_t(low))
+                                                                           : low;
             result = (result & ~(ones << (bits * e))) | low << (bits * e);
         }
         d[l] = video.second == Second::add ? sum : result;

@@ -8,33 +8,33 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                                              \
-    do {                                                                                                         \
-        cudaError_t check_error = (call);                                                                        \
-        if (check_error != cudaSuccess) {                                                                        \
+#define CHECK(call)                                                                                                  \
+    do {                                                                                                             \
+        cudaError_t check_error = (call);                                                                            \
+        if (check_error != cudaSuccess) {                                                                            \
             std::fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #call, cudaGetErrorString(check_error), \
-                         static_cast<int>(check_error));                                                         \
-            std::exit(1);                                                                                        \
-        }                                                                                                        \
+                         static_cast<int>(check_error));                                                             \
+            std::exit(1);                                                                                            \
+        }                                                                                                            \
     } while (0)
 
-#define EXPECT(condition)                                                                     \
-    do {                                                                                      \
-        if (!(condition)) {                                                                   \
-            std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);     \
-            std::exit(1);                                                                     \
-        }                                                                                     \
+#define EXPECT(condition)                                                                 \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
+            std::exit(1);                                                                 \
+        }                                                                                 \
     } while (0)
 
-#define EXPECT_EQ(a, b)                                                                                               \
-    do {                                                                                                              \
-        auto check_a = (a);                                                                                           \
-        auto check_b = (b);                                                                                           \
-        if (!(check_a == check_b)) {                                                                                  \
-            std::fprintf(stderr, "%s:%d: expected %s == %s, got %.9g and %.9g\n", __FILE__, __LINE__, #a, #b,         \
-                         static_cast<double>(check_a), static_cast<double>(check_b));                                 \
-            std::exit(1);                                                                                             \
-        }                                                                                                             \
+#define EXPECT_EQ(a, b)                                                                                       \
+    do {                                                                                                      \
+        auto check_a = (a);                                                                                   \
+        auto check_b = (b);                                                                                   \
+        if (!(check_a == check_b)) {                                                                          \
+            std::fprintf(stderr, "%s:%d: expected %s == %s, got %.9g and %.9g\n", __FILE__, __LINE__, #a, #b, \
+                         static_cast<double>(check_a), static_cast<double>(check_b));                         \
+            std::exit(1);                                                                                     \
+        }                                                                                                     \
     } while (0)
 
 // A repeatable stream of numbers, the same on every machine.
@@ -56,7 +56,9 @@ public:
     ~DeviceArray() { cudaFree(m_data); }
     DeviceArray(const DeviceArray&) = delete;
     DeviceArray& operator=(const DeviceArray&) = delete;
-    void upload(const std::vector<T>& host) { CHECK(cudaMemcpy(m_data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice)); }
+    void upload(const std::vector<T>& host) {
+        CHECK(cudaMemcpy(m_data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+    }
     std::vector<T> download() const {
         std::vector<T> host(m_count);
         CHECK(cudaMemcpy(host.data(), m_data, m_count * sizeof(T), cudaMemcpyDeviceToHost));

@@ -20,20 +20,20 @@ static F entry(const char* name) {
 #define DRIVER(name) entry<decltype(&name)>(#name)
 #define STRING(x) #x
 #define DRIVER_VERSIONED(name) entry<decltype(&name)>(STRING(name))  // cuda.h maps the plain name to its newest version
-#define CHECK(call)                                                                          \
-    do {                                                                                     \
-        CUresult r = (call);                                                                 \
-        if (r != CUDA_SUCCESS) {                                                             \
+#define CHECK(call)                                                                                  \
+    do {                                                                                             \
+        CUresult r = (call);                                                                         \
+        if (r != CUDA_SUCCESS) {                                                                     \
             std::fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, static_cast<int>(r)); \
-            std::exit(1);                                                                    \
-        }                                                                                    \
+            std::exit(1);                                                                            \
+        }                                                                                            \
     } while (0)
-#define EXPECT(condition)                                                                    \
-    do {                                                                                     \
-        if (!(condition)) {                                                                  \
-            std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);    \
-            std::exit(1);                                                                    \
-        }                                                                                    \
+#define EXPECT(condition)                                                                 \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
+            std::exit(1);                                                                 \
+        }                                                                                 \
     } while (0)
 
 static const char k_ptx[] = R"(
@@ -112,7 +112,8 @@ int main() {
     CUdeviceptr data, total;
     size_t total_bytes = 0;
     CHECK(entry<CUresult (*)(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(&data, n * sizeof(unsigned)));
-    CHECK(entry<CUresult (*)(CUdeviceptr*, size_t*, CUmodule, const char*)>("cuModuleGetGlobal_v2")(&total, &total_bytes, module, "total"));
+    CHECK(entry<CUresult (*)(CUdeviceptr*, size_t*, CUmodule, const char*)>("cuModuleGetGlobal_v2")(&total, &total_bytes,
+                                                                                                    module, "total"));
     EXPECT(total_bytes == 4);
     auto to_device = entry<CUresult (*)(CUdeviceptr, const void*, size_t)>("cuMemcpyHtoD_v2");
     auto to_host = entry<CUresult (*)(void*, CUdeviceptr, size_t)>("cuMemcpyDtoH_v2");
@@ -146,7 +147,8 @@ int main() {
     EXPECT(std::strcmp(name, "CUDA_ERROR_ILLEGAL_ADDRESS") == 0);
     void* address = nullptr;
     CUdriverProcAddressQueryResult status;
-    auto get = entry<CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*)>("cuGetProcAddress_v2");
+    auto get =
+        entry<CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*)>("cuGetProcAddress_v2");
     CHECK(get("cuMemAlloc", &address, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status));
     EXPECT(status == CU_GET_PROC_ADDRESS_SUCCESS && address == dlsym(library, "cuMemAlloc_v2"));
     EXPECT(get("cuNoSuchCall", &address, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_ERROR_NOT_FOUND);

@@ -1,5 +1,5 @@
-// The edges of a process's life: calls before cuInit, in a forked child, from atexit handlers and static destructors, many threads
-// that initialise at once. Argument: which.
+// The edges of a process's life: calls before cuInit, in a forked child, from atexit handlers and static destructors, many
+// threads that initialise at once. Argument: which.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -39,7 +39,8 @@ static void use() {
     EXPECT(entry<CUresult (*)(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(&memory, 4096) == CUDA_SUCCESS);
     EXPECT(entry<CUresult (*)(CUdeviceptr, unsigned char, size_t)>("cuMemsetD8_v2")(memory, 7, 4096) == CUDA_SUCCESS);
     unsigned char byte = 0;
-    EXPECT(entry<CUresult (*)(void*, CUdeviceptr, size_t)>("cuMemcpyDtoH_v2")(&byte, memory + 9, 1) == CUDA_SUCCESS && byte == 7);
+    EXPECT(entry<CUresult (*)(void*, CUdeviceptr, size_t)>("cuMemcpyDtoH_v2")(&byte, memory + 9, 1) == CUDA_SUCCESS &&
+           byte == 7);
 }
 
 struct Late {

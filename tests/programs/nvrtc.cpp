@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#define CHECK(call)                                                                                  \
-    do {                                                                                             \
-        int r = static_cast<int>(call);                                                              \
-        if (r != 0) {                                                                                \
-            std::fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, r);                   \
-            std::exit(1);                                                                            \
-        }                                                                                            \
+#define CHECK(call)                                                                \
+    do {                                                                           \
+        int r = static_cast<int>(call);                                            \
+        if (r != 0) {                                                              \
+            std::fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, r); \
+            std::exit(1);                                                          \
+        }                                                                          \
     } while (0)
 
 static const char k_source[] = R"(
@@ -59,10 +59,13 @@ int main() {
     CHECK(to_device(dx, x.data(), n * sizeof(float)));
     CHECK(to_device(dy, y.data(), n * sizeof(float)));
     void* arguments[] = {&a, &dx, &dy, &n};
-    CHECK(reinterpret_cast<decltype(&cuLaunchKernel)>(symbol("cuLaunchKernel"))(saxpy, (n + 127) / 128, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr));
-    CHECK(reinterpret_cast<CUresult (*)(void*, CUdeviceptr, size_t)>(symbol("cuMemcpyDtoH_v2"))(result.data(), dy, n * sizeof(float)));
+    CHECK(reinterpret_cast<decltype(&cuLaunchKernel)>(symbol("cuLaunchKernel"))(saxpy, (n + 127) / 128, 1, 1, 128, 1, 1, 0,
+                                                                                nullptr, arguments, nullptr));
+    CHECK(reinterpret_cast<CUresult (*)(void*, CUdeviceptr, size_t)>(symbol("cuMemcpyDtoH_v2"))(result.data(), dy,
+                                                                                                n * sizeof(float)));
     for (int i = 0; i < n; ++i) {
-        if (result[i] != 3.0f * x[i] + y[i]) return std::fprintf(stderr, "entry %d is %g\n", i, static_cast<double>(result[i])), 1;
+        if (result[i] != 3.0f * x[i] + y[i])
+            return std::fprintf(stderr, "entry %d is %g\n", i, static_cast<double>(result[i])), 1;
     }
     std::printf("NVRTC: verified\n");
     return 0;

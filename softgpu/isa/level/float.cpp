@@ -23,10 +23,30 @@ WL_INLINE f64 flush(f64 value) {
     return value;
 }
 
-struct Add { template <typename T> static T run(T a, T b) { return a + b; } };
-struct Sub { template <typename T> static T run(T a, T b) { return a - b; } };
-struct Mul { template <typename T> static T run(T a, T b) { return a * b; } };
-struct Div { template <typename T> static T run(T a, T b) { return a / b; } };
+struct Add {
+    template <typename T>
+    static T run(T a, T b) {
+        return a + b;
+    }
+};
+struct Sub {
+    template <typename T>
+    static T run(T a, T b) {
+        return a - b;
+    }
+};
+struct Mul {
+    template <typename T>
+    static T run(T a, T b) {
+        return a * b;
+    }
+};
+struct Div {
+    template <typename T>
+    static T run(T a, T b) {
+        return a / b;
+    }
+};
 struct Fma {
     static f32 run(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
     static f64 run(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
@@ -35,7 +55,12 @@ struct Sqrt {
     static f32 run(f32 a) { return __builtin_sqrtf(a); }
     static f64 run(f64 a) { return __builtin_sqrt(a); }
 };
-struct Rcp { template <typename T> static T run(T a) { return T(1) / a; } };
+struct Rcp {
+    template <typename T>
+    static T run(T a) {
+        return T(1) / a;
+    }
+};
 
 template <typename Op, typename T, bool Ftz>
 Flow arithmetic1(Warp& w, const Instr& i, uint32_t mask) {
@@ -54,26 +79,40 @@ Flow arithmetic3(Warp& w, const Instr& i, uint32_t mask) {
     const T* a = source<T>(w, i.op[1]);
     const T* b = source<T>(w, i.op[2]);
     const T* c = source<T>(w, i.op[3]);
-    return fill(dest<T>(w, i.op[0]), mask,
-                [=](uint32_t l) { return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l])))); });
+    return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) {
+        return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l]))));
+    });
 }
 
-struct RcpApprox { static f32 run(f32 a) { return 1.0f / a; } };
-struct SqrtApprox { static f32 run(f32 a) { return __builtin_sqrtf(a); } };
-struct RsqrtApprox { static f32 run(f32 a) { return f32(1.0 / __builtin_sqrt(f64(a))); } };
+struct RcpApprox {
+    static f32 run(f32 a) { return 1.0f / a; }
+};
+struct SqrtApprox {
+    static f32 run(f32 a) { return __builtin_sqrtf(a); }
+};
+struct RsqrtApprox {
+    static f32 run(f32 a) { return f32(1.0 / __builtin_sqrt(f64(a))); }
+};
 
 // A NaN operand loses; -0 is less than +0. With Nan, a NaN operand wins.
 template <typename T, bool Largest>
 WL_INLINE T select_extreme(T a, T b) {
     // Equal values may be zeros of different sign: and'ing or or'ing the bits gives the larger or smaller one.
-    using U = decltype([] { if constexpr (sizeof(T) == 4) return uint32_t{}; else return uint64_t{}; }());
-    const U bits = Largest ? (__builtin_bit_cast(U, a) & __builtin_bit_cast(U, b)) : (__builtin_bit_cast(U, a) | __builtin_bit_cast(U, b));
+    using U = decltype([] {
+        if constexpr (sizeof(T) == 4)
+            return uint32_t{};
+        else
+            return uint64_t{};
+    }());
+    const U bits =
+        Largest ? (__builtin_bit_cast(U, a) & __builtin_bit_cast(U, b)) : (__builtin_bit_cast(U, a) | __builtin_bit_cast(U, b));
     T chosen = (Largest ? a > b : a < b) ? a : b;
     return a == b ? __builtin_bit_cast(T, bits) : chosen;
 }
 template <bool Largest, bool Nan>
 struct Extreme {
-    template <typename T> static T run(T a, T b) {
+    template <typename T>
+    static T run(T a, T b) {
         T chosen = select_extreme<T, Largest>(a, b);
         if constexpr (Nan) return a != a ? a : b != b ? b : chosen;
         return a != a ? b : b != b ? a : chosen;
@@ -102,20 +141,24 @@ Flow abs64(Warp& w, const Instr& i, uint32_t mask) {
     return fill(dest<uint64_t>(w, i.op[0]), mask, [=](uint32_t l) { return a[l] & 0x7fffffffffffffffu; });
 }
 
-#define WL_FLOAT2(name, op)                                                                       \
-    {name ".f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},                       \
-        {name ".rn.f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},                \
-        {name ".ftz.f32", &arithmetic2<op, f32, true>, {out(4), in(4), in(4)}, 0},                \
-        {name ".rn.ftz.f32", &arithmetic2<op, f32, true>, {out(4), in(4), in(4)}, 0},             \
-        {name ".f64", &arithmetic2<op, f64, false>, {out(8), in(8), in(8)}, 0},                   \
-        {name ".rn.f64", &arithmetic2<op, f64, false>, {out(8), in(8), in(8)}, 0}
-#define WL_FLOAT1(name, op)                                                                       \
-    {name ".rn.f32", &arithmetic1<op, f32, false>, {out(4), in(4)}, 0},                           \
-        {name ".rn.ftz.f32", &arithmetic1<op, f32, true>, {out(4), in(4)}, 0},                    \
-        {name ".rn.f64", &arithmetic1<op, f64, false>, {out(8), in(8)}, 0}
+#define WL_FLOAT2(name, op)                                                           \
+    {name ".f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},           \
+        {name ".rn.f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},    \
+        {name ".ftz.f32", &arithmetic2<op, f32, true>, {out(4), in(4), in(4)}, 0},    \
+        {name ".rn.ftz.f32", &arithmetic2<op, f32, true>, {out(4), in(4), in(4)}, 0}, \
+        {name ".f64", &arithmetic2<op, f64, false>, {out(8), in(8), in(8)}, 0}, {     \
+        name ".rn.f64", &arithmetic2<op, f64, false>, {out(8), in(8), in(8)}, 0       \
+    }
+#define WL_FLOAT1(name, op)                                                      \
+    {name ".rn.f32", &arithmetic1<op, f32, false>, {out(4), in(4)}, 0},          \
+        {name ".rn.ftz.f32", &arithmetic1<op, f32, true>, {out(4), in(4)}, 0}, { \
+        name ".rn.f64", &arithmetic1<op, f64, false>, {out(8), in(8)}, 0         \
+    }
 
 const Row k_rows[] = {
-    WL_FLOAT2("add", Add), WL_FLOAT2("sub", Sub), WL_FLOAT2("mul", Mul),
+    WL_FLOAT2("add", Add),
+    WL_FLOAT2("sub", Sub),
+    WL_FLOAT2("mul", Mul),
     {"fma.rn.f32", &arithmetic3<Fma, f32, false>, {out(4), in(4), in(4), in(4)}, 0},
     {"fma.rn.ftz.f32", &arithmetic3<Fma, f32, true>, {out(4), in(4), in(4), in(4)}, 0},
     {"fma.rn.f64", &arithmetic3<Fma, f64, false>, {out(8), in(8), in(8), in(8)}, 0},
@@ -125,7 +168,8 @@ const Row k_rows[] = {
     {"div.rn.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
     {"div.rn.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
     {"div.rn.f64", &arithmetic2<Div, f64, false>, {out(8), in(8), in(8)}, 0},
-    WL_FLOAT1("sqrt", Sqrt), WL_FLOAT1("rcp", Rcp),
+    WL_FLOAT1("sqrt", Sqrt),
+    WL_FLOAT1("rcp", Rcp),
     {"rcp.approx.f32", &arithmetic1<RcpApprox, f32, false>, {out(4), in(4)}, 0},
     {"rcp.approx.ftz.f32", &arithmetic1<RcpApprox, f32, true>, {out(4), in(4)}, 0},
     {"sqrt.approx.f32", &arithmetic1<SqrtApprox, f32, false>, {out(4), in(4)}, 0},
@@ -146,8 +190,10 @@ const Row k_rows[] = {
     {"max.ftz.NaN.f32", &arithmetic2<MaxNan, f32, true>, {out(4), in(4), in(4)}, 0},
     {"min.f64", &arithmetic2<Min, f64, false>, {out(8), in(8), in(8)}, 0},
     {"max.f64", &arithmetic2<Max, f64, false>, {out(8), in(8), in(8)}, 0},
-    {"neg.f32", &neg32, {out(4), in(4)}, 0}, {"neg.f64", &neg64, {out(8), in(8)}, 0},
-    {"abs.f32", &abs32, {out(4), in(4)}, 0}, {"abs.f64", &abs64, {out(8), in(8)}, 0},
+    {"neg.f32", &neg32, {out(4), in(4)}, 0},
+    {"neg.f64", &neg64, {out(8), in(8)}, 0},
+    {"abs.f32", &abs32, {out(4), in(4)}, 0},
+    {"abs.f64", &abs64, {out(8), in(8)}, 0},
 };
 
 }  // namespace

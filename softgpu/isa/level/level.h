@@ -3,7 +3,8 @@
 #include "softgpu/isa/row.h"
 
 /// For files that are compiled once per CPU level: lane loops that compilers vectorise. Everything is in the level's namespace.
-/// Such files include no C++ library headers: an inline function of theirs, compiled for AVX-512, could be the copy that the linker keeps.
+/// Such files include no C++ library headers: an inline function of theirs, compiled for AVX-512, could be the copy that the
+/// linker keeps.
 #if defined(__clang__)
 #define WL_VECTORISE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -152,11 +153,11 @@ Flow ternary_imm(Warp& w, const Instr& i, uint32_t mask) {
 
 // Shapes that go with them.
 #define WL_UNARY(name, op, D, A) \
-    { name, &unary<op, D, A>, { out(sizeof(D)), in(sizeof(A)) }, 0 }
+    { name, &unary<op, D, A>, {out(sizeof(D)), in(sizeof(A))}, 0 }
 #define WL_BINARY(name, op, D, A, B) \
-    { name, &binary<op, D, A, B>, { out(sizeof(D)), in(sizeof(A)), in(sizeof(B)) }, 0 }
+    { name, &binary<op, D, A, B>, {out(sizeof(D)), in(sizeof(A)), in(sizeof(B))}, 0 }
 #define WL_TERNARY(name, op, D, A, B, C) \
-    { name, &ternary<op, D, A, B, C>, { out(sizeof(D)), in(sizeof(A)), in(sizeof(B)), in(sizeof(C)) }, 0 }
+    { name, &ternary<op, D, A, B, C>, {out(sizeof(D)), in(sizeof(A)), in(sizeof(B)), in(sizeof(C))}, 0 }
 #define WL_ROWS(table) \
     Rows { table, sizeof(table) / sizeof(table[0]) }
 

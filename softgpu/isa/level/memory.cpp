@@ -17,7 +17,8 @@ using s32 = int32_t;
 using s64 = int64_t;
 using u128 = unsigned __int128;
 
-/// How the lanes' addresses lie. Groups of eight lanes are looked at, so that rows of small two-dimensional blocks count as regular too.
+/// How the lanes' addresses lie. Groups of eight lanes are looked at, so that rows of small two-dimensional blocks count as
+/// regular too.
 enum class Pattern { fault, same, contiguous, uniform, sequence, scattered };
 constexpr u32 k_group = 8, k_groups = 32 / k_group;
 
@@ -26,7 +27,8 @@ struct Resolved {
     alignas(64) std::byte* lane[32];
 };
 
-/// Eight lanes in a vector register (two or four where the CPU has smaller ones). Left to itself, gcc shuffles single lanes here.
+/// Eight lanes in a vector register (two or four where the CPU has smaller ones). Left to itself, gcc shuffles single lanes
+/// here.
 template <typename T>
 struct EightOf {
     typedef T type __attribute__((vector_size(k_group * sizeof(T))));
@@ -67,8 +69,8 @@ WL_INLINE bool regular(const A* a, A step) {
     return all_zero<A>(different);
 }
 
-/// Regular addresses of all 32 lanes, in [begin, begin + bytes); `offset` leads from an address to the host's. Pattern::fault here
-/// means: not regular, or not certainly valid.
+/// Regular addresses of all 32 lanes, in [begin, begin + bytes); `offset` leads from an address to the host's. Pattern::fault
+/// here means: not regular, or not certainly valid.
 template <typename A>
 WL_INLINE Pattern find_pattern(const A* a, A displacement, u32 size, u64 begin, u64 bytes, u64 offset, Resolved& out) {
     const A step = A(a[1] - a[0]);
@@ -88,11 +90,13 @@ WL_INLINE Pattern find_pattern(const A* a, A displacement, u32 size, u64 begin, 
         highest = address > highest ? address : highest;
         unaligned |= address;
     }
-    if ((unaligned & (size - 1)) != 0 || bytes < reach || lowest < begin || highest - begin > bytes - reach) return Pattern::fault;
+    if ((unaligned & (size - 1)) != 0 || bytes < reach || lowest < begin || highest - begin > bytes - reach)
+        return Pattern::fault;
     return step == 0 ? Pattern::uniform : Pattern::sequence;
 }
 
-/// The general case: host addresses lane by lane. Lanes that are not active get the first active lane's, so that loads may read them.
+/// The general case: host addresses lane by lane. Lanes that are not active get the first active lane's, so that loads may read
+/// them.
 template <typename A>
 [[gnu::noinline]] Pattern scattered(Warp& w, const Instr& i, uint32_t mask, Where where, u32 size, Resolved& out) {
     const A* a = source<A>(w, i.op[1]);
@@ -301,7 +305,8 @@ WL_INLINE std::byte* lane_address(const Resolved& at, Pattern pattern, u32 lane,
     return pattern == Pattern::uniform ? base : base + lane % k_group * size;
 }
 
-/// T: as it lies in memory; R: the register, which may be wider. Where lanes write to one address, the last one wins (PTX leaves it open).
+/// T: as it lies in memory; R: the register, which may be wider. Where lanes write to one address, the last one wins (PTX
+/// leaves it open).
 template <typename T, typename R, typename Access>
 Flow store(Warp& w, const Instr& i, uint32_t mask) {
     Resolved at;
@@ -389,36 +394,64 @@ Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
 }
 
 // Names: <bytes in memory><u or s>.<bytes of the register>.
-#define WL_LD(way, Access, name, T, R) {"$ld." way "." name, &load<T, R, Access>, {}, 0}
-#define WL_ST(way, Access, name, T, R) {"$st." way "." name, &store<T, R, Access>, {}, 0}
-#define WL_LDV(name, T, R, N) {"$ld.any." name ".v" #N, &load_vector<T, R, N>, {}, 0}
-#define WL_STV(name, T, R, N) {"$st.any." name ".v" #N, &store_vector<T, R, N>, {}, 0}
-#define WL_VECTORS(WL_X)                                                                                                      \
-    WL_X("1u.2", u8, u16, 2), WL_X("1u.2", u8, u16, 4), WL_X("1u.4", u8, u32, 2), WL_X("1u.4", u8, u32, 4),                   \
-        WL_X("2u.2", u16, u16, 2), WL_X("2u.2", u16, u16, 4), WL_X("2u.2", u16, u16, 8), WL_X("2u.4", u16, u32, 2),           \
-        WL_X("2u.4", u16, u32, 4), WL_X("4u.4", u32, u32, 2), WL_X("4u.4", u32, u32, 4), WL_X("4u.4", u32, u32, 8),           \
+#define WL_LD(way, Access, name, T, R) \
+    { "$ld." way "." name, &load<T, R, Access>, {}, 0 }
+#define WL_ST(way, Access, name, T, R) \
+    { "$st." way "." name, &store<T, R, Access>, {}, 0 }
+#define WL_LDV(name, T, R, N) \
+    { "$ld.any." name ".v" #N, &load_vector<T, R, N>, {}, 0 }
+#define WL_STV(name, T, R, N) \
+    { "$st.any." name ".v" #N, &store_vector<T, R, N>, {}, 0 }
+#define WL_VECTORS(WL_X)                                                                                            \
+    WL_X("1u.2", u8, u16, 2), WL_X("1u.2", u8, u16, 4), WL_X("1u.4", u8, u32, 2), WL_X("1u.4", u8, u32, 4),         \
+        WL_X("2u.2", u16, u16, 2), WL_X("2u.2", u16, u16, 4), WL_X("2u.2", u16, u16, 8), WL_X("2u.4", u16, u32, 2), \
+        WL_X("2u.4", u16, u32, 4), WL_X("4u.4", u32, u32, 2), WL_X("4u.4", u32, u32, 4), WL_X("4u.4", u32, u32, 8), \
         WL_X("8u.8", u64, u64, 2), WL_X("8u.8", u64, u64, 4)
 /// The common accesses, with the way to the address built in.
-#define WL_HOT(way, Access)                                                                                                   \
-    WL_LD(way, Access, "4u.4", u32, u32), WL_LD(way, Access, "8u.8", u64, u64), WL_ST(way, Access, "4u.4", u32, u32),         \
+#define WL_HOT(way, Access)                                                                                           \
+    WL_LD(way, Access, "4u.4", u32, u32), WL_LD(way, Access, "8u.8", u64, u64), WL_ST(way, Access, "4u.4", u32, u32), \
         WL_ST(way, Access, "8u.8", u64, u64)
 
 const Row k_rows[] = {
-    WL_HOT("global", Absolute<Where::global>), WL_HOT("generic", Absolute<Where::generic>), WL_HOT("shared4", Shared<u32>),
-    WL_HOT("shared8", Shared<u64>), WL_LD("fixed_param", FixedParam, "4u.4", u32, u32),
+    WL_HOT("global", Absolute<Where::global>),
+    WL_HOT("generic", Absolute<Where::generic>),
+    WL_HOT("shared4", Shared<u32>),
+    WL_HOT("shared8", Shared<u64>),
+    WL_LD("fixed_param", FixedParam, "4u.4", u32, u32),
     WL_LD("fixed_param", FixedParam, "8u.8", u64, u64),
-    WL_LD("any", Any, "1u.2", u8, u16), WL_LD("any", Any, "1u.4", u8, u32), WL_LD("any", Any, "1u.8", u8, u64),
-    WL_LD("any", Any, "1s.2", s8, s16), WL_LD("any", Any, "1s.4", s8, s32), WL_LD("any", Any, "1s.8", s8, s64),
-    WL_LD("any", Any, "2u.2", u16, u16), WL_LD("any", Any, "2u.4", u16, u32), WL_LD("any", Any, "2u.8", u16, u64),
-    WL_LD("any", Any, "2s.4", s16, s32), WL_LD("any", Any, "2s.8", s16, s64), WL_LD("any", Any, "4u.4", u32, u32),
-    WL_LD("any", Any, "4u.8", u32, u64), WL_LD("any", Any, "4s.8", s32, s64), WL_LD("any", Any, "8u.8", u64, u64),
+    WL_LD("any", Any, "1u.2", u8, u16),
+    WL_LD("any", Any, "1u.4", u8, u32),
+    WL_LD("any", Any, "1u.8", u8, u64),
+    WL_LD("any", Any, "1s.2", s8, s16),
+    WL_LD("any", Any, "1s.4", s8, s32),
+    WL_LD("any", Any, "1s.8", s8, s64),
+    WL_LD("any", Any, "2u.2", u16, u16),
+    WL_LD("any", Any, "2u.4", u16, u32),
+    WL_LD("any", Any, "2u.8", u16, u64),
+    WL_LD("any", Any, "2s.4", s16, s32),
+    WL_LD("any", Any, "2s.8", s16, s64),
+    WL_LD("any", Any, "4u.4", u32, u32),
+    WL_LD("any", Any, "4u.8", u32, u64),
+    WL_LD("any", Any, "4s.8", s32, s64),
+    WL_LD("any", Any, "8u.8", u64, u64),
     WL_LD("any", Any, "16u.16", u128, u128),
-    WL_ST("any", Any, "1u.2", u8, u16), WL_ST("any", Any, "1u.4", u8, u32), WL_ST("any", Any, "1u.8", u8, u64),
-    WL_ST("any", Any, "2u.2", u16, u16), WL_ST("any", Any, "2u.4", u16, u32), WL_ST("any", Any, "2u.8", u16, u64),
-    WL_ST("any", Any, "4u.4", u32, u32), WL_ST("any", Any, "4u.8", u32, u64), WL_ST("any", Any, "8u.8", u64, u64),
+    WL_ST("any", Any, "1u.2", u8, u16),
+    WL_ST("any", Any, "1u.4", u8, u32),
+    WL_ST("any", Any, "1u.8", u8, u64),
+    WL_ST("any", Any, "2u.2", u16, u16),
+    WL_ST("any", Any, "2u.4", u16, u32),
+    WL_ST("any", Any, "2u.8", u16, u64),
+    WL_ST("any", Any, "4u.4", u32, u32),
+    WL_ST("any", Any, "4u.8", u32, u64),
+    WL_ST("any", Any, "8u.8", u64, u64),
     WL_ST("any", Any, "16u.16", u128, u128),
-    WL_VECTORS(WL_LDV), WL_LDV("1s.2", s8, s16, 2), WL_LDV("1s.2", s8, s16, 4), WL_LDV("1s.4", s8, s32, 2),
-    WL_LDV("1s.4", s8, s32, 4), WL_LDV("2s.4", s16, s32, 2), WL_LDV("2s.4", s16, s32, 4),
+    WL_VECTORS(WL_LDV),
+    WL_LDV("1s.2", s8, s16, 2),
+    WL_LDV("1s.2", s8, s16, 4),
+    WL_LDV("1s.4", s8, s32, 2),
+    WL_LDV("1s.4", s8, s32, 4),
+    WL_LDV("2s.4", s16, s32, 2),
+    WL_LDV("2s.4", s16, s32, 4),
     WL_VECTORS(WL_STV),
 };
 

@@ -82,7 +82,7 @@ TEST(Executor, AWaitingStepLetsTheNextBegin) {
 
 TEST(Executor, ManyStepsMayWaitAtOnceAndOneRunsAtATime) {
     Executor executor({});
-    constexpr int k_waiters = 50;
+    constexpr int k_waiters = 12;
     std::atomic<int> inside{0};
     std::atomic<int> most{0};
     std::atomic<int> ended{0};

@@ -22,13 +22,22 @@ std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCre
     if (!channel.ok()) return nullptr;
     std::unique_ptr<FakeClient> client(new FakeClient);
     FakeClient& self = *client;
-    client->m_pump = std::make_unique<net::ChannelPump>(
-        std::move(*channel), net::pump_handlers(self.m_link, [&self](const Error&, const std::string& explanation) {
-            MutexLock lock(self.m_mutex);
-            self.m_explanation = explanation;
-            self.m_ended = true;
-            self.m_changed.notify_all();
-        }));
+    auto handlers = net::pump_handlers(self.m_link, [&self](const Error&, const std::string& explanation) {
+        MutexLock lock(self.m_mutex);
+        self.m_explanation = explanation;
+        self.m_ended = true;
+        self.m_changed.notify_all();
+    });
+    handlers.take_output = [&self](std::vector<BytesView>& views) {
+        const bool frames = self.m_link.take_output(views);
+        MutexLock lock(self.m_mutex);
+        if (self.m_raw.empty()) return frames;
+        self.m_raw_leaving.swap(self.m_raw);
+        self.m_raw.clear();
+        views.push_back(self.m_raw_leaving);
+        return true;
+    };
+    client->m_pump = std::make_unique<net::ChannelPump>(std::move(*channel), std::move(handlers));
     if (!client->m_pump->start().ok()) return nullptr;
     return client;
 }
@@ -41,7 +50,7 @@ std::optional<FakeClient::HelloAnswer> FakeClient::hello(uint16_t version_min, u
         hello.setProgram("server_test");
         hello.setPid(4711);
         hello.setHost("here");
-        hello.setWindowAddress(0x200000000000);
+        hello.setWindowAddress(k_window);
         hello.setWindowBytes(uint64_t{64} << 30);
     });
     if (!body.ok() || !m_link.outbox().add_body(protocol::FrameKind::hello, std::move(*body)).ok()) return std::nullopt;
@@ -105,8 +114,12 @@ std::vector<std::pair<uint64_t, int>> FakeClient::async_errors() {
 }
 
 void FakeClient::send_raw(BytesView bytes) {
-    const BytesView pieces[] = {bytes};
-    static_cast<void>(m_pump->channel().write(pieces));
+    {
+        MutexLock lock(m_mutex);
+        m_raw.assign(bytes.begin(), bytes.end());
+    }
+    // A frame wakes the writing thread, which then finds them.
+    static_cast<void>(m_link.outbox().add_body(protocol::FrameKind::ping, {}));
 }
 
 void FakeClient::send_body(protocol::FrameKind kind, protocol::Buffer body) {

@@ -18,6 +18,13 @@
 
 namespace warpline::server::test {
 
+// The range of device addresses that clients propose: one that no sanitizer needs for itself.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr uint64_t k_window = 0x001000000000;
+#else
+inline constexpr uint64_t k_window = 0x200000000000;
+#endif
+
 /// What came back for a call.
 struct FakeReply {
     int result = -1;
@@ -114,6 +121,8 @@ private:
     std::string m_close_reason WL_GUARDED_BY(m_mutex);
     std::string m_explanation WL_GUARDED_BY(m_mutex);
     bool m_ended WL_GUARDED_BY(m_mutex) = false;
+    Bytes m_raw WL_GUARDED_BY(m_mutex);
+    Bytes m_raw_leaving WL_GUARDED_BY(m_mutex);
     std::unique_ptr<net::ChannelPump> m_pump;
 };
 

@@ -146,7 +146,8 @@ CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
     } else {
         std::memcpy(&address[0], params[0], sizeof address[0]);
         stream_of(stream).push([=] {
-            while (*reinterpret_cast<volatile uint32_t*>(address[0]) == 0) std::this_thread::yield();
+            const auto* gate = reinterpret_cast<const uint32_t*>(address[0]);
+            while (__atomic_load_n(gate, __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
         });
     }
     return CUDA_SUCCESS;
@@ -237,7 +238,13 @@ EXPORT CUresult cuMemFreeHost(void* data) {
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t bytes) {
     if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
     if (!contains(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(reinterpret_cast<void*>(target), source, bytes);
+    uint32_t word = 0;
+    if (bytes == sizeof word) {  // a gate, perhaps, which a kernel is looking at
+        std::memcpy(&word, source, sizeof word);
+        __atomic_store_n(reinterpret_cast<uint32_t*>(target), word, __ATOMIC_RELEASE);
+    } else {
+        std::memcpy(reinterpret_cast<void*>(target), source, bytes);
+    }
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream stream) {

@@ -17,7 +17,6 @@ namespace warpline::server::test {
 
 using cuda::CallId;
 
-constexpr uint64_t k_window = 0x200000000000;
 constexpr uint64_t k_block = uint64_t{2} << 20;
 inline const uint64_t k_library = make_token(HandleKind::library, 1, 0);
 inline const uint64_t k_stream = make_token(HandleKind::stream, 1, 0);

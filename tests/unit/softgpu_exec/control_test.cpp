@@ -10,7 +10,9 @@ namespace {
 
 class SoftgpuControl : public ::testing::TestWithParam<const char*> {
 protected:
-    std::shared_ptr<Module> load(const std::string& name) { return m_device.load(read_kernel(std::string(GetParam()) + "/" + name)); }
+    std::shared_ptr<Module> load(const std::string& name) {
+        return m_device.load(read_kernel(std::string(GetParam()) + "/" + name));
+    }
     Device m_device;
 };
 

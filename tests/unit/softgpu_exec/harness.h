@@ -112,10 +112,10 @@ private:
     std::string m_printed;
 };
 
-#define EXPECT_RUNS(expression)                           \
-    do {                                                  \
+#define EXPECT_RUNS(expression)                            \
+    do {                                                   \
         ::warpline::softgpu::exec::Fault f = (expression); \
-        EXPECT_EQ(f.cu_result, 0) << f.text;              \
+        EXPECT_EQ(f.cu_result, 0) << f.text;               \
     } while (false)
 
 }  // namespace warpline::softgpu::exec::test

@@ -1,5 +1,5 @@
-// Every operation of tests/ptx/tables/operations.txt (computed with exact rational numbers by make_tables.py) on the engine: with all
-// lanes, and under a guard that leaves lanes out.
+// Every operation of tests/ptx/tables/operations.txt (computed with exact rational numbers by make_tables.py) on the engine:
+// with all lanes, and under a guard that leaves lanes out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -80,9 +80,12 @@ std::string kernel_text(const Operation& operation, size_t number) {
         list += ", " + name;
     }
     size_t pitch = operation.operands.size() * 8;
-    text += "  ld.param.u64 %in, [in];\n  ld.param.u64 %out, [out];\n  ld.param.u32 %m, [left_out];\n  mov.u32 %t, %tid.x;\n"
-            "  mad.wide.u32 %in, %t, " + std::to_string(pitch) + ", %in;\n  mad.wide.u32 %out, %t, 8, %out;\n"
-            "  ld.global.u64 %bits, [%out];\n";
+    text +=
+        "  ld.param.u64 %in, [in];\n  ld.param.u64 %out, [out];\n  ld.param.u32 %m, [left_out];\n  mov.u32 %t, %tid.x;\n"
+        "  mad.wide.u32 %in, %t, " +
+        std::to_string(pitch) +
+        ", %in;\n  mad.wide.u32 %out, %t, 8, %out;\n"
+        "  ld.global.u64 %bits, [%out];\n";
     text += from_bits(operation.result, "%d", "%bits");
     for (size_t i = 0; i < operation.operands.size(); ++i) {
         text += "  ld.global.u64 %bits, [%in+" + std::to_string(i * 8) + "];\n";
@@ -128,8 +131,8 @@ void check(Device& device, Module& module, const Operation& operation, size_t nu
             std::snprintf(text, sizeof(text), " %llx", static_cast<unsigned long long>(value));
             operands += text;
         }
-        EXPECT_EQ(got[i], operation.cases[i].back()) << operation.name << operands << std::hex << " gave " << got[i] << ", not "
-                                                     << operation.cases[i].back();
+        EXPECT_EQ(got[i], operation.cases[i].back())
+            << operation.name << operands << std::hex << " gave " << got[i] << ", not " << operation.cases[i].back();
     }
     device.free_all();
 }

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "tests/unit/softgpu_exec/harness.h"
 
@@ -13,8 +14,8 @@ namespace warpline::softgpu::exec::test {
 /// Assembles a text with ptxas, so that no test is written in a language of our own. True where ptxas is not on PATH.
 inline bool ptxas_accepts(const std::string& ptx, const std::string& arch, std::string& messages) {
     if (std::system("command -v ptxas >/dev/null 2>&1") != 0) return true;
-    char path[] = "/tmp/softgpu-isa-XXXXXX";
-    int fd = mkstemp(path);
+    std::string path = (std::filesystem::temp_directory_path() / "softgpu-isa-").string() + std::string(6, 'X');
+    int fd = mkstemp(path.data());
     if (fd < 0) return false;
     bool written = write(fd, ptx.data(), ptx.size()) == ssize_t(ptx.size());
     close(fd);
@@ -23,7 +24,7 @@ inline bool ptxas_accepts(const std::string& ptx, const std::string& arch, std::
     char line[512];
     while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) messages += line;
     bool accepted = pipe != nullptr && pclose(pipe) == 0;
-    unlink(path);
+    unlink(path.c_str());
     return written && accepted;
 }
 
