@@ -149,7 +149,7 @@ Fault EngineImpl::launch(const Launch& launch) {
     uint64_t params = m_params->take();
     if (params == 0) return {2, "no memory for kernel parameters"};
     ScopeGuard give_back([&] { m_params->give_back(params); });
-    std::memcpy(reinterpret_cast<void*>(params), launch.params.data(), info.param_bytes);
+    std::copy_n(launch.params.data(), info.param_bytes, reinterpret_cast<std::byte*>(params));
     if (launch.cooperative) {
         std::memset(reinterpret_cast<void*>(params + k_grid_workspace_offset), 0, k_grid_workspace_bytes);
         grid.env[1] = uint32_t((params + k_grid_workspace_offset) >> 32);

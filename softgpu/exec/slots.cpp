@@ -38,7 +38,7 @@ public:
     }
     template <typename F>
     void for_live_out(uint32_t block, F&& f) const {
-        for (uint32_t successor : m_graph.blocks[block].successors) for_bits(&m_in[successor * m_words], f);
+        for (uint32_t successor : m_graph.blocks[block].successors) for_bits(m_in.data() + successor * m_words, f);
     }
 
 private:
