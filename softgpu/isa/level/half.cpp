@@ -36,7 +36,7 @@ WL_INLINE double odd_sum(double a, double b) {
     auto bits = __builtin_bit_cast(uint64_t, sum);
     const bool inexact = (error < 0) | (error > 0);
     const bool away = (error > 0) == (sum > 0);
-    bits += inexact & ((bits & 1) == 0) ? (away ? uint64_t{1} : ~uint64_t{0}) : uint64_t{0};
+    bits += (inexact & ((bits & 1) == 0)) ? (away ? uint64_t{1} : ~uint64_t{0}) : uint64_t{0};
     return __builtin_bit_cast(double, bits);
 }
 WL_INLINE float odd_float(double value) {
@@ -45,7 +45,7 @@ WL_INLINE float odd_float(double value) {
     uint32_t bits = bits_of(near);
     const bool inexact = (error < 0) | (error > 0);
     const bool away = (error > 0) == ((bits >> 31) == 0);
-    bits += inexact & ((bits & 1) == 0) ? (away ? 1u : ~0u) : 0u;
+    bits += (inexact & ((bits & 1) == 0)) ? (away ? 1u : ~0u) : 0u;
     return float_of(bits);
 }
 
