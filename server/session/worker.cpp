@@ -25,7 +25,7 @@ namespace {
 /// How long a client that is sent away has for reading why.
 constexpr std::chrono::milliseconds k_goodbye_patience{1000};
 /// How long a client has, after TLS, to say who it is.
-constexpr std::chrono::milliseconds k_hello_deadline{5000};
+constexpr std::chrono::milliseconds k_hello_deadline{10000};
 
 class Worker final : private ConnectionHost {
 public:

@@ -18,7 +18,7 @@ bool is_alive(pid_t pid) { return kill(pid, 0) == 0; }
 
 /// True once none of the processes exists any more.
 bool all_end(const std::vector<pid_t>& pids) {
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (std::any_of(pids.begin(), pids.end(), is_alive)) {
         if (std::chrono::steady_clock::now() > deadline) return false;
         std::this_thread::sleep_for(5ms);

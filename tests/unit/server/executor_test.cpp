@@ -25,7 +25,7 @@ private:
     size_t m_next = 0;
 };
 
-/// Something to wait for, with a bound.
+/// Something to wait for, with a bound. To be made before the executor whose threads raise it.
 class Flag {
 public:
     void raise() {
@@ -35,7 +35,7 @@ public:
     }
     bool wait() {
         std::unique_lock lock(m_mutex);
-        return m_changed.wait_for(lock, std::chrono::seconds(20), [this] { return m_up; });
+        return m_changed.wait_for(lock, std::chrono::seconds(60), [this] { return m_up; });
     }
 
 private:
@@ -49,9 +49,9 @@ std::shared_ptr<Steps> one(std::function<void()> step) {
 }
 
 TEST(Executor, RunsStepsInOrder) {
-    Executor executor({});
     std::vector<int> seen;
     Flag done;
+    Executor executor({});
     for (int batch = 0; batch < 100; ++batch) {
         std::vector<std::function<void()>> steps;
         for (int i = 0; i < 10; ++i) steps.push_back([&seen, n = batch * 10 + i] { seen.push_back(n); });
@@ -64,10 +64,10 @@ TEST(Executor, RunsStepsInOrder) {
 }
 
 TEST(Executor, AWaitingStepLetsTheNextBegin) {
-    Executor executor({});
     Flag opened;
     Flag finished;
     bool waited = false;
+    Executor executor({});
     std::vector<std::function<void()>> steps;
     steps.push_back([&] {
         executor.release_order();
@@ -81,13 +81,13 @@ TEST(Executor, AWaitingStepLetsTheNextBegin) {
 }
 
 TEST(Executor, ManyStepsMayWaitAtOnceAndOneRunsAtATime) {
-    Executor executor({});
     constexpr int k_waiters = 12;
     std::atomic<int> inside{0};
     std::atomic<int> most{0};
     std::atomic<int> ended{0};
     Flag opened;
     Flag done;
+    Executor executor({});
     for (int i = 0; i < k_waiters; ++i) {
         executor.push(one([&] {
             most = std::max(most.load(), ++inside);
@@ -104,10 +104,10 @@ TEST(Executor, ManyStepsMayWaitAtOnceAndOneRunsAtATime) {
 }
 
 TEST(Executor, ThreadsAreBoundedAndComeBack) {
-    Executor executor({.name = "bounded", .max_threads = 2, .max_queued = 100});
     Flag first;
     Flag second;
     Flag done;
+    Executor executor({.name = "bounded", .max_threads = 2, .max_queued = 100});
     executor.push(one([&] { executor.release_order(), first.wait(); }));
     executor.push(one([&] { executor.release_order(), second.wait(); }));
     executor.push(one([&] { done.raise(); }));
@@ -117,8 +117,8 @@ TEST(Executor, ThreadsAreBoundedAndComeBack) {
 }
 
 TEST(Executor, TheQueueIsBounded) {
-    Executor executor({.name = "bounded", .max_threads = 1, .max_queued = 3});
     Flag opened;
+    Executor executor({.name = "bounded", .max_threads = 1, .max_queued = 3});
     EXPECT_TRUE(executor.push(one([&] { opened.wait(); })));
     EXPECT_TRUE(executor.push(one([] {})));
     EXPECT_TRUE(executor.push(one([] {})));
@@ -127,10 +127,10 @@ TEST(Executor, TheQueueIsBounded) {
 }
 
 TEST(Executor, StopEndsBetweenSteps) {
-    Executor executor({});
     Flag started;
     Flag opened;
     bool ran = false;
+    Executor executor({});
     executor.push(one([&] { started.raise(), opened.wait(); }));
     executor.push(one([&] { ran = true; }));
     ASSERT_TRUE(started.wait());

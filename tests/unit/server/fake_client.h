@@ -100,7 +100,7 @@ public:
 
     static constexpr unsigned k_max_words = 4096;
     static constexpr size_t k_chunk_bytes = 1024 * 1024;
-    static constexpr std::chrono::seconds k_patience{20};
+    static constexpr std::chrono::seconds k_patience{60};
 
 private:
     FakeClient();

@@ -22,7 +22,7 @@ namespace warpline::server::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds k_patience{20};
+constexpr std::chrono::seconds k_patience{60};
 
 std::string read_file(const std::string& path) {
     std::ifstream file(path);
