@@ -51,6 +51,7 @@ Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& sett
     session->m_info = WL_TRY(session->calls().exchange_hello(settings, why));
     session->m_memory_credit.store(static_cast<int64_t>(session->m_info.memory_credit_bytes));
     session->m_connected_at = std::chrono::steady_clock::now();
+    session->m_quiet.store(false);
     return session;
 }
 
@@ -94,7 +95,7 @@ CUresult Session::not_sent(const Error& error, Waiter* waiter) {
         WL_LOG(error, "client", "a call could not be sent: {} ({})", error.what, to_string(error.code));
     }
     // Whatever ended the session, also an orderly drain: to the program its device has become unavailable (docs/errors.md).
-    if (error.code == Code::shutting_down && !m_finishing.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (error.code == Code::shutting_down && !m_quiet.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     return static_cast<CUresult>(to_cu_result(error.code));
 }
 
@@ -234,8 +235,8 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
         m_copy_count.store(0, std::memory_order_release);
     }
     m_host_calls.stop();
-    if (!m_finishing.load()) {
-        WL_LOG(error, "client", "the session with {} is over: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
+    if (!m_quiet.load()) {
+        WL_LOG(error, "client", "lost the session with {}: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
                m_info.address, explanation.empty() ? std::string(error.what) : explanation);
         m_deferred.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
         m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -244,7 +245,7 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
 }
 
 void Session::finish() {
-    if (m_finishing.exchange(true)) return;
+    if (m_quiet.exchange(true)) return;
     for (auto& connection : m_connections) connection->finish();
     write_output();
 }

@@ -149,7 +149,7 @@ private:
     std::atomic<int64_t> m_memory_credit{0};     // bytes
     std::atomic<uint64_t> m_round_trips{0};
     std::atomic<uint64_t> m_payload_received{0};
-    std::atomic<bool> m_finishing{false};
+    std::atomic<bool> m_quiet{true};  // not established yet, or ending by our own will: its end is not news
 
     Mutex m_output_mutex;  // protects what the device printed and the program has not been shown
     std::deque<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);

@@ -25,7 +25,9 @@ TEST(SessionErrors, a_refusal_is_told_in_the_servers_words) {
     FakeServer server;
     server.refusal = "no more sessions today";
     std::string why;
+    testing::internal::CaptureStderr();
     EXPECT_EQ(connect_error(server, why).code, Code::denied);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the caller tells the reason, once";
     EXPECT_NE(why.find("no more sessions today"), std::string::npos) << why;
 }
 
