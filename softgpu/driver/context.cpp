@@ -137,7 +137,7 @@ void Context::own_stream(const std::shared_ptr<Stream>& stream) {
 CUresult Context::synchronise() {
     for (const FencePtr& fence : Scheduler::instance().pending(*m_group)) fence->wait();
     m_device.flush_printf();
-    m_device.default_pool->release_excess();
+    release_pool_excess(m_device);
     return sticky();
 }
 

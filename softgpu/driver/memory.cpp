@@ -40,13 +40,10 @@ CUresult allocate_device(Context& context, uint64_t size_bytes, AllocationPtr& a
 CUresult allocate_pages(Context& context, uint64_t size_bytes, MemoryKind kind, uint32_t flags, AllocationPtr& allocation) {
     uint64_t span = round_up(size_bytes, k_page_bytes);
     if (span < size_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    bool managed = kind == MemoryKind::managed;
-    if (managed && !context.device().charge(span)) return CUDA_ERROR_OUT_OF_MEMORY;
-    void* mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) {
-        if (managed) context.device().refund(span);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    // Managed memory may exceed the device's, as where pages migrate; the machine's own memory bounds it, with overcommit as
+    // the machine is configured (no MAP_NORESERVE).
+    void* mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     allocation = std::make_shared<Allocation>();
     allocation->address = reinterpret_cast<uint64_t>(mapped);
     allocation->size_bytes = size_bytes;
@@ -75,10 +72,7 @@ void release_allocation(const Allocation& allocation) {
                 MemoryGoing going;
                 munmap(reinterpret_cast<void*>(allocation.address), span);
             }
-            if (allocation.kind == MemoryKind::managed) {
-                device.refund(span);
-                AdviceMap::instance().forget(allocation.address, span);
-            }
+            if (allocation.kind == MemoryKind::managed) AdviceMap::instance().forget(allocation.address, span);
             break;
         }
         case MemoryKind::registered: process().ranges.remove(allocation.address); break;

@@ -6,6 +6,9 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
+/// Set when memory went back to a pool: synchronisations look at the pools only then.
+std::atomic<bool> pools_changed{false};
+
 void raise(std::atomic<uint64_t>& high, uint64_t value) {
     uint64_t seen = high.load();
     while (seen < value && !high.compare_exchange_weak(seen, value)) {
@@ -49,6 +52,7 @@ void MemoryPool::free(uint64_t address) {
     if (m_device.config().exact_bounds) process().ranges.remove(address);
     uint64_t left = m_used.fetch_sub(allocation->size_bytes) - allocation->size_bytes;
     m_heap.free(address, m_retired.load() ? 0 : UINT64_MAX);  // chunks go back when something synchronises
+    pools_changed = true;
     if (m_retired.load() && left == 0) process().pools.remove(m_handle);
 }
 
@@ -56,6 +60,13 @@ void MemoryPool::retire(const std::shared_ptr<MemoryPool>& self) {
     m_retired = true;
     m_heap.trim(0);
     if (m_used.load() == 0) process().pools.remove(self->handle());
+}
+
+void release_pool_excess(const Device& device) {
+    if (!pools_changed.exchange(false)) return;
+    for (const auto& pool : process().pools.all()) {
+        if (&pool->device() == &device) pool->release_excess();
+    }
 }
 
 CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* value) {

@@ -55,4 +55,7 @@ private:
     std::map<int, CUmemAccess_flags> m_access WL_GUARDED_BY(m_mutex);  // of other devices
 };
 
+/// Pools give back what exceeds their release thresholds. Called where CUDA does it: when something synchronises.
+void release_pool_excess(const Device& device);
+
 }  // namespace warpline::softgpu::driver

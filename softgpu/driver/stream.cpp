@@ -2,6 +2,7 @@
 
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/process.h"
 
 namespace warpline::softgpu::driver {
@@ -45,6 +46,7 @@ void Stream::submit_and_wait(std::function<void()> run) {
 CUresult Stream::synchronise() {
     for (const FencePtr& fence : Scheduler::instance().pending(m_queue)) fence->wait();
     m_context->device().flush_printf();
+    release_pool_excess(m_context->device());
     return m_context->sticky();
 }
 
