@@ -21,6 +21,7 @@ struct Options {
     std::string cases = "all";
     int runs = 5;
     bool csv = false;
+    bool json = false;
     bool list = false;
     bool inside = false;   // the child under `warpline run`
     bool execute = false;  // let the software GPU compute in driver cases
@@ -29,7 +30,9 @@ struct Options {
 
 std::vector<Case> all_cases() {
     std::vector<Case> all = driver_cases();
-    for (auto& c : transport_cases()) all.push_back(c);
+    for (const auto& more : {transport_cases(), softgpu_kernel_cases(), softgpu_text_cases()}) {
+        all.insert(all.end(), more.begin(), more.end());
+    }
     return all;
 }
 
@@ -42,6 +45,14 @@ bool selected(const Options& options, const Case& c) {
     for (size_t comma = wanted.find(',', start); comma != std::string::npos; start = comma + 1, comma = wanted.find(',', start))
         if (comma > start && name.rfind(wanted.substr(start, comma - start) + "_", 0) == 0) return true;
     return false;
+}
+
+/// printf's format of a line: name, metric, unit, least, median, most.
+const char* format_of(const Options& options) {
+    if (options.csv) return "%s,%s,%s,%.6g,%.6g,%.6g\n";
+    if (!options.json) return "%-22s %-14s %-12s %12.4g %12.4g %12.4g\n";
+    return R"({"case":"%s","metric":"%s","unit":"%s","min":%.6g,"median":%.6g,"max":%.6g})"
+           "\n";
 }
 
 /// Runs one case `runs` times after one run that does not count. Returns false if it failed.
@@ -64,8 +75,7 @@ bool run_case(const Options& options, const Case& c) {
     for (const Metric& m : order) {
         auto& v = values[m.name];
         std::sort(v.begin(), v.end());
-        const char* row = options.csv ? "%s,%s,%s,%.6g,%.6g,%.6g\n" : "%-22s %-14s %-12s %12.4g %12.4g %12.4g\n";
-        std::printf(row, c.name, m.name.c_str(), m.unit, v.front(), v[v.size() / 2], v.back());
+        std::printf(format_of(options), c.name, m.name.c_str(), m.unit, v.front(), v[v.size() / 2], v.back());
     }
     std::fflush(stdout);
     return true;
@@ -85,6 +95,7 @@ int run_driver_cases(const Options& options) {
     std::vector<const char*> arguments = {command.c_str(), "run",     options.mode.c_str(),  "--",     self.c_str(),
                                           "--inside",      "--cases", options.cases.c_str(), "--runs", runs.c_str()};
     if (options.csv) arguments.push_back("--csv");
+    if (options.json) arguments.push_back("--json");
     arguments.push_back(nullptr);
     std::fflush(stdout);
     pid_t child = fork();
@@ -110,7 +121,7 @@ int run(const Options& options) {
         std::fprintf(stderr, "no case is called '%s'; --list shows them\n", options.cases.c_str());
         return 2;
     }
-    if (!options.inside) {
+    if (!options.inside && !options.json) {
         const char* head = options.csv ? "%s,%s,%s,%s,%s,%s\n" : "%-22s %-14s %-12s %12s %12s %12s\n";
         std::printf(head, "case", "metric", "unit", "min", "median", "max");
     }
@@ -132,10 +143,11 @@ int main(int argc, char** argv) {
     Options options;
     CLI::App app{"Measures Warpline: named cases, each checks its own result. Times are of this machine and this run."};
     app.set_version_flag("--version", WARPLINE_VERSION);
-    app.add_option("--cases", options.cases, "Cases to run, by name or first word, a comma between them")
+    app.add_option("cases,--cases", options.cases, "Cases to run, by name or first word, a comma between them")
         ->capture_default_str();
     app.add_option("--runs", options.runs, "Runs of each case that count")->capture_default_str()->check(CLI::Range(1, 1000));
-    app.add_flag("--csv", options.csv, "Comma-separated values");
+    auto* csv = app.add_flag("--csv", options.csv, "Comma-separated values");
+    app.add_flag("--json", options.json, "One JSON object per line")->excludes(csv);
     app.add_flag("--list", options.list, "Show the cases and stop");
     app.add_flag("--execute", options.execute, "Let the software GPU compute in the driver cases (default: it only accepts)");
     app.add_option("--mode", options.mode, "How the driver cases run: --local or --direct")
