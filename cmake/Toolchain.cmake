@@ -34,7 +34,8 @@ if(WARPLINE_SANITIZE)
     target_compile_options(warpline_flags INTERFACE -Wno-tsan -Wno-maybe-uninitialized)
   endif()
   if(WARPLINE_SANITIZE MATCHES undefined)
-    target_compile_options(warpline_flags INTERFACE -fno-sanitize-recover=undefined)
+    target_compile_options(warpline_flags INTERFACE -fno-sanitize-recover=undefined
+                           $<$<BOOL:$<TARGET_PROPERTY:WARPLINE_FACES_C_PROGRAMS>>:-fno-sanitize=enum>)
   endif()
 else()
   # A build made here runs on a GPU node: only libc is taken from the machine. The sanitizers need the shared run time.
@@ -71,6 +72,12 @@ function(warpline_shared name)
   if(NOT WARPLINE_SANITIZE)
     target_link_options(${name} PRIVATE -Wl,-z,defs)
   endif()
+endfunction()
+
+# warpline_faces_c_programs(NAME): a library that reads enumerations which C programs filled in, of this toolkit or of a later one: any
+# integer may stand there, and refusing it is the library's business, not the sanitizer's.
+function(warpline_faces_c_programs name)
+  set_target_properties(${name} PROPERTIES WARPLINE_FACES_C_PROGRAMS ON)
 endfunction()
 
 # warpline_test(NAME SOURCES… LINK targets… LABELS labels…): a GoogleTest program, registered with CTest.

@@ -156,7 +156,7 @@ def environment_for(mode, server=None, extra=None):
         environment["LD_LIBRARY_PATH"] = str(DIRECT_LIB)
     elif mode == "remote":
         environment["LD_LIBRARY_PATH"] = str(CLIENT_LIB)
-        environment.update(server.environment())
+        environment.update(server.environment() if server else {"WARPLINE_SERVERS": ""})
     runtime = sanitizer_runtime() if mode != "native" else None
     if runtime:
         environment["LD_PRELOAD"] = runtime
