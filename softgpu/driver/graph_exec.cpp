@@ -124,11 +124,11 @@ CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<G
         return CUDA_ERROR_INVALID_VALUE;
     }
     exec.reset(new GraphExec);
+    MutexLock lock(exec->m_mutex);
     exec->m_flags = flags;
     exec->m_conditionals = graph.conditionals;
     graph.user_objects.copy_to(exec->m_user_objects);
     std::map<const GraphNode*, size_t> places;
-    MutexLock lock(exec->m_mutex);
     for (GraphNode* node : order) {
         ExecNode made;
         made.source = reinterpret_cast<uint64_t>(node->handle());
