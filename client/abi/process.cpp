@@ -11,6 +11,7 @@
 #include "client/session/session.h"
 #include "client/session/start.h"
 #include "client/state/thread_state.h"
+#include "common/config/settings.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -52,9 +53,14 @@ CUresult Process::initialise(unsigned flags) noexcept {
 }
 
 CUresult Process::connect() {
+    std::string problem;
+    const config::Settings settings = config::load_client(problem);
+    log::configure(settings.text("log"));
+    if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
+    m_statistics_path = settings.path("stats");
     std::string why;
     auto session = start_session(
-        m_state, [](CUresult status) { Process::instance().end_session(status); }, why);
+        m_state, settings, [](CUresult status) { Process::instance().end_session(status); }, why);
     if (!session.ok()) {
         // The reason must reach the user whatever the log level is: CUDA's own error says only that there is no device.
         std::string line = "warpline: " + why + "\n";
@@ -79,7 +85,7 @@ void Process::finish() noexcept {
     if (before == CUDA_ERROR_DEINITIALIZED) return;
     try {
         m_session->finish();
-        write_statistics(*m_session);
+        if (!m_statistics_path.empty()) write_statistics(*m_session, m_statistics_path);
     } catch (...) {
         return;
     }

@@ -52,7 +52,8 @@ private:
     Mutex m_init_mutex;                 // protects the first cuInit; later ones wait for it
     bool m_tried WL_GUARDED_BY(m_init_mutex) = false;
     CUresult m_init_result WL_GUARDED_BY(m_init_mutex) = CUDA_ERROR_NOT_INITIALIZED;
-    Session* m_session = nullptr;  // set before m_status becomes CUDA_SUCCESS; never deleted
+    std::string m_statistics_path;  // set with the session
+    Session* m_session = nullptr;   // set before m_status becomes CUDA_SUCCESS; never deleted
     State m_state;
 };
 

@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string>
-
 #include "client/session/session.h"
 #include "client/state/thread_state.h"
 #include "common/log/log.h"
@@ -48,11 +45,9 @@ std::string as_json(const Session& session) {
 
 }  // namespace
 
-void write_statistics(const Session& session) {
-    const char* path = std::getenv("WARPLINE_STATS");
-    if (!path || !*path) return;
+void write_statistics(const Session& session, const std::string& path) {
     std::string line = as_json(session);
-    int fd = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) {
         WL_LOG(warn, "client", "the statistics cannot be written to {}", path);
         return;

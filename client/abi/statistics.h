@@ -1,11 +1,12 @@
 #pragma once
 
+#include <string>
+
 namespace warpline::client {
 
 class Session;
 
-/// Appends one line, a JSON object, to the file that WARPLINE_STATS names; nothing if it is not set. Lines of several processes
-/// do not mix.
-void write_statistics(const Session& session);
+/// Appends one line, a JSON object, to a file. Lines of several processes do not mix.
+void write_statistics(const Session& session, const std::string& path);
 
 }  // namespace warpline::client

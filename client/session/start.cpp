@@ -10,7 +10,6 @@
 #include "client/gen/internal_calls.gen.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
-#include "common/config/settings.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -74,10 +73,8 @@ void prepare_state(State& state, ServerInfo& info) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(CUresult)> on_end, std::string& why) {
-    std::string problem;
-    config::Settings settings = config::load_client(problem);
-    if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
+Result<std::unique_ptr<Session>> start_session(State& state, const config::Settings& settings,
+                                               std::function<void(CUresult)> on_end, std::string& why) {
     std::vector<std::string> servers = settings.text_list("servers");
     if (servers.empty()) {
         why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";

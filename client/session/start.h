@@ -6,17 +6,19 @@
 
 #include "client/session/session.h"
 #include "client/state/state.h"
+#include "common/config/settings.h"
 
 namespace warpline::client {
 
 struct ThreadState;
 
-/// Reads the configuration and connects to the first of the configured servers that takes us; prepares the state for its
+/// Connects to the first of the configured servers that takes us; prepares the state for its
 /// devices.
 ///
 /// @param on_end  see Session::connect
 /// @param why     set when it fails: one line for the user that says what to do
-Result<std::unique_ptr<Session>> start_session(State& state, std::function<void(CUresult)> on_end, std::string& why);
+Result<std::unique_ptr<Session>> start_session(State& state, const config::Settings& settings,
+                                               std::function<void(CUresult)> on_end, std::string& why);
 
 /// A thread of the program has ended: what the server keeps for it is given up.
 void end_thread_on_server(ThreadState& thread);

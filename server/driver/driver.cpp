@@ -16,11 +16,13 @@ using GetProcAddress = decltype(&::cuGetProcAddress_v2);
 /// By its exported name first: the name says the exact prototype, which is what the table was compiled with.
 void* find_function(void* library, GetProcAddress get_proc_address, const DriverSymbol& symbol) {
     if (void* found = dlsym(library, symbol.symbol)) return found;
-    if (get_proc_address == nullptr) return nullptr;
-    void* found = nullptr;
-    CUdriverProcAddressQueryResult status{};
-    const CUresult result = get_proc_address(symbol.function, &found, symbol.version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
-    return result == CUDA_SUCCESS && status == CU_GET_PROC_ADDRESS_SUCCESS ? found : nullptr;
+    if (get_proc_address != nullptr) {
+        void* found = nullptr;
+        CUdriverProcAddressQueryResult status{};
+        const CUresult result = get_proc_address(symbol.function, &found, symbol.version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+        if (result == CUDA_SUCCESS && status == CU_GET_PROC_ADDRESS_SUCCESS) return found;
+    }
+    return symbol.older != nullptr ? dlsym(library, symbol.older) : nullptr;
 }
 
 }  // namespace

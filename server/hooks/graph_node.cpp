@@ -1,6 +1,7 @@
 #include "server/gen/graph_node_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"
+#include "server/hooks/launch_attributes.h"
 
 namespace warpline::server {
 
@@ -91,6 +92,17 @@ CUresult hook_server_cuGraphEventWaitNodeGetEvent(ServerCall& call, const CuGrap
     WL_CUDA(get(node, &event));
     values.eventOut = call.session().handles().token_of(HandleKind::event, handle_to_value(event));
     return values.eventOut != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult hook_server_cuGraphKernelNodeSetAttribute(ServerCall& call, const CuGraphKernelNodeSetAttributeArgs& args) {
+    const auto set = WL_DRIVER(call, cuGraphKernelNodeSetAttribute);
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    const auto id = static_cast<CUkernelNodeAttrID>(args.attr);
+    CUkernelNodeAttrValue value{};
+    if (args.value.size() != sizeof value) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(&value, args.value.data(), sizeof value);
+    WL_CUDA(resolve_launch_attribute(call, id, value));
+    return set(node, id, &value);
 }
 
 }  // namespace warpline::server

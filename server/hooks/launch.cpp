@@ -1,6 +1,7 @@
 #include "server/gen/launch_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/kernel_params.h"
+#include "server/hooks/launch_attributes.h"
 
 namespace warpline::server {
 
@@ -16,12 +17,7 @@ CUresult read_attributes(ServerCall& call, BytesView bytes, std::vector<CUlaunch
     attributes.resize(bytes.size() / sizeof(CUlaunchAttribute));
     if (!attributes.empty()) std::memcpy(attributes.data(), bytes.data(), bytes.size());
     for (CUlaunchAttribute& attribute : attributes) {
-        CUevent* event = nullptr;
-        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) event = &attribute.value.programmaticEvent.event;
-        if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) event = &attribute.value.launchCompletionEvent.event;
-        if (event != nullptr) *event = WL_FIND(call, CUevent, event, handle_to_value(*event));
-        // Its answer is a handle for the device, written through a pointer of the client's.
-        if (attribute.id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) return CUDA_ERROR_NOT_SUPPORTED;
+        WL_CUDA(resolve_launch_attribute(call, attribute.id, attribute.value));
     }
     return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 #include "server/gen/stream_calls.gen.h"
 #include "server/hooks/common.h"
+#include "server/hooks/launch_attributes.h"
 
 namespace warpline::server {
 
@@ -24,6 +25,17 @@ CUresult hook_server_cuLaunchHostFunc(ServerCall& call, const CuLaunchHostFuncAr
     const CUresult result = launch(stream, &HostCalls::run, ticket);
     if (result != CUDA_SUCCESS) host_calls.drop_ticket(ticket);
     return result;
+}
+
+CUresult hook_server_cuStreamSetAttribute(ServerCall& call, const CuStreamSetAttributeArgs& args) {
+    const auto set = WL_DRIVER(call, cuStreamSetAttribute);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    const auto id = static_cast<CUstreamAttrID>(args.attr);
+    CUstreamAttrValue value{};
+    if (args.param.size() != sizeof value) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(&value, args.param.data(), sizeof value);
+    WL_CUDA(resolve_launch_attribute(call, id, value));
+    return set(stream, id, &value);
 }
 
 }  // namespace warpline::server

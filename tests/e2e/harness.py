@@ -156,7 +156,7 @@ def environment_for(mode, server=None, extra=None):
         environment["LD_LIBRARY_PATH"] = str(DIRECT_LIB)
     elif mode == "remote":
         environment["LD_LIBRARY_PATH"] = str(CLIENT_LIB)
-        environment.update(server.environment() if server else {"WARPLINE_SERVERS": ""})
+        environment.update(server.environment() if server else {})
     runtime = sanitizer_runtime() if mode != "native" else None
     if runtime:
         environment["LD_PRELOAD"] = runtime
@@ -170,11 +170,11 @@ def popen(command, mode, server=None, extra=None, **kwargs):
                             stderr=subprocess.PIPE, text=True, **kwargs)
 
 
-def run(command, mode, server=None, extra=None, seconds=60):
-    """Runs a program to its end and reads its statistics."""
+def run(command, mode, server=None, extra=None, seconds=60, stats=True):
+    """Runs a program to its end and reads its statistics, unless it is to write none."""
     with tempfile.TemporaryDirectory(prefix="warpline-run-") as folder:
         stats_path = pathlib.Path(folder) / "stats.json"
-        environment = environment_for(mode, server, {**(extra or {}), "WARPLINE_STATS": str(stats_path)})
+        environment = environment_for(mode, server, {**(extra or {}), **({"WARPLINE_STATS": str(stats_path)} if stats else {})})
         done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace", cwd=folder,
                               timeout=seconds * (5 if sanitizer_runtime() else 1))
         stats = json.loads(stats_path.read_text().splitlines()[0]) if stats_path.exists() else {}

@@ -82,6 +82,16 @@ class CommandTest(unittest.TestCase):
             for key in ("calls", "frames_sent", "bytes_sent", "bytes_received", "payload_bytes_sent", "batches", "seconds_connected", "server"):
                 self.assertIn(key, stats)
 
+    def test_configuration_file_of_the_client(self):
+        with harness.Server() as server, tempfile.TemporaryDirectory() as folder:
+            names = {"servers": server.address, "certificate": server.certificates / "tenant.crt", "key": server.certificates / "tenant.key",
+                     "ca": server.certificates / "ca.crt", "stats": f"{folder}/stats", "log": "info"}
+            pathlib.Path(f"{folder}/client.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in names.items()))
+            done = harness.run([VECTOR_ADD.binary], "remote", extra={"WARPLINE_CONFIG": f"{folder}/client.toml"}, seconds=30, stats=False)
+            self.assertEqual(done.code, 0, done.stderr)
+            self.assertIn(f"connected to {server.address}", done.stderr)
+            self.assertLessEqual(json.loads(pathlib.Path(f"{folder}/stats").read_text())["blocking_round_trips"], 2)
+
     def test_devices_and_ping(self):
         with harness.Server(environment={"SOFTGPU_DEVICES": "2"}) as server:
             self.assertEqual(server.log_text().count("Warpline software GPU"), 2, server.log_text())

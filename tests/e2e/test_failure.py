@@ -137,7 +137,7 @@ class FailureTest(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 5)
 
     def test_no_server_says_what_to_do(self):
-        done = harness.run([VECTOR_ADD.binary], "remote")
+        done = harness.run([VECTOR_ADD.binary], "remote", extra={"WARPLINE_SERVERS": ""})
         self.assertNotEqual(done.code, 0)
         self.assertIn("WARPLINE_SERVERS", done.stderr)
         self.assertIn("(100)", done.stderr)  # cudaErrorNoDevice

@@ -289,6 +289,17 @@ EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
+// The name of drivers from before CUDA 12.8: of cuEventElapsedTime_v2 there is none here.
+#undef cuEventElapsedTime
+EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
+    *milliseconds = 1.5f;
+    return CUDA_SUCCESS;
+}
+// Looks at what it is given, as a driver does: a handle that is none would crash it.
+EXPORT CUresult cuStreamSetAttribute(CUstream, CUstreamAttrID id, const CUstreamAttrValue* value) {
+    if (id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) return CUDA_SUCCESS;
+    return reinterpret_cast<Event*>(value->programmaticEvent.event)->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options, void** values, unsigned count,
                                   CUlibraryOption*, void**, unsigned) {

@@ -6,6 +6,7 @@
 #include "cuda/abi/cuda_types.h"
 #include "protocol/schema/context.capnp.h"
 #include "protocol/schema/copy.capnp.h"
+#include "protocol/schema/event.capnp.h"
 #include "protocol/schema/internal.capnp.h"
 #include "protocol/schema/launch.capnp.h"
 #include "protocol/schema/library.capnp.h"
@@ -20,6 +21,7 @@ using cuda::CallId;
 constexpr uint64_t k_block = uint64_t{2} << 20;
 inline const uint64_t k_library = make_token(HandleKind::library, 1, 0);
 inline const uint64_t k_stream = make_token(HandleKind::stream, 1, 0);
+inline const uint64_t k_event = make_token(HandleKind::event, 1, 0);
 
 /// Calls of a session, short.
 struct Program {

@@ -212,6 +212,35 @@ TEST_F(SessionTest, MemoryBeyondTheDeviceIsRefusedExactly) {
     EXPECT_EQ(map_now(k_window, k_block), 0);
 }
 
+TEST_F(SessionTest, A11_FindsAFunctionByItsOlderName) {
+    for (const uint64_t event : {k_event, k_event + 1}) {
+        m_client->send<wire::CuEventCreate>(CallId::cuEventCreate, [&](auto b) { b.setPhEvent(event); });
+    }
+    const FakeReply reply = m_client->call<wire::CuEventElapsedTimeV2>(
+        CallId::cuEventElapsedTime_v2, [](auto b) { b.setHStart(k_event), b.setHEnd(k_event + 1); });
+    EXPECT_EQ(reply.result, 0);
+}
+
+TEST_F(SessionTest, F3_EventsInAttributesAreTheSessionsOwn) {
+    Program program{*m_client};
+    program.make_stream();
+    m_client->send<wire::CuEventCreate>(CallId::cuEventCreate, [](auto b) { b.setPhEvent(k_event); });
+    auto set = [&](uint64_t event) {
+        CUstreamAttrValue value{};
+        std::memcpy(&value.programmaticEvent.event, &event, sizeof event);
+        m_client->send<wire::CuStreamSetAttribute>(CallId::cuStreamSetAttribute, [&](auto b) {
+            b.setHStream(k_stream), b.setAttr(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT);
+            b.setParam({reinterpret_cast<const capnp::byte*>(&value), sizeof value});
+        });
+        program.synchronize();
+    };
+    set(k_event);
+    EXPECT_TRUE(m_client->async_errors().empty());
+    set(0x1234567890);
+    ASSERT_EQ(m_client->async_errors().size(), 1u);
+    EXPECT_EQ(m_client->async_errors()[0].second, CUDA_ERROR_INVALID_HANDLE);
+}
+
 TEST_F(SessionTest, AnEndedSessionLeavesAnAuditLine) {
     Program program{*m_client};
     EXPECT_EQ(program.synchronize().result, 0);

@@ -1,0 +1,13 @@
+#pragma once
+
+// Attributes of launches, streams and kernel nodes: one union, in which some members are handles.
+
+#include "server/hooks/common.h"
+
+namespace warpline::server {
+
+/// Replaces the client's tokens in an attribute's value by the driver's handles. What is a pointer of the client's is refused.
+/// Errors: CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED.
+CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
+
+}  // namespace warpline::server
