@@ -15,7 +15,7 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_default_memory_bytes = uint64_t{2} << 30;
+constexpr uint64_t k_unknown_host_memory_bytes = uint64_t{4} << 30;
 constexpr uint64_t k_least_memory_bytes = uint64_t{64} << 20;
 constexpr uint32_t k_most_devices = 16;
 
@@ -85,7 +85,7 @@ uint32_t compute_capability(uint32_t fallback) {
 
 uint64_t host_memory_bytes() {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || page <= 0) return k_default_memory_bytes;
+    if (pages <= 0 || page <= 0) return k_unknown_host_memory_bytes;
     return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
 }
 
@@ -101,8 +101,9 @@ Config read_config() {
     Config config;
     config.devices = static_cast<uint32_t>(number("SOFTGPU_DEVICES", 1, 1, k_most_devices));
     config.compute_capability = compute_capability(config.compute_capability);
-    uint64_t wanted = bytes("SOFTGPU_MEMORY", k_default_memory_bytes);
-    config.memory_bytes = std::clamp(wanted, k_least_memory_bytes, std::max(k_least_memory_bytes, host_memory_bytes()));
+    uint64_t host_bytes = host_memory_bytes();
+    uint64_t wanted = bytes("SOFTGPU_MEMORY", host_bytes / 2);
+    config.memory_bytes = std::clamp(wanted, k_least_memory_bytes, std::max(k_least_memory_bytes, host_bytes));
     if (config.memory_bytes < wanted) {
         WL_LOG(warn, "softgpu", "SOFTGPU_MEMORY bounded by the machine's memory: {} MiB", config.memory_bytes >> 20);
     }

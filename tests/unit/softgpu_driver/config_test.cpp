@@ -1,6 +1,7 @@
 #include "softgpu/driver/config.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -19,13 +20,17 @@ protected:
         setenv(name, value, 1);
         return read_config();
     }
+    static uint64_t half_of_the_machine() {
+        uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+        return (bytes / 2) & ~((uint64_t{2} << 20) - 1);
+    }
 };
 
 TEST_F(ConfigTest, Defaults) {
     Config config = read_config();
     EXPECT_EQ(config.devices, 1u);
     EXPECT_EQ(config.compute_capability, 89u);
-    EXPECT_EQ(config.memory_bytes, uint64_t{2} << 30);
+    EXPECT_EQ(config.memory_bytes, half_of_the_machine());
     EXPECT_TRUE(config.execute);
     EXPECT_FALSE(config.exact_bounds);
 }
@@ -47,8 +52,8 @@ TEST_F(ConfigTest, NonsenseIsIgnored) {
     EXPECT_EQ(with("SOFTGPU_DEVICES", "1000").devices, 1u);
     EXPECT_EQ(with("SOFTGPU_COMPUTE_CAPABILITY", "99.9").compute_capability, 89u);
     EXPECT_EQ(with("SOFTGPU_COMPUTE_CAPABILITY", "8.").compute_capability, 89u);
-    EXPECT_EQ(with("SOFTGPU_MEMORY", "2 parsecs").memory_bytes, uint64_t{2} << 30);
-    EXPECT_EQ(with("SOFTGPU_MEMORY", "999999999999999999999G").memory_bytes, uint64_t{2} << 30);
+    EXPECT_EQ(with("SOFTGPU_MEMORY", "2 parsecs").memory_bytes, half_of_the_machine());
+    EXPECT_EQ(with("SOFTGPU_MEMORY", "999999999999999999999G").memory_bytes, half_of_the_machine());
 }
 
 TEST_F(ConfigTest, MemoryIsBoundedByTheMachine) {
