@@ -72,7 +72,8 @@ BarrierResult barrier_sync(Warp& warp, const Instr& instr, uint32_t mask, uint32
     fragment.key = fragment_key(fragment);
     if (!is_complete(cta, number)) return {false, 0};
     complete(cta, number);
-    if (split || warp.fragment_count > 1) return {false, 0};  // the scheduler takes it from here
+    if (cta.warp_count > 1) warp.budget = k_turn_ends_at_barrier;
+    if (split || warp.fragment_count > 1 || cta.warp_count > 1) return {false, 0};  // the scheduler takes it from here
     fragment.released = false;
     return {true, fragment.result};
 }

@@ -48,6 +48,7 @@ void CtaGroup::free_isa_state() {
 
 void CtaGroup::start(LaunchState& launch, uint64_t index) {
     m_index = index;
+    m_met = false;
     free_isa_state();
     const Grid& grid = launch.grid();
     // Clusters lie in the grid like blocks of blocks.
@@ -160,9 +161,16 @@ struct Round {
     bool alive = false, ran = false, turn_over = false, waits = false, fault = false;
 };
 
+/// Gives every warp its turn: in ascending order, and after the block's first barrier in descending order, the warp that
+/// completed the barrier with the others. A GPU's warps go on side by side after a barrier, and programs come to rely on it:
+/// all read a result, and the first warp, which is the one that usually writes it, writes the next one without a barrier in
+/// between. Being last, it writes when all have read.
 Round run_round(CtaGroup& group) {
     Round round;
-    for (Warp& warp : group.warps()) {
+    std::vector<Warp>& warps = group.warps();
+    const bool descending = group.has_met();
+    for (size_t turn = 0; turn < warps.size(); ++turn) {
+        Warp& warp = warps[descending ? warps.size() - 1 - turn : turn];
         if (warp.live == 0) continue;
         if (!can_run(warp)) {
             round.alive = true;
@@ -176,6 +184,7 @@ Round run_round(CtaGroup& group) {
         }
         round.ran = true;
         round.alive |= state != WarpState::exited;
+        if (state == WarpState::released) group.note_meeting();
         round.turn_over |= state == WarpState::turn_over;
         round.waits |= warp.spins >= k_signs_of_waiting;
     }

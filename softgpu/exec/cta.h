@@ -35,6 +35,9 @@ public:
     std::vector<Warp>& warps() { return m_warps; }
     uint32_t shape_warps() const { return m_shape.warps; }
     uint64_t index() const { return m_index; }
+    /// Whether a barrier has been completed since the start.
+    bool has_met() const { return m_met; }
+    void note_meeting() { m_met = true; }
 
     Frame* take_frame(Warp& warp, const Body& body);
 
@@ -44,6 +47,7 @@ private:
 
     const GroupShape m_shape;
     uint64_t m_index = 0;
+    bool m_met = false;
     std::vector<Cta> m_ctas;
     std::vector<Cta*> m_by_rank;
     std::vector<Warp> m_warps;

@@ -86,6 +86,10 @@ WarpState run_warp(Warp& warp) {
         }
         if (flow == Flow::fault) return WarpState::fault;
         if (warp.fragment_count == 0) return WarpState::exited;
+        if (warp.budget == k_turn_ends_at_barrier) {
+            warp.budget = k_turn_back_edges;
+            return WarpState::released;
+        }
         if (warp.budget <= 0) return WarpState::turn_over;
     }
     return WarpState::blocked;

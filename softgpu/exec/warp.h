@@ -8,6 +8,7 @@ namespace warpline::softgpu::exec {
 enum class WarpState {
     turn_over,  ///< used up its turn, wants to go on
     blocked,    ///< every fragment waits
+    released,   ///< arrived last at a barrier of its block: the others may go on, too
     exited,     ///< no lane is left
     fault,
 };
@@ -17,6 +18,9 @@ enum class WarpState {
 constexpr int32_t k_turn_back_edges = 4096;
 /// What a volatile, acquire or atomic access costs of it: in a loop, somebody probably waits.
 constexpr int32_t k_spin_cost = 64;
+
+/// A warp's budget after it has completed a barrier of its block: it goes on when its turn among the warps comes again.
+constexpr int32_t k_turn_ends_at_barrier = INT32_MIN;
 
 /// Runs the warp until it blocks, exits or its turn is over.
 WarpState run_warp(Warp& warp);

@@ -21,7 +21,8 @@ static void work(int thread, std::atomic<int>* finished, int* counter) {
         unsigned* device;
         CHECK(cudaMalloc(&device, n * sizeof(unsigned)));
         CHECK(cudaMemcpyAsync(device, host.data(), n * sizeof(unsigned), cudaMemcpyHostToDevice, stream));
-        for (unsigned k = 0; k < 5; ++k) mix<<<(n + 127) / 128, 128, 0, stream>>>(device, n, k * 77u + static_cast<unsigned>(thread));
+        for (unsigned k = 0; k < 5; ++k)
+            mix<<<(n + 127) / 128, 128, 0, stream>>>(device, n, k * 77u + static_cast<unsigned>(thread));
         CHECK(cudaGetLastError());
         CHECK(cudaMemcpyAsync(result.data(), device, n * sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
         CHECK(cudaStreamSynchronize(stream));
@@ -45,6 +46,7 @@ int main() {
     for (int t = 0; t < 8; ++t) threads.emplace_back(work, t, &finished, counter.data());
     for (auto& t : threads) t.join();
     EXPECT_EQ(finished.load(), 8);
+    CHECK(cudaDeviceSynchronize());  // with a default stream per thread, the copy below waits for none of theirs
     EXPECT_EQ(counter.download()[0], 80);
     return passed("eight host threads");
 }

@@ -69,6 +69,19 @@ TEST_P(SoftgpuShared, BarrierReductions) {
     }
 }
 
+TEST_P(SoftgpuShared, AllHaveReadBeforeTheFirstWarpWritesAgain) {
+    auto module = m_device.load(read_kernel(std::string(GetParam()) + "/reuse.ptx"));
+    std::vector<int> in(256);
+    for (int i = 0; i < 256; ++i) in[i] = i % 7 - 2;
+    int sum = 0;
+    for (int value : in) sum += value;
+    uint64_t input = m_device.upload(in), out = m_device.allocate(256 * 4);
+    EXPECT_RUNS(m_device.launch(*module, "two_sums", {.block = {256}}, input, out));
+    EXPECT_EQ(m_device.download<int>(out, 256), std::vector<int>(256, sum * sum - sum));
+    EXPECT_RUNS(m_device.launch(*module, "tell_all", {.block = {256}}, out));
+    EXPECT_EQ(m_device.download<int>(out, 256), std::vector<int>(256, 385));
+}
+
 TEST_P(SoftgpuShared, ArriveAndSync) {
     uint64_t out = m_device.allocate(64 * 4);
     EXPECT_RUNS(run("named_barriers", {.block = {128}}, out));
