@@ -11,6 +11,7 @@
 namespace warpline::client {
 
 class Session;
+class Watch;
 
 /// One call of the program while it is being answered: what every hook and every generated body is given.
 struct Call {
@@ -23,6 +24,8 @@ struct Call {
     uint64_t number = 0;      ///< in the session's order; set when the call is queued
     /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
     const CopyTarget* copy_to = nullptr;
+    /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.
+    Watch* background = nullptr;
     bool copy_repeats = false;  ///< the copy becomes part of a graph: its bytes come after each launch
 
     /// Token of the default stream that this call means where no stream is named.

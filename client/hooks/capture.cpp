@@ -74,8 +74,6 @@ CUresult check_unsafe_call(const Call& call) {
 void note_recorded(const Call& call, uint64_t stream, Event& event) {
     const bool capturing = is_capturing(call, stream);
     event.capture_id.store(capturing ? stream_state(call, stream)->capture_id.load() : 0);
-    // An event of a capture is a place in a graph; it says nothing about work that runs.
-    event.recorded.store(true, std::memory_order_release);
 }
 
 void join_capture(const Call& call, uint64_t stream, const Event& event) {

@@ -88,8 +88,10 @@ Context* context_or_current(const Call& call, CUcontext context) {
 CUresult synchronize_context(Call& call) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
+    const uint64_t records = call.state.records();
     CUresult result = gen::request_cuCtxSynchronize(call);
     if (result != CUDA_SUCCESS) return result;
+    if (Context* synced = call.current()) raise_to(synced->synced, records);
     for (const DeviceRange& range : pools.context_settled(call.context, mark)) release_device_memory(call, range);
     return result;
 }

@@ -2,6 +2,7 @@
 #include "client/gen/event_calls.gen.h"
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
+#include "client/hooks/completion.h"
 
 namespace warpline::client {
 
@@ -17,9 +18,15 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     // An event belongs to a context, and its stream has to be of the same.
     const Stream* stream = call.state.streams.find(to_token(hStream));
     if ((stream ? stream->context : call.context) != event->context) return CUDA_ERROR_INVALID_HANDLE;
-    note_recorded(call, stream_token(call, hStream), *event);
-    if (flags == 0) return gen::issue_cuEventRecord(call, to_token(hEvent), stream_token(call, hStream));
-    return gen::issue_cuEventRecordWithFlags(call, to_token(hEvent), stream_token(call, hStream), flags);
+    const uint64_t stream_name = stream_token(call, hStream);
+    note_recorded(call, stream_name, *event);
+    if ((flags & CU_EVENT_RECORD_EXTERNAL) != 0) call.state.device_records_events.store(true);
+    const CUresult result = flags == 0 ? gen::issue_cuEventRecord(call, to_token(hEvent), stream_name)
+                                       : gen::issue_cuEventRecordWithFlags(call, to_token(hEvent), stream_name, flags);
+    if (result != CUDA_SUCCESS) return result;
+    event->stream.store(stream_name, std::memory_order_relaxed);
+    event->record.store(call.state.next_record(), std::memory_order_release);
+    return result;
 }
 
 /// An event that was recorded last in a capture that goes on is a place in a graph: it cannot be asked or waited for.
@@ -63,28 +70,30 @@ CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream
 }
 
 CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
-    const Event* event = call.state.events.find(to_token(hEvent));
+    Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
-    if (!event->recorded.load(std::memory_order_acquire)) return CUDA_SUCCESS;
     call.context = event->context;
-    return gen::request_cuEventQuery(call, to_token(hEvent));
+    return query_event(call, to_token(hEvent), *event);
 }
 
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
-    const Event* event = call.state.events.find(to_token(hEvent));
+    Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
-    if (!event->recorded.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    const uint64_t number = event->record.load(std::memory_order_acquire);
+    if (is_complete(call, *event, number)) return CUDA_SUCCESS;
     call.context = event->context;
-    return gen::request_cuEventSynchronize(call, to_token(hEvent));
+    CUresult result = gen::request_cuEventSynchronize(call, to_token(hEvent));
+    if (result == CUDA_SUCCESS) event->completion.reached(number);
+    return result;
 }
 
 CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUevent hStart, CUevent hEnd) {
     const Event* start = call.state.events.find(to_token(hStart));
     const Event* end = call.state.events.find(to_token(hEnd));
     for (const Event* event : {start, end}) {
-        if (!event || !event->recorded.load() || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+        if (!event || event->record.load() == 0 || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
     }
     call.context = start->context;
     gen::CuEventElapsedTimeV2Values answer;

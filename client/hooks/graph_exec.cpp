@@ -129,4 +129,12 @@ CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec
     }
 }
 
+CUresult hook_client_cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    call.state.device_records_events.store(true);
+    return gen::issue_cuGraphExecEventRecordNodeSetEvent(call, to_token(hGraphExec), to_token(hNode), to_token(event));
+}
+
 }  // namespace warpline::client

@@ -83,6 +83,7 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
                 return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count,
                                                           to_token(params.eventWait.event));
             case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+                call.state.device_records_events.store(true);
                 return gen::issue_cuGraphAddEventRecordNode(call, token, graph, dependencies, node.count,
                                                             to_token(params.eventRecord.event));
             default:
@@ -201,6 +202,29 @@ CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraph
         default:
             return WL_REFUSE_CALL("cuGraphNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
     }
+}
+
+CUresult hook_client_cuGraphAddEventRecordNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                               const CUgraphNode* dependencies, size_t numDependencies, CUevent event) {
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    params.eventRecord.event = event;
+    return add_plain(call, {phGraphNode, hGraph, dependencies, numDependencies}, params);
+}
+
+CUresult hook_client_cuGraphEventRecordNodeSetEvent(Call& call, CUgraphNode hNode, CUevent event) {
+    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    call.state.device_records_events.store(true);
+    return gen::issue_cuGraphEventRecordNodeSetEvent(call, to_token(hNode), to_token(event));
+}
+
+CUresult hook_client_cuGraphKernelNodeSetAttribute(Call& call, CUgraphNode hNode, CUkernelNodeAttrID attr,
+                                                   const CUkernelNodeAttrValue* value) {
+    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_attribute(call, attr, *value); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphKernelNodeSetAttribute(call, to_token(hNode), static_cast<uint32_t>(attr), struct_bytes(value));
 }
 
 }  // namespace warpline::client

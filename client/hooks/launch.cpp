@@ -61,8 +61,10 @@ CUresult check_cooperative(Call& call, CUfunction f, const LaunchShape& shape) {
 bool can_travel(const Call& call, const CUlaunchAttribute& attribute) {
     switch (attribute.id) {
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+            call.state.device_records_events.store(true);
             return call.state.events.find(to_token(attribute.value.programmaticEvent.event)) != nullptr;
         case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+            call.state.device_records_events.store(true);
             return call.state.events.find(to_token(attribute.value.launchCompletionEvent.event)) != nullptr;
         case CU_LAUNCH_ATTRIBUTE_IGNORE:
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -174,6 +176,13 @@ CUresult check_attributes(const Call& call, const CUlaunchAttribute* attributes,
         return static_cast<CUresult>(refuse("cuLaunchKernelEx", reason.c_str(), told));
     }
     return CUDA_SUCCESS;
+}
+
+CUresult check_attribute(const Call& call, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+    CUlaunchAttribute attribute{};
+    attribute.id = id;
+    attribute.value = value;
+    return check_attributes(call, &attribute, 1);
 }
 
 CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridDimX, unsigned int gridDimY,

@@ -35,5 +35,7 @@ private:
 
 /// CUDA_SUCCESS if all of a launch's attributes can travel; else one log line names the first that cannot.
 CUresult check_attributes(const Call& call, const CUlaunchAttribute* attributes, unsigned count);
+/// The same for one attribute of a stream or kernel node.
+CUresult check_attribute(const Call& call, CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
 
 }  // namespace warpline::client

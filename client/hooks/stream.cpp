@@ -4,6 +4,8 @@
 #include "client/gen/stream_calls.gen.h"
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
+#include "client/hooks/completion.h"
+#include "client/hooks/launch.h"
 
 namespace warpline::client {
 
@@ -59,8 +61,10 @@ CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t&
 CUresult synchronize_stream(Call& call, uint64_t stream) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
+    const uint64_t records = call.state.records();
     CUresult result = gen::request_cuStreamSynchronize(call, stream);
     if (result != CUDA_SUCCESS) return result;
+    if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
     for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
         release_device_memory(call, range);
     }
@@ -87,6 +91,11 @@ CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
 CUresult hook_client_cuStreamSynchronize(Call& call, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     return synchronize_stream(call, stream_token(call, hStream));
+}
+
+CUresult hook_client_cuStreamQuery(Call& call, CUstream hStream) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return query_stream(call, stream_token(call, hStream));
 }
 
 CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEvent, unsigned int Flags) {
@@ -167,6 +176,12 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);
     if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
     return result;
+}
+
+CUresult hook_client_cuStreamSetAttribute(Call& call, CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_attribute(call, attr, *value); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuStreamSetAttribute(call, stream_token(call, hStream), static_cast<uint32_t>(attr), struct_bytes(value));
 }
 
 }  // namespace warpline::client

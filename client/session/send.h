@@ -11,6 +11,7 @@
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
 #include "client/session/waiter.h"
+#include "client/session/watch.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -21,6 +22,8 @@ struct NumberNote {
     Waiter* waiter;
     void operator()(uint64_t number) const {
         call.number = number;
+        call.session.note_number(number);
+        if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
     }
@@ -32,7 +35,8 @@ struct NumberNote {
 /// @param words   upper bound of the arguments' size
 template <typename Wire, typename F>
 CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView payload = {}) {
-    const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr, call.thread.number, call.context};
+    const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr || call.background != nullptr,
+                                      call.thread.number, call.context};
     protocol::Outbox& outbox = call.session.calls().outbox();
     const NumberNote note{call, waiter};
     if (payload.size() > ConnectionToServer::k_chunk_bytes) {

@@ -198,6 +198,17 @@ bool Session::take_memory_credit(uint64_t bytes) {
     return false;
 }
 
+bool Session::take_watch() {
+    if (m_watches.fetch_add(1, std::memory_order_relaxed) < k_max_watches) return true;
+    end_watch(CUDA_SUCCESS);
+    return false;
+}
+
+void Session::end_watch(CUresult result) {
+    if (is_sticky(result)) defer(result);
+    m_watches.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void Session::on_output(int stream, BytesView text) {
     MutexLock lock(m_output_mutex);
     m_output.emplace_back(stream, std::string(as_text(text)));

@@ -71,6 +71,7 @@ public:
 
     // Told of a call's number before the call can leave, in the order of the numbers: who waits for its reply, or where its
     // bytes go.
+    void note_number(uint64_t number) { m_last_number.store(number, std::memory_order_relaxed); }
     void note_waiter(uint64_t number, Waiter& waiter) WL_EXCLUDES(m_mutex);
     /// @param repeats  the copy is part of a graph: its bytes come after each launch
     void note_copy(uint64_t number, const CopyTarget& target, bool repeats) WL_EXCLUDES(m_mutex);
@@ -78,6 +79,17 @@ public:
     CUresult wait(Waiter& waiter);
     /// A call could not be queued, or not completely: what the program is told.
     CUresult not_sent(const Error& error, Waiter* waiter);
+
+    /// The number of the newest call. While it does not change, nothing was asked of the device.
+    uint64_t last_number() const { return m_last_number.load(std::memory_order_relaxed); }
+
+    // --- what is watched in the background: each takes a thread of the server ---
+
+    static constexpr int k_max_watches = 64;
+    /// False if there are k_max_watches already. What was taken is given back by end_watch().
+    bool take_watch();
+    /// @param result  what the watch was told: an error that stays is one for the program's next call
+    void end_watch(CUresult result);
 
     // --- errors that came without being asked for ---
 
@@ -147,6 +159,8 @@ private:
     std::atomic<int> m_deferred{0};              // CUresult
     std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
     std::atomic<int64_t> m_memory_credit{0};     // bytes
+    std::atomic<uint64_t> m_last_number{0};      // of a call
+    std::atomic<int> m_watches{0};
     std::atomic<uint64_t> m_round_trips{0};
     std::atomic<uint64_t> m_payload_received{0};
     std::atomic<bool> m_quiet{true};  // not established yet, or ending by our own will: its end is not news

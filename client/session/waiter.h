@@ -10,17 +10,18 @@
 namespace warpline::client {
 
 /// A call whose caller waits for the reply: it lies on the caller's stack, and the receiving thread fills it in. The caller
-/// must not return before wait() has, once the call is registered.
+/// must not return before wait() has, once the call is registered. (Watch, which nobody waits for, is the exception.)
 class Waiter {
 public:
     Waiter() = default;
+    virtual ~Waiter() = default;
     /// @param target  where the payload of the reply goes; must stay valid until wait() returns
     explicit Waiter(const CopyTarget& target) : target(target), wants_payload(true) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
     /// The last thing that the receiving thread does with it.
-    void signal(CUresult with) {
+    virtual void signal(CUresult with) {
         result = with;
         // Released here, acquired in wait(): the caller sees all that the receiving thread wrote.
         m_done.store(1, std::memory_order_release);

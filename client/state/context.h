@@ -24,6 +24,7 @@ struct Context {
     std::atomic<unsigned> retained{0};
     std::atomic<unsigned> flags{0};
     std::atomic<unsigned> attached{1};  ///< cuCtxAttach/cuCtxDetach
+    std::atomic<uint64_t> synced{0};    ///< its events with record numbers up to this are complete
     std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
     std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
 

@@ -10,6 +10,21 @@
 
 namespace warpline::client {
 
+/// Raises a number that only grows.
+inline void raise_to(std::atomic<uint64_t>& value, uint64_t number) {
+    uint64_t seen = value.load(std::memory_order_relaxed);
+    while (seen < number && !value.compare_exchange_weak(seen, number, std::memory_order_release)) {
+    }
+}
+
+/// What is known of the end of some work without asking for it. The work is named by a number that grows.
+struct Completion {
+    std::atomic<uint64_t> done{0};     ///< complete up to this number
+    std::atomic<uint64_t> watched{0};  ///< the server will tell when work of this number is complete; 0: nobody asked it to
+
+    void reached(uint64_t number) { raise_to(done, number); }
+};
+
 /// A handle of which the client needs to know nothing but that it exists.
 struct PlainObject {
     uint64_t context = 0;
@@ -17,7 +32,9 @@ struct PlainObject {
 
 struct Stream {
     uint64_t context = 0;
-    uint64_t id = 0;  ///< unique in the process
+    Completion completion;            ///< numbers of calls of the session
+    std::atomic<uint64_t> synced{0};  ///< events recorded in it with numbers up to this are complete
+    uint64_t id = 0;                  ///< unique in the process
     unsigned flags = 0;
     int priority = 0;
 
@@ -34,7 +51,9 @@ struct Stream {
 struct Event {
     uint64_t context = 0;
     unsigned flags = 0;
-    std::atomic<bool> recorded{false};
+    std::atomic<uint64_t> record{0};      ///< number of its last record, among all of the session; 0: never recorded
+    std::atomic<uint64_t> stream{0};      ///< token of the stream in which that was
+    Completion completion;                ///< numbers of records
     std::atomic<uint64_t> capture_id{0};  ///< of the capture in which it was recorded last
 };
 

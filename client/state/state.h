@@ -47,11 +47,18 @@ public:
     DevicePools device_pools;
     Textures textures;
 
+    /// Records of events are numbered when they have been sent: what was sent after reading the number comes after the record.
+    uint64_t next_record() { return m_records.fetch_add(1, std::memory_order_acq_rel) + 1; }
+    uint64_t records() const { return m_records.load(std::memory_order_acquire); }
+    /// Graphs or kernels record events, and nobody here sees it: from then on every question goes to the server.
+    std::atomic<bool> device_records_events{false};
+
     uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }
 
 private:
     // 1 and 2 stand for the special streams (cuStreamGetId).
     std::atomic<uint64_t> m_next_id{16};
+    std::atomic<uint64_t> m_records{0};
 };
 
 // clang-format off

@@ -1,6 +1,7 @@
 #include "server/gen/stream_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/launch_attributes.h"
+#include "server/hooks/waits.h"
 
 namespace warpline::server {
 
@@ -36,6 +37,19 @@ CUresult hook_server_cuStreamSetAttribute(ServerCall& call, const CuStreamSetAtt
     std::memcpy(&value, args.param.data(), sizeof value);
     WL_CUDA(resolve_launch_attribute(call, id, value));
     return set(stream, id, &value);
+}
+
+CUresult hook_server_cuStreamSynchronize(ServerCall& call, const CuStreamSynchronizeArgs& args) {
+    const auto wait = WL_DRIVER(call, cuStreamSynchronize);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    return wait_for_object(call, stream, wait, call.driver()->cuStreamDestroy_v2);
+}
+
+CUresult hook_server_cuStreamDestroy_v2(ServerCall& call, const CuStreamDestroyV2Args& args) {
+    const auto destroy = WL_DRIVER(call, cuStreamDestroy_v2);
+    if (args.hStream <= 2) return CUDA_ERROR_INVALID_HANDLE;  // the special streams are nobody's to destroy
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    return destroy_object(call, HandleKind::stream, args.hStream, stream, destroy);
 }
 
 }  // namespace warpline::server

@@ -24,6 +24,7 @@
 #include "server/session/links.h"
 #include "server/session/output_capture.h"
 #include "server/session/streams.h"
+#include "server/session/waits.h"
 
 namespace warpline::server {
 
@@ -72,6 +73,7 @@ public:
     AsyncCopies& copies() { return m_copies; }
     HostCalls& host_calls() { return m_host_calls; }
     Links& links() { return m_links; }
+    Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
     void set_output(std::unique_ptr<OutputCapture> output) { m_output = std::move(output); }
 
@@ -118,6 +120,7 @@ private:
     AsyncCopies m_copies;
     HostCalls m_host_calls;
     Links m_links;
+    Waits m_waits;
     std::unique_ptr<OutputCapture> m_output;
 
     Mutex m_error_mutex;

@@ -118,6 +118,8 @@ int main() {
     auto to_device = entry<CUresult (*)(CUdeviceptr, const void*, size_t)>("cuMemcpyHtoD_v2");
     auto to_host = entry<CUresult (*)(void*, CUdeviceptr, size_t)>("cuMemcpyDtoH_v2");
     CHECK(to_device(data, host.data(), n * sizeof(unsigned)));
+    CHECK(to_device(data, nullptr, 0));
+    EXPECT(to_device(data, nullptr, 4) == CUDA_ERROR_INVALID_VALUE);
     void* arguments[] = {&data, const_cast<unsigned*>(&n)};
     CHECK(DRIVER(cuLaunchKernel)(square, (n + 127) / 128, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr));
     // The other way to hand over parameters: one buffer.

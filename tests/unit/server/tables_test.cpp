@@ -7,6 +7,7 @@
 #include "server/hooks/kernel_params.h"
 #include "server/resources/device_memory.h"
 #include "server/session/handle_table.h"
+#include "server/session/waits.h"
 
 namespace warpline::server {
 
@@ -53,6 +54,19 @@ TEST(HandleTable, NamesWhatTheDriverTells) {
     EXPECT_EQ(table.token_of(HandleKind::graph, 0xabc), 0u);
     table.remove(HandleKind::graph_node, node);
     EXPECT_EQ(table.token_of(HandleKind::graph_node, 0xabc), 0u);
+}
+
+TEST(Waits, PutOffADestructionUntilNobodyWaits) {
+    Waits waits;
+    EXPECT_FALSE(waits.put_off(0x10)) << "nobody waits: destroy it now";
+    waits.begin(0x10);
+    waits.begin(0x10);
+    EXPECT_FALSE(waits.put_off(0x20));
+    EXPECT_TRUE(waits.put_off(0x10));
+    EXPECT_FALSE(waits.end(0x10)) << "another one still waits";
+    EXPECT_TRUE(waits.end(0x10));
+    waits.begin(0x10);  // the driver's next object at that address
+    EXPECT_FALSE(waits.end(0x10));
 }
 
 /// A driver that keeps a list of what is mapped.

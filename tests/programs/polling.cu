@@ -1,0 +1,70 @@
+// Asks again and again whether work is done, as progress bars and allocators do: the answers are right, and a loop that polls costs
+// one blocking round trip, not one for each question.
+#include "check.h"
+
+__global__ void count_down(unsigned* out, unsigned from, unsigned add) {
+    unsigned value = from;
+    while (value != 0) value -= (value & 1) != 0 ? 1 : 2;
+    atomicAdd(out, add + value);
+}
+
+static unsigned long poll_event(cudaEvent_t event) {
+    unsigned long polls = 1;
+    cudaError_t state;
+    while ((state = cudaEventQuery(event)) == cudaErrorNotReady) ++polls;
+    CHECK(state);
+    return polls;
+}
+
+int main() {
+    const unsigned steps = 200000;
+    unsigned *sum, result = 0;
+    cudaStream_t stream;
+    cudaEvent_t event, other;
+    CHECK(cudaMalloc(&sum, sizeof(*sum)));
+    CHECK(cudaMemset(sum, 0, sizeof(*sum)));
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    CHECK(cudaEventCreate(&other));
+    EXPECT(cudaEventQuery(event) == cudaSuccess);  // never recorded
+
+    for (unsigned i = 0; i < 3; ++i) {  // three loops, three round trips
+        count_down<<<1, 1, 0, stream>>>(sum, steps, 1);
+        CHECK(cudaEventRecord(event, stream));
+        std::printf("event: %lu questions\n", poll_event(event));
+        CHECK(cudaEventSynchronize(event));  // known by now
+    }
+
+    count_down<<<1, 1, 0, stream>>>(sum, steps, 10);  // one
+    unsigned long polls = 1;
+    cudaError_t state;
+    while ((state = cudaStreamQuery(stream)) == cudaErrorNotReady) ++polls;
+    CHECK(state);
+    std::printf("stream: %lu questions\n", polls);
+    CHECK(cudaStreamQuery(stream));
+
+    // A synchronisation answers for everything recorded before it: one.
+    count_down<<<1, 1, 0, stream>>>(sum, steps, 100);
+    CHECK(cudaEventRecord(event, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaEventSynchronize(event));
+
+    // An event that is destroyed while it is watched, and a stream likewise: two.
+    count_down<<<1, 1, 0, stream>>>(sum, steps, 1000);
+    CHECK(cudaEventRecord(other, stream));
+    cudaError_t first = cudaEventQuery(other);
+    EXPECT(first == cudaSuccess || first == cudaErrorNotReady);
+    CHECK(cudaEventDestroy(other));
+    first = cudaStreamQuery(stream);
+    EXPECT(first == cudaSuccess || first == cudaErrorNotReady);
+    CHECK(cudaStreamDestroy(stream));
+
+    CHECK(cudaDeviceSynchronize());  // one
+    CHECK(cudaMemcpy(&result, sum, sizeof(result), cudaMemcpyDeviceToHost));  // one
+    EXPECT_EQ(result, 1113u);
+    CHECK(cudaEventDestroy(event));
+    CHECK(cudaFree(sum));
+    std::printf("verified\n");
+    return 0;
+}
