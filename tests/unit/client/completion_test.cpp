@@ -1,0 +1,131 @@
+// Questions about work that goes on: one of them travels, the server's news answers the others.
+#include "client/hooks/completion.h"
+
+#include <gtest/gtest.h>
+
+#include "client/gen/stream_calls.gen.h"
+#include "tests/unit/client/fake_server.h"
+
+namespace warpline::client {
+namespace {
+
+using cuda::CallId;
+using test::FakeServer;
+using test::SeenCall;
+using test::SessionFixture;
+
+/// A server whose device is busy until the test says otherwise.
+struct BusyServer {
+    BusyServer() {
+        server.on_call = [this](const SeenCall& seen) {
+            if (!seen.header.wants_reply) return;
+            const auto id = static_cast<CallId>(seen.header.id);
+            if (id == CallId::cuEventQuery || id == CallId::cuStreamQuery) server.reply(seen.number, CUDA_ERROR_NOT_READY);
+        };
+    }
+    /// The number of the newest call with this id, when `count` calls have come.
+    uint64_t watch(size_t count, CallId id) {
+        server.wait_for_calls(count);
+        for (const SeenCall& seen : server.calls()) {
+            if (static_cast<CallId>(seen.header.id) == id) return seen.number;
+        }
+        return 0;
+    }
+    FakeServer server;
+};
+
+struct RecordedEvent {
+    explicit RecordedEvent(State& state) : entry(state.events.make()) { entry.object->record.store(state.next_record()); }
+    CUresult query(Call call) const { return query_event(call, entry.token, *entry.object); }
+    TokenTable<Event, HandleKind::event>::Entry entry;
+};
+
+template <typename Query>
+void poll_until(CUresult expected, Query query) {
+    CUresult result;
+    while ((result = query()) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+    EXPECT_EQ(result, expected);
+}
+
+TEST(Completion, A2_a_loop_that_polls_an_event_costs_one_round_trip) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    RecordedEvent event(client.state);
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 1u);
+    const uint64_t watch = busy.watch(2, CallId::cuEventSynchronize);
+    ASSERT_NE(watch, 0u);
+    busy.server.reply(watch, CUDA_SUCCESS);
+    poll_until(CUDA_SUCCESS, [&] { return event.query(client.call()); });
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 1u);
+    event.entry.object->record.store(client.state.next_record());  // recorded anew: unknown again
+    EXPECT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 2u);
+}
+
+TEST(Completion, A2_an_answer_about_a_stream_holds_until_something_is_sent) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    const uint64_t stream = client.state.streams.make().token;
+    Call create = client.call();
+    ASSERT_EQ(gen::issue_cuStreamCreate(create, stream, 0), CUDA_SUCCESS);
+    auto query = [&] {
+        Call call = client.call();
+        return query_stream(call, stream);
+    };
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(query(), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 1u);
+    busy.server.reply(busy.watch(3, CallId::cuStreamSynchronize), CUDA_SUCCESS);
+    poll_until(CUDA_SUCCESS, query);
+    RecordedEvent event(client.state);
+    EXPECT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);  // a call: the stream may have got work since
+    const uint64_t before = client.session->stats().blocking_round_trips;
+    EXPECT_EQ(query(), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, before + 1);
+}
+
+TEST(Completion, synchronisation_answers_for_earlier_records_only) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    auto context = client.state.contexts.make();
+    RecordedEvent earlier(client.state);
+    context.object->synced.store(client.state.records());
+    RecordedEvent later(client.state);
+    for (RecordedEvent* event : {&earlier, &later}) event->entry.object->context = context.token;
+    EXPECT_EQ(earlier.query(client.call()), CUDA_SUCCESS);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 0u);
+    EXPECT_EQ(later.query(client.call()), CUDA_ERROR_NOT_READY);
+}
+
+TEST(Completion, a_failure_of_watched_work_is_told) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    RecordedEvent event(client.state);
+    EXPECT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    busy.server.reply(busy.watch(2, CallId::cuEventSynchronize), CUDA_ERROR_ILLEGAL_ADDRESS);
+    while (client.session->sticky_error() == CUDA_SUCCESS) std::this_thread::yield();
+    EXPECT_EQ(client.session->sticky_error(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST(Completion, the_end_of_the_session_ends_watches) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    RecordedEvent event(client.state);
+    EXPECT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    busy.server.drop();
+    poll_until(CUDA_ERROR_DEVICE_UNAVAILABLE, [&] { return event.query(client.call()); });
+}
+
+TEST(Completion, more_than_the_most_watches_are_asked_about_each_time) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    std::vector<RecordedEvent> events;
+    for (int i = 0; i < Session::k_max_watches + 1; ++i) events.emplace_back(client.state);
+    for (int round = 0; round < 3; ++round) {
+        for (const RecordedEvent& event : events) ASSERT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    }
+    EXPECT_EQ(client.session->stats().blocking_round_trips, events.size() + 2);
+}
+
+}  // namespace
+}  // namespace warpline::client
