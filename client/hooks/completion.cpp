@@ -35,6 +35,14 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     delete background;
 }
 
+/// What is known of a stream; null for those about which nothing is kept: the threads' own default streams.
+Completion* completion_of_stream(State& state, uint64_t token, uint64_t context) {
+    if (Stream* stream = state.streams.find(token)) return &stream->completion;
+    if (token > 1) return nullptr;
+    Context* owner = state.contexts.find(context);
+    return owner ? &owner->default_stream : nullptr;
+}
+
 }  // namespace
 
 bool is_complete(const Call& call, const Event& event, uint64_t number) {
@@ -49,9 +57,10 @@ bool is_complete(const Call& call, const Event& event, uint64_t number) {
 
 CUresult query_event(Call& call, uint64_t token, Event& event) {
     const uint64_t number = event.record.load(std::memory_order_acquire);
+    const uint64_t watched = event.completion.watched.load(std::memory_order_acquire);
     if (is_complete(call, event, number)) return CUDA_SUCCESS;
     const bool known_here = !call.state.device_records_events.load(std::memory_order_relaxed);
-    if (known_here && event.completion.watched.load(std::memory_order_acquire) == number) return CUDA_ERROR_NOT_READY;
+    if (known_here && watched == number) return CUDA_ERROR_NOT_READY;
     const CUresult result = gen::request_cuEventQuery(call, token);
     if (!known_here) return result;
     if (result == CUDA_SUCCESS) event.completion.reached(number);
@@ -65,20 +74,18 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
 }
 
 CUresult query_stream(Call& call, uint64_t token) {
-    Stream* stream = call.state.streams.find(token);
-    if (!stream) return gen::request_cuStreamQuery(call, token);
+    Completion* completion = completion_of_stream(call.state, token, call.context);
+    if (!completion) return gen::request_cuStreamQuery(call, token);
     // Nothing was sent since the question whose answer is known, or on its way: so it is the answer to this one.
     const uint64_t last = call.session.last_number();
-    if (stream->completion.done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
-    if (stream->completion.watched.load(std::memory_order_acquire) == last) return CUDA_ERROR_NOT_READY;
+    const uint64_t watched = completion->watched.load(std::memory_order_acquire);
+    if (completion->done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
+    if (watched == last) return CUDA_ERROR_NOT_READY;
     const CUresult result = gen::request_cuStreamQuery(call, token);
     if (result != CUDA_ERROR_NOT_READY || call.session.last_number() != call.number) return result;
-    auto find = [&state = call.state, token]() -> Completion* {
-        Stream* found = state.streams.find(token);
-        return found ? &found->completion : nullptr;
-    };
+    auto find = [&state = call.state, token, context = call.context] { return completion_of_stream(state, token, context); };
     // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
-    watch(call, call.number + 1, stream->completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
+    watch(call, call.number + 1, *completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
     return result;
 }
 

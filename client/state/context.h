@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "client/state/completion.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 
@@ -25,6 +26,7 @@ struct Context {
     std::atomic<unsigned> flags{0};
     std::atomic<unsigned> attached{1};  ///< cuCtxAttach/cuCtxDetach
     std::atomic<uint64_t> synced{0};    ///< its events with record numbers up to this are complete
+    Completion default_stream;          ///< of the legacy default stream: numbers of calls of the session
     std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
     std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
 

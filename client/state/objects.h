@@ -4,26 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/state/completion.h"
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 
 namespace warpline::client {
-
-/// Raises a number that only grows.
-inline void raise_to(std::atomic<uint64_t>& value, uint64_t number) {
-    uint64_t seen = value.load(std::memory_order_relaxed);
-    while (seen < number && !value.compare_exchange_weak(seen, number, std::memory_order_release)) {
-    }
-}
-
-/// What is known of the end of some work without asking for it. The work is named by a number that grows.
-struct Completion {
-    std::atomic<uint64_t> done{0};     ///< complete up to this number
-    std::atomic<uint64_t> watched{0};  ///< the server will tell when work of this number is complete; 0: nobody asked it to
-
-    void reached(uint64_t number) { raise_to(done, number); }
-};
 
 /// A handle of which the client needs to know nothing but that it exists.
 struct PlainObject {

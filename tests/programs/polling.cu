@@ -43,6 +43,12 @@ int main() {
     std::printf("stream: %lu questions\n", polls);
     CHECK(cudaStreamQuery(stream));
 
+    count_down<<<1, 1>>>(sum, steps, 10000);  // one; the default stream
+    for (polls = 1; (state = cudaStreamQuery(0)) == cudaErrorNotReady; ++polls) {
+    }
+    CHECK(state);
+    std::printf("default stream: %lu questions\n", polls);
+
     // A synchronisation answers for everything recorded before it: one.
     count_down<<<1, 1, 0, stream>>>(sum, steps, 100);
     CHECK(cudaEventRecord(event, stream));
@@ -62,7 +68,7 @@ int main() {
 
     CHECK(cudaDeviceSynchronize());  // one
     CHECK(cudaMemcpy(&result, sum, sizeof(result), cudaMemcpyDeviceToHost));  // one
-    EXPECT_EQ(result, 1113u);
+    EXPECT_EQ(result, 11113u);
     CHECK(cudaEventDestroy(event));
     CHECK(cudaFree(sum));
     std::printf("verified\n");
