@@ -86,7 +86,7 @@ constexpr Option k_options[] = {
     {k_software, "compute_capability", text, "", "8.9", 0, 0, "SOFTGPU_COMPUTE_CAPABILITY", "", k_not_in_file,
      "The compute capability that it reports, 7.5 to 12.1.", "Programs choose their code by it."},
     {k_software, "memory", bytes, "bytes", "half of the machine's", 0, 0, "SOFTGPU_MEMORY", "", k_not_in_file,
-     "Memory of each device, such as 2GiB.", "It is host memory, taken as it is used."},
+     "Memory of each device, such as 512MiB; at most the machine's.", "It is host memory, taken as it is used."},
     {k_software, "workers", integer, "threads", "0", 0, 0, "SOFTGPU_WORKERS", "", k_not_in_file,
      "Threads that execute kernels; 0: one per core.", "Kernels slow down in proportion."},
     {k_software, "watchdog_ms", integer, "milliseconds", "0", 0, 0, "SOFTGPU_WATCHDOG_MS", "", k_not_in_file,
@@ -95,7 +95,11 @@ constexpr Option k_options[] = {
     {k_software, "execute", boolean, "", "true", 0, 0, "SOFTGPU_EXECUTE", "", k_not_in_file,
      "`0`: accept every image and execute nothing, to measure the way there.", "All results are wrong."},
     {k_software, "check", text_list, "", "", 0, 0, "SOFTGPU_CHECK", "", k_not_in_file,
-     "Checkers: `memory` finds accesses outside of an allocation to the byte.", "Kernels run slower."},
+     "What is checked while kernels run, a list of `memory`, `race`, `init` and `leak`; see softgpu-checkers.md.",
+     "Kernels run several times slower; device memory costs up to twice as much."},
+    {k_software, "schedule_seed", integer, "", "0", 0, 0, "SOFTGPU_SCHEDULE_SEED", "", k_not_in_file,
+     "Not 0: threads, warps and blocks take turns in a random order, the same one for the same number.",
+     "One thread of the machine runs everything, slower."},
 };
 
 }  // namespace

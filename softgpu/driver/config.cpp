@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/log/log.h"
+#include "softgpu/check/options.h"
 
 namespace warpline::softgpu::driver {
 
@@ -111,7 +112,11 @@ Config read_config() {
     config.workers = static_cast<uint32_t>(number("SOFTGPU_WORKERS", 0, 0, 1024));
     config.watchdog_ms = number("SOFTGPU_WATCHDOG_MS", 0, 0, uint64_t{1} << 40);
     config.execute = variable("SOFTGPU_EXECUTE") != "0";
-    config.exact_bounds = variable("SOFTGPU_CHECK").find("memory") != std::string_view::npos;
+    const check::ParsedChecks parsed = check::parse_checks(variable("SOFTGPU_CHECK"));
+    config.checks = parsed.checks;
+    config.unknown_check = parsed.unknown;
+    config.exact_bounds = (config.checks & check::check_memory) != 0;
+    config.schedule_seed = number("SOFTGPU_SCHEDULE_SEED", 0, 0, UINT64_MAX);
     return config;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace warpline::softgpu::driver {
 
@@ -12,7 +13,10 @@ struct Config {
     uint32_t workers = 0;              ///< SOFTGPU_WORKERS: threads that execute kernels; 0: as many as cores
     uint64_t watchdog_ms = 0;          ///< SOFTGPU_WATCHDOG_MS: a longer kernel ends with error 702; 0: none
     bool execute = true;               ///< SOFTGPU_EXECUTE=0: dry mode, accepts every image and executes nothing
+    uint32_t checks = 0;               ///< SOFTGPU_CHECK: check::Check
+    std::string unknown_check;         ///< a word of SOFTGPU_CHECK that names no check: cuInit refuses
     bool exact_bounds = false;         ///< SOFTGPU_CHECK contains "memory": the granule of validity is a byte, not 2 MiB
+    uint64_t schedule_seed = 0;        ///< SOFTGPU_SCHEDULE_SEED: run threads in a random order; 0: in the usual one
 };
 
 /// Values that make no sense are reported on stderr and replaced by the default.

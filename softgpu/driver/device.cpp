@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/physical_memory.h"
+#include "softgpu/driver/process.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::softgpu::driver {
@@ -42,6 +43,7 @@ Device::Device(int ordinal, const Config& config, VisibleRanges& ranges)
       m_ranges(ranges),
       m_uuid(make_uuid(ordinal)),
       m_heap(*this),
+      m_quarantine(config.memory_bytes / 8),
       m_physical(std::make_unique<PhysicalStore>()) {
     set_attributes();
 }
@@ -66,6 +68,8 @@ exec::Engine& Device::engine() {
         options.watchdog_ms = m_config.watchdog_ms;
         options.compute_capability = m_config.compute_capability;
         options.execute = m_config.execute;
+        options.schedule_seed = m_config.schedule_seed;
+        if ((m_config.checks & check::k_kernel_checks) != 0) options.checker = process().checker();
         m_engine = exec::create_engine(options);
         m_engine->set_printf_sink([this](std::string_view text) { add_printf(text); });
         m_ranges.attach(m_ordinal, &m_engine->memory());
@@ -88,6 +92,10 @@ bool Device::charge(uint64_t size_bytes) {
 }
 
 void Device::refund(uint64_t size_bytes) { m_used_bytes -= size_bytes; }
+
+void Device::end_quarantine() {
+    for (uint64_t address : m_quarantine.take_all()) m_heap.free(address, k_chunk_bytes);
+}
 
 uint64_t Device::take_chunk(uint64_t size_bytes) {
     if (!charge(size_bytes)) return 0;

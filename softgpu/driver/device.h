@@ -11,6 +11,7 @@
 #include "softgpu/driver/address_map.h"
 #include "softgpu/driver/config.h"
 #include "softgpu/driver/heap.h"
+#include "softgpu/driver/quarantine.h"
 #include "softgpu/driver/visible_ranges.h"
 
 namespace warpline::softgpu::exec {
@@ -51,6 +52,9 @@ public:
     void refund(uint64_t size_bytes);
 
     Heap& heap() { return m_heap; }
+    Quarantine& quarantine() { return m_quarantine; }
+    /// Frees what the quarantine holds.
+    void end_quarantine();
     PhysicalStore& physical() { return *m_physical; }
     VisibleRanges& ranges() { return m_ranges; }
 
@@ -79,6 +83,7 @@ private:
     CUuuid m_uuid{};
     std::array<int, k_attribute_limit> m_attributes{};
     Heap m_heap;
+    Quarantine m_quarantine;
     std::unique_ptr<PhysicalStore> m_physical;
     std::atomic<uint64_t> m_used_bytes{0};
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "softgpu/driver/checks.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/process.h"
 
@@ -28,7 +29,7 @@ void raise(std::atomic<uint64_t>& high, uint64_t value) {
 }  // namespace
 
 std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_bytes) {
-    uint64_t address = device.heap().allocate(size_bytes);
+    uint64_t address = device.heap().allocate(with_red_zone(device, size_bytes));
     if (address == 0) return nullptr;
     std::shared_ptr<GraphMemory> memory(new GraphMemory(device, address, size_bytes));
     auto allocation = std::make_shared<Allocation>();

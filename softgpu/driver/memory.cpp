@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "softgpu/driver/advice.h"
+#include "softgpu/driver/checks.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/memory_pool.h"
@@ -18,12 +19,14 @@ constexpr uint64_t k_page_bytes = 4096;
 
 CUresult allocate_device(Context& context, uint64_t size_bytes, AllocationPtr& allocation) {
     Device& device = context.device();
-    uint64_t address = device.heap().allocate(size_bytes);
+    const uint64_t wanted = with_red_zone(device, size_bytes);
+    uint64_t address = device.heap().allocate(wanted);
     if (address == 0) {
+        device.end_quarantine();
         for (const auto& pool : process().pools.all()) {
             if (&pool->device() == &device) pool->trim(0);
         }
-        address = device.heap().allocate(size_bytes);
+        address = device.heap().allocate(wanted);
         if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     allocation = std::make_shared<Allocation>();
@@ -34,6 +37,7 @@ CUresult allocate_device(Context& context, uint64_t size_bytes, AllocationPtr& a
     allocation->context = reinterpret_cast<uint64_t>(context.handle());
     process().addresses.insert(allocation);
     if (device.config().exact_bounds) process().ranges.add(device.ordinal(), address, size_bytes);
+    note_uninitialised(address, size_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -61,8 +65,15 @@ void release_allocation(const Allocation& allocation) {
     Device& device = *process().device(allocation.device);
     switch (allocation.kind) {
         case MemoryKind::device:
-            if (device.config().exact_bounds) process().ranges.remove(allocation.address);
-            device.heap().free(allocation.address, k_chunk_bytes);
+            note_freed(allocation.address);
+            if (!device.config().exact_bounds) {
+                device.heap().free(allocation.address, k_chunk_bytes);
+                break;
+            }
+            process().ranges.remove(allocation.address);
+            for (uint64_t address : device.quarantine().add(allocation.address, allocation.size_bytes)) {
+                device.heap().free(address, k_chunk_bytes);
+            }
             break;
         case MemoryKind::host:
         case MemoryKind::managed: {
@@ -85,6 +96,7 @@ void release_allocation(const Allocation& allocation) {
 
 void free_memory_of_context(uint64_t context) {
     auto removed = process().addresses.remove_if([context](const Allocation& a) { return a.context == context; });
+    report_leaks(removed);
     for (const AllocationPtr& allocation : removed) release_allocation(*allocation);
 }
 

@@ -1,5 +1,6 @@
 #include "softgpu/driver/memory_pool.h"
 
+#include "softgpu/driver/checks.h"
 #include "softgpu/driver/process.h"
 
 namespace warpline::softgpu::driver {
@@ -22,14 +23,16 @@ MemoryPool::MemoryPool(Device& device, const CUmemPoolProps& properties, bool is
 
 AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
     if (m_properties.maxSize != 0 && m_used.load() + size_bytes > m_properties.maxSize) return nullptr;
-    uint64_t address = m_heap.allocate(size_bytes);
+    const uint64_t wanted = with_red_zone(m_device, size_bytes);
+    uint64_t address = m_heap.allocate(wanted);
     if (address == 0) {
         // Other pools may keep memory that nobody uses.
         for (const auto& pool : process().pools.all()) {
             if (&pool->device() == &m_device) pool->trim(0);
         }
+        m_device.end_quarantine();
         m_device.heap().trim(0);
-        address = m_heap.allocate(size_bytes);
+        address = m_heap.allocate(wanted);
         if (address == 0) return nullptr;
     }
     auto allocation = std::make_shared<Allocation>();
@@ -40,6 +43,7 @@ AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
     allocation->pool = m_handle;
     process().addresses.insert(allocation);
     if (m_device.config().exact_bounds) process().ranges.add(m_device.ordinal(), address, size_bytes);
+    note_uninitialised(address, size_bytes);
     m_used += size_bytes;
     raise(m_used_high, m_used.load());
     raise(m_reserved_high, m_heap.reserved_bytes());
@@ -49,6 +53,7 @@ AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
 void MemoryPool::free(uint64_t address) {
     AllocationPtr allocation = process().addresses.remove(address);
     if (allocation == nullptr) return;
+    note_freed(address);
     if (m_device.config().exact_bounds) process().ranges.remove(address);
     uint64_t left = m_used.fetch_sub(allocation->size_bytes) - allocation->size_bytes;
     m_heap.free(address, m_retired.load() ? 0 : UINT64_MAX);  // chunks go back when something synchronises

@@ -7,6 +7,7 @@
 
 #include "common/log/log.h"
 #include "softgpu/driver/capture.h"
+#include "softgpu/driver/checks.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/event.h"
@@ -82,6 +83,7 @@ template <typename T>
 bool write_value(uint64_t address, T value) {
     MemoryInUse in_use;
     if (!process().addresses.covers(address, sizeof(T), Access::write)) return false;
+    note_write(address, sizeof(T));
     std::atomic_ref<T>(*reinterpret_cast<T*>(address)).store(value, std::memory_order_release);
     return true;
 }
@@ -122,6 +124,7 @@ void execute(Context& context, const CopyOperation& operation) {
     if (!still_there(from, Access::read) || !still_there(to, Access::write)) {
         return context.fail(k_memory_gone, "a copy's memory was freed before its turn");
     }
+    note_copy(operation);
     if (operation.height == 1 && operation.depth == 1) {
         std::memmove(to.base, from.base, operation.width_bytes);
         return;
@@ -138,6 +141,7 @@ void execute(Context& context, const MemsetOperation& operation) {
     const CUDA_MEMSET_NODE_PARAMS& params = operation.params;
     MemoryInUse in_use;
     if (check_memset(params) != CUDA_SUCCESS) return context.fail(k_memory_gone, "a fill's memory was freed before its turn");
+    note_memset(params);
     for (size_t y = 0; y < params.height; ++y) {
         auto* row = reinterpret_cast<uint8_t*>(params.dst + y * params.pitch);
         switch (params.elementSize) {

@@ -7,6 +7,7 @@
 
 #include "common/log/log.h"
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/checks.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/event.h"
@@ -39,6 +40,16 @@ CUresult Process::initialise(unsigned int flags) {
     if (m_state.load() == State::forked) return CUDA_ERROR_NOT_INITIALIZED;
     if (const char* specification = std::getenv("WARPLINE_LOG")) log::configure(specification);
     m_config = read_config();
+    if (!m_config.unknown_check.empty()) {
+        WL_LOG(error, "softgpu", "SOFTGPU_CHECK: there is no check '{}'; there are memory, race, init and leak",
+               m_config.unknown_check);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (m_config.checks != 0) {
+        m_checker = std::make_unique<check::Checker>(m_config.checks);
+        ranges.set_checker(m_checker.get());
+        std::atexit(&report_at_exit);
+    }
     for (uint32_t ordinal = 0; ordinal < m_config.devices; ++ordinal) {
         auto device = std::make_unique<Device>(static_cast<int>(ordinal), m_config, ranges);
         device->primary = std::make_shared<Context>(*device, true, CU_CTX_SCHED_AUTO);

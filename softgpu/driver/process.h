@@ -6,6 +6,7 @@
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "softgpu/check/checker.h"
 #include "softgpu/driver/address_map.h"
 #include "softgpu/driver/config.h"
 #include "softgpu/driver/cu_try.h"
@@ -47,6 +48,9 @@ public:
     /// Null if there is no such device.
     Device* device(int ordinal) const;
 
+    /// SOFTGPU_CHECK; null if nothing is checked.
+    check::Checker* checker() const { return m_checker.get(); }
+
     AddressMap addresses;
     VisibleRanges ranges;
     Mutex primary_mutex;  // retain counts of primary contexts
@@ -77,6 +81,7 @@ private:
     std::atomic<State> m_state{State::fresh};  // released in initialise, acquired in initialised
     Mutex m_init_mutex;
     Config m_config;
+    std::unique_ptr<check::Checker> m_checker;
     std::vector<std::unique_ptr<Device>> m_devices;
 };
 

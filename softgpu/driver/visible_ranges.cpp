@@ -1,6 +1,7 @@
 #include "softgpu/driver/visible_ranges.h"
 
 #include "common/log/log.h"
+#include "softgpu/check/checker.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::softgpu::driver {
@@ -25,6 +26,7 @@ void VisibleRanges::attach(int device, exec::Memory* memory) {
 void VisibleRanges::add(int owner, uint64_t address, uint64_t size_bytes) {
     MutexLock lock(m_mutex);
     m_ranges[address] = {owner, size_bytes};
+    if (m_checker != nullptr) m_checker->allocations.add(address, size_bytes);
     for (auto [device, memory] : m_memories) {
         if (sees(device, owner)) tell(*memory, address, size_bytes, true);
     }
@@ -38,6 +40,7 @@ void VisibleRanges::remove(uint64_t address) {
         if (sees(device, range->second.owner)) tell(*memory, address, range->second.size_bytes, false);
     }
     m_ranges.erase(range);
+    if (m_checker != nullptr) m_checker->allocations.remove(address);
 }
 
 void VisibleRanges::allow_peer(int accessor, int owner) {

@@ -10,6 +10,10 @@ namespace warpline::softgpu::exec {
 class Memory;
 }
 
+namespace warpline::softgpu::check {
+struct Checker;
+}
+
 namespace warpline::softgpu::driver {
 
 /// Which memory the kernels of which device may touch. Memory belongs to a device or to all of them; a device reaches another's
@@ -20,6 +24,8 @@ public:
 
     /// A device's engine exists from now on.
     void attach(int device, exec::Memory* memory);
+    /// Is told what kernels may touch.
+    void set_checker(check::Checker* checker) { m_checker = checker; }
     void add(int owner, uint64_t address, uint64_t size_bytes);
     void remove(uint64_t address);
     /// Lets kernels of `accessor` touch what `owner` owns, or stops that. Counted: contexts enable independently.
@@ -34,6 +40,7 @@ private:
     bool sees(int accessor, int owner) const WL_REQUIRES(m_mutex);
     void tell(exec::Memory& memory, uint64_t address, uint64_t size_bytes, bool valid) WL_REQUIRES(m_mutex);
 
+    check::Checker* m_checker = nullptr;  // set before there are ranges
     mutable Mutex m_mutex;
     std::map<uint64_t, Range> m_ranges WL_GUARDED_BY(m_mutex);
     std::map<int, exec::Memory*> m_memories WL_GUARDED_BY(m_mutex);

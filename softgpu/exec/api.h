@@ -14,6 +14,10 @@
 
 /// The execution engine of the software GPU, as its driver layer sees it: memory, modules of PTX, launches. The engine knows no
 /// CUDA handle, no stream and no context; the driver layer knows no instruction.
+namespace warpline::softgpu::check {
+struct Checker;
+}
+
 namespace warpline::softgpu::exec {
 
 struct Dim3 {
@@ -125,10 +129,12 @@ struct Limits {
 
 struct EngineOptions {
     uint32_t device_ordinal = 0;
-    uint32_t workers = 0;              ///< 0: as many as the machine has cores
-    uint64_t watchdog_ms = 0;          ///< 0: none. A launch that runs longer ends with fault 702
-    uint32_t compute_capability = 89;  ///< 10 * major + minor
-    bool execute = true;               ///< false: dry mode, accepts every image, launches do nothing
+    uint32_t workers = 0;               ///< 0: as many as the machine has cores
+    uint64_t watchdog_ms = 0;           ///< 0: none. A launch that runs longer ends with fault 702
+    uint32_t compute_capability = 89;   ///< 10 * major + minor
+    bool execute = true;                ///< false: dry mode, accepts every image, launches do nothing
+    uint64_t schedule_seed = 0;         ///< not 0: one worker runs everything in an order that depends on this alone
+    check::Checker* checker = nullptr;  ///< what checks kernels; must outlive the engine. Null: nothing is checked
 };
 
 /// One device's engine. All functions may be called from any thread; launch() blocks its caller until the grid has ended, and

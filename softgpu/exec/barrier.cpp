@@ -22,6 +22,7 @@ bool is_complete(Cta& cta, uint32_t number) {
 }
 
 void complete(Cta& cta, uint32_t number) {
+    if (cta.check != nullptr) check_barrier(cta, number);
     Barrier& barrier = cta.barriers[number];
     uint32_t result = barrier.kind == BarrierKind::popc  ? barrier.population
                       : barrier.kind == BarrierKind::all ? uint32_t(barrier.all)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/check/report.h"
 #include "softgpu/exec/machine.h"
 #include "softgpu/ptx/ast.h"
 
@@ -56,7 +57,8 @@ struct Body {
     uint32_t peak_registers = 0;  ///< most 32-bit registers alive at once
     std::vector<ParamSlot> params, returns;
     std::vector<std::unique_ptr<std::byte[]>> storage;
-    std::vector<uint32_t> callees;  ///< indices of functions called directly
+    std::vector<check::Site> sites;  ///< by index of `code`, where something is checked; else empty
+    std::vector<uint32_t> callees;   ///< indices of functions called directly
     bool calls_indirectly = false;
     bool uses_alloca = false;
     bool uses_printf = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "softgpu/exec/checking.h"
 #include "softgpu/exec/launch.h"
 #include "softgpu/exec/warp.h"
 
@@ -71,6 +72,11 @@ void CtaGroup::start(LaunchState& launch, uint64_t index) {
         m_by_rank[rank] = &cta;
         cta.cluster = m_by_rank.data();
         cta.arrived = &m_arrived[size_t{rank} * m_shape.warps * k_max_barriers];
+        if (check::Checker* checker = launch.services().checker) {
+            if (m_checks.size() == rank) m_checks.push_back(std::make_unique<CtaCheck>(*checker, m_shape));
+            cta.check = m_checks[rank].get();
+            cta.check->restart();
+        }
         for (uint32_t w = 0; w < m_shape.warps; ++w) start_warp(launch, cta, rank, w);
     }
     std::fill(m_arrived.begin(), m_arrived.end(), 0u);
@@ -164,20 +170,27 @@ struct Round {
 /// Gives every warp its turn: in ascending order, and after the block's first barrier in descending order, the warp that
 /// completed the barrier with the others. A GPU's warps go on side by side after a barrier, and programs come to rely on it:
 /// all read a result, and the first warp, which is the one that usually writes it, writes the next one without a barrier in
-/// between. Being last, it writes when all have read.
-Round run_round(CtaGroup& group) {
+/// between. Being last, it writes when all have read. In a random order warps begin anywhere, and may miss their turn.
+Round run_round(CtaGroup& group, Random* random) {
     Round round;
     std::vector<Warp>& warps = group.warps();
+    const auto count = uint32_t(warps.size());
     const bool descending = group.has_met();
-    for (size_t turn = 0; turn < warps.size(); ++turn) {
-        Warp& warp = warps[descending ? warps.size() - 1 - turn : turn];
+    const uint32_t first = random != nullptr ? random->below(count) : 0;
+    for (uint32_t turn = 0; turn < count; ++turn) {
+        const uint32_t number = (first + turn) % count;
+        Warp& warp = warps[descending ? count - 1 - number : number];
         if (warp.live == 0) continue;
         if (!can_run(warp)) {
             round.alive = true;
             continue;
         }
         warp.spins = 0;
-        WarpState state = run_warp(warp);
+        if (random != nullptr && count > 1 && random->below(3) == 0) {  // not this time
+            round.alive = round.ran = round.turn_over = true;
+            continue;
+        }
+        WarpState state = random == nullptr ? run_warp(warp) : run_warp_shuffled(warp, *random);
         if (state == WarpState::fault) {
             round.fault = true;
             return round;
@@ -216,7 +229,7 @@ GroupState run_group(LaunchState& launch, CtaGroup& group, WorkerState& worker) 
     for (uint32_t rounds = 1;; ++rounds) {
         if (launch.stopped()) return GroupState::stopped;
         if (launch.memory().refresh(worker.reader)) worker.forget_ranges();
-        Round round = run_round(group);
+        Round round = run_round(group, launch.random());
         if (round.fault) return GroupState::stopped;
         bool polling = wake_polling(group);
         if (!round.alive && !polling) return GroupState::finished;
@@ -227,7 +240,7 @@ GroupState run_group(LaunchState& launch, CtaGroup& group, WorkerState& worker) 
         if (!round.turn_over && !polling) continue;
         launch.check_watchdog();
         // Somebody probably waits for another block: let others run. Long computations give way too, only later.
-        bool waits = round.waits || polling;
+        bool waits = round.waits || polling || (launch.random() != nullptr && launch.random()->below(4) == 0);
         if (!waits && rounds < k_rounds_before_yield) continue;
         if (launch.others_wait()) return GroupState::suspended;
         rounds = 0;

@@ -51,6 +51,7 @@ private:
     std::vector<Cta> m_ctas;
     std::vector<Cta*> m_by_rank;
     std::vector<Warp> m_warps;
+    std::vector<std::unique_ptr<CtaCheck>> m_checks;  ///< by rank; empty if nothing is checked
     std::vector<Frame> m_entry_frames;
     std::vector<uint32_t> m_arrived;
     AlignedBytes m_registers, m_shared;

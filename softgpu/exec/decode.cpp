@@ -1,14 +1,36 @@
 #include "softgpu/exec/decode.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "common/log/log.h"
 #include "softgpu/exec/control.h"
+#include "softgpu/isa/decode_helpers.h"
 
 namespace warpline::softgpu::exec {
 
 using ptx::Opcode;
+
+namespace {
+
+/// Name of a file by the number that .loc gives, without folders; empty if it is not known. The directive reads
+/// `.file 1 "/folder/name.cu"`; in a linked module the numbers of several texts mix.
+std::string_view source_file(const ptx::Module& module, uint32_t number) {
+    if (module.units.size() != 1) return {};
+    for (std::string_view file : module.files) {
+        file.remove_prefix(std::min(file.size(), file.find_first_not_of(" \t")));
+        uint32_t index = 0;
+        auto [end, error] = std::from_chars(file.data(), file.data() + file.size(), index);
+        const size_t open = file.find('"'), close = file.find('"', open + 1);
+        if (error != std::errc() || index != number || close == std::string_view::npos) continue;
+        std::string_view path = file.substr(open + 1, close - open - 1);
+        return path.substr(path.rfind('/') + 1);
+    }
+    return {};
+}
+
+}  // namespace
 
 BodyDecoder::BodyDecoder(const DecodeInput& input, Body& out)
     : m_input(input), m_ptx(input.body), m_body(out), m_registry(isa::Registry::instance()) {}
@@ -231,7 +253,35 @@ Instr& BodyDecoder::append(Handler handler, bool guarded) {
         instr.flags |= instr_guarded | (m_instruction->guard_negated ? uint32_t{instr_guard_negated} : 0u);
         instr.fn = m_instruction->guard_negated ? &control::guard_not : &control::guard;
     }
+    if (checks() != 0) m_body.sites.push_back(site_of(at));
     return instr;
+}
+
+/// For reports: what the programmer knows of the instruction.
+check::Site BodyDecoder::site_of(uint32_t instruction) {
+    check::Site site;
+    if (instruction >= m_ptx.instructions.size()) return site;
+    const ptx::Module& module = m_input.module;
+    const ptx::Instruction& from = m_ptx.instructions[instruction];
+    const std::string unit = m_input.function.unit < module.units.size() ? module.units[m_input.function.unit].name : "";
+    site.id = check::next_site_id();
+    site.opcode = name_of_instruction();
+    if (m_readable_name.empty()) m_readable_name = check::readable_name(m_body.name);
+    site.kernel = m_readable_name;
+    site.ptx = log::format("{}:{}", unit.empty() ? "ptx" : unit, from.line);
+    for (std::string_view modifier : m_modifiers) {
+        uint32_t bytes = isa::type_info(modifier).bytes;
+        if (bytes != 0) site.bytes = bytes;
+    }
+    for (uint32_t elements : {2, 4, 8}) {
+        if (has("v" + std::to_string(elements))) site.bytes *= elements;
+    }
+    if (from.loc < m_ptx.locs.size()) {
+        const ptx::Loc& loc = m_ptx.locs[from.loc];
+        const std::string_view file = source_file(module, loc.file);
+        if (!file.empty()) site.source = log::format("{}:{}", file, loc.line);
+    }
+    return site;
 }
 
 Instr& BodyDecoder::emit(Handler handler) { return append(handler, true); }
@@ -286,6 +336,7 @@ void BodyDecoder::refuse(const std::string& why, bool is_invalid) {
                     why.empty() ? "" : ": ", why.empty() ? " is not supported" : why, m_body.name);
     (is_invalid ? m_input.kernel.invalid : m_input.kernel.errors) += line;
     m_body.code.resize(m_code_mark);
+    m_body.sites.resize(std::min(m_body.sites.size(), m_code_mark));
     append(&control::refused, true);
 }
 

@@ -42,6 +42,7 @@ public:
     Instr& emit(Handler handler) override;
     uint32_t new_range_cache() override;
     void uses_stack() override { m_body.uses_alloca = true; }
+    uint32_t checks() const override { return m_input.layout.checks; }
     void* storage(size_t size_bytes) override;
     bool unsupported(std::string_view why) override;
     bool invalid(std::string_view why) override;
@@ -64,6 +65,7 @@ private:
     void refuse(const std::string& why, bool is_invalid);
     std::string name_of_instruction() const;
     Instr& append(Handler handler, bool guarded);
+    check::Site site_of(uint32_t instruction);
     void end_of_block(uint32_t block);
 
     // operands.cpp
@@ -121,6 +123,7 @@ private:
 
     std::vector<uint32_t> m_block_start;  ///< by block: index in Body::code
     std::vector<Fixup> m_fixups;
+    std::string m_readable_name;  ///< of the function; for reports
     Instr m_dummy;
 };
 

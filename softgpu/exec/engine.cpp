@@ -81,7 +81,7 @@ std::shared_ptr<Module> EngineImpl::load(std::span<const std::string_view> ptx, 
     }
     uint64_t code_bytes = (parsed.module->functions.size() + 1) * k_code_stride;
     uint64_t code_base = m_memory.code_window() + k_code_stride + m_code_top.fetch_add(code_bytes);
-    auto module = std::make_shared<ModuleImpl>(m_memory, std::move(parsed.module));
+    auto module = std::make_shared<ModuleImpl>(m_memory, std::move(parsed.module), m_options.checker);
     if (!module->place(code_base, error)) return nullptr;
     return module;
 }
@@ -155,9 +155,10 @@ Fault EngineImpl::launch(const Launch& launch) {
         grid.env[1] = uint32_t((params + k_grid_workspace_offset) >> 32);
         grid.env[2] = uint32_t(params + k_grid_workspace_offset);
     }
-    auto state = std::make_shared<LaunchState>(
-        grid.grid_id, code, info.name, grid, reinterpret_cast<std::byte*>(params), info.param_bytes, shape, launch.cooperative,
-        LaunchServices{m_memory, m_heap, limits.printf_fifo_bytes, m_options.watchdog_ms});
+    auto state = std::make_shared<LaunchState>(grid.grid_id, code, info.name, grid, reinterpret_cast<std::byte*>(params),
+                                               info.param_bytes, shape, launch.cooperative,
+                                               LaunchServices{m_memory, m_heap, limits.printf_fifo_bytes, m_options.watchdog_ms,
+                                                              m_options.schedule_seed, m_options.checker});
     run(state, launch.grid.count() == shape.ctas);
     std::string output = state->take_output();
     if (!output.empty()) {
@@ -169,6 +170,7 @@ Fault EngineImpl::launch(const Launch& launch) {
 
 /// The calling thread works too: a small grid needs no other, and is done without waking one.
 void EngineImpl::run(const std::shared_ptr<LaunchState>& state, bool alone) {
+    alone = alone || m_options.schedule_seed != 0;
     if (!alone) {
         MutexLock lock(m_mutex);
         start_threads();

@@ -16,6 +16,7 @@ namespace warpline::softgpu::exec {
 struct ModuleLayout {
     std::vector<uint64_t> variable_address;  ///< by index of ptx::Module::variables; 0: none (shared, textures)
     uint64_t code_base = 0;                  ///< address of function 0; k_code_stride apart
+    uint32_t checks = 0;                     ///< check::Check: what is decoded for checking
 };
 constexpr uint64_t k_code_stride = 16;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "softgpu/exec/checking.h"
 
 namespace warpline::softgpu::exec {
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr uint64_t k_resident_bytes = 512ull << 20;
 constexpr uint64_t k_most_resident = 4096;
+constexpr uint64_t k_shuffled_resident = 64;  ///< of a launch in random order
 
 }  // namespace
 
@@ -34,7 +36,13 @@ LaunchState::LaunchState(uint64_t id, std::shared_ptr<const KernelCode> code, co
       m_services(services),
       m_start(std::chrono::steady_clock::now()) {
     m_group_count = uint64_t{grid.grid[0]} * grid.grid[1] * grid.grid[2] / shape.ctas;
-    m_resident_limit = std::clamp<uint64_t>(k_resident_bytes / std::max<uint64_t>(1, shape.bytes()), 64, k_most_resident);
+    const uint64_t checks = services.checker != nullptr ? CtaCheck::bytes(shape) : 0;
+    m_resident_limit =
+        std::clamp<uint64_t>(k_resident_bytes / std::max<uint64_t>(1, shape.bytes() + checks), 64, k_most_resident);
+    if (services.schedule_seed != 0) {
+        m_random.emplace(services.schedule_seed + id);
+        m_resident_limit = k_shuffled_resident;
+    }
     if (cooperative) m_resident_limit = m_group_count;
 }
 
@@ -73,10 +81,11 @@ std::unique_ptr<CtaGroup> LaunchState::take(WorkerState& worker) {
         bool can_start = m_next < m_group_count && (m_suspended.empty() || m_running + m_suspended.size() < m_resident_limit);
         if (!can_start && m_suspended.empty()) return nullptr;
         // New groups and suspended ones take turns, so that neither waits for the other forever.
-        m_new_first = !m_new_first;
+        m_new_first = m_random ? m_random->below(2) == 0 : !m_new_first;
         bool start = can_start && (m_suspended.empty() || m_new_first);
         m_running++;
         if (!start) {
+            if (m_random) std::swap(m_suspended.front(), m_suspended[m_random->below(uint32_t(m_suspended.size()))]);
             std::unique_ptr<CtaGroup> group = std::move(m_suspended.front());
             m_suspended.pop_front();
             return group;
@@ -144,17 +153,21 @@ Fault LaunchState::fault() const {
 
 void LaunchState::add_output(uint64_t cta_linear, std::string_view text) {
     MutexLock lock(m_mutex);
-    if (m_output_bytes + text.size() > m_services.printf_bytes) return;
+    if (text.size() > m_services.printf_bytes) return;
     m_output_bytes += text.size();
-    m_output[cta_linear].append(text);
+    m_output.push_back({cta_linear, std::string(text)});
+    for (; m_output_bytes > m_services.printf_bytes; m_output.pop_front()) m_output_bytes -= m_output.front().text.size();
 }
 
 std::string LaunchState::take_output() {
     MutexLock lock(m_mutex);
+    std::stable_sort(m_output.begin(), m_output.end(),
+                     [](const Output& a, const Output& b) { return a.cta_linear < b.cta_linear; });
     std::string all;
     all.reserve(m_output_bytes);
-    for (const auto& [cta, text] : m_output) all += text;
+    for (const Output& output : m_output) all += output.text;
     m_output.clear();
+    m_output_bytes = 0;
     return all;
 }
 
@@ -184,6 +197,7 @@ Flow Warp::raise(const Instr& instr, int cu_result, uint32_t lane, const char* w
     if (address != 0) text += log::format(" 0x{:x}", address);
     text += log::format(", block ({},{},{}), thread ({},{},{})", cta->id[0], cta->id[1], cta->id[2], thread % grid.block[0],
                         thread / grid.block[0] % grid.block[1], thread / grid.block[0] / grid.block[1]);
+    report_fault(*this, instr, cu_result, lane, what, address);
     launch->set_fault(cu_result, std::move(text));
     return Flow::fault;
 }

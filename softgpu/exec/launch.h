@@ -5,15 +5,18 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "softgpu/check/checker.h"
 #include "softgpu/exec/api.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/device_heap.h"
 #include "softgpu/exec/kernel.h"
 #include "softgpu/exec/memory.h"
+#include "softgpu/exec/random.h"
 
 namespace warpline::softgpu::exec {
 
@@ -46,6 +49,8 @@ struct LaunchServices {
     DeviceHeap& heap;
     uint64_t printf_bytes = 0;
     uint64_t watchdog_ms = 0;
+    uint64_t schedule_seed = 0;
+    check::Checker* checker = nullptr;  ///< null: kernels are not checked
 };
 
 /// A launch while it runs. Workers take groups of blocks (a cluster, or one block) from it in linear order; a group that waits
@@ -64,11 +69,13 @@ public:
 
     /// Ends the launch. The first fault wins.
     void set_fault(int cu_result, std::string text);
+    /// What decides the order of things; null: their usual order. Then one worker runs the launch.
+    Random* random() { return m_random ? &*m_random : nullptr; }
     bool stopped() const { return m_stop.load(std::memory_order_relaxed); }
     Fault fault() const;
     /// Text of device printf, block by block.
     std::string take_output();
-    /// printf text of a block. Beyond the FIFO's size text is dropped.
+    /// printf text of a block. When the FIFO is full the oldest text is lost, as on a device.
     void add_output(uint64_t cta_linear, std::string_view text);
 
     /// True if a group that gives way now makes room for another one.
@@ -102,6 +109,7 @@ private:
     const LaunchServices m_services;
     const std::chrono::steady_clock::time_point m_start;
     uint64_t m_group_count = 0, m_resident_limit = 0;
+    std::optional<Random> m_random;
 
     mutable Mutex m_mutex;
     ConditionVariable m_changed;
@@ -111,7 +119,11 @@ private:
     bool m_new_first WL_GUARDED_BY(m_mutex) = true;
     std::deque<std::unique_ptr<CtaGroup>> m_suspended WL_GUARDED_BY(m_mutex);
     Fault m_fault WL_GUARDED_BY(m_mutex);
-    std::map<uint64_t, std::string> m_output WL_GUARDED_BY(m_mutex);
+    struct Output {
+        uint64_t cta_linear;
+        std::string text;
+    };
+    std::deque<Output> m_output WL_GUARDED_BY(m_mutex);
     uint64_t m_output_bytes WL_GUARDED_BY(m_mutex) = 0;
     std::atomic<bool> m_stop{false};
 };

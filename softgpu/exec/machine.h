@@ -30,6 +30,7 @@ struct Body;
 class LaunchState;
 class WorkerState;
 class CtaGroup;
+class CtaCheck;
 
 /// What the interpreter does after a handler.
 enum class Flow : uint32_t {
@@ -224,10 +225,32 @@ struct Cta {
     Cta** cluster = nullptr;    ///< the CTAs of the cluster by rank (all of them on this worker); itself if there is none
     void* isa_state = nullptr;  ///< for families: state per CTA, freed with `isa_state_free`
     void (*isa_state_free)(void*) = nullptr;
+    CtaCheck* check = nullptr;     ///< SOFTGPU_CHECK; null: nothing is checked
     uint32_t barriers_in_use = 0;  ///< a bit per barrier that somebody has arrived at
     Barrier barriers[k_max_barriers];
     uint32_t* arrived = nullptr;  ///< [barrier * warp_count + warp]: lanes that arrived
 };
+
+// --- what instructions tell the checkers (checking.h), where Cta::check is not null
+
+/// One lane's access, to memory that is known to be valid.
+struct LaneAccess {
+    std::byte* at = nullptr;
+    uint32_t bytes = 0;
+    bool reads = false, writes = false;
+    bool strong = false;  ///< volatile, relaxed, acquire, release, or atomic: orders, and does not race with its like
+    const std::byte* value = nullptr;  ///< of a store: what it will write
+};
+enum class AccessKind : uint8_t { read, write, atomic };
+
+/// False: a fault has been raised.
+bool check_lane(Warp& warp, const Instr& instr, uint32_t lane, const LaneAccess& access);
+void check_lanes(Warp& warp, const Instr& instr, uint32_t mask, std::byte* const* lanes, uint32_t bytes, AccessKind kind);
+/// bar.warp.sync is complete for the lanes in `mask`, members[lane] are the lanes that each met.
+void check_meeting(Warp& warp, uint32_t mask, const uint32_t* members);
+/// A barrier is complete; nobody has been told yet.
+void check_barrier(Cta& cta, uint32_t number);
+void check_cluster_barrier(Cta& cta);
 
 inline namespace WL_LEVEL {
 

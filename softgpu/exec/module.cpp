@@ -22,7 +22,10 @@ bool has_address(const ptx::Variable& variable) {
 }  // namespace
 
 ModuleImpl::~ModuleImpl() {
-    for (auto [address, size] : m_ranges) (void)m_memory.remove_range(address, size);
+    for (auto [address, size] : m_ranges) {
+        if (m_checker != nullptr) m_checker->allocations.remove(address);
+        (void)m_memory.remove_range(address, size);
+    }
     if (m_block == 0) return;
     (void)m_memory.unmap(m_block, m_block_bytes);
     (void)m_memory.release(m_block, m_block_bytes);
@@ -53,6 +56,7 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
         m_layout.variable_address[i] += m_block;
         if (m_memory.add_range(m_layout.variable_address[i], variables[i].size_bytes).ok()) {
             m_ranges.emplace_back(m_layout.variable_address[i], variables[i].size_bytes);
+            if (m_checker != nullptr) m_checker->allocations.add(m_layout.variable_address[i], variables[i].size_bytes);
         }
         GlobalInfo info{std::string(variables[i].name), m_layout.variable_address[i], variables[i].size_bytes,
                         variables[i].managed, variables[i].space == ptx::Space::constant};

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/base/mutex.h"
+#include "softgpu/check/checker.h"
 #include "softgpu/exec/api.h"
 #include "softgpu/exec/kernel.h"
 #include "softgpu/exec/memory.h"
@@ -35,7 +36,11 @@ private:
 
 class ModuleImpl final : public Module, public std::enable_shared_from_this<ModuleImpl> {
 public:
-    ModuleImpl(MemoryImpl& memory, std::unique_ptr<ptx::Module> tree) : m_memory(memory), m_tree(std::move(tree)) {}
+    ModuleImpl(MemoryImpl& memory, std::unique_ptr<ptx::Module> tree, check::Checker* checker)
+        : m_memory(memory), m_tree(std::move(tree)) {
+        m_checker = checker;
+        m_layout.checks = checker != nullptr ? checker->checks & check::k_kernel_checks : 0;
+    }
     ~ModuleImpl() override;
 
     /// Places the module's variables and writes their initial values.
@@ -54,6 +59,7 @@ private:
 
     MemoryImpl& m_memory;
     const std::unique_ptr<ptx::Module> m_tree;
+    check::Checker* m_checker = nullptr;
     ModuleLayout m_layout;
     uint64_t m_block = 0, m_block_bytes = 0;
     std::vector<std::pair<uint64_t, uint64_t>> m_ranges;

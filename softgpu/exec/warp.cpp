@@ -33,6 +33,16 @@ void merge_into(Warp& warp, uint32_t& chosen) {
     }
 }
 
+/// Makes a fragment's state the warp's.
+void make_current(Warp& warp, uint32_t chosen) {
+    warp.current = chosen;
+    Fragment& fragment = warp.fragments[chosen];
+    warp.frame = fragment.frame;
+    warp.regs = fragment.frame->regs;
+    warp.consts = fragment.frame->consts;
+    warp.mask = fragment.mask;
+}
+
 /// Picks the fragment to run and makes its state the warp's. False if none can run.
 bool schedule(Warp& warp) {
     uint32_t chosen = k_warp_size;
@@ -47,12 +57,20 @@ bool schedule(Warp& warp) {
         if (i == chosen || warp.fragments[i].wait != Wait::runnable) continue;
         warp.next_key = std::min(warp.next_key, warp.fragments[i].key);
     }
-    warp.current = chosen;
-    Fragment& fragment = warp.fragments[chosen];
-    warp.frame = fragment.frame;
-    warp.regs = fragment.frame->regs;
-    warp.consts = fragment.frame->consts;
-    warp.mask = fragment.mask;
+    make_current(warp, chosen);
+    return true;
+}
+
+bool schedule_random(Warp& warp, Random& random) {
+    uint32_t runnable[k_warp_size], count = 0;
+    for (uint32_t i = 0; i < warp.fragment_count; ++i) {
+        if (warp.fragments[i].wait == Wait::runnable) runnable[count++] = i;
+    }
+    if (count == 0) return false;
+    uint32_t chosen = runnable[random.below(count)];
+    merge_into(warp, chosen);
+    warp.next_key = 0;  // every branch of a divided warp comes back here
+    make_current(warp, chosen);
     return true;
 }
 
@@ -91,6 +109,27 @@ WarpState run_warp(Warp& warp) {
             return WarpState::released;
         }
         if (warp.budget <= 0) return WarpState::turn_over;
+    }
+    return WarpState::blocked;
+}
+
+WarpState run_warp_shuffled(Warp& warp, Random& random) {
+    constexpr uint32_t k_longest_slice = 48;
+    warp.budget = k_turn_back_edges;
+    for (uint32_t slice = 1 + random.below(k_longest_slice); schedule_random(warp, random);) {
+        const Instr* pc = warp.fragments[warp.current].pc;
+        const uint32_t mask = warp.mask;
+        warp.ran = true;
+        Flow flow = Flow::next;
+        for (; slice != 0 && (flow == Flow::next || flow == Flow::jump); --slice) {
+            flow = pc->fn(warp, *pc, mask);
+            if (flow == Flow::next) ++pc;
+            if (flow == Flow::jump) pc = warp.jump_to;
+        }
+        if (flow == Flow::fault) return WarpState::fault;
+        if (warp.fragment_count == 0) return WarpState::exited;
+        if (flow != Flow::switch_) stop_at(warp, pc);
+        if (slice == 0 || warp.budget <= 0) return WarpState::turn_over;
     }
     return WarpState::blocked;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "softgpu/exec/body.h"
+#include "softgpu/exec/random.h"
 
 /// How a warp's fragments are run: choosing the next one, splitting and meeting again.
 namespace warpline::softgpu::exec {
@@ -24,6 +25,9 @@ constexpr int32_t k_turn_ends_at_barrier = INT32_MIN;
 
 /// Runs the warp until it blocks, exits or its turn is over.
 WarpState run_warp(Warp& warp);
+
+/// The same in an order that chance decides: a random fragment runs for a random number of instructions.
+WarpState run_warp_shuffled(Warp& warp, Random& random);
 
 /// Order in which fragments run: least turns used, then deepest call, then lowest block.
 inline uint64_t fragment_key(const Fragment& fragment) {

@@ -33,4 +33,10 @@ struct VectorOperand {
 bool resolve_row(Warp& warp, const Instr& instr, uint32_t mask, Where where, int32_t slot, uint32_t width, int64_t displacement,
                  uint32_t size_bytes, uint32_t alignment, std::byte** lanes);
 
+/// Tells the checkers, if there are any, about accesses to such addresses.
+inline void note_access(Warp& warp, const Instr& instr, uint32_t mask, std::byte* const* lanes, uint32_t bytes,
+                        exec::AccessKind kind) {
+    if (warp.cta->check != nullptr) exec::check_lanes(warp, instr, mask, lanes, bytes, kind);
+}
+
 }  // namespace warpline::softgpu::isa

@@ -44,6 +44,8 @@ Flow copy(Warp& w, const Instr& i, uint32_t mask) {
     }
     if (!resolve(w, i, mask, spec.to, spec.bytes, spec.bytes, to)) return Flow::fault;
     if (whole != 0 && !resolve(w, i, whole, spec.from, spec.bytes, spec.bytes, from)) return Flow::fault;
+    note_access(w, i, whole, from, spec.bytes, exec::AccessKind::read);
+    note_access(w, i, mask, to, spec.bytes, exec::AccessKind::write);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         // What is not read need not exist.

@@ -56,6 +56,12 @@ std::byte* in_other_cta(Warp& w, std::byte* at, uint32_t size, uint32_t rank) {
     return nullptr;
 }
 
+void note_lane(Warp& w, const Instr& i, uint32_t lane, std::byte* at, uint32_t size, exec::AccessKind kind) {
+    std::byte* lanes[k_warp_size] = {};
+    lanes[lane] = at;
+    note_access(w, i, 1u << lane, lanes, size, kind);
+}
+
 bool copy_lane(Warp& w, const Instr& i, const Spec& spec, uint32_t lane) {
     const uint32_t size = source<uint32_t>(w, i.op[1])[lane];
     if (size % k_granule != 0) {
@@ -68,7 +74,10 @@ bool copy_lane(Warp& w, const Instr& i, const Spec& spec, uint32_t lane) {
     if (to == nullptr) return false;
     std::byte* barrier = spec.has_barrier ? find(w, i, spec.barrier, lane, k_mbarrier_bytes, k_mbarrier_bytes) : nullptr;
     if (spec.has_barrier && barrier == nullptr) return false;
+    note_lane(w, i, lane, from, size, exec::AccessKind::read);
     if (!spec.multicast) {
+        note_lane(w, i, lane, to, size, spec.reduce != nullptr ? exec::AccessKind::atomic : exec::AccessKind::write);
+        if (barrier != nullptr) note_lane(w, i, lane, barrier, k_mbarrier_bytes, exec::AccessKind::atomic);
         uint32_t byte_mask = spec.byte_mask ? source<uint16_t>(w, i.op[3])[lane] : 0;
         copy_bytes(to, from, size, spec, byte_mask);
         if (barrier != nullptr) MbarrierObject(barrier).complete_transaction(size);
@@ -82,6 +91,8 @@ bool copy_lane(Warp& w, const Instr& i, const Spec& spec, uint32_t lane) {
             w.raise(i, 700, lane, "a multicast to a block that the cluster does not have:", rank);
             return false;
         }
+        note_lane(w, i, lane, there, size, exec::AccessKind::write);
+        note_lane(w, i, lane, there_barrier, k_mbarrier_bytes, exec::AccessKind::atomic);
         std::memmove(there, from, size);
         MbarrierObject(there_barrier).complete_transaction(size);
     }

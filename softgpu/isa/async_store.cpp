@@ -29,6 +29,8 @@ Flow store(Warp& w, const Instr& i, uint32_t mask) {
     if (!resolve(w, i, mask, spec.to, bytes, bytes, to)) return Flow::fault;
     if (spec.has_barrier && !resolve(w, i, mask, spec.barrier, k_mbarrier_bytes, k_mbarrier_bytes, barriers))
         return Flow::fault;
+    note_access(w, i, mask, to, bytes, spec.reduce != nullptr ? exec::AccessKind::atomic : exec::AccessKind::write);
+    if (spec.has_barrier) note_access(w, i, mask, barriers, k_mbarrier_bytes, exec::AccessKind::atomic);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         for (uint32_t e = 0; e < spec.count; ++e) {
@@ -53,6 +55,7 @@ Flow fill(Warp& w, const Instr& i, uint32_t mask) {
         std::byte* to[k_warp_size];
         if (bytes > UINT32_MAX) return w.raise(i, 700, lane, "st.bulk outside of shared memory, size", bytes);
         if (!resolve(w, i, 1u << lane, spec.to, uint32_t(bytes), 8, to)) return Flow::fault;
+        note_access(w, i, 1u << lane, to, uint32_t(bytes), exec::AccessKind::write);
         std::memset(to[lane], 0, bytes);
     }
     return Flow::next;

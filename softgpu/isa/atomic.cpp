@@ -104,6 +104,7 @@ Flow atom(Warp& w, const Instr& i, uint32_t mask) {
     std::byte* at[k_warp_size];
     if (!resolve_row(w, i, mask, extra.where, i.op[1], extra.address_width, int64_t(i.imm), sizeof(T), sizeof(T), at))
         return Flow::fault;
+    note_access(w, i, mask, at, sizeof(T), exec::AccessKind::atomic);
     const T* b = source<T>(w, i.op[2]);
     const T* c = source<T>(w, i.op[3]);
     T* d = dest<T>(w, i.op[0]);

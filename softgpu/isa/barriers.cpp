@@ -1,6 +1,7 @@
 // bar, barrier. PTX ISA: Parallel Synchronization and Communication Instructions.
 #include "softgpu/exec/barrier.h"
 
+#include "softgpu/check/options.h"
 #include "softgpu/isa/decode_helpers.h"
 #include "softgpu/isa/families.h"
 
@@ -60,9 +61,17 @@ Flow warp_sync(Warp& w, const Instr& i, uint32_t mask) {
     return w.converge(i, mask, source<uint32_t>(w, i.op[1])) ? Flow::next : Flow::switch_;
 }
 
+/// With race checks: the lanes that meet are in order from here on. Lanes that others released have been told then.
+Flow checked_warp_sync(Warp& w, const Instr& i, uint32_t mask) {
+    const bool released = w.fragments[w.current].released;
+    if (!w.converge(i, mask, source<uint32_t>(w, i.op[1]))) return Flow::switch_;
+    if (!released) exec::check_meeting(w, mask, source<uint32_t>(w, i.op[1]));
+    return Flow::next;
+}
+
 bool decode_warp_sync(DecodeContext& context) {
     int32_t members = context.in(0, 4, 0);
-    Instr& instr = context.emit(&warp_sync);
+    Instr& instr = context.emit((context.checks() & check::check_race) != 0 ? &checked_warp_sync : &warp_sync);
     instr.op[1] = members;
     instr.flags |= exec::instr_warp_barrier;
     return true;

@@ -95,6 +95,9 @@ void settle(Warp& w, ClusterBarrier& barrier) {
             if ((cta.warps[warp].live & ~barrier.warps[rank * cta.warp_count + warp].arrived) != 0) return;
         }
     }
+    for (uint32_t rank = 0; rank < w.cta->cluster_size && w.cta->check != nullptr; ++rank) {
+        exec::check_cluster_barrier(*w.cta->cluster[rank]);
+    }
     for (auto& lanes : barrier.warps) lanes.arrived = 0;
     barrier.phase = !barrier.phase;
 }

@@ -42,10 +42,10 @@ Flow each_lane(uint32_t mask, F&& f) {
 
 /// int vprintf(const char* format, void* arguments)
 Flow call_vprintf(Warp& w, const Instr& i, uint32_t mask) {
-    std::string text;
     Flow flow = Flow::next;
     each_lane(mask, [&](uint32_t lane) {
         if (flow == Flow::fault) return;
+        std::string text;
         int printed = 0;
         uint64_t bad = 0;
         if (!format_device_text(w, argument<uint64_t>(w, i, 0, lane), argument<uint64_t>(w, i, 1, lane), text, printed, bad)) {
@@ -53,8 +53,8 @@ Flow call_vprintf(Warp& w, const Instr& i, uint32_t mask) {
             return;
         }
         set_result<int32_t>(w, i, lane, printed);
+        w.launch->add_output(w.cta->linear, text);
     });
-    w.launch->add_output(w.cta->linear, text);
     return flow;
 }
 

@@ -64,6 +64,7 @@ Flow atomic(Warp& w, const Instr& i, uint32_t mask) {
     const uint32_t bytes = spec.lane_bytes * spec.count;
     std::byte* at[k_warp_size];
     if (!resolve(w, i, mask, spec.address, bytes, bytes, at)) return Flow::fault;
+    note_access(w, i, mask, at, bytes, exec::AccessKind::atomic);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         T old[8];

@@ -41,6 +41,7 @@ Flow matrices(Warp& w, const Instr& i, uint32_t mask) {
         return w.raise(i, 715, uint32_t(__builtin_ctz(naming & ~mask)), "a matrix instruction without all lanes of the warp");
     std::byte* lines[k_warp_size];
     if (!resolve(w, i, naming, spec.address, k_row_bytes, k_row_bytes, lines)) return Flow::fault;
+    note_access(w, i, naming, lines, k_row_bytes, Load ? exec::AccessKind::read : exec::AccessKind::write);
     for (uint32_t m = 0; m < spec.matrices; ++m) {
         auto* values = dest<uint16_t>(w, spec.slots[m]);
         uint16_t read[2 * k_warp_size];

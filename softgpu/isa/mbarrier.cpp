@@ -42,6 +42,9 @@ Flow change(Warp& w, const Instr& i, uint32_t mask) {
     const Spec& spec = *static_cast<const Spec*>(i.extra);
     std::byte* at[k_warp_size];
     if (!resolve(w, i, mask, spec.address, k_mbarrier_bytes, k_mbarrier_bytes, at)) return Flow::fault;
+    // Only mbarrier.init may find memory that was never written.
+    const bool first = spec.action == Action::init;
+    note_access(w, i, mask, at, k_mbarrier_bytes, first ? exec::AccessKind::write : exec::AccessKind::atomic);
     const uint32_t* operand = source<uint32_t>(w, i.op[1]);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
@@ -62,6 +65,7 @@ Flow test(Warp& w, const Instr& i, uint32_t mask) {
     const Spec& spec = *static_cast<const Spec*>(i.extra);
     std::byte* at[k_warp_size];
     if (!resolve(w, i, mask, spec.address, k_mbarrier_bytes, k_mbarrier_bytes, at)) return Flow::fault;
+    note_access(w, i, mask, at, k_mbarrier_bytes, exec::AccessKind::atomic);
     uint32_t complete = 0;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));

@@ -4,6 +4,7 @@
 #include "softgpu/exec/body.h"
 #include "softgpu/exec/warp.h"
 #include "softgpu/isa/access.h"
+#include "softgpu/isa/checked.h"
 #include "softgpu/isa/decode_helpers.h"
 #include "softgpu/isa/families.h"
 
@@ -188,6 +189,16 @@ bool decode_access(DecodeContext& context, bool is_load) {
     instr.extra = vector;
     instr.cache = cache;
     instr.flags |= uint32_t(way) << k_way_shift;
+    if (context.checks() != 0 && way != Way::fixed_param && address.space != Space::constant) {
+        CheckedAccess checked;
+        if (vector != nullptr) checked.vector = *vector;
+        checked.way = way;
+        checked.element_bytes = access.type.bytes;
+        checked.register_bytes = access.register_bytes;
+        checked.is_load = is_load;
+        checked.strong = waits || context.has("release");
+        check_access(context, instr, checked);
+    }
     return true;
 }
 

@@ -99,6 +99,8 @@ public:
     virtual uint32_t new_range_cache() = 0;
     /// The instruction takes stack memory whose size is not known beforehand.
     virtual void uses_stack() = 0;
+    /// check::Check: what memory instructions must tell the checkers.
+    virtual uint32_t checks() const { return 0; }
     /// Storage that lives as long as the body, for Instr::extra (zeroed).
     virtual void* storage(size_t size_bytes) = 0;
     template <typename T>

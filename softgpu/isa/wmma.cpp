@@ -69,6 +69,8 @@ Flow move(Warp& w, const Instr& i, uint32_t mask) {
     const Transfer& t = *static_cast<const Transfer*>(i.extra);
     std::byte* lines[k_warp_size];
     if (!find_lines(w, i, t, mask, lines)) return Flow::fault;
+    note_access(w, i, t.lines == k_warp_size ? exec::k_full_mask : (1u << t.lines) - 1, lines, t.length * t.unit_bytes,
+                Load ? exec::AccessKind::read : exec::AccessKind::write);
     switch (t.unit_bytes) {
         case 1: transfer<Load, 1>(w, t, mask, lines); break;
         case 2: transfer<Load, 2>(w, t, mask, lines); break;

@@ -12,7 +12,7 @@ class ConfigTest : public testing::Test {
 protected:
     void TearDown() override {
         for (const char* name : {"SOFTGPU_DEVICES", "SOFTGPU_MEMORY", "SOFTGPU_COMPUTE_CAPABILITY", "SOFTGPU_EXECUTE",
-                                 "SOFTGPU_CHECK", "SOFTGPU_WATCHDOG_MS", "SOFTGPU_WORKERS"}) {
+                                 "SOFTGPU_CHECK", "SOFTGPU_WATCHDOG_MS", "SOFTGPU_WORKERS", "SOFTGPU_SCHEDULE_SEED"}) {
             unsetenv(name);
         }
     }
@@ -43,6 +43,9 @@ TEST_F(ConfigTest, ReadsWhatIsSet) {
     EXPECT_EQ(with("SOFTGPU_MEMORY", "1G").memory_bytes, uint64_t{1} << 30);
     EXPECT_FALSE(with("SOFTGPU_EXECUTE", "0").execute);
     EXPECT_TRUE(with("SOFTGPU_CHECK", "race,memory").exact_bounds);
+    EXPECT_FALSE(with("SOFTGPU_CHECK", "race,init").exact_bounds);
+    EXPECT_EQ(with("SOFTGPU_CHECK", "race, rage").unknown_check, "rage");
+    EXPECT_EQ(with("SOFTGPU_SCHEDULE_SEED", "77").schedule_seed, 77u);
     EXPECT_EQ(with("SOFTGPU_WATCHDOG_MS", "2000").watchdog_ms, 2000u);
 }
 

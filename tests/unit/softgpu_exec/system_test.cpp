@@ -56,6 +56,19 @@ TEST_P(SoftgpuSystem, PrintfInBlockOrder) {
     EXPECT_TRUE(m_module->function("hello")->info().uses_printf);
 }
 
+TEST_P(SoftgpuSystem, AFullPrintfFifoLosesTheOldest) {
+    EXPECT_RUNS(run("hello", {.block = {96}}, 2));
+    const std::string all = m_device->printed();
+    Limits limits = m_device->engine().limits();
+    limits.printf_fifo_bytes = 1000;
+    m_device->engine().set_limits(limits);
+    EXPECT_RUNS(run("hello", {.block = {96}}, 2));
+    const std::string kept = m_device->printed().substr(all.size());
+    EXPECT_LE(kept.size(), 1000u);
+    EXPECT_GT(kept.size(), 900u);
+    EXPECT_TRUE(all.ends_with("\n" + kept)) << kept;
+}
+
 TEST_P(SoftgpuSystem, DeviceHeap) {
     uint64_t out = m_device->allocate(128 * 4);
     EXPECT_RUNS(run("heap", {.block = {128}}, out));

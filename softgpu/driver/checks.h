@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "softgpu/driver/address_map.h"
+#include "softgpu/driver/operation.h"
+
+/// The driver's part of SOFTGPU_CHECK: red zones, freed memory that is not reused at once, what copies do to uninitialised
+/// memory, leaks. Every function does nothing where the check is off.
+namespace warpline::softgpu::driver {
+
+class Device;
+
+/// What to take from a heap for an allocation, so that a neighbour does not begin where it ends.
+uint64_t with_red_zone(const Device& device, uint64_t size_bytes);
+
+/// A piece of a heap became an allocation without contents, or ceased to be one.
+void note_uninitialised(uint64_t address, uint64_t size_bytes);
+void note_freed(uint64_t address);
+
+void note_copy(const CopyOperation& operation);
+void note_memset(const CUDA_MEMSET_NODE_PARAMS& params);
+void note_write(uint64_t address, uint64_t size_bytes);
+
+/// Reports allocations that nobody freed.
+void report_leaks(const std::vector<AllocationPtr>& left);
+/// The end of the program: leaks and the summary.
+void report_at_exit();
+
+}  // namespace warpline::softgpu::driver
