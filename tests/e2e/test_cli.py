@@ -117,6 +117,15 @@ class CommandTest(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertRegex(done.stderr, r"refused.*gpu-server")
 
+    def test_dry_mode_accepts_images_without_ptx(self):
+        dry = harness.programs()["dry"]
+        harness.build_program(dry)
+        for mode in ("--local", "--direct"):
+            with self.subTest(mode):
+                done = warpline("run", mode, "--", dry.binary, environment={"SOFTGPU_EXECUTE": "0"})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout, "dry run: verified\n")
+
     def test_sass_only_image_is_refused_by_name(self):
         binary = harness.BINARIES / "vector_add_sass_only"
         subprocess.run([harness.cuda_root() / "bin" / "nvcc", "-gencode", "arch=compute_80,code=sm_80", "-o", binary, VECTOR_ADD.source], check=True)

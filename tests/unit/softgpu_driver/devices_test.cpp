@@ -88,6 +88,26 @@ TEST_F(DevicesTest, ManagedMemoryBelongsToAll) {
     EXPECT_EQ(words[0] + words[1], 3u);
 }
 
+TEST_F(DevicesTest, FaultsAndMemoryAreEachDevicesOwn) {
+    size_t free_before = 0, free_after = 0, total = 0;
+    ASSERT_CU(CU(cuCtxPushCurrent_v2)(m_context[1]));
+    EXPECT_CU(CU(cuMemGetInfo_v2)(&free_before, &total));
+    ASSERT_CU(CU(cuCtxPopCurrent_v2)(nullptr));
+    CUdeviceptr large = 0;
+    EXPECT_CU(CU(cuMemAlloc_v2)(&large, size_t{100} << 20));
+    EXPECT_CU(launch_store(m_module[0], 0x10, 1));
+    EXPECT_EQ(CU(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    ASSERT_CU(CU(cuCtxPushCurrent_v2)(m_context[1]));
+    EXPECT_CU(CU(cuMemGetInfo_v2)(&free_after, &total));
+    EXPECT_EQ(free_after, free_before);
+    EXPECT_CU(launch_store(m_module[1], m_memory[1], 77));
+    EXPECT_CU(CU(cuCtxSynchronize)());
+    uint32_t value = 0;
+    EXPECT_CU(CU(cuMemcpyDtoH_v2)(&value, m_memory[1], 4));
+    EXPECT_EQ(value, 77u);
+    ASSERT_CU(CU(cuCtxPopCurrent_v2)(nullptr));
+}
+
 TEST_F(DevicesTest, ContextsWithoutMemoryLeftSaySo) {
     CUdeviceptr p = 0;
     EXPECT_EQ(CU(cuMemAlloc_v2)(&p, size_t{300} << 20), CUDA_ERROR_OUT_OF_MEMORY);

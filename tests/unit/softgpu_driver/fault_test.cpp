@@ -61,6 +61,75 @@ TEST_F(FaultTest, Traps) {
     expect_sticky(CUDA_ERROR_LAUNCH_FAILED);
 }
 
+TEST_F(FaultTest, StackOverflows) {
+    CUmodule module = nullptr;
+    ASSERT_CU(CU(cuModuleLoadData)(&module, R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.func deep(.param .b32 n)
+{
+    .reg .b32 %n;
+    .local .align 4 .b8 frame[256];
+    ld.param.b32 %n, [n];
+    st.local.b32 [frame], %n;
+    {
+        .param .b32 a;
+        st.param.b32 [a], %n;
+        call deep, (a);
+    }
+    ret;
+}
+.visible .entry recurse()
+{
+    {
+        .param .b32 a;
+        st.param.b32 [a], 1;
+        call deep, (a);
+    }
+    ret;
+}
+)"));
+    m_store = kernel(m_module, "store");
+    ASSERT_CU(CU(cuLaunchKernel)(kernel(module, "recurse"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    expect_sticky(CUDA_ERROR_HARDWARE_STACK_ERROR);
+}
+
+TEST_F(FaultTest, Assertions) {
+    CUmodule module = nullptr;
+    ASSERT_CU(CU(cuModuleLoadData)(&module, R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 g, .param .b64 c);
+.global .align 1 .b8 text[6] = {115, 116, 97, 116, 101, 0};
+.visible .entry fails()
+{
+    .reg .b64 %a;
+    mov.u64 %a, text;
+    {
+        .param .b64 m, f, g, c;
+        .param .b32 l;
+        st.param.b64 [m], %a;
+        st.param.b64 [f], %a;
+        st.param.b32 [l], 12;
+        st.param.b64 [g], %a;
+        st.param.b64 [c], 1;
+        call __assertfail, (m, f, l, g, c);
+    }
+    ret;
+}
+)"));
+    m_store = kernel(m_module, "store");
+    testing::internal::CaptureStderr();
+    ASSERT_CU(CU(cuLaunchKernel)(kernel(module, "fails"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    EXPECT_EQ(CU(cuCtxSynchronize)(), CUDA_ERROR_ASSERT);
+    std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("state:12: state: block: [0,0,0], thread: [0,0,0] Assertion `state` failed."), std::string::npos)
+        << said;
+    expect_sticky(CUDA_ERROR_ASSERT);
+}
+
 TEST_F(FaultTest, WorkAfterAFaultIsNotDone) {
     m_store = kernel(m_module, "store");
     uint32_t* host = nullptr;
