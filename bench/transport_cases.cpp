@@ -36,7 +36,7 @@ struct TlsPair {
 
 Result<TlsPair> tls_pair() {
     std::string why;
-    net::ThrowawayCa ca = WL_TRY(net::ThrowawayCa::create("bench"));
+    net::ThrowawayCa ca = WL_TRY(net::ThrowawayCa::create("bench CA"));
     auto server_credentials = WL_TRY(ca.issue({.common_name = "server", .role = net::TlsRole::server, .names = {"127.0.0.1"}}));
     auto client_credentials = WL_TRY(ca.issue({.common_name = "bench", .role = net::TlsRole::client, .names = {}}));
     net::TlsContext server_context = WL_TRY(net::TlsContext::create(net::TlsRole::server, server_credentials, why));

@@ -87,6 +87,8 @@ normal_names() {
 issue() { # CA-DIR CERTIFICATE KEY server|client COMMON-NAME NAMES
     local dir=$1 crt=$2 key=$3 role=$4 cn=$5 names=$6
     [ -s "$dir/ca.key" ] || die "no certificate authority in $dir: run make-ca $dir"
+    # A certificate whose subject is its issuer's passes for self-signed, and nobody accepts it.
+    [ "$(subject_of "$dir/ca.crt")" != "CN=$cn,O=Warpline" ] || die "'$cn' is the certificate authority's own name: choose another"
     if is_current "$dir" "$crt" "$key" "ssl$role" "$cn" "$names"; then
         note "kept  $crt  ($cn)"
         return

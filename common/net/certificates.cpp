@@ -141,6 +141,9 @@ Result<TlsCredentials> ThrowawayCa::issue(const Request& request) const {
     X509* ca = m_state->certificate.get();
     CertificatePtr certificate = blank(key.get(), request.common_name, ca, request.starts_in_seconds, request.valid_seconds);
     X509* c = certificate.get();
+    // It would pass for self-signed.
+    if (c && X509_NAME_cmp(X509_get_subject_name(c), X509_get_subject_name(ca)) == 0)
+        return Error{Code::bad_argument, "the certificate authority's own name"};
     bool is_server = request.role == TlsRole::server;
     bool ok = c && add_extension(c, ca, NID_basic_constraints, "critical,CA:FALSE") &&
               add_extension(c, ca, NID_key_usage, "critical,digitalSignature") &&

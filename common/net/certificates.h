@@ -25,7 +25,7 @@ public:
         int valid_seconds = 24 * 3600;
         int starts_in_seconds = -300;  ///< clocks differ
     };
-    /// Makes a P-256 key and a certificate for it.
+    /// Makes a P-256 key and a certificate for it. @errors internal, bad_argument (a name that is none, or the authority's own)
     Result<TlsCredentials> issue(const Request& request) const;
 
 private:

@@ -82,6 +82,14 @@ class CommandTest(unittest.TestCase):
             for key in ("calls", "frames_sent", "bytes_sent", "bytes_received", "payload_bytes_sent", "batches", "seconds_connected", "server"):
                 self.assertIn(key, stats)
 
+    def test_bench_runs_its_cases(self):
+        cases = ["encode", "tls_pingpong", "tls_bulk", "launch", "sync"]
+        done = subprocess.run([harness.BUILD / "bin" / "warpline-bench", "--cases", ",".join(cases), "--runs", "1", "--csv"], capture_output=True,
+                              text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for case in cases:
+            self.assertRegex(done.stdout, rf"(?m)^{case},", done.stdout)
+
     def test_configuration_file_of_the_client(self):
         with harness.Server() as server, tempfile.TemporaryDirectory() as folder:
             names = {"servers": server.address, "certificate": server.certificates / "tenant.crt", "key": server.certificates / "tenant.key",

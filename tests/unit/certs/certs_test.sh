@@ -67,6 +67,8 @@ check "a tenant" "$certs/enrol-tenant" --dir "$work/dev" alice
 check "… may dial" verify sslclient "$work/dev/tenants/alice/tenant.crt"
 refused "a tenant's name is checked" "$certs/enrol-tenant" --dir "$work/dev" "a/CN=root"
 refused "a server's name is checked" "$certs/enrol-server" --dir "$work/dev" 'a,DNS:b'
+name=$(openssl x509 -in "$work/dev/ca.crt" -noout -subject -nameopt RFC2253 | sed "s/^subject=CN=//; s/,O=Warpline$//")
+refused "a tenant with the authority's own name" "$certs/enrol-tenant" --dir "$work/dev" "$name"
 check "another authority" "$certs/make-ca" "$work/other"
 check "… signs its tenants" "$certs/enrol-tenant" --dir "$work/other" mallory
 refused "… who are strangers here" verify sslclient "$work/other/tenants/mallory/tenant.crt"

@@ -68,5 +68,11 @@ TEST(ThrowawayCa, RefusesNamesThatAreMoreThanOne_F1) {
     EXPECT_FALSE(our_ca().issue({"server", TlsRole::server, {""}}).ok());
 }
 
+TEST(ThrowawayCa, RefusesItsOwnName_F1) {
+    auto ca = ThrowawayCa::create("same");
+    ASSERT_TRUE(ca.ok());
+    EXPECT_EQ(ca->issue({"same", TlsRole::client, {}}).error().code, Code::bad_argument);
+}
+
 }  // namespace
 }  // namespace warpline::net
