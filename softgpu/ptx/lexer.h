@@ -54,6 +54,7 @@ private:
     void string(Token& token);
     void symbol(Token& token);
     bool skip_comment();
+    void skip_plain();
 
     const char* m_at;
     const char* m_end;

@@ -83,7 +83,8 @@ private:
 
     size_t slot_of(std::string_view name) const {
         size_t index = hash_of(name) & (m_slots.size() - 1);
-        while (m_slots[index].name.data() != nullptr && m_slots[index].name != name) index = (index + 1) & (m_slots.size() - 1);
+        while (m_slots[index].name.data() != nullptr && !same_word(m_slots[index].name, name))
+            index = (index + 1) & (m_slots.size() - 1);
         return index;
     }
 

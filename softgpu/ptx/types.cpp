@@ -40,7 +40,7 @@ struct WordTable {
     /// `missing` if there is no such word.
     uint16_t find(std::string_view word, uint16_t missing) const {
         for (size_t slot = hash_of(word) & (Slots - 1); slots[slot] != 0; slot = (slot + 1) & (Slots - 1))
-            if (words[slots[slot] - 1] == word) return static_cast<uint16_t>(slots[slot] - 1);
+            if (same_word(words[slots[slot] - 1], word)) return static_cast<uint16_t>(slots[slot] - 1);
         return missing;
     }
 };

@@ -41,6 +41,14 @@ constexpr bool is_type(Mod mod) { return uint16_t(mod) < uint16_t(detail::ModTyp
 constexpr Type to_type(Mod mod) { return is_type(mod) ? Type(uint16_t(mod)) : Type::none; }
 constexpr Mod to_mod(Type type) { return Mod(uint16_t(type)); }
 
+/// a == b, without a call: the words of PTX have a few letters each.
+constexpr bool same_word(std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
 /// Spellings, as in PTX text, without a leading dot or '%'.
 std::string_view to_string(Opcode opcode);
 std::string_view to_string(Type type);
