@@ -21,8 +21,9 @@ constexpr uint32_t k_all_lanes[k_warp_size] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u
 /// elements of 4 bits or 1 bit.
 struct Transfer {
     RowAddress address;
-    int32_t stride = 0;  ///< row of distances between lines, in elements
-    uint32_t lines = 0, length = 0;
+    int32_t stride = 0;              ///< row of distances between lines, in elements
+    uint32_t lines = 0, length = 0;  // the length is a power of two, as all of PTX's shapes are
+    uint32_t length_bits = 0;
     uint32_t unit_bytes = 0;
     uint32_t unit_elements = 1;
     MatrixOperand fragment;  ///< its table gives line * length + place in the line
@@ -48,17 +49,22 @@ template <bool Load, uint32_t Bytes>
 void transfer(Warp& w, const Transfer& t, uint32_t mask, std::byte* const* lines) {
     const FragmentTable& table = t.fragment.table;
     const uint32_t in_register = t.register_bytes / Bytes;
+    const uint32_t within_line = t.length - 1;
     for (uint32_t r = 0; r < t.fragment.count; ++r) {
         const uint16_t* at = table.at + size_t{r % table.registers} * k_warp_size * in_register;
         auto* bytes = dest<std::byte>(w, t.fragment.slots[r]);
+        auto copy = [&](uint32_t unit) {
+            std::byte* memory = lines[at[unit] >> t.length_bits] + (at[unit] & within_line) * Bytes;
+            std::byte* place = bytes + unit * Bytes;
+            std::memcpy(Load ? place : memory, Load ? memory : place, Bytes);
+        };
+        if (mask == exec::k_full_mask) {
+            for (uint32_t unit = 0; unit < k_warp_size * in_register; ++unit) copy(unit);
+            continue;
+        }
         for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
             auto lane = uint32_t(__builtin_ctz(rest));
-            for (uint32_t v = 0; v < in_register; ++v) {
-                uint32_t index = at[lane * in_register + v];
-                std::byte* memory = lines[index / t.length] + index % t.length * Bytes;
-                std::byte* place = bytes + (lane * in_register + v) * Bytes;
-                std::memcpy(Load ? place : memory, Load ? memory : place, Bytes);
-            }
+            for (uint32_t v = 0; v < in_register; ++v) copy(lane * in_register + v);
         }
     }
 }
@@ -144,6 +150,7 @@ bool describe(DecodeContext& context, const Words& words, Transfer& t) {
     if (!same_way && bits < 8) return context.unsupported("this layout");
     t.lines = same_way ? lines : length;
     t.length = same_way ? length : lines;
+    t.length_bits = uint32_t(__builtin_ctz(t.length));
     t.fragment.kind = words.kind;
     t.fragment.table = fragment_table({lines, length, run, same_way ? length : 1, same_way ? 1 : lines}, per_register);
     return true;

@@ -116,18 +116,42 @@ WL_INLINE void scatter_halves(Warp& w, const MatrixOperand& operand, const float
     }
 }
 
-/// c += a * b, row after row, N columns at once.
-template <uint32_t N>
-WL_INLINE void multiply(uint32_t m, uint32_t k, const float* a, const float* b, float* c) {
-    for (uint32_t row = 0; row < m; ++row) {
-        alignas(64) float sum[N];
-        WL_EACH(l, N) sum[l] = c[row * N + l];
+/// N values that are computed on together. Said as a type: left to itself the compiler chooses another loop to vectorise, and
+/// collects the values of a column one by one.
+template <typename T, uint32_t N>
+struct Columns {
+    typedef T Type __attribute__((vector_size(N * sizeof(T))));
+};
+
+/// c += a * b, four rows of N columns at once: each sum takes its terms in the order of k, and four sums hide each other's
+/// wait.
+template <typename T, uint32_t N>
+WL_INLINE void multiply(uint32_t m, uint32_t k, const T* a, const T* b, T* c) {
+    using V = typename Columns<T, N>::Type;
+    for (uint32_t row = 0; row < m; row += 4) {
+        V sums[4];
+        for (uint32_t r = 0; r < 4; ++r) __builtin_memcpy(&sums[r], c + (row + r) * N, sizeof(V));
+        const T* factor = a + row * k;
         for (uint32_t i = 0; i < k; ++i) {
-            const float factor = a[row * k + i];
-            WL_EACH(l, N) sum[l] += factor * b[i * N + l];
+            V terms;
+            __builtin_memcpy(&terms, b + i * N, sizeof(V));
+            sums[0] += factor[i] * terms;
+            sums[1] += factor[k + i] * terms;
+            sums[2] += factor[2 * k + i] * terms;
+            sums[3] += factor[3 * k + i] * terms;
         }
-        WL_EACH(l, N) c[row * N + l] = sum[l];
+        for (uint32_t r = 0; r < 4; ++r) __builtin_memcpy(c + (row + r) * N, &sums[r], sizeof(V));
     }
+}
+
+template <typename T>
+WL_INLINE void multiply(uint32_t m, uint32_t n, uint32_t k, const T* a, const T* b, T* c) {
+    if (n == 8)
+        multiply<T, 8>(m, k, a, b, c);
+    else if (n == 16)
+        multiply<T, 16>(m, k, a, b, c);
+    else
+        multiply<T, 32>(m, k, a, b, c);
 }
 
 Flow multiply_floats(Warp& w, const Instr& i, uint32_t mask) {
@@ -139,14 +163,7 @@ Flow multiply_floats(Warp& w, const Instr& i, uint32_t mask) {
     gather(spec.c, c, [&](int32_t slot, float* out) { read_floats(w, spec.c.kind, slot, out); });
     const uint32_t size = spec.m * spec.n;
     for (uint32_t p = 0; p < spec.batch; ++p) {
-        const float* from_a = a + p * spec.m * spec.k;
-        const float* from_b = b + p * spec.k * spec.n;
-        if (spec.n == 8)
-            multiply<8>(spec.m, spec.k, from_a, from_b, c + p * size);
-        else if (spec.n == 16)
-            multiply<16>(spec.m, spec.k, from_a, from_b, c + p * size);
-        else
-            multiply<32>(spec.m, spec.k, from_a, from_b, c + p * size);
+        multiply(spec.m, spec.n, spec.k, a + p * spec.m * spec.k, b + p * spec.k * spec.n, c + p * size);
     }
     if (spec.d.kind == MatrixKind::f16) {
         scatter_halves(w, spec.d, c, mask);
@@ -164,18 +181,16 @@ Flow multiply_integers(Warp& w, const Instr& i, uint32_t mask) {
     gather(spec.a, a, [&](int32_t slot, int32_t* out) { read_integers(w, spec.a.kind, slot, out); });
     gather(spec.b, b, [&](int32_t slot, int32_t* out) { read_integers(w, spec.b.kind, slot, out); });
     gather(spec.c, c, [&](int32_t slot, int32_t* out) { read_integers(w, spec.c.kind, slot, out); });
-    for (uint32_t row = 0; row < spec.m; ++row) {
-        for (uint32_t column = 0; column < spec.n; ++column) {
-            const int32_t* x = a + row * spec.k;
-            const int32_t* y = b + column * spec.k;
-            int32_t sum = 0;  // of at most 128 products of 8 bits: cannot overflow
-            for (uint32_t l = 0; l < spec.k; ++l) sum += x[l] * y[l];
-            int32_t& out = c[row * spec.n + column];
-            if (!spec.saturate) {
-                out = int32_t(uint32_t(out) + uint32_t(sum));
-            } else if (__builtin_add_overflow(out, sum, &out)) {
-                out = sum < 0 ? INT32_MIN : INT32_MAX;
-            }
+    alignas(64) int32_t rows[k_matrix_elements], sums[k_accumulator_elements] = {};
+    for (uint32_t column = 0; column < spec.n; ++column) {
+        for (uint32_t l = 0; l < spec.k; ++l) rows[l * spec.n + column] = b[column * spec.k + l];
+    }
+    multiply(spec.m, spec.n, spec.k, a, rows, sums);  // at most 128 products of 8 bits: cannot overflow
+    for (uint32_t e = 0; e < spec.m * spec.n; ++e) {
+        if (!spec.saturate) {
+            c[e] = int32_t(uint32_t(c[e]) + uint32_t(sums[e]));
+        } else if (__builtin_add_overflow(c[e], sums[e], &c[e])) {
+            c[e] = sums[e] < 0 ? INT32_MIN : INT32_MAX;
         }
     }
     scatter(w, spec.d, c, mask);
