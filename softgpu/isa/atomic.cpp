@@ -1,5 +1,6 @@
 // atom and red. Lanes act one after another, lane 0 first; other threads of the machine see each action as a whole.
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "softgpu/isa/access.h"
@@ -78,9 +79,21 @@ struct Decrement {
 template <typename T>
 using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
 
+/// On memory that no other thread of the machine touches: a CTA, and all of its cluster, is run by one thread at a time.
+template <typename Op, typename T>
+T update_alone(std::byte* at, T b, T c) {
+    T old;
+    std::memcpy(&old, at, sizeof(T));
+    const T value = Op::run(old, b, c);
+    std::memcpy(at, &value, sizeof(T));
+    return old;
+}
+
 template <typename Op, typename T>
 T update(std::byte* at, T b, T c) {
     auto* word = reinterpret_cast<Bits<T>*>(at);
+    if constexpr (std::is_same_v<Op, Exchange>) return __atomic_exchange_n(word, b, __ATOMIC_SEQ_CST);
+    if constexpr (std::is_same_v<Op, Add> && std::is_integral_v<T>) return __atomic_fetch_add(word, b, __ATOMIC_SEQ_CST);
     Bits<T> old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
     for (;;) {
         T value = Op::run(__builtin_bit_cast(T, old), b, c);
@@ -108,9 +121,10 @@ Flow atom(Warp& w, const Instr& i, uint32_t mask) {
     const T* b = source<T>(w, i.op[2]);
     const T* c = source<T>(w, i.op[3]);
     T* d = dest<T>(w, i.op[0]);
+    const bool alone = extra.where == Where::shared;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
-        T old = update<Op, T>(at[lane], b[lane], c[lane]);
+        T old = alone ? update_alone<Op, T>(at[lane], b[lane], c[lane]) : update<Op, T>(at[lane], b[lane], c[lane]);
         if (extra.has_result) d[lane] = old;
     }
     return Flow::next;
