@@ -94,6 +94,55 @@ struct RsqrtApprox {
     static f32 run(f32 a) { return f32(1.0 / __builtin_sqrt(f64(a))); }
 };
 
+// The two functions below are computed in double without branches, so that all lanes go together, and give the same bits at
+// every level: nothing is contracted. Within 0.51 ulp, where a GPU has 2.
+struct Ex2Approx {
+    static f32 run(f32 a) {
+        // Beyond these bounds float overflows, or rounds to zero. A NaN passes.
+        f64 x = f64(a);
+        x = x < -160.0 ? -160.0 : x > 130.0 ? 130.0 : x;
+        constexpr f64 k_to_integer = 0x1.8p52;  // added, it leaves the nearest integer in the low bits
+        const f64 shifted = x + k_to_integer;
+        const f64 r = x - (shifted - k_to_integer);
+        // Taylor's series of 2^r = exp(r ln 2): the first term left out is below 2^-37.
+        f64 p = 1.0178086009239699e-07;
+        p = p * r + 1.3215486790144307e-06;
+        p = p * r + 1.5252733804059841e-05;
+        p = p * r + 1.5403530393381608e-04;
+        p = p * r + 1.3333558146428443e-03;
+        p = p * r + 9.6181291076284772e-03;
+        p = p * r + 5.5504108664821580e-02;
+        p = p * r + 2.4022650695910072e-01;
+        p = p * r + 6.9314718055994531e-01;
+        p = p * r + 1.0;
+        const uint64_t exponent = (__builtin_bit_cast(uint64_t, shifted) << 52) + (uint64_t{1023} << 52);
+        return f32(p * __builtin_bit_cast(f64, exponent));
+    }
+};
+struct Lg2Approx {
+    static f32 run(f32 a) {
+        const f64 value = f64(a);  // denormals of float are none of double
+        const uint64_t bits = __builtin_bit_cast(uint64_t, value);
+        // value = m 2^e with m from sqrt(1/2) to sqrt(2)
+        constexpr uint64_t k_half_root = 0x3fe6a09e667f3bcd, k_one = uint64_t{1023} << 52;
+        const uint64_t biased = (bits - k_half_root + k_one) >> 52;
+        const f64 m = __builtin_bit_cast(f64, bits - (biased << 52) + k_one);
+        const f64 e = __builtin_bit_cast(f64, biased | 0x4330000000000000u) - (0x1p52 + 1023.0);
+        // log2(m) = 2 / ln 2 * atanh(s): the first term left out is below 2^-39 of the first.
+        const f64 s = (m - 1.0) / (m + 1.0), q = s * s;
+        f64 p = 1.0 / 13.0;
+        p = p * q + 1.0 / 11.0;
+        p = p * q + 1.0 / 9.0;
+        p = p * q + 1.0 / 7.0;
+        p = p * q + 1.0 / 5.0;
+        p = p * q + 1.0 / 3.0;
+        p = p * q + 1.0;
+        const auto result = f32(e + 2.8853900817779268 * s * p);
+        const f32 not_positive = a == 0.0f ? -__builtin_inff() : __builtin_nanf("");
+        return a > 0.0f ? (a > __FLT_MAX__ ? a : result) : not_positive;
+    }
+};
+
 // A NaN operand loses; -0 is less than +0. With Nan, a NaN operand wins.
 template <typename T, bool Largest>
 WL_INLINE T select_extreme(T a, T b) {
@@ -176,6 +225,10 @@ const Row k_rows[] = {
     {"sqrt.approx.ftz.f32", &arithmetic1<SqrtApprox, f32, true>, {out(4), in(4)}, 0},
     {"rsqrt.approx.f32", &arithmetic1<RsqrtApprox, f32, false>, {out(4), in(4)}, 0},
     {"rsqrt.approx.ftz.f32", &arithmetic1<RsqrtApprox, f32, true>, {out(4), in(4)}, 0},
+    {"ex2.approx.f32", &arithmetic1<Ex2Approx, f32, false>, {out(4), in(4)}, 0},
+    {"ex2.approx.ftz.f32", &arithmetic1<Ex2Approx, f32, true>, {out(4), in(4)}, 0},
+    {"lg2.approx.f32", &arithmetic1<Lg2Approx, f32, false>, {out(4), in(4)}, 0},
+    {"lg2.approx.ftz.f32", &arithmetic1<Lg2Approx, f32, true>, {out(4), in(4)}, 0},
     {"div.approx.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
     {"div.approx.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
     {"div.full.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
