@@ -14,9 +14,9 @@ inline void raise_to(std::atomic<uint64_t>& value, uint64_t number) {
 
 /// What is known of the end of some work without asking for it. The work is named by a number that grows.
 struct Completion {
-    std::atomic<uint64_t> done{0};     ///< complete up to this number
-    /// The server will tell when work of this number is complete; 0: nobody asked it to. Ends after `done` was raised: who reads
-    /// this first and then `done` misses no news.
+    std::atomic<uint64_t> done{0};  ///< complete up to this number
+    /// The server will tell when work of this number is complete; 0: nobody asked it to. Ends after `done` was raised: who
+    /// reads this first and then `done` misses no news.
     std::atomic<uint64_t> watched{0};
 
     void reached(uint64_t number) { raise_to(done, number); }
