@@ -12,7 +12,8 @@ void register_video(Registry& registry);           ///< vadd … vset4
 void register_stack(Registry& registry);           ///< alloca, stacksave, stackrestore
 void register_memory(Registry& registry);          ///< ld, st, cvta, isspacep, prefetch
 void register_convert(Registry& registry);         ///< cvt
-void register_misc(Registry& registry);            ///< mov of vectors, traps, clocks, hints
+void register_misc(Registry& registry);            ///< traps, clocks, hints
+void register_packing(Registry& registry);         ///< mov of vectors
 void register_barrier(Registry& registry);         ///< bar, barrier, fences
 void register_collective(Registry& registry);      ///< shfl, vote, match, redux, activemask
 void register_atomic(Registry& registry);          ///< atom, red
@@ -39,6 +40,7 @@ inline void register_all(Registry& registry) {
     register_memory(registry);
     register_convert(registry);
     register_misc(registry);
+    register_packing(registry);
     register_barrier(registry);
     register_collective(registry);
     register_atomic(registry);

@@ -1,4 +1,4 @@
-// Predicates, packing, comparisons with a third operand, traps, hints.
+// Predicates, comparisons with a third operand, traps, hints.
 #include <cstring>
 #include <thread>
 
@@ -196,70 +196,6 @@ bool decode_slct(DecodeContext& context) {
     return true;
 }
 
-// --- mov.b32 d, {a, b} and mov.b32 {a, b}, d
-
-struct Packing {
-    VectorOperand vector;
-    uint32_t element_bytes, element_pitch, total_bytes;
-};
-
-Flow pack(Warp& w, const Instr& i, uint32_t mask) {
-    const auto& packing = *static_cast<const Packing*>(i.extra);
-    std::byte* d = dest<std::byte>(w, i.op[0]);
-    for (uint32_t e = 0; e < packing.vector.count; ++e) {
-        const std::byte* from = source<std::byte>(w, packing.vector.slots[e]);
-        for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-            auto lane = uint32_t(__builtin_ctz(rest));
-            std::memcpy(d + lane * packing.total_bytes + e * packing.element_bytes, from + lane * packing.element_pitch,
-                        packing.element_bytes);
-        }
-    }
-    return Flow::next;
-}
-
-Flow unpack(Warp& w, const Instr& i, uint32_t mask) {
-    const auto& packing = *static_cast<const Packing*>(i.extra);
-    const std::byte* from = source<std::byte>(w, i.op[1]);
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-        auto lane = uint32_t(__builtin_ctz(rest));
-        std::byte value[16];  // the source may be one of the destinations
-        std::memcpy(value, from + lane * packing.total_bytes, packing.total_bytes);
-        for (uint32_t e = 0; e < packing.vector.count; ++e) {
-            std::byte* d = dest<std::byte>(w, packing.vector.slots[e]) + lane * packing.element_pitch;
-            std::memset(d, 0, packing.element_pitch);
-            std::memcpy(d, value + e * packing.element_bytes, packing.element_bytes);
-        }
-    }
-    return Flow::next;
-}
-
-bool decode_mov(DecodeContext& context) {
-    TypeInfo type = last_type(context);
-    uint32_t into = context.element_count(0), from = context.element_count(1);
-    if (type.bytes == 0 || (into == 1) == (from == 1)) return context.unsupported();
-    auto* packing = context.storage<Packing>();
-    uint32_t count = into == 1 ? from : into, vector_operand = into == 1 ? 1 : 0;
-    if (count > 8 || type.bytes % count != 0) return context.invalid("wrong number of elements");
-    packing->vector.count = count;
-    packing->total_bytes = type.bytes;
-    packing->element_bytes = type.bytes / count;
-    auto pitch = uint8_t(std::max(2u, packing->element_bytes));
-    for (uint32_t e = 0; e < count; ++e) pitch = std::max(pitch, context.register_width(vector_operand, e));
-    packing->element_pitch = pitch;
-    int32_t whole = 0;
-    if (into == 1) {
-        for (uint32_t e = 0; e < count; ++e) packing->vector.slots[e] = context.in(1, pitch, e);
-        whole = context.out(0, type.bytes, 0);
-    } else {
-        whole = context.in(1, type.bytes, 0);
-        for (uint32_t e = 0; e < count; ++e) packing->vector.slots[e] = context.out(0, pitch, e);
-    }
-    Instr& instr = context.emit(into == 1 ? &pack : &unpack);
-    instr.op[into == 1 ? 0 : 1] = whole;
-    instr.extra = packing;
-    return true;
-}
-
 // --- the end of a kernel, and waiting
 
 Flow trap(Warp& w, const Instr& i, uint32_t mask) { return w.raise(i, 719, uint32_t(__builtin_ctz(mask)), "trap"); }
@@ -304,7 +240,6 @@ void register_misc(Registry& registry) {
     registry.add_decoder("setp", &decode_setp);
     registry.add_decoder("set", &decode_set);
     registry.add_decoder("slct", &decode_slct);
-    registry.add_decoder("mov", &decode_mov);
     registry.add_decoder("nanosleep", &decode_nanosleep);
     registry.add_decoder("pmevent", &decode_nothing);
     registry.add_decoder("griddepcontrol", &decode_nothing);
