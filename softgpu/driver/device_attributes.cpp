@@ -1,4 +1,5 @@
 #include "softgpu/driver/device.h"
+#include "softgpu/exec/multiprocessors.h"
 
 namespace warpline::softgpu::driver {
 
@@ -150,8 +151,8 @@ constexpr Fixed k_fixed[] = {
 void Device::set_attributes() {
     for (const Fixed& fixed : k_fixed) m_attributes[fixed.number] = fixed.value;
     const Generation& generation = generation_of(m_config.compute_capability);
-    auto cores = static_cast<int>(m_config.workers != 0 ? m_config.workers : host_cores());
-    m_attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = cores;
+    uint32_t workers = m_config.workers != 0 ? m_config.workers : host_cores();
+    m_attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = static_cast<int>(exec::multiprocessors(workers));
     m_attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = generation.threads_per_sm;
     m_attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] = generation.shared_per_sm_bytes;
     m_attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] = generation.shared_optin_bytes;

@@ -7,6 +7,7 @@
 
 #include "common/base/scope_guard.h"
 #include "common/log/log.h"
+#include "softgpu/exec/multiprocessors.h"
 #include "softgpu/isa/externs.h"
 #include "softgpu/passes/load.h"
 
@@ -118,7 +119,7 @@ Grid EngineImpl::make_grid(const Launch& launch, const KernelCode& code) {
     grid.compute_capability = m_options.compute_capability;
     grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
     grid.static_shared_bytes = code.static_shared_bytes;
-    grid.multiprocessors = std::max(1u, m_options.workers == 0 ? std::thread::hardware_concurrency() : m_options.workers);
+    grid.multiprocessors = multiprocessors(m_options.workers == 0 ? std::thread::hardware_concurrency() : m_options.workers);
     return grid;
 }
 
