@@ -178,7 +178,7 @@ Round run_round(CtaGroup& group, Random* random) {
     const bool descending = group.has_met();
     const uint32_t first = random != nullptr ? random->below(count) : 0;
     for (uint32_t turn = 0; turn < count; ++turn) {
-        const uint32_t number = (first + turn) % count;
+        const uint32_t number = first + turn < count ? first + turn : first + turn - count;
         Warp& warp = warps[descending ? count - 1 - number : number];
         if (warp.live == 0) continue;
         if (!can_run(warp)) {
