@@ -23,6 +23,9 @@ constexpr uint32_t k_grid_workspace_offset = 32768;
 constexpr uint32_t k_param_slot_bytes = 36864;
 constexpr uint32_t k_param_slots = 256;
 constexpr size_t k_idle_workers = 64;
+/// A launch that is likely over sooner is run by the calling thread alone: waking others costs as much, and on a busy machine a
+/// block in the hands of a thread that does not get a core holds up all that follows.
+constexpr auto k_worth_help = std::chrono::microseconds(30);
 
 }  // namespace
 
@@ -119,7 +122,7 @@ Grid EngineImpl::make_grid(const Launch& launch, const KernelCode& code) {
     grid.compute_capability = m_options.compute_capability;
     grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
     grid.static_shared_bytes = code.static_shared_bytes;
-    grid.multiprocessors = multiprocessors(m_options.workers == 0 ? std::thread::hardware_concurrency() : m_options.workers);
+    grid.multiprocessors = multiprocessors(worker_count());
     return grid;
 }
 
@@ -160,7 +163,7 @@ Fault EngineImpl::launch(const Launch& launch) {
                                                info.param_bytes, shape, launch.cooperative,
                                                LaunchServices{m_memory, m_heap, limits.printf_fifo_bytes, m_options.watchdog_ms,
                                                               m_options.schedule_seed, m_options.checker});
-    run(state, launch.grid.count() == shape.ctas);
+    run(state, *function);
     std::string output = state->take_output();
     if (!output.empty()) {
         MutexLock lock(m_sink_mutex);
@@ -170,25 +173,34 @@ Fault EngineImpl::launch(const Launch& launch) {
 }
 
 /// The calling thread works too: a small grid needs no other, and is done without waking one.
-void EngineImpl::run(const std::shared_ptr<LaunchState>& state, bool alone) {
-    alone = alone || m_options.schedule_seed != 0;
-    if (!alone) {
+void EngineImpl::run(const std::shared_ptr<LaunchState>& state, FunctionImpl& function) {
+    const auto began = std::chrono::steady_clock::now();
+    const uint64_t groups = state->group_count();
+    std::unique_ptr<WorkerState> worker = take_worker();
+    const bool may_share = groups > 1 && m_options.schedule_seed == 0;
+    // A wrong guess costs no more than the group at hand takes: then help is called after all.
+    if (may_share && function.expected(groups) < k_worth_help) state->work(*worker, began + k_worth_help);
+    const bool with_help = may_share && state->wants_help();
+    if (with_help) {
         MutexLock lock(m_mutex);
         start_threads();
         m_active.push_back(state);
         m_work_arrived.notify_all();
     }
-    std::unique_ptr<WorkerState> worker = take_worker();
     state->finish(*worker);
     put_worker(std::move(worker));
-    if (alone) return;
+    function.note_time(groups, (std::chrono::steady_clock::now() - began) * (with_help ? worker_count() : 1));
+    if (!with_help) return;
     MutexLock lock(m_mutex);
     std::erase(m_active, state);
 }
 
+uint32_t EngineImpl::worker_count() const {
+    return m_options.workers != 0 ? m_options.workers : std::max(1u, std::thread::hardware_concurrency());
+}
+
 void EngineImpl::start_threads() {
-    uint32_t wanted = m_options.workers != 0 ? m_options.workers : std::max(1u, std::thread::hardware_concurrency());
-    while (m_threads.size() + 1 < wanted) {
+    while (m_threads.size() + 1 < worker_count()) {
         auto number = uint32_t(m_threads.size());
         m_threads.emplace_back([this, number] { thread_main(number); });
     }

@@ -30,7 +30,8 @@ private:
     class ParamSlots;
 
     Grid make_grid(const Launch& launch, const KernelCode& code);
-    void run(const std::shared_ptr<LaunchState>& state, bool alone);
+    void run(const std::shared_ptr<LaunchState>& state, FunctionImpl& function);
+    uint32_t worker_count() const;
     void start_threads() WL_REQUIRES(m_mutex);
     void thread_main(uint32_t number);
     std::unique_ptr<WorkerState> take_worker();

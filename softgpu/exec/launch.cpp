@@ -115,14 +115,15 @@ void LaunchState::put_back(std::unique_ptr<CtaGroup> group, WorkerState& worker,
     if (ended() || !m_suspended.empty()) m_changed.notify_all();
 }
 
-bool LaunchState::work(WorkerState& worker) {
-    bool any = false;
+bool LaunchState::work(WorkerState& worker, std::chrono::steady_clock::time_point deadline) {
+    bool any = false, hurry = deadline != std::chrono::steady_clock::time_point::max();
     m_services.memory.refresh(worker.reader);
     worker.forget_ranges();
     while (std::unique_ptr<CtaGroup> group = take(worker)) {
         any = true;
         GroupState state = run_group(*this, *group, worker);
         put_back(std::move(group), worker, state == GroupState::finished);
+        if (hurry && std::chrono::steady_clock::now() >= deadline) break;
     }
     m_services.memory.set_idle(worker.reader);
     return any;

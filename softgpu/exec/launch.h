@@ -60,8 +60,9 @@ public:
     LaunchState(uint64_t id, std::shared_ptr<const KernelCode> code, const std::string& name, const Grid& grid,
                 std::byte* params, uint32_t params_bytes, const GroupShape& shape, bool cooperative, LaunchServices services);
 
-    /// Runs groups until there is nothing to take. True if something was run.
-    bool work(WorkerState& worker);
+    /// Runs groups until there is nothing to take, or until `deadline`. True if something was run.
+    bool work(WorkerState& worker,
+              std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max());
     /// True if another worker would find something to do.
     bool wants_help() const;
     /// Blocks until every group has ended, helping whenever groups turn up.
@@ -84,6 +85,7 @@ public:
     std::string deadlock_text(CtaGroup& group) const;
 
     uint64_t id() const { return m_id; }
+    uint64_t group_count() const { return m_group_count; }
     const KernelCode& code() const { return *m_code; }
     const Grid& grid() const { return m_grid; }
     const std::string& name() const { return m_name; }

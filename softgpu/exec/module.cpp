@@ -146,6 +146,14 @@ std::vector<std::string> ModuleImpl::texrefs() const {
 
 FunctionImpl::FunctionImpl(ModuleImpl& module, uint32_t index) : m_module(module), m_index(index) { fill_declared(); }
 
+void FunctionImpl::note_time(uint64_t groups, std::chrono::nanoseconds elapsed) {
+    auto each = std::max<uint64_t>(1, uint64_t(elapsed.count()) / groups);
+    uint64_t before = m_group_ns.load(std::memory_order_relaxed);
+    // Forgotten slowly: short and long launches of one kernel may take turns.
+    if (before != INT64_MAX) each = std::max(each, before - before / 8);
+    m_group_ns.store(each, std::memory_order_relaxed);
+}
+
 void FunctionImpl::fill_declared() {
     const ptx::Function& tree = m_module.m_tree->functions[m_index];
     m_info.name = tree.name;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <map>
 
 #include "common/base/mutex.h"
@@ -22,6 +23,13 @@ public:
     /// After ensure_ready().
     std::shared_ptr<const KernelCode> code() const { return m_code; }
 
+    /// How long a launch of so many groups of blocks takes one thread, judging by earlier ones; "forever" before the first.
+    std::chrono::nanoseconds expected(uint64_t groups) const {
+        uint64_t each = m_group_ns.load(std::memory_order_relaxed);
+        return std::chrono::nanoseconds(groups > INT64_MAX / each ? INT64_MAX : int64_t(each * groups));
+    }
+    void note_time(uint64_t groups, std::chrono::nanoseconds elapsed);
+
 private:
     void fill_declared();
     void fill_decoded();
@@ -31,6 +39,8 @@ private:
     FunctionInfo m_info;
     std::shared_ptr<const KernelCode> m_code;
     ModuleError m_error;
+    /// Of the longest of the latest launches. Only a guess: launches at the same time may overwrite each other's.
+    std::atomic<uint64_t> m_group_ns{INT64_MAX};
     std::atomic<bool> m_ready{false};  ///< release after all of the above is set, acquire before it is read
 };
 
