@@ -31,4 +31,9 @@ std::string client_library_folder() { return folder_with_driver(root_folder() + 
 
 std::string direct_library_folder() { return folder_with_driver(root_folder() + "/lib/warpline/direct"); }
 
+std::string nvrtc_library() {
+    std::string path = root_folder() + "/lib/warpline/nvrtc.so";
+    return ::access(path.c_str(), R_OK) == 0 ? path : std::string();
+}
+
 }  // namespace warpline::cli

@@ -13,4 +13,7 @@ std::string client_library_folder();
 /// The folder in which the software GPU stands in as libcuda.so.1. Empty if it is not there.
 std::string direct_library_folder();
 
+/// The library that `warpline run` preloads so that NVRTC's machine code runs on the software GPU. Empty if it is not there.
+std::string nvrtc_library();
+
 }  // namespace warpline::cli

@@ -26,10 +26,23 @@ void apply(const std::map<std::string, std::string>& environment) {
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
 }
 
-/// LD_LIBRARY_PATH with a folder in front, so that the loader finds our libcuda.so.1 before any other.
-std::string with_library_folder(const std::string& folder) {
-    const char* now = std::getenv("LD_LIBRARY_PATH");
-    return now && *now ? folder + ":" + now : folder;
+/// A list of paths in the environment with one more in front.
+std::string with_in_front(const char* variable, const std::string& path) {
+    const char* now = std::getenv(variable);
+    return now && *now ? path + ":" + now : path;
+}
+
+/// What makes a program find our libcuda.so.1 before any other.
+std::map<std::string, std::string> environment_for(const RunOptions& options, const std::string& folder) {
+    std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", with_in_front("LD_LIBRARY_PATH", folder)}};
+    // Where the software GPU executes, or may: a GPU runs what NVRTC then makes just as well.
+    const bool software = options.direct || (options.local && options.driver != "nvidia");
+    if (const std::string library = nvrtc_library(); software && !library.empty()) {
+        environment["LD_PRELOAD"] = with_in_front("LD_PRELOAD", library);
+    }
+    if (!options.server.empty()) environment["WARPLINE_SERVERS"] = options.server;
+    if (!options.stats.empty()) environment["WARPLINE_STATS"] = options.stats;
+    return environment;
 }
 
 }  // namespace
@@ -40,9 +53,7 @@ int run(const RunOptions& options) {
         std::fprintf(stderr, "warpline: no libcuda.so.1 beside %s: is the installation complete?\n", program_folder().c_str());
         return k_exit_failed;
     }
-    std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", with_library_folder(folder)}};
-    if (!options.server.empty()) environment["WARPLINE_SERVERS"] = options.server;
-    if (!options.stats.empty()) environment["WARPLINE_STATS"] = options.stats;
+    std::map<std::string, std::string> environment = environment_for(options, folder);
     if (!options.local) {
         // Nothing to do afterwards: the program takes this process's place.
         if (!options.direct && options.server.empty()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -125,5 +126,12 @@ private:
 Result<ImageInfo> read_info(const Entry& entry);
 Result<ImageInfo> read_cubin_info(BytesView cubin);
 Result<ImageInfo> read_ptx_info(std::string_view ptx);
+
+/// The PTX that a cubin was made from, if it was made with line information (-lineinfo, -G); empty if not, and for cubins that
+/// were linked.
+///
+/// @errors  malformed
+/// @thread  any
+Result<std::string> read_debug_ptx(BytesView cubin);
 
 }  // namespace warpline::cuda::image

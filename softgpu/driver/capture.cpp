@@ -219,7 +219,9 @@ CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture) {
 void abandon_capture(Stream& stream) {
     std::shared_ptr<Capture> capture = stream.capture();
     if (capture == nullptr) return;
-    capture->invalidate();
+    // Without its first stream a capture cannot be ended. What any other did stays captured: if the first has not waited for
+    // it, the end says so.
+    if (capture->origin() == &stream) capture->invalidate();
     capture->leave(stream);
     stream.set_capture(nullptr);
 }

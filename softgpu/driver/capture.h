@@ -30,6 +30,9 @@ public:
     static CUresult end(Stream& stream, GraphPtr& graph);
 
     uint64_t id() const { return m_id; }
+    const Stream* origin() const { return m_origin; }
+    /// The graph was made for the capture; false if the program named one.
+    bool owns_graph() const { return m_own_graph; }
     const GraphPtr& graph() const { return m_graph; }
     CUstreamCaptureMode mode() const { return m_mode; }
     uint64_t thread() const { return m_thread; }
@@ -87,7 +90,7 @@ CUresult check_not_capturing(Stream& stream);
 /// The capture that a call on a stream belongs to, or null. Errors: stream capture implicit (the legacy stream would wait for
 /// a stream that is being captured, which is invalidated), stream capture invalidated.
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture);
-/// The stream is destroyed: its capture becomes invalid.
+/// The stream is destroyed: it takes no further part, and the capture that it began becomes invalid.
 void abandon_capture(Stream& stream);
 
 /// cuEventRecord and cuStreamWaitEvent, captured or not. `external`: a node even if the event was recorded elsewhere.

@@ -47,6 +47,24 @@ CUresult describe_cubin(const image::Image& source, Code& code) {
     return CUDA_SUCCESS;
 }
 
+/// Of machine code that was made with line information there is the PTX too. The lowest architecture, as elsewhere.
+CUresult add_debug_ptx(const image::Image& source, Code& code) {
+    std::string text;
+    uint32_t arch = k_newest_ptx + 1;
+    for (const image::Entry& entry : source.entries()) {
+        if (entry.kind != image::EntryKind::cubin || entry.relocatable || entry.arch >= arch) continue;
+        if (entry.arch_specific || entry.family_specific) continue;
+        auto payload = image::decompress(entry);
+        if (!payload) return result_of(payload.error());
+        auto ptx = image::read_debug_ptx(payload->view());
+        if (!ptx.ok() || ptx->empty()) continue;
+        text = std::move(*ptx);
+        arch = entry.arch;
+    }
+    if (!text.empty()) code.ptx.push_back(std::move(text));
+    return CUDA_SUCCESS;
+}
+
 CUresult refuse(const image::Image& source) {
     bool has_ptx = false;
     for (const image::Entry& entry : source.entries()) has_ptx = has_ptx || entry.kind == image::EntryKind::ptx;
@@ -55,9 +73,10 @@ CUresult refuse(const image::Image& source) {
                "image with PTX for special architectures only (sm_90a, sm_100f and the like, or newer than 12.1): rebuild with "
                "-gencode arch=compute_XX,code=compute_XX for XX of 75 to 121");
     } else {
-        WL_LOG(error, "softgpu",
-               "SASS-only image: the software GPU executes PTX; rebuild with -arch=sm_XX, or add "
-               "-gencode arch=compute_XX,code=compute_XX");
+        WL_LOG(
+            error, "softgpu",
+            "SASS-only image: the software GPU executes PTX; rebuild with -arch=sm_XX, or add "
+            "-gencode arch=compute_XX,code=compute_XX, or compile with -lineinfo, which keeps the PTX beside the machine code");
     }
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
@@ -71,6 +90,7 @@ CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out)
     } else {
         for (const image::Entry* unit : source.select_linkable_ptx(k_newest_ptx)) CU_TRY(add_ptx(*unit, *code));
     }
+    if (code->ptx.empty() && process().config().execute) CU_TRY(add_debug_ptx(source, *code));
     if (code->ptx.empty()) {
         if (process().config().execute || describe_cubin(source, *code) != CUDA_SUCCESS) return refuse(source);
     }

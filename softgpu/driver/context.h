@@ -72,7 +72,7 @@ public:
     std::atomic<uint32_t> flags;
     std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
     std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE};
-    std::atomic<uint64_t> l2_fetch_granularity{64}, persisting_l2{0};
+    std::atomic<uint64_t> l2_fetch_granularity{64}, persisting_l2{0}, pending_launches{2048};
     std::atomic<uint32_t> attach_count{1};  // cuCtxAttach
 
     // Counted by cuDevicePrimaryCtxRetain and Release; guarded by the process's primary mutex.

@@ -29,6 +29,8 @@ class Device final : public ChunkSource {
 public:
     /// Attribute numbers are below this.
     static constexpr int k_attribute_limit = 160;
+    /// What it says that programs may set aside of its second cache.
+    static constexpr int k_persisting_l2_bytes = 3 << 20;
 
     Device(int ordinal, const Config& config, VisibleRanges& ranges);
     ~Device();

@@ -128,6 +128,23 @@ Grid EngineImpl::make_grid(const Launch& launch, const KernelCode& code) {
 
 Fault EngineImpl::launch(const Launch& launch) {
     if (!m_options.execute) return {};
+    // What is next lies at the end: a grid's children come before its own next sibling.
+    std::vector<ChildLaunch> waiting;
+    Fault fault = launch_one(launch, waiting);
+    while (!waiting.empty()) {
+        ChildLaunch child = std::move(waiting.back());
+        waiting.pop_back();
+        if (fault.ok()) {
+            const uint32_t bytes = child.function->info().param_bytes;
+            child.launch.params = as_bytes(reinterpret_cast<const void*>(child.buffer), bytes);
+            fault = launch_one(child.launch, waiting);
+        }
+        (void)m_heap.free(child.buffer);
+    }
+    return fault;
+}
+
+Fault EngineImpl::launch_one(const Launch& launch, std::vector<ChildLaunch>& waiting) {
     auto* function = static_cast<FunctionImpl*>(launch.function);
     ModuleError error = function->ensure_ready();
     if (error.cu_result != 0) return {error.cu_result, error.log};
@@ -159,16 +176,19 @@ Fault EngineImpl::launch(const Launch& launch) {
         grid.env[1] = uint32_t((params + k_grid_workspace_offset) >> 32);
         grid.env[2] = uint32_t(params + k_grid_workspace_offset);
     }
-    auto state = std::make_shared<LaunchState>(grid.grid_id, code, info.name, grid, reinterpret_cast<std::byte*>(params),
-                                               info.param_bytes, shape, launch.cooperative,
-                                               LaunchServices{m_memory, m_heap, limits.printf_fifo_bytes, m_options.watchdog_ms,
-                                                              m_options.schedule_seed, m_options.checker});
+    DeviceLaunches launches(function->module(), m_heap);
+    auto state = std::make_shared<LaunchState>(
+        grid.grid_id, code, info.name, grid, reinterpret_cast<std::byte*>(params), info.param_bytes, shape, launch.cooperative,
+        LaunchServices{m_memory, m_heap, launches, limits.printf_fifo_bytes, m_options.watchdog_ms, m_options.schedule_seed,
+                       m_options.checker});
     run(state, *function);
     std::string output = state->take_output();
     if (!output.empty()) {
         MutexLock lock(m_sink_mutex);
         if (m_sink) m_sink(output);
     }
+    std::vector<ChildLaunch> children = launches.take();
+    std::move(children.rbegin(), children.rend(), std::back_inserter(waiting));
     return state->fault();
 }
 

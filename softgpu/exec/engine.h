@@ -29,6 +29,8 @@ private:
     /// Memory of kernel parameters, one slot per running launch.
     class ParamSlots;
 
+    /// One grid. What its threads launched is added to `waiting`, the first of it last.
+    Fault launch_one(const Launch& launch, std::vector<ChildLaunch>& waiting);
     Grid make_grid(const Launch& launch, const KernelCode& code);
     void run(const std::shared_ptr<LaunchState>& state, FunctionImpl& function);
     uint32_t worker_count() const;

@@ -65,7 +65,8 @@ public:
         if (m_indirect_calls) {
             for (const ptx::Variable& variable : m_module.variables) {
                 for (const ptx::InitAddress& address : variable.init_addresses) {
-                    if (address.symbol.kind == SymbolRef::Kind::function) reach(address.symbol.index, Reach::through_pointer);
+                    if (address.symbol.kind != SymbolRef::Kind::function) continue;
+                    if (!m_module.functions[address.symbol.index].is_entry) reach(address.symbol.index, Reach::through_pointer);
                 }
             }
             drain();
@@ -118,7 +119,8 @@ private:
             const SymbolRef& ref = operand.symbol;
             if (ref.kind == SymbolRef::Kind::variable && m_module.variables[ref.index].space == ptx::Space::shared) {
                 m_shared.use_module_variable(m_module, ref.index);
-            } else if (ref.kind == SymbolRef::Kind::function) {
+            } else if (ref.kind == SymbolRef::Kind::function && !m_module.functions[ref.index].is_entry) {
+                // A kernel that is named is launched, which makes it no part of this one.
                 reach(ref.index, m_reached[index]);
             }
         }

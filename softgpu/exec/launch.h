@@ -14,6 +14,7 @@
 #include "softgpu/exec/api.h"
 #include "softgpu/exec/cta.h"
 #include "softgpu/exec/device_heap.h"
+#include "softgpu/exec/device_launch.h"
 #include "softgpu/exec/kernel.h"
 #include "softgpu/exec/memory.h"
 #include "softgpu/exec/random.h"
@@ -47,6 +48,7 @@ private:
 struct LaunchServices {
     MemoryImpl& memory;
     DeviceHeap& heap;
+    DeviceLaunches& launches;
     uint64_t printf_bytes = 0;
     uint64_t watchdog_ms = 0;
     uint64_t schedule_seed = 0;

@@ -117,6 +117,12 @@ std::shared_ptr<Function> ModuleImpl::function(std::string_view name) {
     return {shared_from_this(), found->second.get()};
 }
 
+std::shared_ptr<Function> ModuleImpl::function_at(uint64_t code_address) {
+    const uint64_t offset = code_address - m_layout.code_base;
+    if (offset % k_code_stride != 0 || offset / k_code_stride >= m_tree->functions.size()) return nullptr;
+    return function(m_tree->functions[offset / k_code_stride].name);
+}
+
 std::vector<std::string> ModuleImpl::function_names() const {
     std::vector<std::string> names;
     for (const ptx::Function& function : m_tree->functions) {

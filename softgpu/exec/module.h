@@ -22,6 +22,7 @@ public:
     ModuleError ensure_ready() override;
     /// After ensure_ready().
     std::shared_ptr<const KernelCode> code() const { return m_code; }
+    ModuleImpl& module() const { return m_module; }
 
     /// How long a launch of so many groups of blocks takes one thread, judging by earlier ones; "forever" before the first.
     std::chrono::nanoseconds expected(uint64_t groups) const {
@@ -57,6 +58,8 @@ public:
     bool place(uint64_t code_base, ModuleError& error);
 
     std::shared_ptr<Function> function(std::string_view name) override;
+    /// The kernel of a code address; null if it is none of this module's.
+    std::shared_ptr<Function> function_at(uint64_t code_address);
     std::vector<std::string> function_names() const override;
     const GlobalInfo* global(std::string_view name) const override;
     std::vector<GlobalInfo> globals() const override;

@@ -249,7 +249,8 @@ bool BodyDecoder::symbol_value(const Operand& operand, uint64_t& value) {
     const SymbolRef& ref = operand.symbol;
     if (ref.kind == SymbolRef::Kind::function) {
         value = m_input.layout.code_base + ref.index * k_code_stride;
-        m_body.calls_indirectly = m_body.calls_indirectly || m_pass == Pass::emit;
+        const bool may_be_called = m_pass == Pass::emit && !m_input.module.functions[ref.index].is_entry;
+        m_body.calls_indirectly = m_body.calls_indirectly || may_be_called;
     } else if (ref.kind == SymbolRef::Kind::variable) {
         const ptx::Variable& variable = m_input.module.variables[ref.index];
         value = variable.space == ptx::Space::shared ? m_input.shared.offset_of(variable)

@@ -60,7 +60,9 @@ Flow shfl(Warp& w, const Instr& i, uint32_t mask) {
             in_range = from <= highest;
         }
         if (!in_range) from = lane;
-        result[lane] = value[from];
+        // What a lane that takes no part would give is undefined in PTX. GPUs give 0, and programs that reduce with fewer
+        // lanes than they shuffle over rely on it.
+        result[lane] = (mask >> from & 1) != 0 ? value[from] : 0;
         valid |= uint32_t{in_range} << lane;
     });
     uint32_t* d = dest<uint32_t>(w, i.op[0]);

@@ -1,44 +1,16 @@
 #include "softgpu/isa/externs.h"
 
-#include <cstring>
 #include <string>
 
 #include "common/log/log.h"
-#include "softgpu/exec/body.h"
 #include "softgpu/exec/graph_hook.h"
 #include "softgpu/exec/launch.h"
+#include "softgpu/isa/extern_call.h"
 #include "softgpu/isa/printf.h"
 
 namespace warpline::softgpu::isa {
 
 namespace {
-
-using exec::CallInfo;
-
-const CallInfo& info_of(const Instr& instr) { return *static_cast<const CallInfo*>(instr.extra); }
-
-template <typename T>
-T argument(const Warp& w, const Instr& i, uint32_t number, uint32_t lane) {
-    const exec::ParamSlot& slot = info_of(i).args[number];
-    T value{};
-    std::memcpy(&value, exec::source<std::byte>(w, slot.slot) + lane * slot.size_bytes,
-                std::min<size_t>(sizeof(T), slot.size_bytes));
-    return value;
-}
-
-template <typename T>
-void set_result(Warp& w, const Instr& i, uint32_t lane, T value) {
-    if (info_of(i).ret_count == 0 || info_of(i).rets[0].slot < 0) return;
-    const exec::ParamSlot& slot = info_of(i).rets[0];
-    std::memcpy(exec::dest<std::byte>(w, slot.slot) + lane * slot.size_bytes, &value,
-                std::min<size_t>(sizeof(T), slot.size_bytes));
-}
-
-template <typename F>
-Flow each_lane(uint32_t mask, F&& f) {
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) f(uint32_t(__builtin_ctz(rest)));
-    return Flow::next;
-}
 
 /// int vprintf(const char* format, void* arguments)
 Flow call_vprintf(Warp& w, const Instr& i, uint32_t mask) {
@@ -121,7 +93,7 @@ Handler extern_function(std::string_view name, uint32_t arg_count, uint32_t) {
     if (name == "free" && arg_count == 1) return &call_free;
     if (name == "__assertfail" && arg_count == 5) return &call_assertfail;
     if (name == "cudaGraphSetConditional" && arg_count == 2) return &call_graph_set_conditional;
-    return nullptr;
+    return device_runtime_function(name, arg_count);
 }
 
 }  // namespace warpline::softgpu::isa

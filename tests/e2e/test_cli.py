@@ -134,6 +134,14 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stdout, "dry run: verified\n")
 
+    def test_machine_code_of_nvrtc_runs(self):
+        nvrtc = harness.programs()["nvrtc"]
+        harness.build_program(nvrtc)
+        for mode in ("--local", "--direct"):
+            done = warpline("run", mode, "--", nvrtc.binary, "own")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("verified", done.stdout)
+
     def test_sass_only_image_is_refused_by_name(self):
         binary = harness.BINARIES / "vector_add_sass_only"
         subprocess.run([harness.cuda_root() / "bin" / "nvcc", "-gencode", "arch=compute_80,code=sm_80", "-o", binary, VECTOR_ADD.source], check=True)

@@ -25,27 +25,42 @@ extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
 }
 )";
 
-int main() {
+// What a program gets from NVRTC: PTX, or machine code of the device's own architecture.
+static std::string compile(const std::string& architecture) {
+    nvrtcProgram program;
+    CHECK(nvrtcCreateProgram(&program, k_source, "saxpy.cu", 0, nullptr, nullptr));
+    const std::string option = "--gpu-architecture=" + architecture;
+    const char* options[] = {option.c_str()};
+    CHECK(nvrtcCompileProgram(program, 1, options));
+    const bool machine_code = architecture[0] == 's';
+    size_t size = 0;
+    CHECK(machine_code ? nvrtcGetCUBINSize(program, &size) : nvrtcGetPTXSize(program, &size));
+    std::string code(size, '\0');
+    CHECK(machine_code ? nvrtcGetCUBIN(program, code.data()) : nvrtcGetPTX(program, code.data()));
+    CHECK(nvrtcDestroyProgram(&program));
+    return code;
+}
+
+int main(int count, char**) {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
     auto symbol = [&](const char* name) { return dlsym(library, name); };
-    nvrtcProgram program;
-    CHECK(nvrtcCreateProgram(&program, k_source, "saxpy.cu", 0, nullptr, nullptr));
-    const char* options[] = {"--gpu-architecture=compute_80"};
-    CHECK(nvrtcCompileProgram(program, 1, options));
-    size_t size = 0;
-    CHECK(nvrtcGetPTXSize(program, &size));
-    std::string ptx(size, '\0');
-    CHECK(nvrtcGetPTX(program, ptx.data()));
-    CHECK(nvrtcDestroyProgram(&program));
-
     CHECK(reinterpret_cast<decltype(&cuInit)>(symbol("cuInit"))(0));
+    std::string architecture = "compute_80";
+    if (count > 1) {  // "own": the machine code of the device's architecture
+        int major = 0, minor = 0;
+        auto attribute = reinterpret_cast<decltype(&cuDeviceGetAttribute)>(symbol("cuDeviceGetAttribute"));
+        CHECK(attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+        CHECK(attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+        architecture = "sm_" + std::to_string(10 * major + minor);
+    }
+    const std::string code = compile(architecture);
     CUcontext context;
     CHECK(reinterpret_cast<decltype(&cuDevicePrimaryCtxRetain)>(symbol("cuDevicePrimaryCtxRetain"))(&context, 0));
     CHECK(reinterpret_cast<decltype(&cuCtxSetCurrent)>(symbol("cuCtxSetCurrent"))(context));
     CUmodule module;
     CUfunction saxpy;
-    CHECK(reinterpret_cast<decltype(&cuModuleLoadData)>(symbol("cuModuleLoadData"))(&module, ptx.c_str()));
+    CHECK(reinterpret_cast<decltype(&cuModuleLoadData)>(symbol("cuModuleLoadData"))(&module, code.c_str()));
     CHECK(reinterpret_cast<decltype(&cuModuleGetFunction)>(symbol("cuModuleGetFunction"))(&saxpy, module, "saxpy"));
     int n = 5000;
     float a = 1.5f;

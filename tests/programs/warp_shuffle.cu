@@ -42,6 +42,16 @@ __global__ void inclusive_scan(int* data) {
     data[threadIdx.x] = value;
 }
 
+// Eight lanes reduce over the whole warp's distance: what the others would give counts as 0.
+__global__ void reduce_few(int* out) {
+    int value = static_cast<int>(threadIdx.x) + 100;
+    const unsigned members = __ballot_sync(~0u, threadIdx.x < 8);
+    if (threadIdx.x < 8) {
+        for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(members, value, offset);
+    }
+    if (threadIdx.x == 0) *out = value;
+}
+
 int main() {
     const int n = 10000;
     std::vector<int> in(n);
@@ -70,6 +80,11 @@ int main() {
         EXPECT_EQ(out[160 + lane], ballot + (lane + 1) % 32);
         EXPECT_EQ(out[192 + lane], lane ^ 1u);
     }
+
+    DeviceArray<int> dfew(std::vector<int>{0});
+    reduce_few<<<1, 32>>>(dfew.data());
+    CHECK(cudaGetLastError());
+    EXPECT_EQ(dfew.download()[0], 828);
 
     std::vector<int> scan(128, 1);
     DeviceArray<int> dscan(scan);

@@ -97,12 +97,14 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
-    if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
+    // Only whoever named the graph at the beginning can do without it here.
+    std::shared_ptr<Capture> capture = stream->capture();
+    if (phGraph == nullptr && (capture == nullptr || capture->owns_graph())) return CUDA_ERROR_INVALID_VALUE;
     GraphPtr graph;
     CUresult result = Capture::end(*stream, graph);
-    *phGraph = graph != nullptr ? graph->handle() : nullptr;
+    if (phGraph != nullptr) *phGraph = graph != nullptr ? graph->handle() : nullptr;
     return result;
 }
 

@@ -81,9 +81,12 @@ CUresult set_limit(Context& context, CUlimit limit, size_t value) {
             if (value > 128) return CUDA_ERROR_INVALID_VALUE;
             context.l2_fetch_granularity = value;
             return CUDA_SUCCESS;
-        case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: context.persisting_l2 = 0; return CUDA_SUCCESS;
+        // Hints, which are remembered: there is no cache to divide, and nothing limits what kernels have launched.
+        case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+            context.persisting_l2 = std::min<uint64_t>(value, Device::k_persisting_l2_bytes);
+            return CUDA_SUCCESS;
+        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT: context.pending_launches = value; return CUDA_SUCCESS;
         case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
-        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
         case CU_LIMIT_SHMEM_SIZE:
         case CU_LIMIT_CIG_ENABLED:
         case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -275,8 +278,8 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
         case CU_LIMIT_MALLOC_HEAP_SIZE: *pvalue = limits.heap_bytes; return CUDA_SUCCESS;
         case CU_LIMIT_MAX_L2_FETCH_GRANULARITY: *pvalue = context->l2_fetch_granularity; return CUDA_SUCCESS;
         case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: *pvalue = context->persisting_l2; return CUDA_SUCCESS;
+        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT: *pvalue = context->pending_launches; return CUDA_SUCCESS;
         case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
-        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
         case CU_LIMIT_SHMEM_SIZE: return CUDA_ERROR_UNSUPPORTED_LIMIT;
         case CU_LIMIT_CIG_ENABLED:
         case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: *pvalue = 0; return CUDA_SUCCESS;

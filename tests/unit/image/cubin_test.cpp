@@ -80,6 +80,22 @@ TEST(CubinInfo, RelocatableObjectsSaySo) {
     }
 }
 
+TEST(CubinInfo, LineInformationBringsThePtxAlong) {
+    for (const auto& [name, arch] : {std::pair("lineinfo_80.cubin", 80u), std::pair("debug_120.cubin", 120u)}) {
+        SCOPED_TRACE(name);
+        auto ptx = read_debug_ptx(read_sample(name));
+        ASSERT_TRUE(ptx.ok()) << ptx.error().what;
+        EXPECT_EQ(ptx->find('\0'), std::string::npos);
+        auto info = read_ptx_info(*ptx);
+        ASSERT_TRUE(info.ok()) << info.error().what << " in line " << info.error().detail;
+        EXPECT_EQ(info->arch, arch);
+        check_info(*info);
+    }
+    auto none = read_debug_ptx(read_sample("sm_80.cubin"));
+    ASSERT_TRUE(none.ok());
+    EXPECT_EQ(*none, "");
+}
+
 TEST(CubinInfo, OtherElfFilesAreRefused) {
     auto info = read_cubin_info(read_sample("default.so"));
     EXPECT_EQ(info.error().code, Code::malformed);

@@ -20,6 +20,9 @@ size_t use(BytesView bytes) {
     if (!image.ok()) return 0;
     size_t readable = 0;
     for (const Entry& entry : image->entries()) {
+        if (auto payload = decompress(entry); payload.ok() && entry.kind == EntryKind::cubin) {
+            if (auto ptx = read_debug_ptx(payload->view()); ptx.ok()) EXPECT_LE(ptx->size(), payload->view().size());
+        }
         auto info = read_info(entry);
         if (!info.ok()) continue;
         readable++;
@@ -38,7 +41,7 @@ std::vector<std::pair<std::string, Bytes>> victims() {
     result.emplace_back("ptx", ptx);
     result.emplace_back("fatbin", make_fatbin({{.payload = ptx}, {.kind = 2, .payload = to_bytes("\177ELF")}}));
     if (samples_folder().empty()) return result;
-    for (const char* name : {"sm_75.cubin", "sm_120.cubin", "relocatable_80.cubin", "compress_size.fatbin",
+    for (const char* name : {"sm_75.cubin", "sm_120.cubin", "lineinfo_80.cubin", "relocatable_80.cubin", "compress_size.fatbin",
                              "compress_speed.fatbin", "compute_90.ptx"})
         result.emplace_back(name, read_sample(name));
     return result;

@@ -34,6 +34,8 @@ for arch in 75 80 90 100 120; do
     "$nvcc" -cubin "-arch=sm_$arch" --resource-usage -o "sm_$arch.cubin" "$source" 2>"sm_$arch.usage"
     "$nvcc" -ptx "-arch=compute_$arch" -o "compute_$arch.ptx" "$source"
 done
+"$nvcc" -cubin -arch=sm_80 -lineinfo -o lineinfo_80.cubin "$source"
+"$nvcc" -cubin -arch=sm_120 -G -o debug_120.cubin "$source"
 "$nvcc" -cubin -rdc=true -arch=sm_100 -o relocatable_100.cubin "$source"
 "$nvcc" -cubin -rdc=true -arch=sm_80 -o relocatable_80.cubin "$source"
 rm -f ./*.o

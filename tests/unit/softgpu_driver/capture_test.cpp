@@ -236,6 +236,47 @@ TEST_F(CaptureTest, CapturesIntoAGraphThatExists) {
     EXPECT_EQ(word(1), 1u);
 }
 
+TEST_F(CaptureTest, OnlyTheGraphThatWasNamedNeedNotBeAskedForAtTheEnd) {
+    CUgraph graph = create();
+    ASSERT_CU(CU(cuStreamBeginCaptureToGraph)(m_stream, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT_CU(launch_store(m_module, m_memory, 4, m_stream));
+    EXPECT_CU(CU(cuStreamEndCapture)(m_stream, nullptr));
+    EXPECT_EQ(status(m_stream), CU_STREAM_CAPTURE_STATUS_NONE);
+    run(instantiate(graph));
+    EXPECT_EQ(word(0), 4u);
+    begin();
+    EXPECT_EQ(CU(cuStreamEndCapture)(m_stream, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_CU(CU(cuGraphDestroy)(end()));
+}
+
+TEST_F(CaptureTest, AStreamThatJoinedMayBeDestroyed) {
+    for (bool waited_for : {true, false}) {
+        CUstream helper = nullptr;
+        ASSERT_CU(CU(cuStreamCreate)(&helper, CU_STREAM_NON_BLOCKING));
+        CUevent fork = event(), join = event();
+        begin();
+        EXPECT_CU(launch_store(m_module, m_memory, 1, m_stream));
+        EXPECT_CU(CU(cuEventRecord)(fork, m_stream));
+        EXPECT_CU(CU(cuStreamWaitEvent)(helper, fork, 0));
+        EXPECT_CU(CU(cuMemcpyDtoDAsync_v2)(m_memory + 4, m_memory, 4, helper));
+        EXPECT_CU(CU(cuEventRecord)(join, helper));
+        if (waited_for) {
+            EXPECT_CU(CU(cuStreamWaitEvent)(m_stream, join, 0));
+        }
+        EXPECT_CU(CU(cuStreamDestroy_v2)(helper));
+        EXPECT_CU(CU(cuEventDestroy_v2)(fork));
+        EXPECT_CU(CU(cuEventDestroy_v2)(join));
+        if (!waited_for) {
+            expect_end(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+            continue;
+        }
+        EXPECT_CU(launch_store(m_module, m_memory + 8, 3, m_stream));
+        run(instantiate(end()));
+        EXPECT_EQ(word(1), 1u);
+        EXPECT_EQ(word(2), 3u);
+    }
+}
+
 TEST_F(CaptureTest, AllocationsAndGraphLaunchesAreCapturedToo) {
     CUgraph inner = create();
     add_add(inner, {}, 5, 7);

@@ -99,6 +99,16 @@ TEST(ContextTest, LimitsAreKept) {
     EXPECT_GE(value, size_t{32} << 10);
     EXPECT_EQ(CU(cuCtxSetLimit)(static_cast<CUlimit>(1000), 1), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), CUDA_ERROR_UNSUPPORTED_LIMIT);
+    EXPECT_CU(CU(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 4096));
+    EXPECT_CU(CU(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
+    EXPECT_EQ(value, 4096u);
+    // No more of the cache than the device says there is.
+    int most = 0;
+    EXPECT_CU(CU(cuDeviceGetAttribute)(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 0));
+    EXPECT_GT(most, 0);
+    EXPECT_CU(CU(cuCtxSetLimit)(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, size_t(most) + 1));
+    EXPECT_CU(CU(cuCtxGetLimit)(&value, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+    EXPECT_EQ(value, size_t(most));
     int least = -1, greatest = -1;
     EXPECT_CU(CU(cuCtxGetStreamPriorityRange)(&least, &greatest));
     EXPECT_EQ(least, 0);
