@@ -21,7 +21,9 @@ size_t use(BytesView bytes) {
     size_t readable = 0;
     for (const Entry& entry : image->entries()) {
         if (auto payload = decompress(entry); payload.ok() && entry.kind == EntryKind::cubin) {
-            if (auto ptx = read_debug_ptx(payload->view()); ptx.ok()) EXPECT_LE(ptx->size(), payload->view().size());
+            if (auto ptx = read_debug_ptx(payload->view()); ptx.ok()) {
+                EXPECT_LE(ptx->size(), payload->view().size());
+            }
         }
         auto info = read_info(entry);
         if (!info.ok()) continue;
