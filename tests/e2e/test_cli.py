@@ -26,7 +26,7 @@ def warpline(*arguments, environment=None, **kwargs):
         env["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
         if "--" in words:
             at = words.index("--") + 1
-            words[at:at] = ["env", f"LD_PRELOAD={runtime}"]
+            words[at:at] = ["sh", "-c", f'LD_PRELOAD="{runtime}:$LD_PRELOAD" exec "$@"', "sh"]
     return subprocess.run([harness.WARPLINE, *words], capture_output=True, text=True, env=env, timeout=120, **kwargs)
 
 
@@ -83,7 +83,9 @@ class CommandTest(unittest.TestCase):
                 self.assertIn(key, stats)
 
     def test_bench_runs_its_cases(self):
-        cases = ["encode", "tls_pingpong", "tls_bulk", "launch", "sync"]
+        cases = ["encode", "tls_pingpong", "tls_bulk"]
+        if not harness.sanitizer_runtime():  # the others start themselves as a program that is not instrumented
+            cases += ["launch", "sync"]
         done = subprocess.run([harness.BUILD / "bin" / "warpline-bench", "--cases", ",".join(cases), "--runs", "1", "--csv"], capture_output=True,
                               text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
