@@ -10,7 +10,8 @@
 // warpline-options --check FILE    fails if it is out of date
 int main(int argc, char** argv) {
     const bool check = argc == 3 && std::strcmp(argv[1], "--check") == 0;
-    if (argc != 2 && !check) {
+    const bool write = argc == 2 && argv[1][0] != '-';
+    if (!write && !check) {
         std::fprintf(stderr, "usage: warpline-options [--check] FILE\n");
         return 2;
     }
