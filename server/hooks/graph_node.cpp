@@ -99,9 +99,7 @@ CUresult hook_server_cuGraphKernelNodeSetAttribute(ServerCall& call, const CuGra
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
     const auto id = static_cast<CUkernelNodeAttrID>(args.attr);
     CUkernelNodeAttrValue value{};
-    if (args.value.size() != sizeof value) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(&value, args.value.data(), sizeof value);
-    WL_CUDA(resolve_launch_attribute(call, id, value));
+    WL_CUDA(read_attribute(call, id, args.value, value));
     return set(node, id, &value);
 }
 

@@ -23,4 +23,10 @@ CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUla
     }
 }
 
+CUresult read_attribute(ServerCall& call, CUlaunchAttributeID id, BytesView bytes, CUlaunchAttributeValue& value) {
+    if (bytes.size() != sizeof value) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return resolve_launch_attribute(call, id, value);
+}
+
 }  // namespace warpline::server

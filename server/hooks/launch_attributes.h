@@ -10,4 +10,8 @@ namespace warpline::server {
 /// Errors: CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED.
 CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUlaunchAttributeValue& value);
 
+/// The value of a stream's or node's attribute as it travelled, with its handles looked up. Errors: the above, and
+/// CUDA_ERROR_INVALID_VALUE.
+CUresult read_attribute(ServerCall& call, CUlaunchAttributeID id, BytesView bytes, CUlaunchAttributeValue& value);
+
 }  // namespace warpline::server

@@ -33,9 +33,7 @@ CUresult hook_server_cuStreamSetAttribute(ServerCall& call, const CuStreamSetAtt
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     const auto id = static_cast<CUstreamAttrID>(args.attr);
     CUstreamAttrValue value{};
-    if (args.param.size() != sizeof value) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(&value, args.param.data(), sizeof value);
-    WL_CUDA(resolve_launch_attribute(call, id, value));
+    WL_CUDA(read_attribute(call, id, args.param, value));
     return set(stream, id, &value);
 }
 
