@@ -12,10 +12,17 @@ uint32_t& arrived(Cta& cta, uint32_t barrier, uint32_t warp) { return cta.arrive
 /// demands multiples of the warp size, and lanes that do not exist or have exited count with the others of their warp.
 bool is_complete(Cta& cta, uint32_t number) {
     const Barrier& barrier = cta.barriers[number];
+    if (barrier.expected == 0 && cta.missing < cta.warp_count) {
+        // Whom an earlier look missed is usually still missing: blocks of many warps would look at each other all the time.
+        if ((cta.warps[cta.missing].live & ~arrived(cta, number, cta.missing)) != 0) return false;
+    }
     uint32_t threads = 0;
     for (uint32_t w = 0; w < cta.warp_count; ++w) {
         uint32_t here = arrived(cta, number, w), live = cta.warps[w].live;
-        if (barrier.expected == 0 && (live & ~here) != 0) return false;
+        if (barrier.expected == 0 && (live & ~here) != 0) {
+            cta.missing = w;
+            return false;
+        }
         if (here != 0) threads += (live & ~here) == 0 ? k_warp_size : uint32_t(__builtin_popcount(here));
     }
     return barrier.expected == 0 || threads >= barrier.expected;

@@ -47,11 +47,25 @@ void CtaGroup::free_isa_state() {
     }
 }
 
+/// Once for all blocks of a shape: divisions for every thread would be felt where kernels are short.
+void CtaGroup::number_threads(const uint32_t (&block)[3]) {
+    if (std::equal(block, block + 3, m_block)) return;
+    std::copy(block, block + 3, m_block);
+    const size_t count = size_t{m_shape.warps} * k_warp_size;
+    m_thread_ids.resize(3 * count);
+    for (size_t thread = 0; thread < count; ++thread) {
+        m_thread_ids[thread] = uint32_t(thread % block[0]);
+        m_thread_ids[count + thread] = uint32_t(thread / block[0] % block[1]);
+        m_thread_ids[2 * count + thread] = uint32_t(thread / block[0] / block[1]);
+    }
+}
+
 void CtaGroup::start(LaunchState& launch, uint64_t index) {
     m_index = index;
     m_met = false;
     free_isa_state();
     const Grid& grid = launch.grid();
+    number_threads(grid.block);
     // Clusters lie in the grid like blocks of blocks.
     uint64_t per_row = grid.grid[0] / grid.cluster[0], per_column = grid.grid[1] / grid.cluster[1];
     uint64_t origin[3] = {index % per_row, index / per_row % per_column, index / per_row / per_column};
@@ -103,6 +117,8 @@ void CtaGroup::start_warp(LaunchState& launch, Cta& cta, uint32_t cta_number, ui
     warp.params = launch.params();
     warp.params_bytes = launch.params_bytes();
     warp.index = warp_number;
+    for (uint32_t c = 0; c < 3; ++c)
+        warp.thread_ids[c] = &m_thread_ids[(size_t{c} * m_shape.warps + warp_number) * k_warp_size];
     warp.launched = warp.live = frame.lanes;
     warp.fragment_count = 1;
     warp.current = 0;

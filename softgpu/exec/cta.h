@@ -43,6 +43,7 @@ public:
 
 private:
     void start_warp(LaunchState& launch, Cta& cta, uint32_t cta_number, uint32_t warp_number);
+    void number_threads(const uint32_t (&block)[3]);
     void free_isa_state();
 
     const GroupShape m_shape;
@@ -54,6 +55,8 @@ private:
     std::vector<std::unique_ptr<CtaCheck>> m_checks;  ///< by rank; empty if nothing is checked
     std::vector<Frame> m_entry_frames;
     std::vector<uint32_t> m_arrived;
+    uint32_t m_block[3] = {};            ///< dimensions that m_thread_ids is for
+    std::vector<uint32_t> m_thread_ids;  ///< %tid of a block's threads: all x, all y, all z
     AlignedBytes m_registers, m_shared;
     std::byte* m_local = nullptr;  ///< mapped lazily by the system: most of it is never touched
     uint64_t m_local_bytes = 0;

@@ -134,10 +134,11 @@ struct Warp {
     uint32_t params_bytes = 0;
 
     // --- who this is
-    uint32_t index = 0;     ///< warp in its CTA: %warpid
-    uint32_t launched = 0;  ///< lanes that exist (the last warp of a CTA may have fewer than 32)
-    uint32_t live = 0;      ///< lanes that have not exited
-    uint32_t carry = 0;     ///< the condition code register: a bit per lane
+    uint32_t index = 0;                  ///< warp in its CTA: %warpid
+    const uint32_t* thread_ids[3] = {};  ///< %tid of the lanes: rows of 4 bytes
+    uint32_t launched = 0;               ///< lanes that exist (the last warp of a CTA may have fewer than 32)
+    uint32_t live = 0;                   ///< lanes that have not exited
+    uint32_t carry = 0;                  ///< the condition code register: a bit per lane
     uint32_t fragment_count = 0;
     uint64_t next_key = ~0ull;  ///< lowest key of the other runnable fragments: run on while below it
     int32_t budget = 0;         ///< back-edges left in this turn
@@ -175,7 +176,12 @@ struct Warp {
     /// For .sync instructions: true if for every lane in `mask` all live lanes of members[lane] stand at this instruction:
     /// execute now, for all of `mask`. False: lanes have been parked or split off, and the handler must return Flow::switch_
     /// without effect; it is called again when the others have arrived.
-    bool converge(const Instr& instr, uint32_t mask, const uint32_t* members);
+    WL_INLINE bool converge(const Instr& instr, uint32_t mask_here, const uint32_t* members) {
+        if (mask_here != live) return converge_some(instr, mask_here, members);
+        fragments[current].released = false;  // whoever there is stands here
+        return true;
+    }
+    bool converge_some(const Instr& instr, uint32_t mask, const uint32_t* members);  ///< the general case
 
     /// Parks the fragment's `mask` lanes at this instruction; it is executed again after everything else of the CTA (and, in
     /// turns, other CTAs) has run. Use: `if (!ready) return warp.poll(instr, mask);`
@@ -227,6 +233,7 @@ struct Cta {
     void (*isa_state_free)(void*) = nullptr;
     CtaCheck* check = nullptr;     ///< SOFTGPU_CHECK; null: nothing is checked
     uint32_t barriers_in_use = 0;  ///< a bit per barrier that somebody has arrived at
+    uint32_t missing = 0;          ///< a warp that a barrier waited for when it was last looked at
     Barrier barriers[k_max_barriers];
     uint32_t* arrived = nullptr;  ///< [barrier * warp_count + warp]: lanes that arrived
 };

@@ -213,7 +213,7 @@ void absorb_parked(Warp& warp, const Instr& instr) {
 
 }  // namespace
 
-bool Warp::converge(const Instr& instr, uint32_t mask_here, const uint32_t* members) {
+bool Warp::converge_some(const Instr& instr, uint32_t mask_here, const uint32_t* members) {
     Fragment* fragment = &fragments[current];
     if (fragment->released) {
         fragment->released = false;

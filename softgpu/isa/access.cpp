@@ -4,13 +4,12 @@ namespace warpline::softgpu::isa {
 
 namespace {
 
-/// A generic address that may lie in shared or local memory.
-std::byte* generic_address(Warp& warp, uint64_t address, uint32_t size_bytes) { return warp.resolve(address, size_bytes); }
-
 std::byte* one_lane(Warp& warp, const Instr& instr, Where where, uint64_t address, uint32_t size_bytes, uint32_t lane) {
     exec::RangeCache& cache = warp.caches[instr.cache];
     switch (where) {
-        case Where::shared: return warp.resolve_shared(address, size_bytes);
+        case Where::shared:
+            if (address < warp.shared_bytes && warp.shared_bytes - address >= size_bytes) return warp.shared + address;
+            return warp.resolve_shared(address, size_bytes);
         case Where::local: return warp.resolve_local(address, size_bytes, lane);
         case Where::global:
         case Where::generic: break;
@@ -18,12 +17,20 @@ std::byte* one_lane(Warp& warp, const Instr& instr, Where where, uint64_t addres
     if (address - cache.begin < cache.end - cache.begin && cache.end - address >= size_bytes) {
         return reinterpret_cast<std::byte*>(address);
     }
+    if (where == Where::generic) {  // what is near is found without a search
+        const uint64_t in_shared = address - reinterpret_cast<uint64_t>(warp.shared);
+        if (in_shared < warp.shared_bytes && warp.shared_bytes - in_shared >= size_bytes)
+            return reinterpret_cast<std::byte*>(address);
+        const uint64_t in_local = address - reinterpret_cast<uint64_t>(warp.local);
+        const uint64_t local_bytes = uint64_t{warp.local_stride} * exec::k_warp_size;
+        if (in_local < local_bytes && local_bytes - in_local >= size_bytes) return reinterpret_cast<std::byte*>(address);
+    }
     exec::RangeCache found;
     if (warp.find_range(address, found) && found.end - address >= size_bytes) {
         cache = found;
         return reinterpret_cast<std::byte*>(address);
     }
-    return where == Where::generic ? generic_address(warp, address, size_bytes) : nullptr;
+    return where == Where::generic ? warp.resolve(address, size_bytes) : nullptr;  // of another block of the cluster
 }
 
 }  // namespace

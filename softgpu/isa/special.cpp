@@ -44,15 +44,10 @@ Flow each(Warp& w, const Instr& i, uint32_t mask, F&& value) {
 /// Coordinates of the warp's threads in the block.
 template <typename T>
 Flow thread_id(Warp& w, const Instr& i, uint32_t mask) {
-    const uint32_t* block = w.cta->grid->block;
-    uint32_t first = w.index * k_warp_size, c = component(i);
-    if (block[1] == 1 && block[2] == 1) return each<T>(w, i, mask, [&](uint32_t lane) { return c == 0 ? first + lane : 0; });
-    return each<T>(w, i, mask, [&](uint32_t lane) {
-        uint32_t thread = first + lane;
-        if (c == 0) return thread % block[0];
-        thread /= block[0];
-        return c == 1 ? thread % block[1] : thread / block[1];
-    });
+    const uint32_t c = component(i);
+    if (c >= 3) return each<T>(w, i, mask, [](uint32_t) { return 0; });
+    const uint32_t* id = w.thread_ids[c];
+    return each<T>(w, i, mask, [=](uint32_t lane) { return id[lane]; });
 }
 
 uint64_t cluster_value(const Warp& w, SpecialReg reg, uint32_t c) {
