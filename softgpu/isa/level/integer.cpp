@@ -197,17 +197,18 @@ struct ShrS {
         return T(a >> (b >= sizeof(T) * 8 ? sizeof(T) * 8 - 1 : b));
     }
 };
+// The funnel's two halves, in 32 bits: an amount of 0 (or 32, of the clamping forms) is within the range of each shift.
 struct ShfLWrap {
-    static u32 run(u32 a, u32 b, u32 c) { return u32(((u64{b} << 32 | a) << (c & 31)) >> 32); }
+    static u32 run(u32 a, u32 b, u32 c) { return b << (c & 31) | (a >> 1) >> (~c & 31); }
 };
 struct ShfLClamp {
-    static u32 run(u32 a, u32 b, u32 c) { return u32(((u64{b} << 32 | a) << (c > 32 ? 32 : c)) >> 32); }
+    static u32 run(u32 a, u32 b, u32 c) { return c > 31 ? a : ShfLWrap::run(a, b, c); }
 };
 struct ShfRWrap {
-    static u32 run(u32 a, u32 b, u32 c) { return u32((u64{b} << 32 | a) >> (c & 31)); }
+    static u32 run(u32 a, u32 b, u32 c) { return a >> (c & 31) | (b << 1) << (~c & 31); }
 };
 struct ShfRClamp {
-    static u32 run(u32 a, u32 b, u32 c) { return u32((u64{b} << 32 | a) >> (c > 32 ? 32 : c)); }
+    static u32 run(u32 a, u32 b, u32 c) { return c > 31 ? b : ShfRWrap::run(a, b, c); }
 };
 struct Lop3 {
     static u32 run(u32 a, u32 b, u32 c, u32 table) {
@@ -270,7 +271,7 @@ Flow move_row(Warp& w, const Instr& i, uint32_t mask) {
     D* d = dest<D>(w, i.op[0]);
     const D* a = source<D>(w, i.op[1]);
     if (mask == k_full_mask) {
-        __builtin_memmove(d, a, Bytes * 32);
+        copy_row<Bytes * 32>(d, a);
     } else {
         Select<Bytes>::run(d, a, d, mask);
     }

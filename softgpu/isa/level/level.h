@@ -53,6 +53,23 @@ static constexpr LaneBits32 k_bits32 = make_bits32();
 static constexpr LaneBits64 k_bits64 = make_bits64();
 static constexpr LaneBits16 k_bits16 = make_bits16();
 
+template <unsigned Count>
+struct BytesOf {
+    typedef char Type __attribute__((vector_size(Count)));
+};
+/// Copies memory of a size that is known while compiling, to another place or the same. A call of memcpy would cost more than
+/// the copy.
+template <unsigned Bytes>
+WL_INLINE void copy_row(void* to, const void* from) {
+    constexpr unsigned k_part = Bytes % 64 == 0 ? 64 : Bytes % 32 == 0 ? 32 : Bytes % 16 == 0 ? 16 : 8;
+    static_assert(Bytes % k_part == 0);
+    for (unsigned b = 0; b < Bytes; b += k_part) {
+        typename BytesOf<k_part>::Type part;
+        __builtin_memcpy(&part, static_cast<const char*>(from) + b, k_part);
+        __builtin_memcpy(static_cast<char*>(to) + b, &part, k_part);
+    }
+}
+
 /// d[l] = bit l of mask ? a[l] : b[l], for rows of 2, 4, 8 or 16 bytes per lane. Rows may be the same.
 template <unsigned Bytes>
 struct Select;

@@ -24,7 +24,7 @@ template <typename T, typename R, typename Access>
         // The following only with all lanes.
         case Pattern::contiguous:
             if constexpr (sizeof(T) == sizeof(R)) {
-                __builtin_memcpy(d, at.base[0], 32 * sizeof(T));
+                copy_row<32 * sizeof(T)>(d, at.base[0]);
             } else {
                 const T* from = reinterpret_cast<const T*>(at.base[0]);
                 WL_LANES(l) d[l] = R(from[l]);
@@ -43,7 +43,7 @@ template <typename T, typename R, typename Access>
         case Pattern::sequence:
             for (u32 g = 0; g < k_groups; ++g) {
                 if constexpr (sizeof(T) == sizeof(R)) {
-                    __builtin_memcpy(d + g * k_group, at.base[g], k_group * sizeof(T));
+                    copy_row<k_group * sizeof(T)>(d + g * k_group, at.base[g]);
                 } else {
                     store8<R>(d + g * k_group, __builtin_convertvector(load8<T>(at.base[g]), Eight<R>));
                 }
@@ -105,7 +105,7 @@ Flow load_hot(Warp& w, const Instr& i, uint32_t mask) {
         const T value = read<T>(at);
         WL_LANES(l) d[l] = value;
     } else {
-        __builtin_memcpy(d, at, 32 * sizeof(T));
+        copy_row<32 * sizeof(T)>(d, at);
     }
     return Flow::next;
 }
@@ -135,7 +135,7 @@ template <typename T, typename R, typename Access>
     if (pattern == Pattern::sequence) {
         for (u32 g = 0; g < k_groups; ++g) {
             if constexpr (sizeof(T) == sizeof(R)) {
-                __builtin_memcpy(at.base[g], s + g * k_group, k_group * sizeof(T));
+                copy_row<k_group * sizeof(T)>(at.base[g], s + g * k_group);
             } else {
                 store8<T>(at.base[g], __builtin_convertvector(load8<R>(s + g * k_group), Eight<T>));
             }
@@ -154,7 +154,7 @@ template <typename T, typename Access>
     std::byte* base[k_groups];
     if (!find_groups<T, Access, true>(w, i, base)) return store<T, T, Access>(w, i, k_full_mask);
     const T* s = source<T>(w, i.op[0]);
-    for (u32 g = 0; g < k_groups; ++g) __builtin_memcpy(base[g], s + g * k_group, k_group * sizeof(T));
+    for (u32 g = 0; g < k_groups; ++g) copy_row<k_group * sizeof(T)>(base[g], s + g * k_group);
     return Flow::next;
 }
 
@@ -172,7 +172,7 @@ Flow store_hot(Warp& w, const Instr& i, uint32_t mask) {
     if (shape != Shape::contiguous || (address & (sizeof(T) - 1)) != 0 || !window.holds(address, address, 32 * sizeof(T)))
         [[unlikely]]
         return store<T, T, Access>(w, i, mask);
-    __builtin_memcpy(reinterpret_cast<std::byte*>(address + window.offset), source<T>(w, i.op[0]), 32 * sizeof(T));
+    copy_row<32 * sizeof(T)>(reinterpret_cast<std::byte*>(address + window.offset), source<T>(w, i.op[0]));
     return Flow::next;
 }
 
@@ -207,7 +207,13 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
         }
         return Flow::next;
     }
-    for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, lane_address(at, pattern, l, k_bytes));
+    if (pattern == Pattern::contiguous) {
+        copy_row<32 * k_bytes>(gathered, at.base[0]);
+    } else if (pattern == Pattern::scattered) {
+        for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.lane[l]);
+    } else {
+        for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, lane_address(at, pattern, l, k_bytes));
+    }
     for (u32 e = 0; e < N; ++e) {
         fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(gathered[l * N + e]); });
     }
@@ -225,6 +231,10 @@ Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
     for (u32 e = 0; e < N; ++e) {
         const R* s = source<R>(w, vector.slots[e]);
         WL_LANES(l) gathered[l * N + e] = T(s[l]);
+    }
+    if (pattern == Pattern::contiguous) {
+        copy_row<32 * k_bytes>(at.base[0], gathered);
+        return Flow::next;
     }
     for (u32 rest = mask; rest != 0; rest &= rest - 1) {
         const auto l = u32(__builtin_ctz(rest));
