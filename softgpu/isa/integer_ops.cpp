@@ -24,29 +24,6 @@ Flow each(Warp& w, const Instr& i, uint32_t mask, F&& f) {
     return Flow::next;
 }
 
-// --- division. By zero: all ones and the dividend, as the hardware gives (PTX leaves it open).
-
-template <typename T>
-Flow divide(Warp& w, const Instr& i, uint32_t mask) {
-    const T* a = source<T>(w, i.op[1]);
-    const T* b = source<T>(w, i.op[2]);
-    return each<T>(w, i, mask, [&](uint32_t l) -> T {
-        if (b[l] == 0) return T(~T(0));
-        if (std::is_signed_v<T> && b[l] == T(-1)) return T(std::make_unsigned_t<T>(0) - std::make_unsigned_t<T>(a[l]));
-        return T(a[l] / b[l]);
-    });
-}
-template <typename T>
-Flow remainder(Warp& w, const Instr& i, uint32_t mask) {
-    const T* a = source<T>(w, i.op[1]);
-    const T* b = source<T>(w, i.op[2]);
-    return each<T>(w, i, mask, [&](uint32_t l) -> T {
-        if (b[l] == 0) return a[l];
-        if (std::is_signed_v<T> && b[l] == T(-1)) return 0;
-        return T(a[l] % b[l]);
-    });
-}
-
 // --- bit fields
 
 template <typename T>
@@ -321,10 +298,6 @@ struct PairMax {
     }
 };
 
-#define WL_DIVIDE(type, T)                                                            \
-    {"div." type, &divide<T>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0}, {   \
-        "rem." type, &remainder<T>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0 \
-    }
 #define WL_BFE(type, T) \
     { "bfe." type, &bfe<T>, {out(sizeof(T)), in(sizeof(T)), in(4), in(4)}, 0 }
 #define WL_BFIND(type, T)                                                   \
@@ -353,12 +326,6 @@ struct PairMax {
         WL_MAD_CARRY1("madc.lo.cc." type, T, false, true, true), WL_MAD_CARRY1("madc.hi.cc." type, T, true, true, true)
 
 const Row k_rows[] = {
-    WL_DIVIDE("u16", uint16_t),
-    WL_DIVIDE("s16", int16_t),
-    WL_DIVIDE("u32", uint32_t),
-    WL_DIVIDE("s32", int32_t),
-    WL_DIVIDE("u64", uint64_t),
-    WL_DIVIDE("s64", int64_t),
     WL_BFE("u32", uint32_t),
     WL_BFE("s32", int32_t),
     WL_BFE("u64", uint64_t),

@@ -14,7 +14,7 @@ using exec::dest;
 using exec::source;
 
 struct Packing {
-    VectorOperand vector;
+    VectorOperand vector;  // first: what level/collective.cpp reads
     uint32_t element_bytes, element_pitch, total_bytes;
 };
 
@@ -48,55 +48,17 @@ Flow unpack(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-/// Writes a row's lanes of `mask`.
-template <typename T>
-void store_lanes(T* d, const T (&value)[exec::k_warp_size], uint32_t mask) {
-    if (mask == exec::k_full_mask) {
-        std::memcpy(d, value, sizeof value);
-        return;
-    }
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) d[__builtin_ctz(rest)] = value[__builtin_ctz(rest)];
-}
-
-/// pack() for elements whose registers are as wide as they: all lanes at once. Functions of doubles take them apart a lot.
-template <typename Whole, typename Element>
-Flow pack_rows(Warp& w, const Instr& i, uint32_t mask) {
-    const auto& packing = *static_cast<const Packing*>(i.extra);
-    Whole value[exec::k_warp_size] = {};
-    for (uint32_t e = 0; e < sizeof(Whole) / sizeof(Element); ++e) {
-        const auto* from = source<Element>(w, packing.vector.slots[e]);
-        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane)
-            value[lane] |= Whole(Whole(from[lane]) << (8 * sizeof(Element) * e));
-    }
-    store_lanes(dest<Whole>(w, i.op[0]), value, mask);
-    return Flow::next;
-}
-
-template <typename Whole, typename Element>
-Flow unpack_rows(Warp& w, const Instr& i, uint32_t mask) {
-    const auto& packing = *static_cast<const Packing*>(i.extra);
-    Whole value[exec::k_warp_size];  // the source may be one of the destinations
-    std::memcpy(value, source<Whole>(w, i.op[1]), sizeof value);
-    for (uint32_t e = 0; e < sizeof(Whole) / sizeof(Element); ++e) {
-        Element part[exec::k_warp_size];
-        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane)
-            part[lane] = Element(value[lane] >> (8 * sizeof(Element) * e));
-        store_lanes(dest<Element>(w, packing.vector.slots[e]), part, mask);
-    }
-    return Flow::next;
-}
-
+/// The ways that are taken all lanes at once (level/collective.cpp): elements whose registers are as wide as they. Functions of
+/// doubles take them apart a lot.
 Handler pack_handler(const Packing& packing, bool packs) {
     if (packing.element_pitch == packing.element_bytes) {
-        if (packing.total_bytes == 8 && packing.element_bytes == 4) {
-            return packs ? &pack_rows<uint64_t, uint32_t> : &unpack_rows<uint64_t, uint32_t>;
-        }
-        if (packing.total_bytes == 4 && packing.element_bytes == 2) {
-            return packs ? &pack_rows<uint32_t, uint16_t> : &unpack_rows<uint32_t, uint16_t>;
-        }
-        if (packing.total_bytes == 8 && packing.element_bytes == 2) {
-            return packs ? &pack_rows<uint64_t, uint16_t> : &unpack_rows<uint64_t, uint16_t>;
-        }
+        const Registry& registry = Registry::instance();
+        if (packing.total_bytes == 8 && packing.element_bytes == 4)
+            return registry.handler(packs ? "$pack.8.4" : "$unpack.8.4");
+        if (packing.total_bytes == 4 && packing.element_bytes == 2)
+            return registry.handler(packs ? "$pack.4.2" : "$unpack.4.2");
+        if (packing.total_bytes == 8 && packing.element_bytes == 2)
+            return registry.handler(packs ? "$pack.8.2" : "$unpack.8.2");
     }
     return packs ? &pack : &unpack;
 }

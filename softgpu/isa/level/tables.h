@@ -14,6 +14,8 @@
     Rows half_convert_rows();                 \
     Rows half_compare_rows();                 \
     Rows matrix_rows();                       \
+    Rows collective_rows();                   \
+    Rows divide_rows();                       \
     }
 WL_DECLARE_LEVEL(v2)
 WL_DECLARE_LEVEL(v3)
