@@ -33,10 +33,42 @@ std::byte* one_lane(Warp& warp, const Instr& instr, Where where, uint64_t addres
     return where == Where::generic ? warp.resolve(address, size_bytes) : nullptr;  // of another block of the cluster
 }
 
+/// All lanes in shared memory, or in the range that the instruction remembers: the rule, found without a branch per lane. Lanes
+/// that are not in `mask` get any value.
+bool in_one_window(const Warp& warp, const Instr& instr, uint32_t mask, Where where, const uint64_t* addresses,
+                   uint32_t size_bytes, uint32_t alignment, std::byte** lanes) {
+    const auto shared = reinterpret_cast<uint64_t>(warp.shared);
+    const uint64_t first = addresses[__builtin_ctz(mask)];
+    uint64_t begin = warp.caches[instr.cache].begin, bytes = warp.caches[instr.cache].end - begin, offset = 0;
+    if (where == Where::shared || (where == Where::generic && first - shared < warp.shared_bytes)) {
+        begin = where == Where::shared ? 0 : shared;
+        bytes = warp.shared_bytes;
+        offset = where == Where::shared ? shared : 0;
+    } else if (where == Where::local) {
+        return false;
+    }
+    if (bytes < size_bytes) return false;
+    const uint64_t span = bytes - size_bytes;
+    uint64_t outside = 0, bits = 0;
+    auto look = [&](uint32_t lane) {
+        const uint64_t address = addresses[lane];
+        outside |= uint64_t{address - begin > span};
+        bits |= address;
+        lanes[lane] = reinterpret_cast<std::byte*>(address + offset);
+    };
+    if (mask == exec::k_full_mask) {
+        for (uint32_t lane = 0; lane < exec::k_warp_size; ++lane) look(lane);
+    } else {
+        for (uint32_t rest = mask; rest != 0; rest &= rest - 1) look(uint32_t(__builtin_ctz(rest)));
+    }
+    return outside == 0 && (bits & (alignment - 1)) == 0;
+}
+
 }  // namespace
 
 bool resolve_lanes(Warp& warp, const Instr& instr, uint32_t mask, Where where, const uint64_t* addresses, uint32_t size_bytes,
                    uint32_t alignment, std::byte** lanes) {
+    if (in_one_window(warp, instr, mask, where, addresses, size_bytes, alignment, lanes)) return true;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         uint64_t address = addresses[lane];

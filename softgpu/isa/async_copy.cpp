@@ -33,11 +33,20 @@ uint32_t bytes_read(const Warp& w, const Spec& spec, uint32_t lane) {
     return size < spec.bytes ? size : spec.bytes;
 }
 
+/// The rule: every lane reads all that it writes.
+template <uint32_t Bytes>
+void copy_whole(uint32_t mask, std::byte* const* to, std::byte* const* from) {
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        auto lane = uint32_t(__builtin_ctz(rest));
+        std::memcpy(to[lane], from[lane], Bytes);
+    }
+}
+
 Flow copy(Warp& w, const Instr& i, uint32_t mask) {
     const Spec& spec = *static_cast<const Spec*>(i.extra);
     std::byte *to[k_warp_size], *from[k_warp_size];
-    uint32_t sizes[k_warp_size], whole = 0;
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    uint32_t sizes[k_warp_size], whole = spec.limit == Limit::none ? mask : 0;
+    for (uint32_t rest = mask & ~whole; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         sizes[lane] = bytes_read(w, spec, lane);
         whole |= uint32_t{sizes[lane] == spec.bytes} << lane;
@@ -46,6 +55,14 @@ Flow copy(Warp& w, const Instr& i, uint32_t mask) {
     if (whole != 0 && !resolve(w, i, whole, spec.from, spec.bytes, spec.bytes, from)) return Flow::fault;
     note_access(w, i, whole, from, spec.bytes, exec::AccessKind::read);
     note_access(w, i, mask, to, spec.bytes, exec::AccessKind::write);
+    if (whole == mask) {
+        switch (spec.bytes) {
+            case 4: copy_whole<4>(mask, to, from); break;
+            case 8: copy_whole<8>(mask, to, from); break;
+            default: copy_whole<16>(mask, to, from); break;
+        }
+        return Flow::next;
+    }
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         // What is not read need not exist.

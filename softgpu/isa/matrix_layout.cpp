@@ -103,10 +103,22 @@ uint32_t bits_of(MatrixKind kind) {
 bool is_float(MatrixKind kind) { return kind <= MatrixKind::e5m2 && kind != MatrixKind::f64; }
 bool is_integer(MatrixKind kind) { return kind >= MatrixKind::s8 && kind <= MatrixKind::u4; }
 
+namespace {
+
+Arrangement arrangement_of(const FragmentShape& shape, uint32_t per_lane) {
+    if (shape.run == per_lane && shape.element_stride == 1) return Arrangement::lines;
+    if (shape.run == per_lane && shape.line_stride == 1) return Arrangement::columns;
+    return shape.run == 2 && per_lane == 1 && shape.element_stride == 1 ? Arrangement::pairs : Arrangement::scattered;
+}
+
+}  // namespace
+
 FragmentTable fragment_table(const FragmentShape& shape, uint32_t per_lane) {
     FragmentTable table;
     table.per_lane = per_lane;
     table.registers = shape.lines * shape.length / k_lanes / per_lane;
+    table.arrangement = arrangement_of(shape, per_lane);
+    table.pitch = shape.element_stride;
     Tables::Key key{shape.lines, shape.length, shape.run, shape.line_stride, shape.element_stride, per_lane};
     table.at = Tables::instance().find(key, [&] {
         std::vector<uint16_t> at;

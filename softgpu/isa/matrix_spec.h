@@ -7,12 +7,22 @@ namespace warpline::softgpu::isa {
 
 enum class MatrixKind : uint8_t { f16, bf16, tf32, f32, f64, e4m3, e5m2, s8, u8, s4, u4, b1, s32 };
 
+/// How the values of one register lie in the matrix, lanes in their order.
+enum class Arrangement : uint8_t {
+    scattered,  ///< as the table says
+    lines,      ///< those of four lanes follow each other
+    columns,    ///< eight lines of them, turned: value e of line l is `pitch` * e + l after the first
+    pairs,      ///< one value a lane: those of four lanes take turns with those of the next register
+};
+
 /// Where the values of a fragment lie. `at` has for each register, in it for each lane, and there for each value, its index in
 /// the matrix.
 struct FragmentTable {
     const uint16_t* at = nullptr;
     uint32_t registers = 0;  ///< that hold the matrix once
     uint32_t per_lane = 1;   ///< values in one register of a lane
+    Arrangement arrangement = Arrangement::scattered;
+    uint32_t pitch = 0;
 };
 
 struct MatrixOperand {

@@ -1,5 +1,6 @@
 // wmma.load and wmma.store. PTX ISA: wmma.load, wmma.store.
 #include <cstring>
+#include <type_traits>
 
 #include "softgpu/isa/families.h"
 #include "softgpu/isa/matrix_layout.h"
@@ -38,15 +39,52 @@ bool find_lines(Warp& w, const Instr& i, const Transfer& t, uint32_t mask, std::
     base += uint64_t(t.address.displacement);
     if (t.address.width == 4) base = uint32_t(base);
     int64_t pitch = int64_t(source<int32_t>(w, t.stride)[first]) * t.unit_bytes / t.unit_elements;
-    uint64_t addresses[k_warp_size] = {};
+    uint64_t addresses[k_warp_size];
     for (uint32_t line = 0; line < t.lines; ++line) addresses[line] = base + uint64_t(int64_t(line) * pitch);
     uint32_t which = t.lines == k_warp_size ? exec::k_full_mask : (1u << t.lines) - 1;
     return resolve_lanes(w, i, which, t.address.where, addresses, t.length * t.unit_bytes, t.unit_bytes, lines);
 }
 
-/// Copies between memory and registers, unit by unit.
+/// Copies between memory and all lanes of the registers, by the units of four lanes. False where the fragment does not lie so.
+template <bool Load, uint32_t Bytes>
+bool transfer_runs(Warp& w, const Transfer& t, std::byte* const* lines) {
+    const FragmentTable& table = t.fragment.table;
+    const uint32_t in_register = t.register_bytes / Bytes, within_line = t.length - 1;
+    auto memory_of = [&](uint32_t r, uint32_t lane) {
+        const uint32_t at = table.at[(size_t{r % table.registers} * k_warp_size + lane) * in_register];
+        return lines[at >> t.length_bits] + (at & within_line) * Bytes;
+    };
+    if (table.arrangement == Arrangement::lines) {
+        constexpr uint32_t k_run = Bytes == 8 ? 32 : 16;
+        for (uint32_t r = 0; r < t.fragment.count; ++r) {
+            auto* place = dest<std::byte>(w, t.fragment.slots[r]);
+            for (uint32_t lane = 0; lane < k_warp_size; lane += 4, place += k_run) {
+                std::byte* memory = memory_of(r, lane);
+                std::memcpy(Load ? place : memory, Load ? memory : place, k_run);
+            }
+        }
+        return true;
+    }
+    if (table.arrangement != Arrangement::pairs || Bytes < 4) return false;
+    using Word = std::conditional_t<Bytes == 8, uint64_t, uint32_t>;
+    for (uint32_t r = 0; r < t.fragment.count; r += 2) {
+        auto* even = dest<Word>(w, t.fragment.slots[r]);
+        auto* odd = dest<Word>(w, t.fragment.slots[r + 1]);
+        for (uint32_t lane = 0; lane < k_warp_size; lane += 4) {
+            auto* memory = reinterpret_cast<Word*>(memory_of(r, lane));
+            for (uint32_t l = 0; l < 4; ++l) {
+                (Load ? even[lane + l] : memory[2 * l]) = Load ? memory[2 * l] : even[lane + l];
+                (Load ? odd[lane + l] : memory[2 * l + 1]) = Load ? memory[2 * l + 1] : odd[lane + l];
+            }
+        }
+    }
+    return true;
+}
+
+/// Copies between memory and registers, unit by unit where there is no quicker way.
 template <bool Load, uint32_t Bytes>
 void transfer(Warp& w, const Transfer& t, uint32_t mask, std::byte* const* lines) {
+    if (mask == exec::k_full_mask && transfer_runs<Load, Bytes>(w, t, lines)) return;
     const FragmentTable& table = t.fragment.table;
     const uint32_t in_register = t.register_bytes / Bytes;
     const uint32_t within_line = t.length - 1;

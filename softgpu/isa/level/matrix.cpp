@@ -1,8 +1,8 @@
 // Products of the matrices that a warp holds in its registers: what mma and wmma.mma do after decoding (Instr::extra is a
 // MatrixSpec). Products of 16-bit and narrower floats are exact in float; sums are rounded to float, in the order of k.
 #include "softgpu/isa/level/half_lanes.h"
+#include "softgpu/isa/level/matrix_lanes.h"
 #include "softgpu/isa/level/tables.h"
-#include "softgpu/isa/matrix_spec.h"
 
 namespace warpline::softgpu::isa::WL_LEVEL {
 
@@ -77,34 +77,6 @@ WL_INLINE void read_integers(const Warp& w, MatrixKind kind, int32_t slot, int32
     }
 }
 
-/// Puts the values of a fragment where they belong in a matrix.
-template <typename T, typename Read>
-WL_INLINE void gather(const MatrixOperand& operand, T* matrix, Read read) {
-    alignas(64) T row[256];
-    const uint32_t values = 32 * operand.table.per_lane;
-    for (uint32_t r = 0; r < operand.table.registers; ++r) {
-        read(operand.slots[r], row);
-        const uint16_t* at = operand.table.at + r * values;
-        for (uint32_t v = 0; v < values; ++v) matrix[at[v]] = row[v];
-    }
-}
-
-template <typename T>
-WL_INLINE void write_row(Warp& w, int32_t slot, uint32_t mask, const T* row) {
-    Select<sizeof(T)>::run(dest<T>(w, slot), row, dest<T>(w, slot), mask);
-}
-
-/// The opposite, for registers of one 4- or 8-byte value in a lane.
-template <typename T>
-WL_INLINE void scatter(Warp& w, const MatrixOperand& operand, const T* matrix, uint32_t mask) {
-    alignas(64) T row[32];
-    for (uint32_t r = 0; r < operand.count; ++r) {
-        const uint16_t* at = operand.table.at + r % operand.table.registers * 32;
-        for (uint32_t l = 0; l < 32; ++l) row[l] = matrix[at[l]];
-        write_row(w, operand.slots[r], mask, row);
-    }
-}
-
 WL_INLINE void scatter_halves(Warp& w, const MatrixOperand& operand, const float* matrix, uint32_t mask) {
     alignas(64) uint32_t row[32];
     for (uint32_t r = 0; r < operand.count; ++r) {
@@ -116,42 +88,49 @@ WL_INLINE void scatter_halves(Warp& w, const MatrixOperand& operand, const float
     }
 }
 
-/// N values that are computed on together. Said as a type: left to itself the compiler chooses another loop to vectorise, and
-/// collects the values of a column one by one.
-template <typename T, uint32_t N>
-struct Columns {
-    typedef T Type __attribute__((vector_size(N * sizeof(T))));
-};
+/// a * b + c, rounded once where the CPU can, which Exact says makes no difference: products that need no rounding.
+template <bool Exact, typename V>
+WL_INLINE V multiply_add(const V& a, const V& b, const V& c) {
+#if defined(__AVX512F__)
+    if constexpr (Exact && sizeof(V) == 64) return V(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#endif
+#if defined(__FMA__)
+    if constexpr (Exact && sizeof(V) == 32) return V(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#endif
+    return a * b + c;
+}
 
-/// c += a * b, four rows of N columns at once: each sum takes its terms in the order of k, and four sums hide each other's
+/// c += a * b, some rows of N columns at once: each sum takes its terms in the order of k, and several sums hide each other's
 /// wait.
-template <typename T, uint32_t N>
+template <typename T, uint32_t N, bool Exact>
 WL_INLINE void multiply(uint32_t m, uint32_t k, const T* a, const T* b, T* c) {
     using V = typename Columns<T, N>::Type;
-    for (uint32_t row = 0; row < m; row += 4) {
-        V sums[4];
-        for (uint32_t r = 0; r < 4; ++r) __builtin_memcpy(&sums[r], c + (row + r) * N, sizeof(V));
+#if defined(__AVX512F__)
+    constexpr uint32_t k_rows = 8;
+#else
+    constexpr uint32_t k_rows = 4;
+#endif
+    for (uint32_t row = 0; row < m; row += k_rows) {
+        V sums[k_rows];
+        for (uint32_t r = 0; r < k_rows; ++r) __builtin_memcpy(&sums[r], c + (row + r) * N, sizeof(V));
         const T* factor = a + row * k;
         for (uint32_t i = 0; i < k; ++i) {
             V terms;
             __builtin_memcpy(&terms, b + i * N, sizeof(V));
-            sums[0] += factor[i] * terms;
-            sums[1] += factor[k + i] * terms;
-            sums[2] += factor[2 * k + i] * terms;
-            sums[3] += factor[3 * k + i] * terms;
+            for (uint32_t r = 0; r < k_rows; ++r) sums[r] = multiply_add<Exact, V>(V{} + factor[r * k + i], terms, sums[r]);
         }
-        for (uint32_t r = 0; r < 4; ++r) __builtin_memcpy(c + (row + r) * N, &sums[r], sizeof(V));
+        for (uint32_t r = 0; r < k_rows; ++r) __builtin_memcpy(c + (row + r) * N, &sums[r], sizeof(V));
     }
 }
 
-template <typename T>
+template <typename T, bool Exact>
 WL_INLINE void multiply(uint32_t m, uint32_t n, uint32_t k, const T* a, const T* b, T* c) {
     if (n == 8)
-        multiply<T, 8>(m, k, a, b, c);
+        multiply<T, 8, Exact>(m, k, a, b, c);
     else if (n == 16)
-        multiply<T, 16>(m, k, a, b, c);
+        multiply<T, 16, Exact>(m, k, a, b, c);
     else
-        multiply<T, 32>(m, k, a, b, c);
+        multiply<T, 32, Exact>(m, k, a, b, c);
 }
 
 Flow multiply_floats(Warp& w, const Instr& i, uint32_t mask) {
@@ -161,9 +140,15 @@ Flow multiply_floats(Warp& w, const Instr& i, uint32_t mask) {
     gather(spec.a, a, [&](int32_t slot, float* out) { read_floats(w, spec.a.kind, slot, out); });
     gather(spec.b, b, [&](int32_t slot, float* out) { read_floats(w, spec.b.kind, slot, out); });
     gather(spec.c, c, [&](int32_t slot, float* out) { read_floats(w, spec.c.kind, slot, out); });
-    const uint32_t size = spec.m * spec.n;
+    // bf16 and tf32 have float's exponents: their products can leave its range.
+    const bool exact = spec.a.kind != MatrixKind::bf16 && spec.a.kind != MatrixKind::tf32;
     for (uint32_t p = 0; p < spec.batch; ++p) {
-        multiply(spec.m, spec.n, spec.k, a + p * spec.m * spec.k, b + p * spec.k * spec.n, c + p * size);
+        const float *pa = a + p * spec.m * spec.k, *pb = b + p * spec.k * spec.n;
+        float* pc = c + p * spec.m * spec.n;
+        if (exact)
+            multiply<float, true>(spec.m, spec.n, spec.k, pa, pb, pc);
+        else
+            multiply<float, false>(spec.m, spec.n, spec.k, pa, pb, pc);
     }
     if (spec.d.kind == MatrixKind::f16) {
         scatter_halves(w, spec.d, c, mask);
@@ -185,7 +170,7 @@ Flow multiply_integers(Warp& w, const Instr& i, uint32_t mask) {
     for (uint32_t column = 0; column < spec.n; ++column) {
         for (uint32_t l = 0; l < spec.k; ++l) rows[l * spec.n + column] = b[column * spec.k + l];
     }
-    multiply(spec.m, spec.n, spec.k, a, rows, sums);  // at most 128 products of 8 bits: cannot overflow
+    multiply<int32_t, false>(spec.m, spec.n, spec.k, a, rows, sums);  // at most 128 products of 8 bits: cannot overflow
     for (uint32_t e = 0; e < spec.m * spec.n; ++e) {
         if (!spec.saturate) {
             c[e] = int32_t(uint32_t(c[e]) + uint32_t(sums[e]));
@@ -219,22 +204,65 @@ Flow multiply_bits(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
+typedef double FourDoubles __attribute__((vector_size(32)));
+
+WL_INLINE FourDoubles multiply_add(double a, const FourDoubles& b, const FourDoubles& c) {
+#if defined(__FMA__)
+    return FourDoubles(_mm256_fmadd_pd(_mm256_set1_pd(a), __m256d(b), __m256d(c)));
+#else
+    FourDoubles out;
+    for (uint32_t j = 0; j < 4; ++j) out[j] = __builtin_fma(a, b[j], c[j]);
+    return out;
+#endif
+}
+
+/// m8n8k4: one register each holds A (rows) and B (columns); the two of C and D hold the even and the odd columns.
+WL_INLINE void multiply_eight_by_eight(Warp& w, const MatrixSpec& spec, uint32_t mask) {
+    const auto* a = source<double>(w, spec.a.slots[0]);
+    const auto* b = source<double>(w, spec.b.slots[0]);
+    alignas(64) double d[2][32];
+    for (uint32_t odd = 0; odd < 2; ++odd) {
+        const auto* c = source<double>(w, spec.c.slots[odd]);
+        FourDoubles columns[4];
+        for (uint32_t k = 0; k < 4; ++k) {
+            for (uint32_t j = 0; j < 4; ++j) columns[k][j] = b[(2 * j + odd) * 4 + k];
+        }
+        for (uint32_t row = 0; row < 8; ++row) {
+            FourDoubles sum;
+            __builtin_memcpy(&sum, c + row * 4, sizeof sum);
+            for (uint32_t k = 0; k < 4; ++k) sum = multiply_add(a[row * 4 + k], columns[k], sum);
+            __builtin_memcpy(&d[odd][row * 4], &sum, sizeof sum);
+        }
+    }
+    write_row(w, spec.d.slots[0], mask, d[0]);
+    write_row(w, spec.d.slots[1], mask, d[1]);
+}
+
 Flow multiply_doubles(Warp& w, const Instr& i, uint32_t mask) {
     if (!w.converge(i, mask, k_all_lanes)) return Flow::switch_;
     const MatrixSpec& spec = *static_cast<const MatrixSpec*>(i.extra);
+    if (spec.m == 8) {
+        multiply_eight_by_eight(w, spec, mask);
+        return Flow::next;
+    }
     alignas(64) double a[k_accumulator_elements], b[k_accumulator_elements], c[k_accumulator_elements];
-    auto read = [&](int32_t slot, double* out) {
-        const auto* from = source<double>(w, slot);
-        WL_EACH(l, 32) out[l] = from[l];
-    };
+    auto read = [&](int32_t slot, double* out) { copy_row<32 * sizeof(double)>(out, source<double>(w, slot)); };
     gather(spec.a, a, read);
     gather(spec.b, b, read);
     gather(spec.c, c, read);
+    alignas(64) double rows[k_accumulator_elements];
+    for (uint32_t column = 0; column < spec.n; ++column) {
+        for (uint32_t l = 0; l < spec.k; ++l) rows[l * spec.n + column] = b[column * spec.k + l];
+    }
     for (uint32_t row = 0; row < spec.m; ++row) {
-        for (uint32_t column = 0; column < spec.n; ++column) {
-            double sum = c[row * spec.n + column];
-            for (uint32_t l = 0; l < spec.k; ++l) sum = __builtin_fma(a[row * spec.k + l], b[column * spec.k + l], sum);
-            c[row * spec.n + column] = sum;
+        for (uint32_t column = 0; column < spec.n; column += 4) {
+            FourDoubles sum, terms;
+            __builtin_memcpy(&sum, c + row * spec.n + column, sizeof sum);
+            for (uint32_t l = 0; l < spec.k; ++l) {
+                __builtin_memcpy(&terms, rows + l * spec.n + column, sizeof terms);
+                sum = multiply_add(a[row * spec.k + l], terms, sum);
+            }
+            __builtin_memcpy(c + row * spec.n + column, &sum, sizeof sum);
         }
     }
     scatter(w, spec.d, c, mask);
