@@ -17,23 +17,8 @@ using exec::dest;
 using exec::source;
 using exec::TextureDescriptor;
 
-enum class Result : uint8_t { words, halves, pairs };
-
-struct Spec {
-    HandleOperand handle;
-    TextureGeometry geometry;
-    bool integer_coordinates = false;
-    bool gathers = false;
-    uint32_t component = 0;
-    Result result = Result::words;
-    int32_t layer = 0;
-    int32_t coordinates[3] = {};
-    uint32_t coordinate_count = 0;
-    bool has_level = false, has_gradients = false, has_offset = false, has_predicate = false;
-    int32_t level = 0, along_x[3] = {}, along_y[3] = {}, offset[3] = {};
-    int32_t d[4] = {};
-    int32_t predicate = 0;
-};
+using Spec = TextureSpec;
+using Result = TextureResult;
 
 TexturePoint point_of(const Warp& w, const Spec& spec, uint32_t lane) {
     TexturePoint point;
@@ -75,7 +60,9 @@ void write_result(Warp& w, const Spec& spec, uint32_t lane, const TexelValue& va
     }
 }
 
-Flow fetch(Warp& w, const Instr& i, uint32_t mask) {
+}  // namespace
+
+Flow fetch_lanes(Warp& w, const Instr& i, uint32_t mask) {
     const Spec& spec = *static_cast<const Spec*>(i.extra);
     TexelValue values[exec::k_warp_size];
     HandleLookup<TextureDescriptor> lookup(w, spec.handle, &exec::find_texture);
@@ -96,6 +83,8 @@ Flow fetch(Warp& w, const Instr& i, uint32_t mask) {
     if (spec.has_predicate) exec::set_predicate(w, spec.predicate, exec::k_full_mask, mask);  // all is resident
     return Flow::next;
 }
+
+namespace {
 
 // --- decoding
 
@@ -195,7 +184,14 @@ bool decode_fetch(DecodeContext& context, bool gathers) {
     for (uint32_t c = 0; c < results; ++c) spec->d[c] = context.out(0, spec->result == Result::halves ? 2 : 4, c);
     spec->has_predicate = elements == results + 1;
     if (spec->has_predicate) spec->predicate = context.out_pred(0, results);
-    context.emit(&fetch).extra = spec;
+    // All lanes at once, or what stands for them where they cannot go together.
+    const bool simple = !gathers && !spec->geometry.cube && !spec->has_gradients && spec->result == Result::words;
+    Handler handler = simple ? context.handler("$tex.rows") : &fetch_lanes;
+    if (handler == nullptr) return false;
+    const uint32_t cache = context.new_range_cache();
+    Instr& instr = context.emit(handler);
+    instr.extra = spec;
+    instr.cache = cache;
     return true;
 }
 

@@ -4,15 +4,10 @@
 
 #include "softgpu/exec/texture.h"
 #include "softgpu/isa/row_address.h"
+#include "softgpu/isa/texture_spec.h"
 
 /// The first operand of texture and surface instructions, and queries of what it names.
 namespace warpline::softgpu::isa {
-
-/// A row of handles; or the address of a variable (a .texref or .surfref) that holds one.
-struct HandleOperand {
-    int32_t slot = 0;
-    bool is_variable = false;
-};
 
 inline HandleOperand handle_operand(DecodeContext& context, uint32_t operand) {
     Address address = context.address(operand, Space::generic);

@@ -3,17 +3,11 @@
 #include <cstdint>
 
 #include "softgpu/exec/texture.h"
-#include "softgpu/isa/row.h"
+#include "softgpu/isa/texture_spec.h"
 
 /// Reading textures: coordinates, address modes, filters, formats. Source: CUDA C++ Programming Guide, "Texture Fetching", and
 /// the cube map table of "Texture and Surface Memory".
 namespace warpline::softgpu::isa {
-
-/// Geometry of an instruction.
-struct TextureGeometry {
-    uint8_t dimensions = 2;  ///< coordinates within a layer; 3 for cubes
-    bool layered = false, cube = false;
-};
 
 /// Where a lane reads. Unused coordinates are 0.
 struct TexturePoint {

@@ -16,6 +16,7 @@
     Rows matrix_rows();                       \
     Rows collective_rows();                   \
     Rows divide_rows();                       \
+    Rows texture_rows();                      \
     }
 WL_DECLARE_LEVEL(v2)
 WL_DECLARE_LEVEL(v3)

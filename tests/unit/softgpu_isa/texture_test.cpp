@@ -278,6 +278,73 @@ TEST(SoftgpuTexture, FormatsAndMissingChannels) {
     EXPECT_NEAR(floats(read("f", TexelType::u8, 4, 4, false, true, 1))[0], 1 / 255.0 / 12.92, 1e-8);
 }
 
+/// Lanes that name one texture go together, lanes with textures of their own one by one: both give the same bits, with all
+/// lanes and with some.
+TEST(SoftgpuTexture, LanesTogetherAsOneByOne) {
+    const std::string handle = "{ .reg .b64 h; .reg .pred p; mov.b64 h, {c2, c3}; setp.ne.u32 p, %r1, 3; ", end = " }";
+    Textures textures(Textures::Kernels{
+        {"f", handle + "tex.2d.v4.f32.f32 {r0, r1, r2, r3}, [h, {c0, c1}];" + end},
+        {"some", handle +
+                     "mov.b32 r0, 7; mov.b32 r1, 7; mov.b32 r2, 7; mov.b32 r3, 7; @p tex.2d.v4.f32.f32 {r0, r1, r2, r3}, "
+                     "[h, {c0, c1}];" +
+                     end}});
+    std::mt19937 random(7);
+    std::vector<uint32_t> memory(16 * 16 * 4);
+    for (uint32_t& word : memory) word = random() & 0x3fffffffu;  // no NaN as float, and no byte or half left out
+    TextureDescriptor d;
+    d.shape = TextureShape::two;
+    for (float& border : d.border) border = 0.25f;
+    struct Format {
+        TexelType type;
+        uint8_t channels, element;
+    };
+    for (Format format : {Format{TexelType::u8, 1, 1},
+                          {TexelType::u8, 2, 2},
+                          {TexelType::u8, 4, 4},
+                          {TexelType::s8, 1, 1},
+                          {TexelType::s8, 4, 4},
+                          {TexelType::u16, 1, 2},
+                          {TexelType::u16, 2, 4},
+                          {TexelType::s16, 1, 2},
+                          {TexelType::s16, 4, 8},
+                          {TexelType::unorm8, 4, 4},
+                          {TexelType::snorm16, 2, 4},
+                          {TexelType::f32, 1, 4},
+                          {TexelType::f32, 2, 8},
+                          {TexelType::f32, 4, 16}}) {
+        d.type = format.type;
+        d.channels = format.channels;
+        d.element_bytes = format.element;
+        d.levels[0] = {reinterpret_cast<std::byte*>(memory.data()), 13, 7, 1, 13u * format.element + 16u, 0};
+        for (bool linear : {false, true}) {
+            for (TextureAddress mode :
+                 {TextureAddress::wrap, TextureAddress::clamp, TextureAddress::mirror, TextureAddress::border}) {
+                d.linear_filter = linear;
+                d.normalised_coordinates = mode == TextureAddress::wrap || mode == TextureAddress::mirror;
+                for (auto& m : d.address) m = mode;
+                const uint64_t handles[2] = {add_texture(d), add_texture(d)};
+                std::vector<std::array<uint32_t, 4>> one, own;
+                const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 1e30f, -1e30f, INFINITY, NAN};
+                for (uint32_t i = 0; i < 64; ++i) {
+                    float at[2];
+                    for (float& c : at) c = float(int(random() % 4000) - 2000) / (d.normalised_coordinates ? 499.0f : 83.0f);
+                    if (i < std::size(special)) at[i % 2] = special[i];
+                    std::array<uint32_t, 4> row{};
+                    std::memcpy(row.data(), at, sizeof at);
+                    for (auto* rows : {&one, &own}) {
+                        std::memcpy(&row[2], &handles[rows == &own ? i % 2 : 0], 8);
+                        rows->push_back(row);
+                    }
+                }
+                for (const char* kernel : {"f", "some"})
+                    EXPECT_EQ(textures.run(kernel, 0, one), textures.run(kernel, 0, own))
+                        << kernel << int(format.type) << " " << int(format.channels) << linear << int(mode);
+                for (uint64_t made : handles) remove_texture(made);
+            }
+        }
+    }
+}
+
 TEST(SoftgpuTexture, LayersAndOffsets) {
     Textures textures(
         {{"a1", "tex.a1d.v4.f32.f32 {r0, r1, r2, r3}, [%t, {c0, c1}];"},
