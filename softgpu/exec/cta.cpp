@@ -2,6 +2,10 @@
 
 #include <sys/mman.h>
 
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
 #include <algorithm>
 #include <thread>
 
@@ -235,9 +239,35 @@ bool wake_polling(CtaGroup& group) {
 
 }  // namespace
 
+namespace {
+
+/// Whether this thread has computed with denormals, or got results that are, since it was asked last.
+bool denormals_met() {
+#if defined(__SSE2__)
+    constexpr uint32_t k_denormal_operand = 0x02, k_underflow = 0x10;
+    const uint32_t state = _mm_getcsr();
+    if ((state & (k_denormal_operand | k_underflow)) == 0) return false;
+    _mm_setcsr(state & ~(k_denormal_operand | k_underflow));
+    return true;
+#else
+    return false;
+#endif
+}
+
+/// Remembers it for all blocks of the kernel, now and later.
+void note_denormals(const KernelCode& code, CtaGroup& group) {
+    code.meets_denormals.store(true, std::memory_order_relaxed);
+    for (Warp& warp : group.warps()) warp.careful = true;
+}
+
+}  // namespace
+
 GroupState run_group(LaunchState& launch, CtaGroup& group, WorkerState& worker) {
     worker.bind(launch);
+    bool careful = launch.code().meets_denormals.load(std::memory_order_relaxed);
+    if (!careful) (void)denormals_met();  // of others
     for (Warp& warp : group.warps()) {
+        warp.careful = careful;
         warp.worker = &worker;
         warp.group = &group;
         warp.caches = worker.caches.data();
@@ -247,6 +277,10 @@ GroupState run_group(LaunchState& launch, CtaGroup& group, WorkerState& worker) 
         if (launch.memory().refresh(worker.reader)) worker.forget_ranges();
         Round round = run_round(group, launch.random());
         if (round.fault) return GroupState::stopped;
+        if (!careful && denormals_met()) {
+            careful = true;
+            note_denormals(launch.code(), group);
+        }
         bool polling = wake_polling(group);
         if (!round.alive && !polling) return GroupState::finished;
         if (!round.ran && !polling) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -32,6 +33,7 @@ struct KernelCode {
     bool open_stack = false;  ///< recursion, indirect calls or alloca: the stack's depth is not known
     bool uses_printf = false;
     uint64_t code_base = 0;
+    mutable std::atomic<bool> meets_denormals{false};  ///< relaxed: a hint for speed, set by any block that did
     std::string errors;   ///< one line each: what is not supported
     std::string invalid;  ///< what is wrong with the PTX
 

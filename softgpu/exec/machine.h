@@ -121,6 +121,7 @@ struct Warp {
     Frame* frame = nullptr;
     uint32_t mask = 0;     ///< of the fragment (a guarded instruction gets a smaller mask as argument)
     uint32_t current = 0;  ///< index of the running fragment in fragments[]
+    bool careful = false;  ///< the kernel has met denormals: arithmetic takes the way that they do not slow down
 
     // --- memory. Shared and local memory have real addresses like all other memory: the generic address of a shared variable
     // is

@@ -1,5 +1,5 @@
 // The hot part of floating-point arithmetic: round to nearest even, with and without flushing. The rest is in isa/float_*.cpp.
-#include "softgpu/isa/level/level.h"
+#include "softgpu/isa/level/careful.h"
 #include "softgpu/isa/level/tables.h"
 
 namespace warpline::softgpu::isa::WL_LEVEL {
@@ -24,51 +24,102 @@ WL_INLINE f64 flush(f64 value) {
 }
 
 struct Add {
+    static constexpr bool k_careful = false;
     template <typename T>
     static T run(T a, T b) {
         return a + b;
     }
 };
 struct Sub {
+    static constexpr bool k_careful = false;
     template <typename T>
     static T run(T a, T b) {
         return a - b;
     }
 };
+// What is slow on denormals has a second form, for where they turn up.
 struct Mul {
+    static constexpr bool k_careful = true;
     template <typename T>
     static T run(T a, T b) {
         return a * b;
     }
+    static f32 careful(f32 a, f32 b) { return careful_product(a, b); }
+    static f64 careful(f64 a, f64 b) { return a * b; }
 };
 struct Div {
+    static constexpr bool k_careful = true;
     template <typename T>
     static T run(T a, T b) {
         return a / b;
     }
+    static f32 careful(f32 a, f32 b) { return careful_quotient(a, b); }
+    static f64 careful(f64 a, f64 b) { return a / b; }
 };
 struct Fma {
+    static constexpr bool k_careful = true;
     static f32 run(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
     static f64 run(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
+    static f32 careful(f32 a, f32 b, f32 c) { return careful_fma(a, b, c); }
+    static f64 careful(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 };
 struct Sqrt {
+    static constexpr bool k_careful = true;
     static f32 run(f32 a) { return __builtin_sqrtf(a); }
     static f64 run(f64 a) { return __builtin_sqrt(a); }
+    static f32 careful(f32 a) { return careful_root(a); }
+    static f64 careful(f64 a) { return __builtin_sqrt(a); }
 };
 struct Rcp {
+    static constexpr bool k_careful = true;
     template <typename T>
     static T run(T a) {
         return T(1) / a;
     }
+    static f32 careful(f32 a) { return careful_quotient(1.0f, a); }
+    static f64 careful(f64 a) { return 1.0 / a; }
 };
+/// The careful forms: f32 by their own arithmetic, f64 with nothing in the lanes that take no part.
+template <typename Op, typename T, bool Ftz>
+[[gnu::noinline]] Flow careful1(Warp& w, const Instr& i, uint32_t mask) {
+    alignas(64) T spare[32];
+    const T* a = only_active(source<T>(w, i.op[1]), mask, spare);
+    return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) { return canonical(flush<Ftz>(Op::careful(flush<Ftz>(a[l])))); });
+}
+template <typename Op, typename T, bool Ftz>
+[[gnu::noinline]] Flow careful2(Warp& w, const Instr& i, uint32_t mask) {
+    alignas(64) T spare[2][32];
+    const T* a = only_active(source<T>(w, i.op[1]), mask, spare[0]);
+    const T* b = only_active(source<T>(w, i.op[2]), mask, spare[1]);
+    return fill(dest<T>(w, i.op[0]), mask,
+                [=](uint32_t l) { return canonical(flush<Ftz>(Op::careful(flush<Ftz>(a[l]), flush<Ftz>(b[l])))); });
+}
+template <typename Op, typename T, bool Ftz>
+[[gnu::noinline]] Flow careful3(Warp& w, const Instr& i, uint32_t mask) {
+    alignas(64) T spare[3][32];
+    const T* a = only_active(source<T>(w, i.op[1]), mask, spare[0]);
+    const T* b = only_active(source<T>(w, i.op[2]), mask, spare[1]);
+    const T* c = only_active(source<T>(w, i.op[3]), mask, spare[2]);
+    return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) {
+        return canonical(flush<Ftz>(Op::careful(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l]))));
+    });
+}
 
 template <typename Op, typename T, bool Ftz>
 Flow arithmetic1(Warp& w, const Instr& i, uint32_t mask) {
+    if constexpr (Op::k_careful) {
+        if (w.careful) [[unlikely]]
+            return careful1<Op, T, Ftz>(w, i, mask);
+    }
     const T* a = source<T>(w, i.op[1]);
     return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) { return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l])))); });
 }
 template <typename Op, typename T, bool Ftz>
 Flow arithmetic2(Warp& w, const Instr& i, uint32_t mask) {
+    if constexpr (Op::k_careful) {
+        if (w.careful) [[unlikely]]
+            return careful2<Op, T, Ftz>(w, i, mask);
+    }
     const T* a = source<T>(w, i.op[1]);
     const T* b = source<T>(w, i.op[2]);
     return fill(dest<T>(w, i.op[0]), mask,
@@ -76,6 +127,10 @@ Flow arithmetic2(Warp& w, const Instr& i, uint32_t mask) {
 }
 template <typename Op, typename T, bool Ftz>
 Flow arithmetic3(Warp& w, const Instr& i, uint32_t mask) {
+    if constexpr (Op::k_careful) {
+        if (w.careful) [[unlikely]]
+            return careful3<Op, T, Ftz>(w, i, mask);
+    }
     const T* a = source<T>(w, i.op[1]);
     const T* b = source<T>(w, i.op[2]);
     const T* c = source<T>(w, i.op[3]);
@@ -85,18 +140,24 @@ Flow arithmetic3(Warp& w, const Instr& i, uint32_t mask) {
 }
 
 struct RcpApprox {
+    static constexpr bool k_careful = true;
     static f32 run(f32 a) { return 1.0f / a; }
+    static f32 careful(f32 a) { return careful_quotient(1.0f, a); }
 };
 struct SqrtApprox {
+    static constexpr bool k_careful = true;
     static f32 run(f32 a) { return __builtin_sqrtf(a); }
+    static f32 careful(f32 a) { return careful_root(a); }
 };
 struct RsqrtApprox {
+    static constexpr bool k_careful = false;
     static f32 run(f32 a) { return f32(1.0 / __builtin_sqrt(f64(a))); }
 };
 
 // The two functions below are computed in double without branches, so that all lanes go together, and give the same bits at
 // every level: nothing is contracted. Within 0.51 ulp, where a GPU has 2.
 struct Ex2Approx {
+    static constexpr bool k_careful = false;
     static f32 run(f32 a) {
         // Beyond these bounds float overflows, or rounds to zero. A NaN passes.
         f64 x = f64(a);
@@ -120,6 +181,7 @@ struct Ex2Approx {
     }
 };
 struct Lg2Approx {
+    static constexpr bool k_careful = false;
     static f32 run(f32 a) {
         const f64 value = f64(a);  // denormals of float are none of double
         const uint64_t bits = __builtin_bit_cast(uint64_t, value);
@@ -160,6 +222,7 @@ WL_INLINE T select_extreme(T a, T b) {
 }
 template <bool Largest, bool Nan>
 struct Extreme {
+    static constexpr bool k_careful = false;
     template <typename T>
     static T run(T a, T b) {
         T chosen = select_extreme<T, Largest>(a, b);
