@@ -51,8 +51,18 @@ Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& sett
     session->m_info = WL_TRY(session->calls().exchange_hello(settings, why));
     session->m_memory_credit.store(static_cast<int64_t>(session->m_info.memory_credit_bytes));
     session->m_connected_at = std::chrono::steady_clock::now();
-    session->m_quiet.store(false);
+    WL_TRY(session->establish(why));
     return session;
+}
+
+Result<void> Session::establish(std::string& why) {
+    MutexLock lock(m_mutex);
+    if (m_early_end) {
+        why = log::format("{}: {}", m_info.address, m_early_end_text);
+        return *m_early_end;
+    }
+    m_quiet.store(false);
+    return {};
 }
 
 void Session::note_waiter(uint64_t number, Waiter& waiter) {
@@ -239,16 +249,23 @@ void Session::write_output() {
 
 void Session::on_lost(const Error& error, const std::string& explanation) {
     std::unordered_map<uint64_t, Waiter*> waiters;
+    const std::string text = explanation.empty() ? std::string(error.what) : explanation;
+    bool quiet = false;
     {
         MutexLock lock(m_mutex);
+        quiet = m_quiet.load();
+        if (quiet) {
+            m_early_end = error;
+            m_early_end_text = text;
+        }
         waiters.swap(m_waiters);
         m_copies.clear();
         m_copy_count.store(0, std::memory_order_release);
     }
     m_host_calls.stop();
-    if (!m_quiet.load()) {
+    if (!quiet) {
         WL_LOG(error, "client", "lost the session with {}: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
-               m_info.address, explanation.empty() ? std::string(error.what) : explanation);
+               m_info.address, text);
         m_deferred.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
         m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
     }

@@ -138,6 +138,8 @@ private:
     void on_async_error(uint64_t call, CUresult result);
     void on_output(int stream, BytesView text) WL_EXCLUDES(m_output_mutex);
     void on_lost(const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
+    /// From now on the end of the connection is news. An error if it has come already: then nobody has been told.
+    Result<void> establish(std::string& why) WL_EXCLUDES(m_mutex);
     /// Where the payload of a call goes; nothing if nobody wants it.
     std::optional<CopyTarget> target_of(uint64_t call) WL_EXCLUDES(m_mutex);
 
@@ -155,6 +157,8 @@ private:
     std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);        // on their way, once
     std::unordered_map<uint64_t, CopyTarget> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
     std::atomic<size_t> m_copy_count{0};
+    std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
+    std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 
     std::atomic<int> m_deferred{0};              // CUresult
     std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
@@ -163,7 +167,7 @@ private:
     std::atomic<int> m_watches{0};
     std::atomic<uint64_t> m_round_trips{0};
     std::atomic<uint64_t> m_payload_received{0};
-    std::atomic<bool> m_quiet{true};  // not established yet, or ending by our own will: its end is not news
+    std::atomic<bool> m_quiet{true};  // not established yet, or ending by our own will; set false under m_mutex
 
     Mutex m_output_mutex;  // protects what the device printed and the program has not been shown
     std::deque<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);

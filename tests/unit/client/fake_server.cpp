@@ -107,7 +107,9 @@ Result<void> FakeServer::on_hello() {
         attributes[0].setId(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
         attributes[0].setValue(32);
     });
-    return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(*body));
+    WL_TRY(m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(*body)));
+    if (!farewell.empty()) close(Code::shutting_down, farewell);
+    return {};
 }
 
 Result<void> FakeServer::on_batch(const protocol::Frame& frame) {

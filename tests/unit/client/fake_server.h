@@ -40,6 +40,8 @@ public:
     Code refusal_code = Code::denied;
     /// No answer to Hello but the end of the connection.
     bool hang_up = false;
+    /// The session is welcomed and ended at once with this reason.
+    std::string farewell;
 
     void reply(uint64_t call, CUresult result, CUresult async_error = CUDA_SUCCESS, uint64_t async_error_call = 0,
                BytesView payload = {});

@@ -1,6 +1,7 @@
 // What goes wrong: refusals, errors that come later, and the end of the connection.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "client/gen/context_calls.gen.h"
@@ -45,6 +46,28 @@ TEST(SessionErrors, a_server_that_hangs_up_is_not_waited_for) {
     std::string why;
     connect_error(server, why);
     EXPECT_NE(why.find("127.0.0.1"), std::string::npos) << why;
+}
+
+TEST(SessionErrors, an_end_right_after_the_welcome_is_told_once) {
+    // It races with the end of connect(): the caller gets the reason, or a line has been written and the session has ended.
+    for (int round = 0; round < 20; ++round) {
+        FakeServer server;
+        server.farewell = "going down for repairs";
+        std::string told;
+        std::promise<CUresult> ended;
+        testing::internal::CaptureStderr();
+        auto made = Session::connect(
+            server.settings(), [&](CUresult result) { ended.set_value(result); }, told);
+        if (made.ok()) {
+            EXPECT_EQ(ended.get_future().get(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+        } else {
+            EXPECT_EQ(made.error().code, Code::shutting_down);
+        }
+        told += testing::internal::GetCapturedStderr();
+        size_t first = told.find(server.farewell);
+        ASSERT_NE(first, std::string::npos) << told;
+        EXPECT_EQ(told.find(server.farewell, first + 1), std::string::npos) << told;
+    }
 }
 
 TEST(SessionErrors, nobody_there) {
