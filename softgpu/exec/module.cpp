@@ -11,6 +11,9 @@ namespace {
 
 constexpr uint64_t k_variable_alignment = 256;  ///< as cuMemAlloc's: programs cast addresses of globals
 
+/// What a kernel can address as constants, whatever the module has declared: beyond its variables are zeros, as on a GPU.
+constexpr uint64_t k_constant_bank_bytes = 64 << 10;
+
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 bool has_address(const ptx::Variable& variable) {
@@ -22,26 +25,38 @@ bool has_address(const ptx::Variable& variable) {
 }  // namespace
 
 ModuleImpl::~ModuleImpl() {
-    for (auto [address, size] : m_ranges) {
-        if (m_checker != nullptr) m_checker->allocations.remove(address);
-        (void)m_memory.remove_range(address, size);
-    }
+    for (auto [address, size] : m_ranges) (void)m_memory.remove_range(address, size);
     if (m_block == 0) return;
+    for (uint64_t address : m_layout.variable_address) {
+        if (m_checker != nullptr && address >= m_block) m_checker->allocations.remove(address);
+    }
     (void)m_memory.unmap(m_block, m_block_bytes);
     (void)m_memory.release(m_block, m_block_bytes);
+}
+
+uint64_t ModuleImpl::assign_offsets(ptx::Space space, uint64_t begin) {
+    uint64_t end = begin;
+    for (size_t i = 0; i < m_tree->variables.size(); ++i) {
+        const ptx::Variable& variable = m_tree->variables[i];
+        if (!has_address(variable) || variable.space != space) continue;
+        end = round_up(end, std::max<uint64_t>(k_variable_alignment, variable.alignment));
+        m_layout.variable_address[i] = end;
+        end += variable.size_bytes;
+    }
+    return end;
+}
+
+void ModuleImpl::make_accessible(uint64_t address, uint64_t bytes) {
+    if (m_memory.add_range(address, bytes).ok()) m_ranges.emplace_back(address, bytes);
 }
 
 bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
     m_layout.code_base = code_base;
     const auto& variables = m_tree->variables;
     m_layout.variable_address.assign(variables.size(), 0);
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < variables.size(); ++i) {
-        if (!has_address(variables[i])) continue;
-        bytes = round_up(bytes, std::max<uint64_t>(k_variable_alignment, variables[i].alignment));
-        m_layout.variable_address[i] = bytes;
-        bytes += variables[i].size_bytes;
-    }
+    const uint64_t constants = assign_offsets(ptx::Space::constant, 0);
+    const uint64_t bank = constants == 0 ? 0 : std::max(constants, k_constant_bank_bytes);
+    const uint64_t bytes = assign_offsets(ptx::Space::global, bank);
     if (bytes == 0) return true;
     m_block_bytes = round_up(bytes, 4096);
     auto block = m_memory.reserve(m_block_bytes, 4096, 0);
@@ -51,15 +66,16 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
         return false;
     }
     m_block = *block;
+    // Who checks memory wants to know of reads beyond a variable: a GPU does not tell.
+    const bool exact = (m_layout.checks & check::check_memory) != 0;
+    if (bank != 0 && !exact) make_accessible(m_block, bank);
     for (size_t i = 0; i < variables.size(); ++i) {
         if (!has_address(variables[i])) continue;
-        m_layout.variable_address[i] += m_block;
-        if (m_memory.add_range(m_layout.variable_address[i], variables[i].size_bytes).ok()) {
-            m_ranges.emplace_back(m_layout.variable_address[i], variables[i].size_bytes);
-            if (m_checker != nullptr) m_checker->allocations.add(m_layout.variable_address[i], variables[i].size_bytes);
-        }
-        GlobalInfo info{std::string(variables[i].name), m_layout.variable_address[i], variables[i].size_bytes,
-                        variables[i].managed, variables[i].space == ptx::Space::constant};
+        const bool constant = variables[i].space == ptx::Space::constant;
+        const uint64_t address = m_layout.variable_address[i] += m_block;
+        if (!constant || exact) make_accessible(address, variables[i].size_bytes);
+        if (m_checker != nullptr) m_checker->allocations.add(address, variables[i].size_bytes);
+        GlobalInfo info{std::string(variables[i].name), address, variables[i].size_bytes, variables[i].managed, constant};
         m_globals.try_emplace(info.name, info);
     }
     for (uint32_t i = 0; i < variables.size(); ++i) {

@@ -67,6 +67,9 @@ public:
 
 private:
     friend class FunctionImpl;
+    /// Gives the variables of a space offsets from `begin` on; where the last one ends.
+    uint64_t assign_offsets(ptx::Space space, uint64_t begin);
+    void make_accessible(uint64_t address, uint64_t bytes);
     bool initialise(uint32_t variable, ModuleError& error);
     bool address_of(const ptx::InitAddress& init, uint64_t& value) const;
 

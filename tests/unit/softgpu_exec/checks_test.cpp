@@ -62,6 +62,31 @@ TEST_F(SoftgpuChecks, BoundsNameTheNearestAllocation) {
     EXPECT_HAS(only(), "0 bytes past the end of a 400-byte allocation at ");
 }
 
+// A8. Beyond a module's constants a GPU reads zeros up to 64 KiB, and so do we; who checks memory is told.
+TEST_F(SoftgpuChecks, ReadsBeyondConstants) {
+    const std::string kernel =
+        ".const .align 4 .u32 table[2] = {7, 9};\n.visible .entry kernel(.param .u64 out, .param .u32 offset)\n{\n"
+        ".reg .b32 %x, %o;\n.reg .b64 %a, %b, %t;\nld.param.u64 %a, [out];\nld.param.u32 %o, [offset];\n"
+        "cvt.u64.u32 %t, %o;\nmov.u64 %b, table;\nadd.s64 %t, %t, %b;\n"
+        "ld.const.u32 %x, [%t];\nst.global.u32 [%a], %x;\nret;\n}\n";
+    for (uint32_t checks : {0u, uint32_t{check::check_memory}}) {
+        m_reports.clear();
+        open(checks);
+        auto module = m_device->load(with_head(kernel));
+        uint64_t memory = m_device->upload(std::vector<uint32_t>{1});
+        const std::vector<std::pair<uint32_t, uint32_t>> offsets{{4, 9}, {8, 0}, {65532, 0}};
+        for (auto [offset, value] : offsets) {
+            const bool beyond = offset >= 8;
+            Fault fault = m_device->launch(*module, "kernel", {}, memory, offset);
+            EXPECT_EQ(fault.cu_result, beyond && checks != 0 ? 700 : 0) << offset;
+            if (fault.cu_result != 0) break;
+            EXPECT_EQ(m_device->download<uint32_t>(memory, 1)[0], value) << offset;
+        }
+        EXPECT_EQ(m_reports.size(), checks == 0 ? 0u : 1u) << all();
+        EXPECT_EQ(m_device->launch(*module, "kernel", {}, memory, 1u << 30).cu_result, 700);
+    }
+}
+
 TEST_F(SoftgpuChecks, FreedMemoryIsNamed) {
     open(check::check_memory);
     uint64_t memory = m_device->allocate(400);
