@@ -34,8 +34,8 @@ struct KernelCode {
     bool uses_printf = false;
     uint64_t code_base = 0;
     mutable std::atomic<bool> meets_denormals{false};  ///< relaxed: a hint for speed, set by any block that did
-    std::string errors;   ///< one line each: what is not supported
-    std::string invalid;  ///< what is wrong with the PTX
+    std::string errors;                                ///< one line each: what is not supported
+    std::string invalid;                               ///< what is wrong with the PTX
 
     /// Body of a code address; null if it is none of this module's functions.
     Body* body_at(uint64_t code_address) const;
