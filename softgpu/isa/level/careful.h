@@ -29,6 +29,7 @@ WL_INLINE float careful_fma(float a, float b, float c) {
 /// A row in which lanes that take no part hold 1.
 template <typename T>
 WL_INLINE const T* only_active(const T* row, uint32_t mask, T* spare) {
+    if (mask == k_full_mask) return row;
     WL_LANES(l) spare[l] = (mask & k_bits32.bit[l]) != 0 ? row[l] : T(1);
     return spare;
 }

@@ -1,5 +1,6 @@
 // The hot part of floating-point arithmetic: round to nearest even, with and without flushing. The rest is in isa/float_*.cpp.
 #include "softgpu/isa/level/careful.h"
+#include "softgpu/isa/level/functions.h"
 #include "softgpu/isa/level/tables.h"
 
 namespace warpline::softgpu::isa::WL_LEVEL {
@@ -154,32 +155,34 @@ struct RsqrtApprox {
     static f32 run(f32 a) { return f32(1.0 / __builtin_sqrt(f64(a))); }
 };
 
-// The two functions below are computed in double without branches, so that all lanes go together, and give the same bits at
-// every level: nothing is contracted. Within 0.51 ulp, where a GPU has 2.
 struct Ex2Approx {
     static constexpr bool k_careful = false;
     static f32 run(f32 a) {
         // Beyond these bounds float overflows, or rounds to zero. A NaN passes.
-        f64 x = f64(a);
-        x = x < -160.0 ? -160.0 : x > 130.0 ? 130.0 : x;
-        constexpr f64 k_to_integer = 0x1.8p52;  // added, it leaves the nearest integer in the low bits
-        const f64 shifted = x + k_to_integer;
-        const f64 r = x - (shifted - k_to_integer);
-        // Taylor's series of 2^r = exp(r ln 2): the first term left out is below 2^-37.
-        f64 p = 1.0178086009239699e-07;
-        p = p * r + 1.3215486790144307e-06;
-        p = p * r + 1.5252733804059841e-05;
-        p = p * r + 1.5403530393381608e-04;
-        p = p * r + 1.3333558146428443e-03;
-        p = p * r + 9.6181291076284772e-03;
-        p = p * r + 5.5504108664821580e-02;
-        p = p * r + 2.4022650695910072e-01;
-        p = p * r + 6.9314718055994531e-01;
-        p = p * r + 1.0;
-        const uint64_t exponent = (__builtin_bit_cast(uint64_t, shifted) << 52) + (uint64_t{1023} << 52);
-        return f32(p * __builtin_bit_cast(f64, exponent));
+        const f64 x = f64(a);
+        return f32(power_of_two(x < -160.0 ? -160.0 : x > 130.0 ? 130.0 : x));
     }
 };
+struct TanhApprox {
+    static constexpr bool k_careful = false;
+    static f32 run(f32 a) { return f32(hyperbolic_tangent(f64(a))); }
+};
+template <unsigned Turn, bool Ftz>
+Flow sine_row(Warp& w, const Instr& i, uint32_t mask) {
+    const f32* a = source<f32>(w, i.op[1]);
+    alignas(64) f32 angle[32];
+    WL_LANES(l) angle[l] = flush<Ftz>(a[l]);
+    f32* d = dest<f32>(w, i.op[0]);
+    fill(d, mask, [&](uint32_t l) { return canonical(flush<Ftz>(f32(sine<Turn>(f64(angle[l]))))); });
+    // Angles of many turns, and what is no number, are left to the C library.
+    uint32_t rest = ballot([&](uint32_t l) { return !(__builtin_fabs(f64(angle[l])) < k_most_angle); }) & mask;
+    for (; rest != 0; rest &= rest - 1) {
+        const auto l = uint32_t(__builtin_ctz(rest));
+        const f64 x = f64(angle[l]);
+        d[l] = canonical(flush<Ftz>(f32(Turn == 0 ? __builtin_sin(x) : __builtin_cos(x))));
+    }
+    return Flow::next;
+}
 struct Lg2Approx {
     static constexpr bool k_careful = false;
     static f32 run(f32 a) {
@@ -292,6 +295,11 @@ const Row k_rows[] = {
     {"ex2.approx.ftz.f32", &arithmetic1<Ex2Approx, f32, true>, {out(4), in(4)}, 0},
     {"lg2.approx.f32", &arithmetic1<Lg2Approx, f32, false>, {out(4), in(4)}, 0},
     {"lg2.approx.ftz.f32", &arithmetic1<Lg2Approx, f32, true>, {out(4), in(4)}, 0},
+    {"tanh.approx.f32", &arithmetic1<TanhApprox, f32, false>, {out(4), in(4)}, 0},
+    {"sin.approx.f32", &sine_row<0, false>, {out(4), in(4)}, 0},
+    {"sin.approx.ftz.f32", &sine_row<0, true>, {out(4), in(4)}, 0},
+    {"cos.approx.f32", &sine_row<1, false>, {out(4), in(4)}, 0},
+    {"cos.approx.ftz.f32", &sine_row<1, true>, {out(4), in(4)}, 0},
     {"div.approx.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},
     {"div.approx.ftz.f32", &arithmetic2<Div, f32, true>, {out(4), in(4), in(4)}, 0},
     {"div.full.f32", &arithmetic2<Div, f32, false>, {out(4), in(4), in(4)}, 0},

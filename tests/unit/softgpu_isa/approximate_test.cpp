@@ -1,4 +1,4 @@
-// ex2.approx and lg2.approx of .f32 against the host's double functions (A6).
+// ex2, lg2, sin, cos and tanh .approx of .f32 against the host's double functions (A6).
 #include <bit>
 #include <cfloat>
 #include <cmath>
@@ -60,6 +60,29 @@ TEST(SoftgpuApproximate, PowersAndLogarithmsOfTwo) {
             const double in = ftz ? flush(a[i]) : a[i];
             const std::string what = module[op].text + " " + std::to_string(a[i]);
             expect_near(got[i], op < 2 ? std::exp2(in) : std::log2(in), ftz, what);
+        }
+    }
+}
+
+TEST(SoftgpuApproximate, SinesAndTangents) {
+    OperationModule module({{"sin.approx.f32 d, a;", 4, 4},
+                            {"sin.approx.ftz.f32 d, a;", 4, 4},
+                            {"cos.approx.f32 d, a;", 4, 4},
+                            {"cos.approx.ftz.f32 d, a;", 4, 4},
+                            {"tanh.approx.f32 d, a;", 4, 4}});
+    std::vector<float> a = arguments();
+    for (int quarter = -4000; quarter < 4000; ++quarter) a.push_back(float(quarter * M_PI_2));  // where sines vanish
+    for (float x : {0x1p20f, -0x1p20f, 1048575.9f, 0.02f, 0.0199f, 20.1f, -20.1f}) a.push_back(x);
+    for (size_t op = 0; op < module.size(); ++op) {
+        const bool ftz = op == 1 || op == 3;
+        const std::vector<float> got = module.run<float>(op, a);
+        for (size_t i = 0; i < a.size(); ++i) {
+            const double in = ftz ? flush(a[i]) : a[i];
+            const std::string what = module[op].text + " " + std::to_string(a[i]);
+            expect_near(got[i], op < 2 ? std::sin(in) : op < 4 ? std::cos(in) : std::tanh(in), ftz, what);
+            if (in == 0 && op != 2 && op != 3) {
+                ASSERT_EQ(std::signbit(got[i]), std::signbit(a[i])) << what;
+            }
         }
     }
 }
