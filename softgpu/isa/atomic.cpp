@@ -104,6 +104,32 @@ T update(std::byte* at, T b, T c) {
     }
 }
 
+/// All lanes of `mask` on one address, one after another as always, but in one step for the rest of the machine: sums that a
+/// whole warp adds to one place are the most common atomics, and each step costs as much as all the computing.
+template <typename Op, typename T>
+void update_together(std::byte* at, uint32_t mask, const T* b, const T* c, T* results) {
+    auto* word = reinterpret_cast<Bits<T>*>(at);
+    Bits<T> old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    T value;
+    do {
+        value = __builtin_bit_cast(T, old);
+        for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+            const auto lane = uint32_t(__builtin_ctz(rest));
+            results[lane] = value;
+            value = Op::run(value, b[lane], c[lane]);
+        }
+    } while (
+        !__atomic_compare_exchange_n(word, &old, __builtin_bit_cast(Bits<T>, value), true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+bool one_address(uint32_t mask, std::byte* const* at) {
+    const std::byte* first = at[__builtin_ctz(mask)];
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        if (at[__builtin_ctz(rest)] != first) return false;
+    }
+    return true;
+}
+
 /// Operands: op[0] = d, op[1] = address, op[2] = b, op[3] = c; imm = displacement; flags in extra.
 struct AtomicExtra {
     Where where = Where::generic;
@@ -122,6 +148,13 @@ Flow atom(Warp& w, const Instr& i, uint32_t mask) {
     const T* c = source<T>(w, i.op[3]);
     T* d = dest<T>(w, i.op[0]);
     const bool alone = extra.where == Where::shared;
+    if (!alone && (mask & (mask - 1)) != 0 && one_address(mask, at)) {
+        T results[k_warp_size];
+        update_together<Op, T>(at[__builtin_ctz(mask)], mask, b, c, results);
+        for (uint32_t rest = extra.has_result ? mask : 0; rest != 0; rest &= rest - 1)
+            d[__builtin_ctz(rest)] = results[__builtin_ctz(rest)];
+        return Flow::next;
+    }
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         T old = alone ? update_alone<Op, T>(at[lane], b[lane], c[lane]) : update<Op, T>(at[lane], b[lane], c[lane]);

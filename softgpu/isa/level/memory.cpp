@@ -212,7 +212,8 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
     } else if (pattern == Pattern::scattered) {
         for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.lane[l]);
     } else {
-        for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, lane_address(at, pattern, l, k_bytes));
+        const u32 step = pattern == Pattern::uniform ? 0 : k_bytes;
+        for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.base[l / k_group] + u64{l % k_group} * step);
     }
     for (u32 e = 0; e < N; ++e) {
         fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(gathered[l * N + e]); });
