@@ -15,91 +15,108 @@ using s64 = int64_t;
 using f32 = float;
 using f64 = double;
 
+// Each comparison has its number in the processor's compares of integers and of floating point, which answer with a bit mask.
+
 struct Eq {
+    [[maybe_unused]] static constexpr int k_integers = 0, k_floats = 0;
     template <typename T>
     static bool run(T a, T b) {
         return a == b;
     }
 };
 struct Ne {
+    [[maybe_unused]] static constexpr int k_integers = 4, k_floats = 12;
     template <typename T>
     static bool run(T a, T b) {
         return (a < b) | (a > b);
     }
 };  // false for NaN, unlike !=
 struct IntNe {
+    [[maybe_unused]] static constexpr int k_integers = 4, k_floats = 4;
     template <typename T>
     static bool run(T a, T b) {
         return a != b;
     }
 };
 struct Lt {
+    [[maybe_unused]] static constexpr int k_integers = 1, k_floats = 17;
     template <typename T>
     static bool run(T a, T b) {
         return a < b;
     }
 };
 struct Le {
+    [[maybe_unused]] static constexpr int k_integers = 2, k_floats = 18;
     template <typename T>
     static bool run(T a, T b) {
         return a <= b;
     }
 };
 struct Gt {
+    [[maybe_unused]] static constexpr int k_integers = 6, k_floats = 30;
     template <typename T>
     static bool run(T a, T b) {
         return a > b;
     }
 };
 struct Ge {
+    [[maybe_unused]] static constexpr int k_integers = 5, k_floats = 29;
     template <typename T>
     static bool run(T a, T b) {
         return a >= b;
     }
 };
 struct Equ {
+    [[maybe_unused]] static constexpr int k_integers = 0, k_floats = 8;
     template <typename T>
     static bool run(T a, T b) {
         return !((a < b) | (a > b));
     }
 };
 struct Neu {
+    [[maybe_unused]] static constexpr int k_integers = 4, k_floats = 4;
     template <typename T>
     static bool run(T a, T b) {
         return a != b;
     }
 };
 struct Ltu {
+    [[maybe_unused]] static constexpr int k_integers = 1, k_floats = 25;
     template <typename T>
     static bool run(T a, T b) {
         return !(a >= b);
     }
 };
 struct Leu {
+    [[maybe_unused]] static constexpr int k_integers = 2, k_floats = 26;
     template <typename T>
     static bool run(T a, T b) {
         return !(a > b);
     }
 };
 struct Gtu {
+    [[maybe_unused]] static constexpr int k_integers = 6, k_floats = 22;
     template <typename T>
     static bool run(T a, T b) {
         return !(a <= b);
     }
 };
 struct Geu {
+    [[maybe_unused]] static constexpr int k_integers = 5, k_floats = 21;
     template <typename T>
     static bool run(T a, T b) {
         return !(a < b);
     }
 };
 struct Num {
+    [[maybe_unused]] static constexpr int k_integers = 0, k_floats = 7;
     template <typename T>
     static bool run(T a, T b) {
         return (a == a) & (b == b);
     }
 };
 struct Nan {
+    [[maybe_unused]] static constexpr int k_integers = 0, k_floats = 3;
     template <typename T>
     static bool run(T a, T b) {
         return (a != a) | (b != b);
@@ -116,11 +133,47 @@ WL_INLINE T flush(T value) {
     return value;
 }
 
+#if defined(__AVX512F__)
+/// The comparison of all lanes.
+template <typename Op, typename T>
+WL_INLINE uint32_t compare_rows(const T* a, const T* b) {
+    constexpr bool k_signed = T(-1) < T(0);
+    constexpr uint32_t k_together = 64 / sizeof(T);
+    uint32_t bits = 0;
+    for (uint32_t l = 0; l < 32; l += k_together) {
+        if constexpr (__is_same(T, f32)) {
+            bits |= uint32_t(_mm512_cmp_ps_mask(_mm512_loadu_ps(a + l), _mm512_loadu_ps(b + l), Op::k_floats)) << l;
+        } else if constexpr (__is_same(T, f64)) {
+            bits |= uint32_t(_mm512_cmp_pd_mask(_mm512_loadu_pd(a + l), _mm512_loadu_pd(b + l), Op::k_floats)) << l;
+        } else {
+            const __m512i x = _mm512_loadu_si512(a + l), y = _mm512_loadu_si512(b + l);
+            if constexpr (sizeof(T) == 2)
+                bits |= k_signed ? _mm512_cmp_epi16_mask(x, y, Op::k_integers) : _mm512_cmp_epu16_mask(x, y, Op::k_integers);
+            else if constexpr (sizeof(T) == 4)
+                bits |= uint32_t(k_signed ? _mm512_cmp_epi32_mask(x, y, Op::k_integers)
+                                          : _mm512_cmp_epu32_mask(x, y, Op::k_integers))
+                        << l;
+            else
+                bits |= uint32_t(k_signed ? _mm512_cmp_epi64_mask(x, y, Op::k_integers)
+                                          : _mm512_cmp_epu64_mask(x, y, Op::k_integers))
+                        << l;
+        }
+    }
+    return bits;
+}
+#endif
+
 /// op[0] = predicate, op[1], op[2] sources.
 template <typename Op, typename T, bool Ftz = false>
 Flow setp(Warp& w, const Instr& i, uint32_t mask) {
     const T* a = source<T>(w, i.op[1]);
     const T* b = source<T>(w, i.op[2]);
+#if defined(__AVX512F__)
+    if constexpr (!Ftz) {
+        set_predicate(w, i.op[0], compare_rows<Op, T>(a, b), mask);
+        return Flow::next;
+    }
+#endif
     uint32_t bits = ballot([=](uint32_t l) { return Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l])); });
     set_predicate(w, i.op[0], bits, mask);
     return Flow::next;

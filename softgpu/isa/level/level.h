@@ -76,29 +76,56 @@ struct Select;
 template <>
 struct Select<2> {
     WL_INLINE static void run(void* dv, const void* av, const void* bv, uint32_t mask) {
+#if defined(__AVX512F__)
+        for (unsigned l = 0; l < 32; l += 32) {
+            char* d = static_cast<char*>(dv) + l * 2;
+            const __m512i a = _mm512_loadu_si512(static_cast<const char*>(av) + l * 2);
+            const __m512i b = _mm512_loadu_si512(static_cast<const char*>(bv) + l * 2);
+            _mm512_storeu_si512(d, _mm512_mask_blend_epi16(__mmask32(mask >> l), b, a));
+        }
+#else
         auto* d = static_cast<uint16_t*>(dv);
         auto* a = static_cast<const uint16_t*>(av);
         auto* b = static_cast<const uint16_t*>(bv);
         auto low = uint16_t(mask), high = uint16_t(mask >> 16);
         WL_LANES(l) d[l] = ((low & k_bits16.low[l]) | (high & k_bits16.high[l])) != 0 ? a[l] : b[l];
+#endif
     }
 };
 template <>
 struct Select<4> {
     WL_INLINE static void run(void* dv, const void* av, const void* bv, uint32_t mask) {
+#if defined(__AVX512F__)
+        for (unsigned l = 0; l < 32; l += 16) {
+            char* d = static_cast<char*>(dv) + l * 4;
+            const __m512i a = _mm512_loadu_si512(static_cast<const char*>(av) + l * 4);
+            const __m512i b = _mm512_loadu_si512(static_cast<const char*>(bv) + l * 4);
+            _mm512_storeu_si512(d, _mm512_mask_blend_epi32(__mmask16(mask >> l), b, a));
+        }
+#else
         auto* d = static_cast<uint32_t*>(dv);
         auto* a = static_cast<const uint32_t*>(av);
         auto* b = static_cast<const uint32_t*>(bv);
         WL_LANES(l) d[l] = (mask & k_bits32.bit[l]) != 0 ? a[l] : b[l];
+#endif
     }
 };
 template <>
 struct Select<8> {
     WL_INLINE static void run(void* dv, const void* av, const void* bv, uint32_t mask) {
+#if defined(__AVX512F__)
+        for (unsigned l = 0; l < 32; l += 8) {
+            char* d = static_cast<char*>(dv) + l * 8;
+            const __m512i a = _mm512_loadu_si512(static_cast<const char*>(av) + l * 8);
+            const __m512i b = _mm512_loadu_si512(static_cast<const char*>(bv) + l * 8);
+            _mm512_storeu_si512(d, _mm512_mask_blend_epi64(__mmask8(mask >> l), b, a));
+        }
+#else
         auto* d = static_cast<uint64_t*>(dv);
         auto* a = static_cast<const uint64_t*>(av);
         auto* b = static_cast<const uint64_t*>(bv);
         WL_LANES(l) d[l] = (mask & k_bits64.bit[l]) != 0 ? a[l] : b[l];
+#endif
     }
 };
 template <>
