@@ -26,6 +26,8 @@ constexpr size_t k_idle_workers = 64;
 /// A launch that is likely over sooner is run by the calling thread alone: waking others costs as much, and on a busy machine a
 /// block in the hands of a thread that does not get a core holds up all that follows.
 constexpr auto k_worth_help = std::chrono::microseconds(30);
+/// A launch that takes longer is worth moving threads to other cores.
+constexpr auto k_worth_moving = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -202,6 +204,7 @@ void EngineImpl::run(const std::shared_ptr<LaunchState>& state, FunctionImpl& fu
     if (may_share && function.expected(groups) < k_worth_help) state->work(*worker, began + k_worth_help);
     const bool with_help = may_share && state->wants_help();
     if (with_help) {
+        if (function.expected(groups) >= k_worth_moving) state->claim_core();
         MutexLock lock(m_mutex);
         start_threads();
         m_active.push_back(state);
@@ -245,6 +248,7 @@ void EngineImpl::thread_main(uint32_t number) {
                 m_work_arrived.wait(m_mutex);
             }
         }
+        state->find_core();
         state->work(*worker);
     }
 }

@@ -1,5 +1,7 @@
 #include "softgpu/exec/launch.h"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #include "common/log/log.h"
@@ -127,6 +129,34 @@ bool LaunchState::work(WorkerState& worker, std::chrono::steady_clock::time_poin
     }
     m_services.memory.set_idle(worker.reader);
     return any;
+}
+
+namespace {
+
+/// The bit of the core that the caller runs on; 0 if it has none.
+uint64_t core_bit() {
+    const int core = sched_getcpu();
+    return core >= 0 && core < 64 ? uint64_t{1} << core : 0;
+}
+
+}  // namespace
+
+void LaunchState::claim_core() { m_cores.fetch_or(core_bit(), std::memory_order_relaxed); }
+
+void LaunchState::find_core() {
+    if (m_cores.load(std::memory_order_relaxed) == 0) return;
+    const uint64_t here = core_bit(), taken = m_cores.fetch_or(here, std::memory_order_relaxed);
+    if ((taken & here) == 0) return;
+    cpu_set_t allowed, free;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    free = allowed;
+    for (int core = 0; core < 64; ++core) {
+        if ((taken >> core & 1) != 0) CPU_CLR(core, &free);
+    }
+    // For a moment only: that makes the system move the thread now, and leaves it free to do better later.
+    if (CPU_COUNT(&free) == 0 || sched_setaffinity(0, sizeof free, &free) != 0) return;
+    (void)sched_setaffinity(0, sizeof allowed, &allowed);
+    claim_core();
 }
 
 void LaunchState::finish(WorkerState& worker) {

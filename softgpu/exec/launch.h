@@ -65,6 +65,11 @@ public:
     /// Runs groups until there is nothing to take, or until `deadline`. True if something was run.
     bool work(WorkerState& worker,
               std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max());
+    /// Of a launch that takes its time: the calling thread says on which core it is; helpers that find themselves on a core
+    /// which another worker of the launch has go to one that none has. Wake-ups may put them all on one core, and systems that
+    /// are busy otherwise leave them there for longer than most launches last.
+    void claim_core();
+    void find_core();
     /// True if another worker would find something to do.
     bool wants_help() const;
     /// Blocks until every group has ended, helping whenever groups turn up.
@@ -130,6 +135,7 @@ private:
     std::deque<Output> m_output WL_GUARDED_BY(m_mutex);
     uint64_t m_output_bytes WL_GUARDED_BY(m_mutex) = 0;
     std::atomic<bool> m_stop{false};
+    std::atomic<uint64_t> m_cores{0};  ///< relaxed: of the first 64, those with a worker; a hint
 };
 
 /// Body of a code address in the kernel of a launch; null if it is no function.
