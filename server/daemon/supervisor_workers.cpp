@@ -165,6 +165,7 @@ void Supervisor::reap() {
             continue;
         }
         (*it)->forget_process();
+        (*it)->copy_last_messages();
         handle_worker(**it);  // its last words
         buried(**it, status);
         it = m_workers.erase(it);

@@ -21,8 +21,24 @@ int out_of_the_way(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 16); }
 
 Error io_error(const char* what, int error) { return Error{Code::io, what, static_cast<uint32_t>(error)}; }
 
+/// What a worker finds in place; all above the numbers that it finds them at.
+struct WorkerEnds {
+    int control = -1;
+    int counters = -1;
+    int messages = -1;  ///< the reading end of its standard error
+    int standard_error = -1;
+    int log = -1;
+
+    ~WorkerEnds() {
+        for (int fd : {control, counters, messages, standard_error, log}) {
+            if (fd >= 0) close(fd);
+        }
+    }
+    bool complete() const { return control >= 0 && counters >= 0 && messages >= 0 && standard_error >= 0 && log >= 0; }
+};
+
 /// Runs the program anew with its ends in place and default signals.
-Result<pid_t> spawn_self(const std::vector<std::string>& arguments, int control_fd, int counters_fd) {
+Result<pid_t> spawn_self(const std::vector<std::string>& arguments, const WorkerEnds& ends) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -32,8 +48,11 @@ Result<pid_t> spawn_self(const std::vector<std::string>& arguments, int control_
         posix_spawnattr_destroy(&attributes);
     });
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, control_fd, k_worker_control_fd);
-    posix_spawn_file_actions_adddup2(&actions, counters_fd, k_worker_counters_fd);
+    posix_spawn_file_actions_adddup2(&actions, ends.control, k_worker_control_fd);
+    posix_spawn_file_actions_adddup2(&actions, ends.counters, k_worker_counters_fd);
+    posix_spawn_file_actions_adddup2(&actions, ends.log, k_worker_log_fd);
+    posix_spawn_file_actions_adddup2(&actions, ends.messages, k_worker_messages_fd);
+    posix_spawn_file_actions_adddup2(&actions, ends.standard_error, STDERR_FILENO);
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
@@ -55,31 +74,57 @@ Result<pid_t> spawn_self(const std::vector<std::string>& arguments, int control_
 
 }  // namespace
 
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const std::vector<std::string>& arguments) {
-    auto counters = WL_TRY(SharedCounters::create());
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return io_error("socketpair failed", errno);
-    const int control = out_of_the_way(ends[1]);
-    const int shared = out_of_the_way(counters->fd());
-    ScopeGuard cleanup([&] {
-        close(ends[1]);
-        if (control >= 0) close(control);
-        if (shared >= 0) close(shared);
-    });
-    if (control < 0 || shared < 0) {
-        const int error = errno;
-        close(ends[0]);
-        return io_error("out of descriptors", error);
+void write_text(int fd, BytesView text) {
+    while (!text.empty()) {
+        const ssize_t written = write(fd, text.data(), text.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return;
+        text = text.subspan(static_cast<size_t>(written));
     }
-    auto pid = spawn_self(arguments, control, shared);
-    if (!pid.ok()) {
-        close(ends[0]);
-        return pid.error();
-    }
-    return std::unique_ptr<WorkerProcess>(new WorkerProcess(*pid, ends[0], std::move(counters)));
 }
 
-WorkerProcess::~WorkerProcess() { signal(SIGKILL); }
+void copy_pending(int from_fd, int to_fd) {
+    std::byte buffer[4096];
+    for (;;) {
+        const ssize_t got = read(from_fd, buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return;
+        write_text(to_fd, {buffer, static_cast<size_t>(got)});
+    }
+}
+
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const std::vector<std::string>& arguments) {
+    auto counters = WL_TRY(SharedCounters::create());
+    int control[2] = {-1, -1};   // ours, the worker's
+    int messages[2] = {-1, -1};  // ours, the worker's
+    ScopeGuard close_ours([&] {
+        if (control[0] >= 0) close(control[0]);
+        if (messages[0] >= 0) close(messages[0]);
+    });
+    ScopeGuard close_theirs([&] {
+        if (control[1] >= 0) close(control[1]);
+        if (messages[1] >= 0) close(messages[1]);
+    });
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return io_error("socketpair failed", errno);
+    if (pipe2(messages, O_CLOEXEC) != 0) return io_error("pipe failed", errno);
+    // The reading end only: a driver that writes more than a pipe holds waits until it has been read.
+    fcntl(messages[0], F_SETFL, O_NONBLOCK);
+    WorkerEnds ends;
+    ends.control = out_of_the_way(control[1]);
+    ends.counters = out_of_the_way(counters->fd());
+    ends.messages = out_of_the_way(messages[0]);
+    ends.standard_error = out_of_the_way(messages[1]);
+    ends.log = out_of_the_way(STDERR_FILENO);
+    if (!ends.complete()) return io_error("out of descriptors", errno);
+    const pid_t pid = WL_TRY(spawn_self(arguments, ends));
+    close_ours.dismiss();
+    return std::unique_ptr<WorkerProcess>(new WorkerProcess(pid, control[0], messages[0], std::move(counters)));
+}
+
+WorkerProcess::~WorkerProcess() {
+    signal(SIGKILL);
+    close(m_messages_fd);
+}
 
 void WorkerProcess::signal(int number) const {
     if (!m_reaped) kill(m_pid, number);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/result.h"
 #include "server/daemon/control.h"
 
@@ -16,6 +18,8 @@ namespace warpline::server {
 /// Descriptors at which a worker finds its ends, and the argument that makes gpu-server a worker.
 constexpr int k_worker_control_fd = 3;
 constexpr int k_worker_counters_fd = 4;
+constexpr int k_worker_log_fd = 5;       ///< the server's standard error: a worker's own is a pipe, for its client
+constexpr int k_worker_messages_fd = 6;  ///< the reading end of that pipe
 constexpr std::string_view k_worker_argument = "--worker-of=";
 
 enum class WorkerState : uint8_t {
@@ -25,6 +29,11 @@ enum class WorkerState : uint8_t {
     session,   ///< admitted
     leaving,   ///< told to stop, or has said that its session ended
 };
+
+/// Writes all of a text, as far as the descriptor takes it. @blocks as the descriptor does
+void write_text(int fd, BytesView text);
+/// Copies what a pipe holds at the moment. @param from_fd non-blocking
+void copy_pending(int from_fd, int to_fd);
 
 /// The supervisor's side of one worker. Destroying it kills the process.
 class WorkerProcess {
@@ -44,6 +53,8 @@ public:
     void signal(int number) const;
     /// Told by the supervisor that the process has been reaped: its number may belong to somebody else now.
     void forget_process() { m_reaped = true; }
+    /// What the process wrote to its standard error and nobody has read, a crash's messages for instance, goes to ours.
+    void copy_last_messages() const { copy_pending(m_messages_fd, STDERR_FILENO); }
 
     void enter(WorkerState next) {
         state = next;
@@ -61,10 +72,11 @@ public:
     bool asked_to_stop = false;
 
 private:
-    WorkerProcess(pid_t pid, int control_fd, std::unique_ptr<SharedCounters> counters)
-        : m_pid(pid), m_control(control_fd), m_counters(std::move(counters)) {}
+    WorkerProcess(pid_t pid, int control_fd, int messages_fd, std::unique_ptr<SharedCounters> counters)
+        : m_pid(pid), m_messages_fd(messages_fd), m_control(control_fd), m_counters(std::move(counters)) {}
 
     pid_t m_pid;
+    const int m_messages_fd;  // the pipe that is its standard error; owned
     bool m_reaped = false;
     ControlChannel m_control;
     std::unique_ptr<SharedCounters> m_counters;

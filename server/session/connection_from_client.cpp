@@ -147,11 +147,11 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     m_admitted.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window);
     if (!window.ok()) return refuse(Code::alloc_failed, window.error().what);
-    if (m_options.output_fd >= 0) {
-        m_session->set_output(std::make_unique<OutputCapture>(m_options.output_fd, [this](BytesView text) {
+    if (!m_options.output.empty()) {
+        m_session->set_output(std::make_unique<OutputCapture>(m_options.output, [this](int stream, BytesView text) {
             static_cast<void>(m_link.outbox().add_message<wire::Event>(
-                protocol::FrameKind::event, k_event_words, [](wire::Event::Builder event) { event.initOutput().setStream(1); },
-                text));
+                protocol::FrameKind::event, k_event_words,
+                [&](wire::Event::Builder event) { event.initOutput().setStream(static_cast<uint8_t>(stream)); }, text));
         }));
     }
     Welcome welcome;

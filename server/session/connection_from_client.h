@@ -31,7 +31,7 @@ public:
         std::chrono::milliseconds heartbeat{1000};
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
         std::string server_name;
-        int output_fd = -1;  ///< the pipe that the driver prints into; -1: not captured
+        std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
         SessionOptions session;
     };
 

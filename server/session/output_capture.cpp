@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "server/daemon/worker_process.h"
+
 namespace warpline::server {
 
 Result<int> OutputCapture::redirect_stdout() {
@@ -27,41 +29,54 @@ Result<int> OutputCapture::redirect_stdout() {
     return ends[0];
 }
 
-OutputCapture::OutputCapture(int pipe_fd, Sink sink)
-    : m_pipe_fd(pipe_fd), m_sink(std::move(sink)), m_stop_fd(eventfd(0, EFD_CLOEXEC)), m_thread([this] { thread_main(); }) {}
+OutputCapture::OutputCapture(std::vector<Source> sources, Sink sink)
+    : m_sources(std::move(sources)), m_sink(std::move(sink)), m_stop_fd(eventfd(0, EFD_CLOEXEC)) {
+    for (const Source& source : m_sources) {
+        if (source.copy_fd >= 0) copy_pending(source.fd, source.copy_fd);
+    }
+    m_thread = std::thread([this] { thread_main(); });
+}
 
 OutputCapture::~OutputCapture() {
     const uint64_t one = 1;
     if (write(m_stop_fd, &one, sizeof one) == sizeof one) m_thread.join();
     close(m_stop_fd);
-    close(m_pipe_fd);
+}
+
+bool OutputCapture::hand_on(const Source& source) {
+    std::byte buffer[16 * 1024];
+    const ssize_t got = read(source.fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) return true;
+    if (got <= 0) return false;
+    const BytesView text{buffer, static_cast<size_t>(got)};
+    if (source.copy_fd >= 0) write_text(source.copy_fd, text);
+    m_sink(source.stream, text);
+    return true;
 }
 
 void OutputCapture::drain() {
     std::fflush(stdout);
     MutexLock lock(m_mutex);
-    std::byte buffer[16 * 1024];
-    for (;;) {
-        const ssize_t got = read(m_pipe_fd, buffer, sizeof buffer);
-        if (got > 0) {
-            m_sink({buffer, static_cast<size_t>(got)});
-        } else if (got == 0 || errno != EINTR) {
-            return;
+    for (const Source& source : m_sources) {
+        while (hand_on(source)) {
         }
     }
 }
 
 void OutputCapture::thread_main() {
     pthread_setname_np(pthread_self(), "output");
+    std::vector<pollfd> watched;
+    for (const Source& source : m_sources) watched.push_back({source.fd, POLLIN, 0});
+    watched.push_back({m_stop_fd, POLLIN, 0});
     for (;;) {
-        pollfd watched[2] = {{m_pipe_fd, POLLIN, 0}, {m_stop_fd, POLLIN, 0}};
-        if (poll(watched, 2, -1) < 0 && errno != EINTR) return;
-        if (watched[1].revents != 0 || (watched[0].revents & (POLLERR | POLLHUP)) != 0) return;
-        if ((watched[0].revents & POLLIN) == 0) continue;
-        MutexLock lock(m_mutex);
-        std::byte buffer[16 * 1024];
-        const ssize_t got = read(m_pipe_fd, buffer, sizeof buffer);
-        if (got > 0) m_sink({buffer, static_cast<size_t>(got)});
+        if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return;
+        if (watched.back().revents != 0) return;
+        for (size_t i = 0; i < m_sources.size(); ++i) {
+            if ((watched[i].revents & (POLLERR | POLLHUP)) != 0) watched[i].fd = -1;
+            if ((watched[i].revents & POLLIN) == 0) continue;
+            MutexLock lock(m_mutex);
+            static_cast<void>(hand_on(m_sources[i]));
+        }
     }
 }
 

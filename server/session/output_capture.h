@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
@@ -10,17 +11,24 @@
 
 namespace warpline::server {
 
-/// Catches what the driver writes to standard output (device printf) and hands it on. The driver shares this process's stdout,
-/// so a worker's own stdout is a pipe from its start.
+/// Catches what the driver writes to standard output (device printf) and to standard error (a failed device assert, the
+/// software GPU's reports) and hands it on. The driver shares this process's stdout and stderr, so a worker's own ones are
+/// pipes from its start.
 class OutputCapture {
 public:
-    using Sink = std::function<void(BytesView)>;
+    /// One pipe. Both ends belong to the process, not to the capture.
+    struct Source {
+        int fd = -1;       ///< the reading end, non-blocking
+        int stream = 1;    ///< 1: stdout, 2: stderr
+        int copy_fd = -1;  ///< where the text goes as well; -1: nowhere
+    };
+    using Sink = std::function<void(int stream, BytesView)>;
 
     /// Makes standard output a pipe. Once per process, before the driver is loaded. @return the reading end @errors io
     static Result<int> redirect_stdout();
 
-    /// Reads from the pipe from now on. @param pipe_fd the reading end, non-blocking; owned
-    OutputCapture(int pipe_fd, Sink sink);
+    /// Reads from the pipes from now on. What a copied one holds already is not the session's: it is copied only.
+    OutputCapture(std::vector<Source> sources, Sink sink);
     ~OutputCapture();
 
     /// Hands on everything that has been written so far: afterwards the sink has seen it. @blocks as the sink does @thread any
@@ -28,11 +36,13 @@ public:
 
 private:
     void thread_main();
+    /// Hands on one piece. @return false: nothing is there
+    bool hand_on(const Source& source) WL_REQUIRES(m_mutex);
 
-    const int m_pipe_fd;
+    const std::vector<Source> m_sources;
     const Sink m_sink;
     int m_stop_fd;
-    Mutex m_mutex;  // one reader of the pipe at a time, so that the order is kept
+    Mutex m_mutex;  // one reader of a pipe at a time, so that the order is kept
     std::thread m_thread;
 };
 

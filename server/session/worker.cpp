@@ -53,7 +53,7 @@ private:
     const config::Settings& m_settings;
     ControlChannel m_control;
     const int m_wake;
-    int m_output_fd = -1;
+    std::vector<OutputCapture::Source> m_output;
     std::unique_ptr<SharedCounters> m_counters;
     std::unique_ptr<Driver> m_driver;
     std::vector<DeviceSnapshot> m_devices;
@@ -110,7 +110,7 @@ bool Worker::prepare(std::string& problem) {
         problem = output.error().what;
         return false;
     }
-    m_output_fd = *output;
+    m_output = {{*output, 1, -1}, {k_worker_messages_fd, 2, k_worker_log_fd}};
     // A driver that is our own client library would connect to a server: to us.
     for (const char* name : {"WARPLINE_SERVERS", "WARPLINE_CONFIG"}) unsetenv(name);
     const auto chosen = m_settings.text_list("devices");
@@ -166,7 +166,7 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
     options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
     options.heartbeat = m_settings.seconds("heartbeat_seconds");
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
-    options.output_fd = m_output_fd;
+    options.output = m_output;
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;
     auto started =
@@ -278,6 +278,7 @@ void Worker::end_session(const std::string& reason) {
 }  // namespace
 
 int worker_main(const config::Settings& settings, pid_t supervisor) {
+    log::set_output(k_worker_log_fd);
     // Never destroyed: a worker leaves by _exit, with threads inside the driver.
     auto* worker = new Worker(settings);
     const int status = worker->run(supervisor);
