@@ -49,9 +49,7 @@ Flow call_free(Warp& w, const Instr& i, uint32_t mask) {
     return flow;
 }
 
-/// void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t char_size)
-Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
-    auto lane = uint32_t(__builtin_ctz(mask));
+std::string assert_message(Warp& w, const Instr& i, uint32_t lane) {
     auto text = [&](uint32_t number) {
         std::string out;
         uint64_t bad = 0;
@@ -60,11 +58,21 @@ Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
     };
     const exec::Grid& grid = w.launch->grid();
     uint32_t thread = w.index * exec::k_warp_size + lane;
-    std::string message = log::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.", text(1),
-                                      argument<uint32_t>(w, i, 2, lane), text(3), w.cta->id[0], w.cta->id[1], w.cta->id[2],
-                                      thread % grid.block[0], thread / grid.block[0] % grid.block[1],
-                                      thread / grid.block[0] / grid.block[1], text(0));
-    w.launch->set_fault(710, std::move(message));
+    return log::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.", text(1),
+                       argument<uint32_t>(w, i, 2, lane), text(3), w.cta->id[0], w.cta->id[1], w.cta->id[2],
+                       thread % grid.block[0], thread / grid.block[0] % grid.block[1], thread / grid.block[0] / grid.block[1],
+                       text(0));
+}
+
+/// void __assertfail(const char* message, const char* file, unsigned line, const char* function, size_t char_size)
+/// Each thread that fails together with others has its line, as on a GPU.
+Flow call_assertfail(Warp& w, const Instr& i, uint32_t mask) {
+    std::string messages;
+    (void)each_lane(mask, [&](uint32_t lane) {
+        if (!messages.empty()) messages += '\n';
+        messages += assert_message(w, i, lane);
+    });
+    w.launch->set_fault(710, std::move(messages));
     return Flow::fault;
 }
 

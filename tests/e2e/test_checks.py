@@ -13,7 +13,7 @@ SEEDED = ["matmul_shared", "warp_shuffle", "atomics", "cooperative", "tensor_cor
 
 
 def setUpModule():
-    for name in ["checks", *CLEAN, *SEEDED]:
+    for name in ["checks", "errors", *CLEAN, *SEEDED]:
         harness.build_program(harness.programs()[name])
 
 
@@ -42,6 +42,23 @@ class ChecksTest(unittest.TestCase):
         text = self.expect("bounds", "memory", "Invalid write of 4 bytes", line_of("bounds"), "in beyond(int*)",
                            "by thread (100,0,0) in block (0,0,0)", "0 bytes past the end of a 400-byte allocation at 0x", errors=1)
         self.assertRegex(text, r"st\.global\.u32 at ptx:[0-9]+ \(")
+
+    def test_reports_through_a_server_are_the_programs(self):
+        # A8: what the driver writes on its server appears here.
+        with harness.Server(environment={"SOFTGPU_CHECK": "race"}) as server:
+            done = harness.run([CHECKS.binary, "race"], "remote", server)
+            self.assertIn("read after write", server.log_text())
+        self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}")
+        self.assertEqual(done.stderr.count("read after write"), 1, done.stderr)
+        self.assertIn(line_of("race"), done.stderr)
+
+    def test_every_thread_that_fails_an_assertion_says_so(self):
+        for mode in ("direct", "remote"):
+            with self.subTest(mode=mode), harness.Server() as server:
+                done = harness.run([harness.programs()["errors"].binary, "assert"], mode, server)
+                self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}")
+                said = re.findall(r"errors\.cu:\d+: void assertion\(unsigned int\): block: \[0,0,0\], thread: \[(\d+),0,0\] Assertion `threadIdx.x < threads` failed", done.stderr)
+                self.assertEqual(said, ["32", "33"], done.stderr)
 
     def test_freed(self):
         self.expect("freed", "memory", line_of("bounds"), "0 bytes into a 400-byte allocation at 0x", "that was freed")

@@ -7,7 +7,7 @@
 
 __global__ void store(int* where) { *where = 1; }
 __global__ void trap() { __trap(); }
-__global__ void assertion(int value) { assert(value == 1); }
+__global__ void assertion(unsigned threads) { assert(threadIdx.x < threads); }
 __global__ void misaligned(char* p) { *reinterpret_cast<int*>(p + 1) = 1; }
 
 static int fault(cudaError_t expected) {
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
         return fault(cudaErrorLaunchFailure);
     }
     if (!std::strcmp(which, "assert")) {
-        assertion<<<1, 1>>>(2);
+        assertion<<<1, 34>>>(32);  // the second warp's two threads
         return fault(cudaErrorAssert);
     }
     std::fprintf(stderr, "unknown case %s\n", which);
