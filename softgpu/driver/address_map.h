@@ -20,6 +20,7 @@ enum class MemoryKind : uint8_t {
     registered,  ///< cuMemHostRegister
     managed,     ///< cuMemAllocManaged and __managed__
     graph,       ///< of an allocation node
+    imported,    ///< cuIpcOpenMemHandle
 };
 
 /// A piece of memory that the driver knows. Immutable but for its access, which the driver changes with the map's mutex held.

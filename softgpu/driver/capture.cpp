@@ -230,7 +230,7 @@ CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, boo
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture == nullptr) {
-        event->record(stream.submit_always({}));
+        event->record([&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); });
         return CUDA_SUCCESS;
     }
     if (external) return capture->add(stream, EventRecordOperation{event, handle});
@@ -251,8 +251,16 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
             capture->invalidate();
             return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
         }
-        FencePtr fence = event->fence();
-        if (fence != nullptr && !fence->done()) stream->submit_always({}, std::span(&fence, 1));
+        Recorded recorded = event->last();
+        if (recorded.done()) return CUDA_SUCCESS;
+        std::function<void()> check;
+        if (recorded.shared != nullptr) {
+            check = [recorded, context = stream->context_ptr()] {
+                // Once: the event's context has failed already, and is mostly this one.
+                if (context->sticky() == CUDA_SUCCESS && recorded.lost()) fail_of_lost_process(*context);
+            };
+        }
+        stream->submit_always(std::move(check), std::span(&recorded.fence, 1));
         return CUDA_SUCCESS;
     }
     if (capture != nullptr && capture != recorded_in) {

@@ -70,6 +70,8 @@ void note_freed(uint64_t address) {
     if (Checker* checker = checker_for(check::check_init)) checker->written.forget(address);
 }
 
+void note_shared(uint64_t address) { note_freed(address); }
+
 void note_copy(const CopyOperation& operation) {
     Checker* checker = checker_for(check::check_init);
     if (checker == nullptr) return;

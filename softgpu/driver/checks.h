@@ -18,6 +18,8 @@ uint64_t with_red_zone(const Device& device, uint64_t size_bytes);
 /// A piece of a heap became an allocation without contents, or ceased to be one.
 void note_uninitialised(uint64_t address, uint64_t size_bytes);
 void note_freed(uint64_t address);
+/// Other processes may write to an allocation from now on, and nobody tells when they do: all of it counts as written.
+void note_shared(uint64_t address);
 
 void note_copy(const CopyOperation& operation);
 void note_memset(const CUDA_MEMSET_NODE_PARAMS& params);

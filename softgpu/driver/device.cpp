@@ -97,20 +97,26 @@ void Device::end_quarantine() {
     for (uint64_t address : m_quarantine.take_all()) m_heap.free(address, k_chunk_bytes);
 }
 
-uint64_t Device::take_chunk(uint64_t size_bytes) {
-    if (!charge(size_bytes)) return 0;
+uint64_t Device::reserve(uint64_t size_bytes) {
     // Too much by one granule, to cut an aligned piece out of it.
     uint64_t span = size_bytes + k_chunk_bytes;
     void* mapped = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) {
-        refund(size_bytes);
-        return 0;
-    }
+    if (mapped == MAP_FAILED) return 0;
     auto start = reinterpret_cast<uint64_t>(mapped);
     uint64_t address = round_up(start, k_chunk_bytes);
     if (address != start) munmap(mapped, address - start);
     uint64_t end = start + span;
     if (end != address + size_bytes) munmap(reinterpret_cast<void*>(address + size_bytes), end - address - size_bytes);
+    return address;
+}
+
+uint64_t Device::take_chunk(uint64_t size_bytes) {
+    if (!charge(size_bytes)) return 0;
+    uint64_t address = reserve(size_bytes);
+    if (address == 0) {
+        refund(size_bytes);
+        return 0;
+    }
     madvise(reinterpret_cast<void*>(address), size_bytes, MADV_HUGEPAGE);
     if (!m_config.exact_bounds) m_ranges.add(m_ordinal, address, size_bytes);
     return address;
@@ -122,6 +128,7 @@ void Device::give_chunk(uint64_t address, uint64_t size_bytes) {
         MemoryGoing going;
         munmap(reinterpret_cast<void*>(address), size_bytes);
     }
+    m_exported.forget(address);
     refund(size_bytes);
 }
 

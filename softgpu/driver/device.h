@@ -10,6 +10,7 @@
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/address_map.h"
 #include "softgpu/driver/config.h"
+#include "softgpu/driver/exported_chunks.h"
 #include "softgpu/driver/heap.h"
 #include "softgpu/driver/quarantine.h"
 #include "softgpu/driver/visible_ranges.h"
@@ -54,11 +55,15 @@ public:
     void refund(uint64_t size_bytes);
 
     Heap& heap() { return m_heap; }
+    ExportedChunks& exported() { return m_exported; }
     Quarantine& quarantine() { return m_quarantine; }
     /// Frees what the quarantine holds.
     void end_quarantine();
     PhysicalStore& physical() { return *m_physical; }
     VisibleRanges& ranges() { return m_ranges; }
+
+    /// Zero-filled memory of the process, aligned as chunks are; 0 if there is none.
+    static uint64_t reserve(uint64_t size_bytes);
 
     // ChunkSource: memory of the process, counted against the device, visible to its kernels.
     uint64_t take_chunk(uint64_t size_bytes) override;
@@ -85,6 +90,7 @@ private:
     CUuuid m_uuid{};
     std::array<int, k_attribute_limit> m_attributes{};
     Heap m_heap;
+    ExportedChunks m_exported;
     Quarantine m_quarantine;
     std::unique_ptr<PhysicalStore> m_physical;
     std::atomic<uint64_t> m_used_bytes{0};

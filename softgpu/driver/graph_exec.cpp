@@ -181,8 +181,11 @@ FencePtr GraphExec::submit_node(const ExecNode& node, std::span<const FencePtr> 
     Scheduler& scheduler = Scheduler::instance();
     if (!node.enabled) return scheduler.submit_free({}, after, priority);
     if (const auto* record = std::get_if<EventRecordOperation>(&node.body)) {
-        FencePtr fence = scheduler.submit_free({}, after, priority);
-        record->event->record(fence);
+        FencePtr fence;
+        record->event->record([&](std::function<void()> end) {
+            fence = scheduler.submit_free(std::move(end), after, priority);
+            return fence;
+        });
         return fence;
     }
     if (const auto* wait = std::get_if<EventWaitOperation>(&node.body)) {

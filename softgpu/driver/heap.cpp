@@ -37,7 +37,7 @@ uint64_t Heap::allocate(uint64_t size_bytes) {
         uint64_t chunk_bytes = round_up(wanted, k_chunk_bytes);
         uint64_t chunk = m_source.take_chunk(chunk_bytes);
         if (chunk == 0) return 0;
-        m_chunks.emplace(chunk, Chunk{chunk_bytes, 0});
+        m_chunks.emplace(chunk, Chunk{chunk_bytes, 0, false});
         m_reserved_bytes += chunk_bytes;
         add_free(chunk, chunk_bytes);
         fit = m_free_by_size.find({chunk_bytes, chunk});
@@ -62,25 +62,55 @@ void Heap::free(uint64_t address, uint64_t keep_bytes) {
         m_used_bytes -= size_bytes;
         auto chunk = chunk_of(address);
         chunk->second.used_bytes -= size_bytes;
-        auto next = m_free.find(address + size_bytes);
-        if (next != m_free.end() && next->first < chunk->first + chunk->second.size_bytes) {
-            uint64_t next_bytes = next->second;
-            remove_free(next->first, next_bytes);
-            size_bytes += next_bytes;
+        if (chunk->second.shared) {
+            free_shared(chunk, given);
+        } else {
+            join_free(chunk, address, size_bytes);
+            if (chunk->second.used_bytes == 0) trim_locked(keep_bytes, given);
         }
-        auto after = m_free.lower_bound(address);
-        if (after != m_free.begin()) {
-            auto [before, before_bytes] = *std::prev(after);
-            if (before >= chunk->first && before + before_bytes == address) {
-                remove_free(before, before_bytes);
-                address = before;
-                size_bytes += before_bytes;
-            }
-        }
-        add_free(address, size_bytes);
-        if (chunk->second.used_bytes == 0) trim_locked(keep_bytes, given);
     }
     give(given);
+}
+
+void Heap::join_free(Chunks::iterator chunk, uint64_t address, uint64_t size_bytes) {
+    auto next = m_free.find(address + size_bytes);
+    if (next != m_free.end() && next->first < chunk->first + chunk->second.size_bytes) {
+        uint64_t next_bytes = next->second;
+        remove_free(next->first, next_bytes);
+        size_bytes += next_bytes;
+    }
+    auto after = m_free.lower_bound(address);
+    if (after != m_free.begin()) {
+        auto [before, before_bytes] = *std::prev(after);
+        if (before >= chunk->first && before + before_bytes == address) {
+            remove_free(before, before_bytes);
+            address = before;
+            size_bytes += before_bytes;
+        }
+    }
+    add_free(address, size_bytes);
+}
+
+void Heap::free_shared(Chunks::iterator chunk, std::vector<std::pair<uint64_t, uint64_t>>& given) {
+    if (chunk->second.used_bytes != 0) return;
+    const uint64_t end = chunk->first + chunk->second.size_bytes;
+    for (auto piece = m_free.lower_bound(chunk->first); piece != m_free.end() && piece->first < end;) {
+        m_free_by_size.erase({piece->second, piece->first});
+        piece = m_free.erase(piece);
+    }
+    m_reserved_bytes -= chunk->second.size_bytes;
+    given.emplace_back(chunk->first, chunk->second.size_bytes);
+    m_chunks.erase(chunk);
+}
+
+bool Heap::share(uint64_t address, uint64_t* chunk, uint64_t* chunk_bytes) {
+    MutexLock lock(m_mutex);
+    if (!m_used.contains(address)) return false;
+    auto found = chunk_of(address);
+    found->second.shared = true;
+    *chunk = found->first;
+    *chunk_bytes = found->second.size_bytes;
+    return true;
 }
 
 void Heap::trim_locked(uint64_t keep_bytes, std::vector<std::pair<uint64_t, uint64_t>>& given) {

@@ -40,6 +40,10 @@ public:
     /// Gives back empty chunks until at most `keep_bytes` are held, or none is left that is empty.
     void trim(uint64_t keep_bytes);
 
+    /// The chunk of an allocation, whose bytes other processes may see from now on: what is freed in it is not allocated again,
+    /// because they may still use it. It goes back to the source as soon as nothing in it is used. False: no such allocation.
+    bool share(uint64_t address, uint64_t* chunk, uint64_t* chunk_bytes);
+
     uint64_t reserved_bytes() const;
     uint64_t used_bytes() const;
 
@@ -47,12 +51,15 @@ private:
     struct Chunk {
         uint64_t size_bytes = 0;
         uint64_t used_bytes = 0;
+        bool shared = false;
     };
     using Chunks = std::map<uint64_t, Chunk>;
     Chunks::iterator chunk_of(uint64_t address) WL_REQUIRES(m_mutex);
     void add_free(uint64_t address, uint64_t size_bytes) WL_REQUIRES(m_mutex);
     void remove_free(uint64_t address, uint64_t size_bytes) WL_REQUIRES(m_mutex);
     void trim_locked(uint64_t keep_bytes, std::vector<std::pair<uint64_t, uint64_t>>& given) WL_REQUIRES(m_mutex);
+    void join_free(Chunks::iterator chunk, uint64_t address, uint64_t size_bytes) WL_REQUIRES(m_mutex);
+    void free_shared(Chunks::iterator chunk, std::vector<std::pair<uint64_t, uint64_t>>& given) WL_REQUIRES(m_mutex);
     void give(const std::vector<std::pair<uint64_t, uint64_t>>& chunks);
 
     ChunkSource& m_source;

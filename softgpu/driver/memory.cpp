@@ -5,6 +5,7 @@
 #include "softgpu/driver/advice.h"
 #include "softgpu/driver/checks.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/imported_memory.h"
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/process.h"
@@ -86,6 +87,7 @@ void release_allocation(const Allocation& allocation) {
             if (allocation.kind == MemoryKind::managed) AdviceMap::instance().forget(allocation.address, span);
             break;
         }
+        case MemoryKind::imported: ImportedMemory::instance().close(allocation); break;
         case MemoryKind::registered: process().ranges.remove(allocation.address); break;
         case MemoryKind::pool:
         case MemoryKind::graph:
@@ -102,6 +104,11 @@ void free_memory_of_context(uint64_t context) {
 
 std::shared_mutex& memory_use_mutex() {
     static auto* mutex = new std::shared_mutex;  // leaked on purpose: calls come after static destructors
+    return *mutex;
+}
+
+std::shared_mutex& kernel_mutex() {
+    static auto* mutex = new std::shared_mutex;  // leaked on purpose, as above
     return *mutex;
 }
 

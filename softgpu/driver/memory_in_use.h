@@ -25,4 +25,24 @@ private:
     std::unique_lock<std::shared_mutex> m_lock;
 };
 
+/// Kernels hold one while they run, and who moves memory to another place behind its addresses holds a KernelsStopped. Kernels
+/// that run concurrently may wait for each other, so new ones start even while somebody waits for all of them to end.
+std::shared_mutex& kernel_mutex();
+
+class KernelRunning {
+public:
+    KernelRunning() : m_lock(kernel_mutex()) {}
+
+private:
+    std::shared_lock<std::shared_mutex> m_lock;
+};
+
+class KernelsStopped {
+public:
+    KernelsStopped() : m_lock(kernel_mutex()) {}
+
+private:
+    std::unique_lock<std::shared_mutex> m_lock;
+};
+
 }  // namespace warpline::softgpu::driver

@@ -1,6 +1,7 @@
 #include "softgpu/driver/memory_pool.h"
 
 #include "softgpu/driver/checks.h"
+#include "softgpu/driver/imported_memory.h"
 #include "softgpu/driver/process.h"
 
 namespace warpline::softgpu::driver {
@@ -21,7 +22,16 @@ void raise(std::atomic<uint64_t>& high, uint64_t value) {
 MemoryPool::MemoryPool(Device& device, const CUmemPoolProps& properties, bool is_default)
     : m_device(device), m_properties(properties), m_is_default(is_default), m_heap(device) {}
 
+MemoryPool::MemoryPool(Device& device, const CUmemPoolProps& properties, SharedFilePtr file, bool imported)
+    : m_device(device),
+      m_properties(properties),
+      m_is_default(false),
+      m_imported(imported),
+      m_chunks(std::make_unique<SharedChunks>(device, std::move(file))),
+      m_heap(*m_chunks) {}
+
 AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
+    if (m_imported) return nullptr;
     if (m_properties.maxSize != 0 && m_used.load() + size_bytes > m_properties.maxSize) return nullptr;
     const uint64_t wanted = with_red_zone(m_device, size_bytes);
     uint64_t address = m_heap.allocate(wanted);
@@ -53,9 +63,14 @@ AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
 void MemoryPool::free(uint64_t address) {
     AllocationPtr allocation = process().addresses.remove(address);
     if (allocation == nullptr) return;
+    uint64_t left = m_used.fetch_sub(allocation->size_bytes) - allocation->size_bytes;
+    if (m_imported) {
+        unmap_imported(*allocation);
+        if (m_retired.load() && left == 0) process().pools.remove(m_handle);
+        return;
+    }
     note_freed(address);
     if (m_device.config().exact_bounds) process().ranges.remove(address);
-    uint64_t left = m_used.fetch_sub(allocation->size_bytes) - allocation->size_bytes;
     m_heap.free(address, m_retired.load() ? 0 : UINT64_MAX);  // chunks go back when something synchronises
     pools_changed = true;
     if (m_retired.load() && left == 0) process().pools.remove(m_handle);

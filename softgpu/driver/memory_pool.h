@@ -9,6 +9,7 @@
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/address_map.h"
 #include "softgpu/driver/heap.h"
+#include "softgpu/driver/shared_chunks.h"
 
 namespace warpline::softgpu::driver {
 
@@ -18,6 +19,21 @@ class Device;
 class MemoryPool {
 public:
     MemoryPool(Device& device, const CUmemPoolProps& properties, bool is_default);
+    /// A pool whose memory other processes can map, or (`imported`) that of another process: nothing is allocated from it.
+    MemoryPool(Device& device, const CUmemPoolProps& properties, SharedFilePtr file, bool imported);
+
+    /// The pool that cuMemPoolCreate makes. Null if what it needs for other processes cannot be had.
+    static std::shared_ptr<MemoryPool> create(Device& device, const CUmemPoolProps& properties);
+    /// From a descriptor that another process exported. Errors: invalid value (it is no pool), not supported (this process does
+    /// not have the device).
+    static CUresult import(int fd, std::shared_ptr<MemoryPool>& pool);
+    bool imported() const { return m_imported; }
+    /// A new descriptor of the pool, or -1.
+    int export_fd() const { return m_chunks != nullptr ? m_chunks->file()->duplicate() : -1; }
+    /// Names an allocation of this pool to processes that import it. Errors: invalid value (a pool without handles).
+    CUresult export_pointer(const Allocation& allocation, CUmemPoolPtrExportData* data) const;
+    /// Maps an allocation of the process that this pool comes from. Errors: invalid value, out of memory.
+    CUresult import_pointer(const CUmemPoolPtrExportData& data, AllocationPtr& allocation);
 
     Device& device() const { return m_device; }
     const CUmemPoolProps& properties() const { return m_properties; }
@@ -48,6 +64,8 @@ private:
     const bool m_is_default;
     uint64_t m_handle = 0;
     std::atomic<bool> m_retired{false};
+    const bool m_imported = false;
+    std::unique_ptr<SharedChunks> m_chunks;  // null: nobody else can map the memory
     Heap m_heap;
     std::atomic<uint64_t> m_release_threshold{0}, m_reserved_high{0}, m_used_high{0}, m_used{0};
     std::atomic<int> m_reuse_follow{1}, m_reuse_opportunistic{1}, m_reuse_internal{1};

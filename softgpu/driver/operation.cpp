@@ -29,7 +29,8 @@ void record_events(const KernelOperation& operation, Stream& stream) {
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) handle = attribute.value.programmaticEvent.event;
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) handle = attribute.value.launchCompletionEvent.event;
         if (handle == nullptr) continue;
-        if (auto event = process().events.find(handle)) event->record(stream.submit_always({}));
+        auto submit = [&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); };
+        if (auto event = process().events.find(handle)) event->record(submit);
     }
 }
 
@@ -113,6 +114,7 @@ void execute(Context& context, const KernelOperation& operation, uint64_t stream
     launch.cooperative = operation.cooperative;
     launch.params = operation.params;
     launch.stream_id = stream_id;
+    KernelRunning running;
     exec::Fault fault = context.device().engine().launch(launch);
     if (!fault.ok()) context.fail(fault);
 }

@@ -2,10 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <iterator>
 
 #include "softgpu/driver/device.h"
 
@@ -24,14 +21,7 @@ bool PhysicalStore::allocate(uint64_t size_bytes, uint64_t* offset) {
     MutexLock lock(m_mutex);
     if (m_fd < 0) m_fd = memfd_create("softgpu-memory", MFD_CLOEXEC);
     if (m_fd < 0) return false;
-    for (auto piece = m_free.begin(); piece != m_free.end(); ++piece) {
-        if (piece->second < size_bytes) continue;
-        *offset = piece->first;
-        uint64_t left = piece->second - size_bytes;
-        m_free.erase(piece);
-        if (left != 0) m_free.emplace(*offset + size_bytes, left);
-        return true;
-    }
+    if (m_free.take(size_bytes, offset)) return true;
     if (ftruncate(m_fd, static_cast<off_t>(m_end + size_bytes)) != 0) return false;
     *offset = m_end;
     m_end += size_bytes;
@@ -41,21 +31,14 @@ bool PhysicalStore::allocate(uint64_t size_bytes, uint64_t* offset) {
 void PhysicalStore::free(uint64_t offset, uint64_t size_bytes) {
     MutexLock lock(m_mutex);
     fallocate(m_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size_bytes));
-    auto piece = m_free.emplace(offset, size_bytes).first;
-    auto next = std::next(piece);
-    if (next != m_free.end() && offset + size_bytes == next->first) {
-        piece->second += next->second;
-        m_free.erase(next);
-    }
-    if (piece == m_free.begin()) return;
-    auto before = std::prev(piece);
-    if (before->first + before->second != offset) return;
-    before->second += piece->second;
-    m_free.erase(piece);
+    m_free.put(offset, size_bytes);
 }
 
 PhysicalMemory::PhysicalMemory(Device& device, uint64_t size_bytes, const CUmemAllocationProp& properties)
-    : m_device(device), m_size_bytes(size_bytes), m_properties(properties) {}
+    : m_device(device), m_size_bytes(size_bytes), m_properties(properties) {
+    // Asked for, not granted: who reads the properties back is told so.
+    m_properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+}
 
 std::shared_ptr<PhysicalMemory> PhysicalMemory::create(Device& device, uint64_t size_bytes,
                                                        const CUmemAllocationProp& properties) {
@@ -65,41 +48,40 @@ std::shared_ptr<PhysicalMemory> PhysicalMemory::create(Device& device, uint64_t 
         memory->m_charged = true;
     }
     if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
-        memory->m_own_fd = memfd_create("softgpu-shared", MFD_CLOEXEC);
-        if (memory->m_own_fd < 0 || ftruncate(memory->m_own_fd, static_cast<off_t>(size_bytes)) != 0) return nullptr;
-        return memory;
+        memory->m_shared = SharedFile::create(SharedKind::allocation, size_bytes, properties.location, device);
+        return memory->m_shared != nullptr ? memory : nullptr;
     }
     memory->m_in_store = device.physical().allocate(size_bytes, &memory->m_offset);
     return memory->m_in_store ? memory : nullptr;
 }
 
-std::shared_ptr<PhysicalMemory> PhysicalMemory::import(Device& device, int fd) {
-    struct stat status {};
-    if (fstat(fd, &status) != 0 || status.st_size <= 0 || fcntl(fd, F_GET_SEALS) < 0) return nullptr;
+CUresult PhysicalMemory::import(int fd, std::shared_ptr<PhysicalMemory>& memory) {
+    SharedFilePtr file = SharedFile::adopt(fd, SharedKind::allocation);
+    if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = file->device();
+    if (device == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal()};
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (own < 0) return nullptr;
-    std::shared_ptr<PhysicalMemory> memory(new PhysicalMemory(device, static_cast<uint64_t>(status.st_size), properties));
-    memory->m_own_fd = own;
-    return memory;
+    properties.location = file->location();
+    if (properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE) properties.location.id = device->ordinal();
+    memory.reset(new PhysicalMemory(*device, file->data_bytes(), properties));
+    memory->m_shared = std::move(file);
+    return CUDA_SUCCESS;
 }
 
 PhysicalMemory::~PhysicalMemory() {
     if (m_charged) m_device.refund(m_size_bytes);
-    if (m_own_fd >= 0) close(m_own_fd);
     if (m_in_store) m_device.physical().free(m_offset, m_size_bytes);
 }
 
 bool PhysicalMemory::map_at(uint64_t address, uint64_t size_bytes, uint64_t offset) const {
-    int fd = m_own_fd >= 0 ? m_own_fd : m_device.physical().fd();
-    void* mapped = mmap(reinterpret_cast<void*>(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-                        static_cast<off_t>(m_offset + offset));
+    if (m_shared != nullptr) return m_shared->map_at(address, size_bytes, offset);
+    void* mapped = mmap(reinterpret_cast<void*>(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                        m_device.physical().fd(), static_cast<off_t>(m_offset + offset));
     return mapped != MAP_FAILED;
 }
 
-int PhysicalMemory::export_fd() const { return m_own_fd >= 0 ? fcntl(m_own_fd, F_DUPFD_CLOEXEC, 0) : -1; }
+int PhysicalMemory::export_fd() const { return m_shared != nullptr ? m_shared->duplicate() : -1; }
 
 }  // namespace warpline::softgpu::driver

@@ -2,11 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "softgpu/driver/pieces.h"
+#include "softgpu/driver/shared_file.h"
 
 namespace warpline::softgpu::driver {
 
@@ -29,7 +30,7 @@ private:
     mutable Mutex m_mutex;
     int m_fd WL_GUARDED_BY(m_mutex) = -1;
     uint64_t m_end WL_GUARDED_BY(m_mutex) = 0;
-    std::map<uint64_t, uint64_t> m_free WL_GUARDED_BY(m_mutex);  // offset → bytes
+    Pieces m_free WL_GUARDED_BY(m_mutex);
 };
 
 /// What cuMemCreate makes. Lives until it is released and no longer mapped.
@@ -37,8 +38,9 @@ class PhysicalMemory {
 public:
     /// Null if the device is full.
     static std::shared_ptr<PhysicalMemory> create(Device& device, uint64_t size_bytes, const CUmemAllocationProp& properties);
-    /// From a descriptor that another process exported. Null if it is no memory of that kind.
-    static std::shared_ptr<PhysicalMemory> import(Device& device, int fd);
+    /// From a descriptor that a process exported, this or another. Errors: invalid value (it is no such memory), not supported
+    /// (this process does not have the device).
+    static CUresult import(int fd, std::shared_ptr<PhysicalMemory>& memory);
     ~PhysicalMemory();
 
     uint64_t size_bytes() const { return m_size_bytes; }
@@ -57,8 +59,8 @@ private:
 
     Device& m_device;
     const uint64_t m_size_bytes;
-    const CUmemAllocationProp m_properties;
-    int m_own_fd = -1;  // shareable memory has its own file
+    CUmemAllocationProp m_properties;
+    SharedFilePtr m_shared;  // shareable memory has its own file
     uint64_t m_offset = 0;
     bool m_charged = false;   // against the device's size
     bool m_in_store = false;  // a piece of the device's store, at m_offset

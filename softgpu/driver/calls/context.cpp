@@ -356,7 +356,9 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     auto event = process().events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     auto before = Scheduler::instance().pending(*context->group());
-    event->record(Scheduler::instance().submit_free({}, before, k_greatest_priority));
+    event->record([&before](std::function<void()> end) {
+        return Scheduler::instance().submit_free(std::move(end), before, k_greatest_priority);
+    });
     return CUDA_SUCCESS;
 }
 

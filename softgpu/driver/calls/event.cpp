@@ -33,7 +33,12 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    auto event = std::make_shared<Event>(context->shared_from_this(), Flags);
+    SharedEventPtr shared;
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0) {
+        shared = SharedEvent::create(context->device());
+        if (shared == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    auto event = std::make_shared<Event>(context->shared_from_this(), Flags, std::move(shared));
     *phEvent = as_handle<CUevent>(process().events.add(std::move(event)));
     return CUDA_SUCCESS;
 }
@@ -50,8 +55,13 @@ CUresult cuEventQuery(CUevent hEvent) {
     CU_TRY(find_event(hEvent, event));
     if (event->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
     CU_TRY(event->context()->sticky());
-    FencePtr fence = event->fence();
-    return fence == nullptr || fence->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (event->shared() == nullptr) return event->last().done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    // Asked of what the processes share: no thread has to wait for an event that is only looked at.
+    uint64_t latest = event->shared()->latest();
+    if (event->shared()->ended(latest)) return CUDA_SUCCESS;
+    if (!event->shared()->lost(latest)) return CUDA_ERROR_NOT_READY;
+    fail_of_lost_process(*event->context());
+    return event->context()->sticky();
 }
 
 CUresult cuEventSynchronize(CUevent hEvent) {

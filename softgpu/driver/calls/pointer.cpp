@@ -3,7 +3,10 @@
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/memory.h"
+#include "softgpu/driver/memory_pool.h"
+#include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/driver/vmm.h"
 
 namespace warpline::softgpu::driver {
 
@@ -18,6 +21,17 @@ CUcontext context_of(const Allocation& allocation) {
     if (allocation.context != 0) return reinterpret_cast<CUcontext>(allocation.context);
     // Pools, mappings and variables of modules belong to the device: CUDA names its primary context or none.
     return allocation.kind == MemoryKind::mapped ? nullptr : process().device(allocation.device)->primary->handle();
+}
+
+/// How the memory may be given to other processes.
+unsigned long long handle_types(const Allocation& a) {
+    if (a.kind == MemoryKind::pool) {
+        auto pool = process().pools.find(a.pool);
+        return pool != nullptr ? static_cast<unsigned long long>(pool->properties().handleTypes) : 0;
+    }
+    uint64_t handle = 0;
+    auto memory = a.kind == MemoryKind::mapped ? VirtualMemory::instance().memory_at(a.address, &handle) : nullptr;
+    return memory != nullptr ? static_cast<unsigned long long>(memory->properties().requestedHandleTypes) : 0;
 }
 
 bool starts_reservation(const Allocation& a) { return a.reserved_bytes != 0; }
@@ -39,11 +53,13 @@ CUresult known(const Allocation& a, CUpointer_attribute attribute, CUdeviceptr a
         case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put<unsigned long long>(data, a.id); break;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: put<unsigned int>(data, a.kind == MemoryKind::managed ? 1 : 0); break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(data, a.device); break;
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: put<unsigned int>(data, 0); break;
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            put<unsigned int>(data, a.kind == MemoryKind::device ? 1 : 0);
+            break;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(data, starts_reservation(a) ? a.reserved_base : a.address); break;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put<size_t>(data, starts_reservation(a) ? a.reserved_bytes : a.size_bytes); break;
         case CU_POINTER_ATTRIBUTE_MAPPED: put<unsigned int>(data, 1); break;
-        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put<unsigned long long>(data, 0); break;
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put<unsigned long long>(data, handle_types(a)); break;
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: put<unsigned int>(data, 0); break;
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             put<unsigned int>(data, a.writable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE

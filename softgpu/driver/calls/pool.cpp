@@ -58,6 +58,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
     if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
+    if (found->imported()) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
     return allocate(dptr, bytesize, found, *stream);
@@ -92,10 +93,12 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
     if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto types = static_cast<unsigned int>(poolProps->handleTypes);
+    if ((types & ~static_cast<unsigned int>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     Device* device = nullptr;
     CU_TRY(device_at(&poolProps->location, poolProps->allocType, device));
-    auto made = std::make_shared<MemoryPool>(*device, *poolProps, false);
+    auto made = MemoryPool::create(*device, *poolProps);
+    if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     made->set_handle(process().pools.add(made));
     *pool = as_handle<CUmemoryPool>(made->handle());
     return CUDA_SUCCESS;
@@ -149,6 +152,48 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUme
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
+                                          unsigned long long flags) {
+    if (handle_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    PoolPtr found;
+    CU_TRY(find_pool(pool, found));
+    if (handleType == CU_MEM_HANDLE_TYPE_NONE || found->properties().handleTypes != handleType) return CUDA_ERROR_INVALID_VALUE;
+    int fd = found->export_fd();
+    if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *static_cast<int*>(handle_out) = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType,
+                                            unsigned long long flags) {
+    if (pool_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    PoolPtr made;
+    CU_TRY(MemoryPool::import(static_cast<int>(reinterpret_cast<intptr_t>(handle)), made));
+    made->set_handle(process().pools.add(made));
+    *pool_out = as_handle<CUmemoryPool>(made->handle());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
+    if (shareData_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    AllocationPtr allocation = process().addresses.find(ptr);
+    if (allocation == nullptr || allocation->kind != MemoryKind::pool || allocation->freed.load())
+        return CUDA_ERROR_INVALID_VALUE;
+    PoolPtr pool = process().pools.find(allocation->pool);
+    return pool != nullptr ? pool->export_pointer(*allocation, shareData_out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData* shareData) {
+    if (ptr_out == nullptr || shareData == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    PoolPtr found;
+    CU_TRY(find_pool(pool, found));
+    AllocationPtr allocation;
+    CU_TRY(found->import_pointer(*shareData, allocation));
+    *ptr_out = allocation->address;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
     if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
@@ -170,7 +215,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     CU_TRY(find_device(dev, device));
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
-    if (&found->device() != device) return CUDA_ERROR_INVALID_VALUE;
+    if (&found->device() != device || found->imported()) return CUDA_ERROR_INVALID_VALUE;
     device->current_pool = found->handle();
     return CUDA_SUCCESS;
 }

@@ -130,6 +130,30 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmem
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handleType, unsigned long long flags) {
+    if (shareableHandle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    auto memory = process().physical.find(handle);
+    if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType == CU_MEM_HANDLE_TYPE_NONE || memory->properties().requestedHandleTypes != handleType) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    int fd = memory->export_fd();
+    if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *static_cast<int*>(shareableHandle) = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
+                                        CUmemAllocationHandleType shHandleType) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    std::shared_ptr<PhysicalMemory> memory;
+    CU_TRY(PhysicalMemory::import(static_cast<int>(reinterpret_cast<intptr_t>(osHandle)), memory));
+    *handle = process().physical.add(std::move(memory));
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
     if (handle == nullptr || addr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t value = 0;

@@ -89,6 +89,28 @@ TEST(HeapTest, TrimGivesBackEmptyChunksOnly) {
     EXPECT_TRUE(source.chunks.empty());
 }
 
+TEST(HeapTest, WhatIsFreedInASharedChunkIsNotAllocatedAgain) {
+    FakeSource source;
+    Heap heap(source);
+    uint64_t first = heap.allocate(1024), second = heap.allocate(1024), chunk = 0, bytes = 0;
+    EXPECT_FALSE(heap.share(first + 512, &chunk, &bytes));
+    ASSERT_TRUE(heap.share(second, &chunk, &bytes));
+    EXPECT_EQ(chunk, first);
+    EXPECT_EQ(bytes, k_chunk_bytes);
+    heap.free(first, UINT64_MAX);
+    heap.trim(0);
+    uint64_t third = heap.allocate(1024);
+    EXPECT_EQ(third, second + 1024);  // what was never used may be
+    heap.free(second, UINT64_MAX);
+    EXPECT_EQ(source.chunks.size(), 1u);
+    // The last one takes the chunk with it, whatever is to be kept.
+    heap.free(third, UINT64_MAX);
+    EXPECT_TRUE(source.chunks.empty());
+    EXPECT_EQ(heap.reserved_bytes(), 0u);
+    EXPECT_NE(heap.allocate(1024), 0u);
+    EXPECT_EQ(source.chunks.size(), 1u);
+}
+
 TEST(HeapTest, RandomUseNeverOverlapsAndEndsEmpty) {
     FakeSource source;
     Heap heap(source);
@@ -99,6 +121,10 @@ TEST(HeapTest, RandomUseNeverOverlapsAndEndsEmpty) {
             uint64_t bytes = 1 + random() % (random() % 20 == 0 ? 9 * k_chunk_bytes : 50000);
             uint64_t address = heap.allocate(bytes);
             ASSERT_NE(address, 0u);
+            uint64_t chunk = 0, chunk_bytes = 0;
+            if (random() % 50 == 0) {
+                EXPECT_TRUE(heap.share(address, &chunk, &chunk_bytes));
+            }
             auto next = live.lower_bound(address);
             if (next != live.end()) {
                 ASSERT_LE(address + bytes, next->first);
