@@ -1,0 +1,283 @@
+// Memory and events shared between two processes: by handle (cudaIpc*), and as descriptors of pools. The second process is this
+// program, started again. `killed` ends the process whose work the other one waits for; `refused` is what a client says.
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "check.h"
+
+extern char** environ;
+
+namespace {
+
+constexpr int k_count = 100000;
+constexpr auto k_descriptor = cudaMemHandleTypePosixFileDescriptor;
+
+__global__ void multiply_add(int* data, int count, int factor, int summand) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) data[i] = data[i] * factor + summand;
+}
+
+__global__ void wait_for(volatile int* flag) {
+    while (*flag == 0) {
+    }
+}
+
+void launch(int* data, int factor, int summand, cudaStream_t stream) {
+    multiply_add<<<(k_count + 255) / 256, 256, 0, stream>>>(data, k_count, factor, summand);
+    CHECK(cudaGetLastError());
+}
+
+void expect_all(const int* data, int value) {
+    std::vector<int> host(k_count);
+    CHECK(cudaMemcpy(host.data(), data, k_count * sizeof(int), cudaMemcpyDeviceToHost));
+    for (int found : host) EXPECT_EQ(found, value);
+}
+
+int g_socket = -1;
+
+template <typename T>
+void tell(const T& value) {
+    EXPECT(send(g_socket, &value, sizeof(value), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(value)));
+}
+
+template <typename T>
+T hear() {
+    T value;
+    EXPECT(recv(g_socket, &value, sizeof(value), MSG_WAITALL) == static_cast<ssize_t>(sizeof(value)));
+    return value;
+}
+
+void meet() {
+    tell('m');
+    EXPECT_EQ(hear<char>(), 'm');
+}
+
+// What one process needs of the other: its memory, and an event.
+struct Shared {
+    int* data = nullptr;
+    cudaEvent_t event = nullptr;
+    cudaStream_t stream = nullptr;
+};
+
+Shared give() {
+    Shared shared;
+    cudaIpcMemHandle_t memory;
+    cudaIpcEventHandle_t event;
+    CHECK(cudaStreamCreateWithFlags(&shared.stream, cudaStreamNonBlocking));
+    CHECK(cudaMalloc(&shared.data, k_count * sizeof(int)));
+    CHECK(cudaEventCreateWithFlags(&shared.event, cudaEventDisableTiming | cudaEventInterprocess));
+    CHECK(cudaIpcGetMemHandle(&memory, shared.data));
+    CHECK(cudaIpcGetEventHandle(&event, shared.event));
+    tell(memory);
+    tell(event);
+    return shared;
+}
+
+Shared take() {
+    Shared shared;
+    void* data = nullptr;
+    auto memory = hear<cudaIpcMemHandle_t>();
+    auto event = hear<cudaIpcEventHandle_t>();
+    CHECK(cudaStreamCreateWithFlags(&shared.stream, cudaStreamNonBlocking));
+    CHECK(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess));
+    CHECK(cudaIpcOpenEventHandle(&shared.event, event));
+    shared.data = static_cast<int*>(data);
+    return shared;
+}
+
+// Each side works on the data after the other one, ordered by the event alone: the host only says that it has recorded.
+void take_turns(const Shared& shared, bool first) {
+    for (int turn = 0; turn < 6; ++turn) {
+        if ((turn % 2 == 0) == first) {
+            if (turn != 0) CHECK(cudaStreamWaitEvent(shared.stream, shared.event, 0));
+            launch(shared.data, 2, turn, shared.stream);
+            CHECK(cudaEventRecord(shared.event, shared.stream));
+        }
+        meet();
+    }
+    CHECK(cudaEventSynchronize(shared.event));
+    CHECK(cudaEventQuery(shared.event));
+    int expected = 1;
+    for (int turn = 0; turn < 6; ++turn) expected = expected * 2 + turn;
+    expect_all(shared.data, expected);
+    meet();
+}
+
+void parent_by_handle() {
+    Shared shared = give();
+    std::vector<int> ones(k_count, 1);
+    CHECK(cudaMemcpy(shared.data, ones.data(), k_count * sizeof(int), cudaMemcpyHostToDevice));
+    meet();
+    take_turns(shared, true);
+    meet();  // the child has closed what it opened
+    CHECK(cudaEventDestroy(shared.event));
+    CHECK(cudaFree(shared.data));
+}
+
+void child_by_handle() {
+    Shared shared = take();
+    meet();
+    take_turns(shared, false);
+    CHECK(cudaIpcCloseMemHandle(shared.data));
+    CHECK(cudaEventDestroy(shared.event));
+    meet();
+}
+
+void parent_pool() {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.handleTypes = k_descriptor;
+    properties.location.type = cudaMemLocationTypeDevice;
+    cudaMemPool_t pool = nullptr;
+    int* data = nullptr;
+    cudaMemPoolPtrExportData exported;
+    CHECK(cudaMemPoolCreate(&pool, &properties));
+    CHECK(cudaMallocFromPoolAsync(&data, k_count * sizeof(int), pool, nullptr));
+    CHECK(cudaMemsetAsync(data, 0, k_count * sizeof(int), nullptr));
+    CHECK(cudaMemPoolExportPointer(&exported, data));
+    CHECK(cudaDeviceSynchronize());
+    int descriptor = -1;
+    CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
+    char byte = 0;
+    iovec part{&byte, 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(descriptor));
+    EXPECT(sendmsg(g_socket, &message, MSG_NOSIGNAL) == 1);
+    tell(exported);
+    meet();
+    expect_all(data, 77);
+    CHECK(cudaFreeAsync(data, nullptr));
+    CHECK(cudaMemPoolDestroy(pool));
+}
+
+void child_pool() {
+    char byte = 0;
+    iovec part{&byte, 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    EXPECT(recvmsg(g_socket, &message, 0) == 1);
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(descriptor));
+    auto exported = hear<cudaMemPoolPtrExportData>();
+    cudaMemPool_t pool = nullptr;
+    void* data = nullptr;
+    CHECK(cudaMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), k_descriptor,
+                                               0));
+    CHECK(cudaMemPoolImportPointer(&data, pool, &exported));
+    expect_all(static_cast<int*>(data), 0);
+    launch(static_cast<int*>(data), 1, 77, nullptr);
+    CHECK(cudaFreeAsync(data, nullptr));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemPoolDestroy(pool));
+    meet();
+}
+
+// The one that dies has recorded the event behind work that never ends.
+void child_killed() {
+    Shared shared = give();
+    int* flag = nullptr;
+    CHECK(cudaHostAlloc(&flag, sizeof(int), cudaHostAllocMapped));
+    *flag = 0;
+    CHECK(cudaMemset(shared.data, 1, k_count * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    wait_for<<<1, 1, 0, shared.stream>>>(flag);
+    CHECK(cudaEventRecord(shared.event, shared.stream));
+    meet();
+    meet();
+    raise(SIGKILL);
+}
+
+void parent_of_killed(pid_t child) {
+    Shared shared = take();
+    meet();
+    EXPECT_EQ(cudaEventQuery(shared.event), cudaErrorNotReady);
+    CHECK(cudaStreamWaitEvent(shared.stream, shared.event, 0));
+    expect_all(shared.data, 0x01010101);
+    meet();
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+    EXPECT_EQ(cudaStreamSynchronize(shared.stream), cudaErrorExternalDevice);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorExternalDevice);
+}
+
+void refused() {
+    int value = 1;
+    CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrIpcEventSupport, 0));
+    EXPECT_EQ(value, 0);
+    CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMemoryPoolSupportedHandleTypes, 0));
+    EXPECT_EQ(value, 0);
+    // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, for which the runtime has no name.
+    CHECK(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(103), 0));
+    EXPECT_EQ(value, 0);
+    void* data = nullptr;
+    cudaIpcMemHandle_t memory{};
+    CHECK(cudaMalloc(&data, 64));
+    EXPECT_EQ(cudaIpcGetMemHandle(&memory, data), cudaErrorNotSupported);
+    EXPECT_EQ(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess), cudaErrorNotSupported);
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.handleTypes = k_descriptor;
+    properties.location.type = cudaMemLocationTypeDevice;
+    cudaMemPool_t pool = nullptr;
+    EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorNotSupported);
+}
+
+pid_t start_child(const std::string& mode) {
+    int sockets[2];
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    std::string number = std::to_string(sockets[1]), name = "child_" + mode;
+    char program[] = "processes";
+    char* arguments[] = {program, name.data(), number.data(), nullptr};
+    pid_t child = 0;
+    EXPECT(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) == 0);
+    close(sockets[1]);
+    g_socket = sockets[0];
+    return child;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string mode = argc > 1 ? argv[1] : "";
+    if (argc > 2) {
+        g_socket = std::atoi(argv[2]);
+        if (mode == "child_handles") child_by_handle();
+        if (mode == "child_pool") child_pool();
+        if (mode == "child_killed") child_killed();
+        return 0;
+    }
+    if (mode == "refused") {
+        refused();
+        return 0;
+    }
+    pid_t child = start_child(mode);
+    if (mode == "killed") {
+        parent_of_killed(child);
+        return 0;
+    }
+    EXPECT(mode == "handles" || mode == "pool");
+    if (mode == "handles") parent_by_handle();
+    if (mode == "pool") parent_pool();
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    return 0;
+}
