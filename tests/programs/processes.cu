@@ -266,12 +266,12 @@ int main(int argc, char** argv) {
     }
     if (mode == "refused") {
         refused();
-        return 0;
+        return passed("refused");
     }
     pid_t child = start_child(mode);
     if (mode == "killed") {
         parent_of_killed(child);
-        return 0;
+        return passed("killed");
     }
     EXPECT(mode == "handles" || mode == "pool");
     if (mode == "handles") parent_by_handle();
@@ -279,5 +279,5 @@ int main(int argc, char** argv) {
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    return 0;
+    return passed(argv[1]);
 }
