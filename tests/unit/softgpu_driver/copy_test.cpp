@@ -13,6 +13,7 @@ protected:
         DriverTest::SetUp();
         ASSERT_CU(CU(cuMemAlloc_v2)(&m_memory, k_bytes));
         ASSERT_CU(CU(cuMemsetD8_v2)(m_memory, 0, k_bytes));
+        ASSERT_CU(CU(cuCtxSynchronize)());  // streams that do not block do not wait for it
         m_host.resize(k_bytes);
         std::iota(m_host.begin(), m_host.end(), uint8_t{0});
     }

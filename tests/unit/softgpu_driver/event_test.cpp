@@ -10,6 +10,7 @@ protected:
         m_module = load_kernels();
         ASSERT_CU(CU(cuMemAlloc_v2)(&m_memory, 4096));
         ASSERT_CU(CU(cuMemsetD8_v2)(m_memory, 0, 4096));
+        ASSERT_CU(CU(cuCtxSynchronize)());  // streams that do not block do not wait for it
         ASSERT_CU(CU(cuStreamCreate)(&m_a, CU_STREAM_NON_BLOCKING));
         ASSERT_CU(CU(cuStreamCreate)(&m_b, CU_STREAM_NON_BLOCKING));
         ASSERT_CU(CU(cuStreamCreate)(&m_opener, CU_STREAM_NON_BLOCKING));

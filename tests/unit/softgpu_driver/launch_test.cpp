@@ -12,6 +12,7 @@ protected:
         m_module = load_kernels();
         ASSERT_CU(CU(cuMemAlloc_v2)(&m_memory, 4096));
         ASSERT_CU(CU(cuMemsetD8_v2)(m_memory, 0, 4096));
+        ASSERT_CU(CU(cuCtxSynchronize)());  // streams that do not block do not wait for it
     }
     CUresult shape(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
                    unsigned int bz, unsigned int shared = 0) {

@@ -95,6 +95,7 @@ TEST_F(PoolTest, WorkOnMemoryThatIsGoneIsAnErrorAndNoCrash) {
     CUstream other = nullptr, opener = nullptr;
     ASSERT_CU(CU(cuMemAlloc_v2)(&gate, 64));
     ASSERT_CU(CU(cuMemsetD8_v2)(gate, 0, 64));
+    ASSERT_CU(CU(cuCtxSynchronize)());  // streams that do not block do not wait for it
     ASSERT_CU(CU(cuStreamCreate)(&other, CU_STREAM_NON_BLOCKING));
     ASSERT_CU(CU(cuStreamCreate)(&opener, CU_STREAM_NON_BLOCKING));
     ASSERT_CU(CU(cuCtxSynchronize)());
