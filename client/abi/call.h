@@ -12,6 +12,7 @@ namespace warpline::client {
 
 class Session;
 class Watch;
+struct GraphLaunch;
 
 /// One call of the program while it is being answered: what every hook and every generated body is given.
 struct Call {
@@ -27,6 +28,8 @@ struct Call {
     /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.
     Watch* background = nullptr;
     bool copy_repeats = false;  ///< the copy becomes part of a graph: its bytes come after each launch
+    /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.
+    const GraphLaunch* graph_launch = nullptr;
 
     /// Token of the default stream that this call means where no stream is named.
     uint64_t default_stream() const { return per_thread ? 2 : 0; }

@@ -71,6 +71,11 @@ CUresult check_unsafe_call(const Call& call) {
                : CUDA_SUCCESS;
 }
 
+void forget_capture(Call& call, Stream& stream) {
+    const uint64_t id = stream.capture_id.load();
+    if (id != 0 && stream.capture_origin.load()) end_capture(call, id);
+}
+
 void note_recorded(const Call& call, uint64_t stream, Event& event) {
     const bool capturing = is_capturing(call, stream);
     event.capture_id.store(capturing ? stream_state(call, stream)->capture_id.load() : 0);

@@ -15,6 +15,9 @@ bool is_capturing(const Call& call, uint64_t stream);
 /// broken by this.
 CUresult check_unsafe_call(const Call& call);
 
+/// The stream is being destroyed: a capture that it began ends with it.
+void forget_capture(Call& call, Stream& stream);
+
 /// Capture spreads by events: one recorded in a captured stream draws the streams that wait for it into the capture.
 void note_recorded(const Call& call, uint64_t stream, Event& event);
 void join_capture(const Call& call, uint64_t stream, const Event& event);

@@ -4,6 +4,7 @@
 
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/hooks/graph_copies.h"
 
 namespace warpline::client {
 
@@ -129,7 +130,7 @@ CUresult copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream) {
 }
 
 CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
-    if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemcpyAsync", "a copy from host memory in a graph");
+    if (is_capturing(call, stream)) return capture_host_copy(call, plan, stream);
     settle_host_memory(call, plan.host_source.base, plan.host_source.is_linear() ? plan.host_source.total_bytes() : UINT32_MAX);
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
     bool async = timing == Timing::asynchronous || stream != 0;
@@ -145,6 +146,7 @@ CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timin
 }
 
 CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
+    if (is_capturing(call, stream)) return capture_host_copy(call, plan, stream);
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
     const CopyTarget& target = plan.host_destination;
     if (timing == Timing::synchronous) {
@@ -152,14 +154,22 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
                                              plan.destination_context, copy, stream, stream != 0, target);
     }
     call.copy_to = &target;
-    call.copy_repeats = is_capturing(call, stream);
     CUresult result = gen::issue_wlCopyFromDeviceAsync(call, plan.source_array, plan.destination_array, plan.source_context,
                                                        plan.destination_context, copy, stream, true, target.total_bytes());
     call.copy_to = nullptr;
-    if (result != CUDA_SUCCESS || call.copy_repeats) return result;
+    if (result != CUDA_SUCCESS) return result;
     // As with linear copies: CUDA returns from a copy to pageable memory when it is complete.
     if (call.state.host_memory.find(reinterpret_cast<uint64_t>(target.base))) return CUDA_SUCCESS;
     return synchronize_stream(call, stream);
+}
+
+CopyPlan linear_plan(const Call& call, size_t size_bytes) {
+    CopyPlan plan;
+    plan.copy.WidthInBytes = plan.copy.srcPitch = plan.copy.dstPitch = size_bytes;
+    plan.copy.Height = plan.copy.srcHeight = plan.copy.dstHeight = 1;
+    plan.copy.Depth = 1;
+    plan.source_context = plan.destination_context = call.context;
+    return plan;
 }
 
 }  // namespace
@@ -195,7 +205,15 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
-    if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemcpyHtoDAsync", "a copy from host memory in a graph");
+    if (is_capturing(call, stream)) {
+        CopyPlan plan = linear_plan(call, size_bytes);
+        plan.from_host = true;
+        plan.host_source = CopyTarget::linear(const_cast<void*>(source), size_bytes);
+        plan.copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+        plan.copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+        plan.copy.dstDevice = destination;
+        return capture_host_copy(call, plan, stream);
+    }
     settle_host_memory(call, source, size_bytes);
     return gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));
 }
@@ -205,11 +223,19 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (timing == Timing::synchronous && stream == 0) return gen::request_cuMemcpyDtoH_v2(call, source, size_bytes, target);
+    if (is_capturing(call, stream)) {
+        CopyPlan plan = linear_plan(call, size_bytes);
+        plan.to_host = true;
+        plan.host_destination = target;
+        plan.copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+        plan.copy.srcDevice = source;
+        plan.copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+        return capture_host_copy(call, plan, stream);
+    }
     call.copy_to = &target;
-    call.copy_repeats = is_capturing(call, stream);
     CUresult result = gen::issue_cuMemcpyDtoHAsync_v2(call, source, size_bytes, stream);
     call.copy_to = nullptr;
-    if (result != CUDA_SUCCESS || call.copy_repeats) return result;
+    if (result != CUDA_SUCCESS) return result;
     // To page-locked memory the copy is asynchronous; to pageable memory CUDA returns when it is complete
     // (CUDA Driver API, API synchronization behavior).
     bool pinned = call.state.host_memory.find(reinterpret_cast<uint64_t>(target.base)).has_value();

@@ -14,6 +14,9 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags);
+    if (result == CUDA_SUCCESS) result = learn_copies(call, made.token);
+    if (result == CUDA_ERROR_NOT_SUPPORTED)
+        result = WL_REFUSE_CALL("cuGraphInstantiate", "this graph, for the reason that the server's log tells");
     if (result != CUDA_SUCCESS) {
         call.state.graph_execs.remove(made.token);
         return result;
@@ -28,6 +31,11 @@ CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
 }
 
 }  // namespace
+
+CUresult hook_client_cuGraphInstantiateWithFlags(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph,
+                                                 unsigned long long flags) {
+    return instantiate(call, phGraphExec, hGraph, flags);
+}
 
 CUresult hook_client_cuGraphInstantiate_v2(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
                                            char* logBuffer, size_t bufferSize) {
@@ -60,7 +68,7 @@ CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CU
     resultInfo->result = static_cast<CUgraphExecUpdateResult>(answer.updateResult);
     resultInfo->errorNode = to_handle<CUgraphNode>(answer.errorNode);
     resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
-    return result;
+    return result == CUDA_SUCCESS ? learn_copies(call, to_token(hGraphExec)) : result;
 }
 
 CUresult hook_client_cuGraphExecUpdate(Call& call, CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
@@ -95,9 +103,12 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     CopyNode copy;
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = copy.read(call, *copyParams); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array,
-                                                     copy.destination_array, struct_bytes(&copy.copy),
-                                                     ctx ? to_token(ctx) : call.context);
+    const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+        return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array,
+                                                         copy.destination_array, struct_bytes(&copy.copy),
+                                                         ctx ? to_token(ctx) : call.context, source, address, bytes);
+    });
+    return result == CUDA_SUCCESS && copy.host.exists() ? learn_copies(call, to_token(hGraphExec)) : result;
 }
 
 CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -106,6 +117,23 @@ CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraph
     if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
     uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
     return gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
+}
+
+CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                        CUgraph childGraph) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (!call.state.graphs.find(to_token(childGraph))) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t exec = to_token(hGraphExec);
+    const CUresult result = gen::issue_cuGraphExecChildGraphNodeSetParams(call, exec, to_token(hNode), to_token(childGraph));
+    return result == CUDA_SUCCESS ? learn_copies(call, exec) : result;
+}
+
+CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    const uint64_t exec = to_token(hGraphExec);
+    const CUresult result = gen::issue_cuGraphNodeSetEnabled(call, exec, to_token(hNode), isEnabled);
+    if (result != CUDA_SUCCESS || !call.state.graph_execs.find(exec)->concerned.load()) return result;
+    return learn_copies(call, exec);
 }
 
 CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,

@@ -48,8 +48,11 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
     if (CUresult refused = copy.read(call, params); refused != CUDA_SUCCESS) return refused;
     uint64_t token_of_context = context ? to_token(context) : call.context;
     return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
-                                               copy.destination_array, struct_bytes(&copy.copy), token_of_context);
+        return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+            return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
+                                                   copy.destination_array, struct_bytes(&copy.copy), token_of_context, source,
+                                                   address, bytes);
+        });
     });
 }
 
@@ -159,8 +162,10 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
     CopyNode copy;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = copy.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
-                                                 struct_bytes(&copy.copy));
+    return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+        return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
+                                                     struct_bytes(&copy.copy), source, address, bytes);
+    });
 }
 
 CUresult hook_client_cuGraphHostNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {

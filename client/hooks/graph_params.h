@@ -1,5 +1,6 @@
 #pragma once
 
+#include "client/hooks/graph_copies.h"
 #include "client/hooks/launch.h"
 
 namespace warpline::client {
@@ -18,12 +19,13 @@ private:
     CUresult read(Call& call, uint64_t token, void** kernel_params, void** extra);
 };
 
-/// The parameters of a copy node: between device memory and arrays. Host memory would have to be read and written at each
-/// launch.
+/// The parameters of a copy node in the form in which they travel. Host memory is read and written at each launch: the server
+/// knows a source by a host call that sends it, and a destination by the number of the call that made the node.
 struct CopyNode {
     CUDA_MEMCPY3D copy{};
     uint64_t source_array = 0;
     uint64_t destination_array = 0;
+    HostEndOfCopy host;
 
     CUresult read(Call& call, const CUDA_MEMCPY3D& from);
 };

@@ -80,10 +80,11 @@ CUresult hook_client_cuStreamCreateWithPriority(Call& call, CUstream* phStream, 
 }
 
 CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
-    const Stream* stream = call.state.streams.find(to_token(hStream));
+    Stream* stream = call.state.streams.find(to_token(hStream));
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     call.context = stream->context;
     CUresult result = gen::issue_cuStreamDestroy_v2(call, to_token(hStream));
+    forget_capture(call, *stream);
     call.state.streams.remove(to_token(hStream));
     return result;
 }
@@ -173,6 +174,7 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     // In a capture it becomes a node, which runs at each launch of the graph.
     auto life = is_capturing(call, stream) ? HostCalls::Life::persistent : HostCalls::Life::once;
     uint64_t id = call.session.host_calls().add([fn, userData](CUresult) { fn(userData); }, life);
+    if (life == HostCalls::Life::persistent) call.state.graph_ends.add_function(id, {fn, userData});
     CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);
     if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
     return result;

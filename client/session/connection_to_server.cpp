@@ -202,6 +202,27 @@ void ConnectionToServer::host_call_done(uint64_t id) {
     if (!queued.ok()) WL_LOG(debug, "client", "host function {}: its end could not be told: {}", id, queued.error().what);
 }
 
+void ConnectionToServer::send_host_data(uint64_t id, uint64_t offset, BytesView bytes) {
+    constexpr unsigned k_words = 8;
+    while (!bytes.empty()) {
+        const BytesView part = bytes.first(std::min(bytes.size(), k_chunk_bytes));
+        auto queued = outbox().add_message<wire::Event>(
+            protocol::FrameKind::event, k_words,
+            [&](wire::Event::Builder event) {
+                auto data = event.initHostData();
+                data.setId(id);
+                data.setOffset(offset);
+            },
+            part);
+        if (!queued.ok()) {
+            WL_LOG(debug, "client", "memory for host call {} could not be sent: {}", id, queued.error().what);
+            return;
+        }
+        offset += part.size();
+        bytes = bytes.subspan(part.size());
+    }
+}
+
 void ConnectionToServer::finish() {
     std::future<void> ended = m_ended.get_future();
     m_link.say_goodbye(Code::ok, "the program has ended");

@@ -46,6 +46,8 @@ public:
     /// Brings what is queued to the socket: for a caller who will wait for the answer.
     void flush() { m_pump->flush(); }
 
+    /// Part of the memory that the function with this number sends. @blocks while much is queued
+    void send_host_data(uint64_t id, uint64_t offset, BytesView bytes);
     /// Tells the server that the program's function has returned.
     void host_call_done(uint64_t id);
     /// Says goodbye after all that is queued, and ends both threads; waits a bounded time for the writer.

@@ -26,6 +26,7 @@ struct NumberNote {
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
+        if (call.graph_launch) call.session.note_graph_launch(number, *call.graph_launch);
     }
 };
 

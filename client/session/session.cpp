@@ -78,7 +78,13 @@ void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats)
         return;
     }
     m_copies.emplace(number, target);
-    m_copy_count.store(m_copies.size(), std::memory_order_release);
+    count_copies();
+}
+
+void Session::note_graph_launch(uint64_t number, const GraphLaunch& launch) {
+    MutexLock lock(m_mutex);
+    m_graph_launches.emplace(number, launch);
+    count_copies();
 }
 
 CUresult Session::wait(Waiter& waiter) {
@@ -141,6 +147,12 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
 }
 
 Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
+    {
+        MutexLock lock(m_mutex);
+        const bool launch_over = m_graph_launches.erase(call) != 0;
+        count_copies();
+        if (launch_over) return {};
+    }
     std::optional<CopyTarget> target = target_of(call);
     if (!target) {
         // Nobody waits for it any more (copies_settled).
@@ -152,7 +164,7 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
     {
         MutexLock lock(m_mutex);
         m_copies.erase(call);
-        m_copy_count.store(m_copies.size(), std::memory_order_release);
+        count_copies();
     }
     if (result != CUDA_SUCCESS) on_async_error(call, result);
     return {};
@@ -189,14 +201,28 @@ CUresult Session::find_sticky_error() const {
 bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
     if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
     MutexLock lock(m_mutex);
-    return std::any_of(m_copies.begin(), m_copies.end(),
-                       [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+    const auto meets = [&](const auto& copy) { return copy.second.spans(address, size_bytes); };
+    if (std::any_of(m_copies.begin(), m_copies.end(), meets)) return true;
+    return std::any_of(m_graph_launches.begin(), m_graph_launches.end(), [&](const auto& launch) {
+        return std::any_of(launch.second.targets.begin(), launch.second.targets.end(), [&](uint64_t target) {
+            const auto found = m_graph_copies.find(target);
+            return found != m_graph_copies.end() && meets(*found);
+        });
+    });
 }
 
-void Session::copies_settled(uint64_t address, uint64_t size_bytes) {
+bool Session::graph_functions_pending() {
+    if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
+    MutexLock lock(m_mutex);
+    return std::any_of(m_graph_launches.begin(), m_graph_launches.end(),
+                       [](const auto& launch) { return launch.second.host_functions; });
+}
+
+void Session::copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) {
     MutexLock lock(m_mutex);
     std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
-    m_copy_count.store(m_copies.size(), std::memory_order_release);
+    std::erase_if(m_graph_launches, [&](const auto& launch) { return launch.first <= last_number; });
+    count_copies();
 }
 
 bool Session::take_memory_credit(uint64_t bytes) {
@@ -260,7 +286,8 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
         }
         waiters.swap(m_waiters);
         m_copies.clear();
-        m_copy_count.store(0, std::memory_order_release);
+        m_graph_launches.clear();
+        count_copies();
     }
     m_host_calls.stop();
     if (!quiet) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,12 @@ struct SessionStats {
     uint64_t batches = 0, calls_sent = 0, credit_waits = 0;
     double seconds_connected = 0;
     uint64_t round_trip_us = 0;
+};
+
+/// What the launch of a graph does with the program's memory until its end is told.
+struct GraphLaunch {
+    std::vector<uint64_t> targets;  ///< copies to it, by the number of the call that made each
+    bool host_functions = false;    ///< may write anywhere
 };
 
 /// A Reply without its values.
@@ -75,6 +82,7 @@ public:
     void note_waiter(uint64_t number, Waiter& waiter) WL_EXCLUDES(m_mutex);
     /// @param repeats  the copy is part of a graph: its bytes come after each launch
     void note_copy(uint64_t number, const CopyTarget& target, bool repeats) WL_EXCLUDES(m_mutex);
+    void note_graph_launch(uint64_t number, const GraphLaunch& launch) WL_EXCLUDES(m_mutex);
     /// Waits for the reply; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device printed.
     CUresult wait(Waiter& waiter);
     /// A call could not be queued, or not completely: what the program is told.
@@ -113,10 +121,13 @@ public:
 
     // --- copies to the program's memory that nobody waits for ---
 
-    /// True while a copy on its way will write to this memory.
+    /// True while a copy on its way will write to this memory; those of launched graphs included.
     bool copy_pending(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
-    /// The streams have been waited for: copies to this memory have arrived, or never will, because their stream failed.
-    void copies_settled(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    /// True while a launched graph may run host functions.
+    bool graph_functions_pending() WL_EXCLUDES(m_mutex);
+    /// The streams have been waited for: copies to this memory have arrived, or never will, because their stream failed; and
+    /// graphs launched up to this call are over.
+    void copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) WL_EXCLUDES(m_mutex);
 
     HostCalls& host_calls() { return m_host_calls; }
 
@@ -143,6 +154,9 @@ private:
     /// Where the payload of a call goes; nothing if nobody wants it.
     std::optional<CopyTarget> target_of(uint64_t call) WL_EXCLUDES(m_mutex);
 
+    void count_copies() WL_REQUIRES(m_mutex) {
+        m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
+    }
     CUresult take_deferred(CUresult result);
     CUresult find_sticky_error() const;
     void write_output() WL_EXCLUDES(m_output_mutex);
@@ -156,7 +170,8 @@ private:
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
     std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);        // on their way, once
     std::unordered_map<uint64_t, CopyTarget> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
-    std::atomic<size_t> m_copy_count{0};
+    std::map<uint64_t, GraphLaunch> m_graph_launches WL_GUARDED_BY(m_mutex);         // whose end is not told
+    std::atomic<size_t> m_copy_count{0};                                             // of m_copies and m_graph_launches
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 

@@ -34,6 +34,25 @@ struct Stream {
     std::vector<CUgraphEdgeData> capture_edges WL_GUARDED_BY(mutex);
 };
 
+/// A node of a graph, with what questions about it have handed out.
+struct GraphNode {
+    uint64_t context = 0;
+    Mutex mutex;                        // protects what follows
+    Bytes params WL_GUARDED_BY(mutex);  ///< values of a kernel's parameters, each aligned for any type
+    std::vector<void*> pointers WL_GUARDED_BY(mutex);
+    std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);  ///< of a conditional node
+};
+
+/// An executable graph, and what it has to do with the program's memory.
+struct GraphExec {
+    uint64_t context = 0;
+    std::atomic<bool> concerned{false};                  ///< it has host copies or host functions
+    Mutex mutex;                                         // protects what follows
+    std::vector<uint64_t> sources WL_GUARDED_BY(mutex);  ///< copies from it that are read at each launch
+    std::vector<uint64_t> targets WL_GUARDED_BY(mutex);
+    bool host_functions WL_GUARDED_BY(mutex) = false;
+};
+
 struct Event {
     uint64_t context = 0;
     unsigned flags = 0;

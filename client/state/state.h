@@ -7,6 +7,7 @@
 #include "client/state/code.h"
 #include "client/state/context.h"
 #include "client/state/device_memory.h"
+#include "client/state/graph_ends.h"
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
 #include "client/state/pool_heap.h"
@@ -25,8 +26,8 @@ public:
     TokenTable<Function, HandleKind::function> functions;
     TokenTable<Library, HandleKind::library> libraries;
     TokenTable<PlainObject, HandleKind::graph> graphs;
-    TokenTable<PlainObject, HandleKind::graph_node> graph_nodes;
-    TokenTable<PlainObject, HandleKind::graph_exec> graph_execs;
+    TokenTable<GraphNode, HandleKind::graph_node> graph_nodes;
+    TokenTable<GraphExec, HandleKind::graph_exec> graph_execs;
     TokenTable<Pool, HandleKind::mem_pool> pools;
     TokenTable<PlainObject, HandleKind::array> arrays;
     TokenTable<PlainObject, HandleKind::mipmapped_array> mipmapped_arrays;
@@ -44,6 +45,7 @@ public:
     HostMemory host_memory;
     PoolHeap pool_heap;
     Captures captures;
+    GraphEnds graph_ends;
     DevicePools device_pools;
     Textures textures;
 

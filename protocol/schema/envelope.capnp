@@ -118,6 +118,7 @@ struct Event {
     drain @6 :Drain;
     progress @7 :Progress;
     memoryCredit @8 :UInt64;      # bytes, granted anew
+    hostData @9 :HostData;        # client to server; payload: the bytes
   }
 }
 
@@ -129,6 +130,7 @@ struct CopyDone {
 }
 struct Output { stream @0 :UInt8; }   # 1: stdout, 2: stderr
 struct HostCall { id @0 :UInt64; result @1 :Int32; }  # result: what a stream callback is told
+struct HostData { id @0 :UInt64; offset @1 :UInt64; }  # of the memory that host call `id` sends, before its hostCallDone
 struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
 
 # Part of the payload of a call (to the server) or of a reply or event (to the client).

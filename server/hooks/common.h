@@ -53,4 +53,14 @@ inline bool is_capturing(ServerCall& call, CUstream stream) {
     return function != nullptr && function(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/// The graph that is being captured from a stream.
+inline CUresult captured_graph(ServerCall& call, CUstream stream, CUgraph& graph) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    if (const auto ask = call.driver()->cuStreamGetCaptureInfo_v2) return ask(stream, &status, &id, &graph, nullptr, nullptr);
+    if (const auto ask = call.driver()->cuStreamGetCaptureInfo_v3)
+        return ask(stream, &status, &id, &graph, nullptr, nullptr, nullptr);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace warpline::server

@@ -1,6 +1,9 @@
 // Copies with rows, layers, arrays or two contexts: the internal calls wlCopy….
+#include <algorithm>
+
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/common.h"
+#include "server/hooks/graph_params.h"
 #include "server/hooks/host_transfer.h"
 
 namespace warpline::server {
@@ -125,20 +128,45 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
         take_from_host(what, payload->data());
         return run_copy(call, what);
     }
-    // The stream reads the source when it gets there (at each launch, if it is being captured).
+    if (is_capturing(call, what.stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    // The stream reads the source when it gets there.
     AsyncCopies& copies = call.session().copies();
-    const bool captured = is_capturing(call, what.stream);
-    AsyncCopies::Copy* staging = copies.begin(call.number(), payload->size(), captured);
+    AsyncCopies::Copy* staging = copies.begin(call.number(), payload->size(), false);
     if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memcpy(staging->data, payload->data(), payload->size());
     take_from_host(what, staging->data);
     const CUresult result = run_copy(call, what);
-    if (captured) return result;
     if (result != CUDA_SUCCESS) {
         copies.cancel(staging);
         return result;
     }
     return copies.release_in_stream(staging, what.stream);
+}
+
+CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& args) {
+    Copy3d what;
+    WL_CUDA(read_copy(call, args, what));
+    if (what.copy.srcMemoryType != CU_MEMORYTYPE_HOST) WL_CUDA(check_source(call, what.copy));
+    if (what.copy.dstMemoryType != CU_MEMORYTYPE_HOST) WL_CUDA(check_target(call, what.copy));
+    CUgraph graph = nullptr;
+    if (!is_capturing(call, what.stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    WL_CUDA(captured_graph(call, what.stream, graph));
+    CUDA_MEMCPY3D copy = without_contexts(what.copy);
+    HostCopyPtr host;
+    WL_CUDA(place_host_end(call, {args.source, args.clientAddress, args.clientBytes}, graph, copy, host));
+    if (host == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const bool linear = copy.Height <= 1 && copy.Depth <= 1 && what.copy.srcArray == nullptr && what.copy.dstArray == nullptr;
+    if (linear && host->source != 0)
+        return WL_DRIVER(call, cuMemcpyHtoDAsync_v2)(
+            copy.dstDevice + (copy.dstZ * copy.dstHeight + copy.dstY) * copy.dstPitch + copy.dstXInBytes, copy.srcHost,
+            copy.WidthInBytes, what.stream);
+    if (linear)
+        return WL_DRIVER(call, cuMemcpyDtoHAsync_v2)(
+            copy.dstHost, copy.srcDevice + (copy.srcZ * copy.srcHeight + copy.srcY) * copy.srcPitch + copy.srcXInBytes,
+            copy.WidthInBytes, what.stream);
+    copy.Height = std::max<size_t>(copy.Height, 1);
+    copy.Depth = std::max<size_t>(copy.Depth, 1);
+    return WL_DRIVER(call, cuMemcpy3DAsync_v2)(&copy, what.stream);
 }
 
 CUresult hook_server_wlCopyOnDevice(ServerCall& call, const WlCopyOnDeviceArgs& args) {

@@ -59,6 +59,26 @@ uint64_t owner_of(ServerCall& call, uint64_t node) {
 
 }  // namespace
 
+CUresult hook_server_cuGraphDestroy(ServerCall& call, const CuGraphDestroyArgs& args) {
+    const auto destroy = WL_DRIVER(call, cuGraphDestroy);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    WL_CUDA(destroy(graph));
+    call.unbind(HandleKind::graph, args.hGraph);
+    call.session().graph_copies().graph_gone(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphClone(ServerCall& call, const CuGraphCloneArgs& args) {
+    const auto clone = WL_DRIVER(call, cuGraphClone);
+    if (!call.may_bind(HandleKind::graph, args.phGraphClone)) return CUDA_ERROR_INVALID_HANDLE;
+    const auto original = WL_FIND(call, CUgraph, graph, args.originalGraph);
+    CUgraph made = nullptr;
+    WL_CUDA(clone(&made, original));
+    call.bind(HandleKind::graph, args.phGraphClone, made, 0);
+    call.session().graph_copies().adopt(made, original);
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuGraphGetNodes(ServerCall& call, const CuGraphGetNodesArgs& args, CuGraphGetNodesValues& values) {
     const auto get = WL_DRIVER(call, cuGraphGetNodes);
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);

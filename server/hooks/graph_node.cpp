@@ -27,6 +27,33 @@ CUresult hook_server_cuGraphKernelNodeSetParams_v2(ServerCall& call, const CuGra
     return set(node, &params.node);
 }
 
+CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGraphKernelNodeGetParamsV2Args& args,
+                                                   CuGraphKernelNodeGetParamsV2Values& values) {
+    const auto get = WL_DRIVER(call, cuGraphKernelNodeGetParams_v2);
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    CUDA_KERNEL_NODE_PARAMS params{};
+    WL_CUDA(get(node, &params));
+    values.f = call.session().functions().token_of(params.kern, params.func);
+    if (values.f == 0) return CUDA_ERROR_INVALID_HANDLE;
+    values.gridX = params.gridDimX, values.gridY = params.gridDimY, values.gridZ = params.gridDimZ;
+    values.blockX = params.blockDimX, values.blockY = params.blockDimY, values.blockZ = params.blockDimZ;
+    values.sharedMemBytes = params.sharedMemBytes;
+    if (params.kernelParams == nullptr) return params.extra == nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    for (size_t i = 0; i < KernelParams::k_max_params; ++i) {
+        size_t offset = 0, size = 0;
+        const CUresult result = params.kern != nullptr ? WL_DRIVER(call, cuKernelGetParamInfo)(params.kern, i, &offset, &size)
+                                                       : WL_DRIVER(call, cuFuncGetParamInfo)(params.func, i, &offset, &size);
+        if (result == CUDA_ERROR_INVALID_VALUE) break;  // there are no more
+        WL_CUDA(result);
+        const auto bytes32 = static_cast<uint32_t>(size);
+        const BytesView count = as_bytes(&bytes32, sizeof bytes32);
+        const BytesView value = as_bytes(params.kernelParams[i], size);
+        values.sizes.insert(values.sizes.end(), count.begin(), count.end());
+        values.params.insert(values.params.end(), value.begin(), value.end());
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuGraphAddMemcpyNode(ServerCall& call, const CuGraphAddMemcpyNodeArgs& args) {
     const auto add = WL_DRIVER(call, cuGraphAddMemcpyNode);
     if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
@@ -35,7 +62,8 @@ CUresult hook_server_cuGraphAddMemcpyNode(ServerCall& call, const CuGraphAddMemc
     std::vector<CUgraphNode> dependencies;
     WL_CUDA(find_nodes(call, args.dependencies, dependencies));
     CUDA_MEMCPY3D copy{};
-    WL_CUDA(read_copy_node(call, args, copy));
+    HostCopyPtr host;
+    WL_CUDA(read_copy_node(call, args, graph, copy, host));
     CUgraphNode node = nullptr;
     WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), &copy, context));
     call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
@@ -46,8 +74,49 @@ CUresult hook_server_cuGraphMemcpyNodeSetParams(ServerCall& call, const CuGraphM
     const auto set = WL_DRIVER(call, cuGraphMemcpyNodeSetParams);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
     CUDA_MEMCPY3D copy{};
-    WL_CUDA(read_copy_node(call, args, copy));
+    HostCopyPtr host;
+    WL_CUDA(read_copy_node(call, args, graph_of_node(call, args.hNode), copy, host));
     return set(node, &copy);
+}
+
+CUresult hook_server_cuGraphMemcpyNodeGetParams(ServerCall& call, const CuGraphMemcpyNodeGetParamsArgs& args,
+                                                CuGraphMemcpyNodeGetParamsValues& values) {
+    const auto get = WL_DRIVER(call, cuGraphMemcpyNodeGetParams);
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    CUDA_MEMCPY3D copy{};
+    WL_CUDA(get(node, &copy));
+    GraphCopies& copies = call.session().graph_copies();
+    const HandleTable& handles = call.session().handles();
+    for (const HostCopyPtr& host : {copies.copy_of(copy, true), copies.copy_of(copy, false)}) {
+        if (host == nullptr) continue;
+        values.source = host->source;
+        if (host->source == 0) values.target = host->staging->call;
+    }
+    if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY)
+        values.srcArray = handles.token_of(HandleKind::array, handle_to_value(copy.srcArray));
+    if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+        values.dstArray = handles.token_of(HandleKind::array, handle_to_value(copy.dstArray));
+    copy.srcHost = nullptr;
+    copy.dstHost = nullptr;
+    copy.srcArray = nullptr;
+    copy.dstArray = nullptr;
+    const BytesView bytes = as_bytes(&copy, sizeof copy);
+    values.copy.assign(bytes.begin(), bytes.end());
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphAddChildGraphNode(ServerCall& call, const CuGraphAddChildGraphNodeArgs& args) {
+    const auto add = WL_DRIVER(call, cuGraphAddChildGraphNode);
+    if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    const auto child = WL_FIND(call, CUgraph, graph, args.childGraph);
+    std::vector<CUgraphNode> dependencies;
+    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
+    CUgraphNode node = nullptr;
+    WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), child));
+    call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
+    call.session().graph_copies().adopt(graph, child);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphAddHostNode(ServerCall& call, const CuGraphAddHostNodeArgs& args) {
@@ -72,6 +141,18 @@ CUresult hook_server_cuGraphHostNodeSetParams(ServerCall& call, const CuGraphHos
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
     return set(node, &params);
+}
+
+CUresult hook_server_cuGraphHostNodeGetParams(ServerCall& call, const CuGraphHostNodeGetParamsArgs& args,
+                                              CuGraphHostNodeGetParamsValues& values) {
+    const auto get = WL_DRIVER(call, cuGraphHostNodeGetParams);
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    CUDA_HOST_NODE_PARAMS params{};
+    WL_CUDA(get(node, &params));
+    const HostCalls::Ticket* ticket = call.session().host_calls().find_ticket(params.userData);
+    if (ticket == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    values.id = ticket->id;
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphEventRecordNodeGetEvent(ServerCall& call, const CuGraphEventRecordNodeGetEventArgs& args,

@@ -30,23 +30,23 @@ CUresult read_kernel_node(ServerCall& call, const Args& args, KernelNodeParams& 
     return CUDA_SUCCESS;
 }
 
-/// A copy node between device memory and arrays.
+/// Gives a copy's end in host memory its staging memory, and checks the other end.
+CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUgraph graph, CUDA_MEMCPY3D& copy,
+                        HostCopyPtr& host);
+
+/// A copy node. An end in host memory lies in staging memory, packed; `host` is the copy that it belongs to, or null.
+///
+/// @param graph  what the node becomes part of; null: not known, the staging memory stays
 template <typename Args>
-CUresult read_copy_node(ServerCall& call, const Args& args, CUDA_MEMCPY3D& copy) {
+CUresult read_copy_node(ServerCall& call, const Args& args, CUgraph graph, CUDA_MEMCPY3D& copy, HostCopyPtr& host) {
     if (args.copy.size() != sizeof copy) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(&copy, args.copy.data(), sizeof copy);
-    const auto on_device = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
-    if (!on_device(copy.srcMemoryType) || !on_device(copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
-    copy.srcHost = nullptr;
-    copy.dstHost = nullptr;
     copy.srcArray = WL_FIND_OR_NULL(call, CUarray, array, args.srcArray);
     copy.dstArray = WL_FIND_OR_NULL(call, CUarray, array, args.dstArray);
-    const DeviceMemory& memory = call.session().memory();
-    if (copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && !memory.contains(copy.srcDevice, 1))
-        return memory.refusal(copy.srcDevice);
-    if (copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && !memory.contains(copy.dstDevice, 1))
-        return memory.refusal(copy.dstDevice);
-    return CUDA_SUCCESS;
+    return place_host_end(call, {args.source, args.clientAddress, args.clientBytes}, graph, copy, host);
 }
+
+/// The graph to which a node belongs, as far as it is known.
+CUgraph graph_of_node(ServerCall& call, uint64_t node);
 
 }  // namespace warpline::server

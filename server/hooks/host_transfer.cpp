@@ -18,16 +18,7 @@ constexpr uint64_t k_copied_at_once_bytes = 64 * 1024;
 CUresult send_to_device(ServerCall& call, CUstream stream,
                         const std::function<CUresult(const void*, uint64_t, uint64_t)>& copy) {
     AsyncCopies& copies = call.session().copies();
-    const bool captured = is_capturing(call, stream);
-    if (captured) {
-        // The node that is made of it reads the staging memory at each launch of the graph.
-        const auto whole = call.whole_payload();
-        if (!whole.ok()) return result_of(whole.error());
-        AsyncCopies::Copy* staging = copies.begin(call.number(), whole->size(), true);
-        if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-        if (!whole->empty()) std::memcpy(staging->data, whole->data(), whole->size());
-        return copy(staging->data, 0, whole->size());
-    }
+    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     for (uint64_t offset = 0;;) {
         const auto part = call.next_part();
         if (!part.ok()) return result_of(part.error());
@@ -92,7 +83,8 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, const std::function
 
 CUresult copy_back_in_stream(ServerCall& call, CUstream stream, uint64_t bytes, const std::function<CUresult(void*)>& copy) {
     AsyncCopies& copies = call.session().copies();
-    AsyncCopies::Copy* staging = copies.begin(call.number(), bytes, is_capturing(call, stream));
+    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    AsyncCopies::Copy* staging = copies.begin(call.number(), bytes, false);
     if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = copy(staging->data);
     if (result != CUDA_SUCCESS) {

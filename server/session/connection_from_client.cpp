@@ -92,6 +92,11 @@ Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
 
 Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
     return protocol::read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<void> {
+        if (event.isHostData()) {
+            m_session->graph_copies().receive(event.getHostData().getId(), event.getHostData().getOffset(),
+                                              frame.payload_view());
+            return {};
+        }
         if (!event.isHostCallDone()) return Error{Code::malformed, "an event that clients do not send"};
         m_session->host_calls().done(event.getHostCallDone().getId());
         return {};

@@ -31,6 +31,17 @@ CUkernel Functions::kernel(uint64_t token) {
     return entry && entry->kernel ? reinterpret_cast<CUkernel>(entry->value) : nullptr;
 }
 
+uint64_t Functions::token_of(CUkernel kernel, CUfunction function) {
+    if (kernel != nullptr) return m_handles.token_of(HandleKind::function, reinterpret_cast<uint64_t>(kernel));
+    const uint64_t known = m_handles.token_of(HandleKind::function, reinterpret_cast<uint64_t>(function));
+    if (known != 0) return known;
+    MutexLock lock(m_mutex);
+    for (const auto& [key, found] : m_found) {
+        if (found == function) return key.first;
+    }
+    return 0;
+}
+
 void Functions::sweep() {
     std::erase_if(m_found, [this](const auto& item) { return !m_handles.find(HandleKind::function, item.first.first); });
     m_sweep_at = m_found.size() * 2 + 1024;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "common/base/mutex.h"
 #include "cuda/gen/call_id.gen.h"
@@ -46,20 +48,21 @@ public:
     /// Forgets everything that dies with this object, which itself may be known here or not (a primary context is not).
     void remove_owned(uint64_t owner) WL_EXCLUDES(m_mutex);
 
-    /// The token of a graph, node or event that the driver has named; 0: it has none.
+    /// The token of a graph, node, event, array or function that the driver has named; 0: it has none.
     uint64_t token_of(HandleKind kind, uint64_t value) const WL_EXCLUDES(m_mutex);
     size_t size() const WL_EXCLUDES(m_mutex);
 
 private:
     static bool is_indexed(HandleKind kind) {
-        return kind == HandleKind::graph_node || kind == HandleKind::graph || kind == HandleKind::event;
+        return kind == HandleKind::graph_node || kind == HandleKind::graph || kind == HandleKind::event ||
+               kind == HandleKind::array || kind == HandleKind::function;
     }
     void forget(uint64_t token) WL_REQUIRES(m_mutex);
 
     mutable Mutex m_mutex;
     std::unordered_map<uint64_t, Entry> m_entries WL_GUARDED_BY(m_mutex);
     std::unordered_map<uint64_t, std::unordered_set<uint64_t>> m_owned WL_GUARDED_BY(m_mutex);
-    std::unordered_map<uint64_t, uint64_t> m_tokens WL_GUARDED_BY(m_mutex);  // by handle; of the kinds that are asked for
+    std::map<std::pair<uint64_t, uint64_t>, uint64_t> m_tokens WL_GUARDED_BY(m_mutex);  // by kind and handle, where asked for
 };
 
 }  // namespace warpline::server

@@ -3,17 +3,37 @@
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
 #include "server/session/async_copies.h"
+#include "server/session/host_copy.h"
 #include "server/session/session.h"
 
 namespace warpline::server {
 
 HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once) {
-    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once});
+    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, {}, {}});
     Ticket* result = ticket.get();
     MutexLock lock(m_mutex);
     if (m_tickets.size() >= k_max_tickets) return nullptr;
+    if (!once) m_any_in_graphs = true;
     m_tickets.emplace(result, std::move(ticket));
     return result;
+}
+
+HostCalls::Ticket* HostCalls::find_ticket(const void* user_data) {
+    MutexLock lock(m_mutex);
+    const auto found = m_tickets.find(user_data);
+    return found != m_tickets.end() ? found->second.get() : nullptr;
+}
+
+bool HostCalls::any_in_graphs() {
+    MutexLock lock(m_mutex);
+    return m_any_in_graphs;
+}
+
+void HostCalls::link(Ticket* ticket, const std::shared_ptr<HostCopy>& copy) {
+    MutexLock lock(m_mutex);
+    Copies& copies = copy->source == 0 ? ticket->flush : ticket->fetch;
+    std::erase_if(copies, [&](const auto& one) { return one.expired() || one.lock() == copy; });
+    copies.push_back(copy);
 }
 
 void HostCalls::drop_ticket(Ticket* ticket) {
@@ -32,27 +52,47 @@ void CUDA_CB HostCalls::run_with_status(CUstream, CUresult status, void* ticket)
 }
 
 void HostCalls::run_ticket(Ticket* ticket, CUresult status) {
-    const uint64_t id = ticket->id;
-    // What the stream copied before must be in the client's memory when its function looks at it.
-    m_copies.wait_queued();
+    Copies flush, fetch;
     {
         MutexLock lock(m_mutex);
-        if (m_closed) return;
-        ++m_waiting[id];
+        flush = ticket->flush;
+        fetch = ticket->fetch;
     }
-    const auto sent =
-        m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, 16, [&](wire::Event::Builder event) {
-            auto call = event.initHostCall();
-            call.setId(id);
-            call.setResult(static_cast<int32_t>(status));
-        });
+    for (const auto& copy : flush) {
+        if (const auto alive = copy.lock()) alive->send_once();
+    }
+    std::vector<uint64_t> ids{ticket->id};
+    for (const auto& copy : fetch) {
+        if (const auto alive = copy.lock()) ids.push_back(alive->source);
+    }
+    ask(ids, status);
     MutexLock lock(m_mutex);
-    if (!sent.ok()) {
+    if (ticket->once) m_tickets.erase(ticket);
+}
+
+void HostCalls::ask(const std::vector<uint64_t>& ids, CUresult status) {
+    // What the stream copied before must be in the client's memory when its function looks at it.
+    m_copies.wait_queued();
+    for (uint64_t id : ids) {
+        {
+            MutexLock lock(m_mutex);
+            if (m_closed) return;
+            ++m_waiting[id];
+        }
+        const auto sent =
+            m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, 16, [&](wire::Event::Builder event) {
+                auto call = event.initHostCall();
+                call.setId(id);
+                call.setResult(static_cast<int32_t>(status));
+            });
+        if (sent.ok()) continue;
+        MutexLock lock(m_mutex);
         m_waiting.erase(id);
-    } else {
+    }
+    MutexLock lock(m_mutex);
+    for (uint64_t id : ids) {
         while (!m_closed && m_waiting.contains(id)) m_answered.wait(m_mutex);
     }
-    if (ticket->once) m_tickets.erase(ticket);
 }
 
 void HostCalls::done(uint64_t id) {

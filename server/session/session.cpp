@@ -79,6 +79,7 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_memory(driver, devices, counters),
       m_copies(driver, client, options.max_staging_bytes),
       m_host_calls(client, m_copies),
+      m_graph_copies(driver, m_copies, m_host_calls, client),
       m_executor({}) {}
 
 Session::~Session() {

@@ -19,6 +19,7 @@
 #include "server/session/contexts.h"
 #include "server/session/executor.h"
 #include "server/session/functions.h"
+#include "server/session/graph_copies.h"
 #include "server/session/handle_table.h"
 #include "server/session/host_calls.h"
 #include "server/session/links.h"
@@ -72,6 +73,7 @@ public:
     DeviceMemory& memory() { return m_memory; }
     AsyncCopies& copies() { return m_copies; }
     HostCalls& host_calls() { return m_host_calls; }
+    GraphCopies& graph_copies() { return m_graph_copies; }
     Links& links() { return m_links; }
     Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
@@ -119,6 +121,7 @@ private:
     DeviceMemory m_memory;
     AsyncCopies m_copies;
     HostCalls m_host_calls;
+    GraphCopies m_graph_copies;
     Links m_links;
     Waits m_waits;
     std::unique_ptr<OutputCapture> m_output;

@@ -6,6 +6,7 @@
 
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
+#include "client/gen/graph_exec_calls.gen.h"
 #include "client/gen/event_calls.gen.h"
 #include "client/gen/launch_calls.gen.h"
 #include "client/gen/memory_calls.gen.h"
@@ -162,6 +163,36 @@ TEST(Session, copies_in_graphs_arrive_again_and_again) {
     }
 }
 
+TEST(Session, what_a_launched_graph_writes_is_pending_until_its_end_is_told) {
+    FakeServer server;
+    uint64_t launched = 0;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) {
+            launched = seen.number;
+            return;
+        }
+        server.copy_done(launched, {});
+        server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    int out = 0;
+    const auto address = reinterpret_cast<uint64_t>(&out);
+    CopyTarget target = CopyTarget::linear(&out, sizeof out);
+    client.session->note_copy(77, target, true);
+    EXPECT_FALSE(client.session->copy_pending(address, sizeof out));
+    GraphLaunch launch{{77}, true};
+    call.graph_launch = &launch;
+    ASSERT_EQ(gen::issue_cuGraphLaunch(call, 1, 0, {}, {}), CUDA_SUCCESS);
+    call.graph_launch = nullptr;
+    EXPECT_TRUE(client.session->copy_pending(address, 1));
+    EXPECT_FALSE(client.session->copy_pending(address + sizeof out, 1));
+    EXPECT_TRUE(client.session->graph_functions_pending());
+    ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    EXPECT_FALSE(client.session->copy_pending(address, 1));
+    EXPECT_FALSE(client.session->graph_functions_pending());
+}
+
 TEST(Session, a_copy_that_was_given_up_does_no_harm) {
     FakeServer server;
     server.on_call = [&](const SeenCall& seen) {
@@ -176,7 +207,7 @@ TEST(Session, a_copy_that_was_given_up_does_no_harm) {
     call.copy_to = &target;
     ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, 4, 0), CUDA_SUCCESS);
     call.copy_to = nullptr;
-    client.session->copies_settled(reinterpret_cast<uint64_t>(out), 4);
+    client.session->copies_settled(reinterpret_cast<uint64_t>(out), 4, 0);
     EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
     EXPECT_STREQ(out, "none");
 }

@@ -1,0 +1,48 @@
+#include "server/hooks/graph_params.h"
+
+#include <algorithm>
+
+namespace warpline::server {
+
+CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUgraph graph, CUDA_MEMCPY3D& copy,
+                        HostCopyPtr& host) {
+    const auto on_device = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
+    const bool from_host = copy.srcMemoryType == CU_MEMORYTYPE_HOST;
+    const bool to_host = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
+    if (!from_host && !on_device(copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
+    if (!to_host && !on_device(copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
+    if ((from_host && to_host) || from_host != (client.source != 0)) return CUDA_ERROR_INVALID_VALUE;
+    const DeviceMemory& memory = call.session().memory();
+    if (copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && !memory.contains(copy.srcDevice, 1))
+        return memory.refusal(copy.srcDevice);
+    if (copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && !memory.contains(copy.dstDevice, 1))
+        return memory.refusal(copy.dstDevice);
+    copy.srcHost = nullptr;
+    copy.dstHost = nullptr;
+    if (!from_host && !to_host) return CUDA_SUCCESS;
+    const unsigned __int128 bytes = static_cast<unsigned __int128>(copy.WidthInBytes) * std::max<uint64_t>(copy.Height, 1) *
+                                    std::max<uint64_t>(copy.Depth, 1);
+    if (bytes == 0 || bytes > call.session().options().max_whole_payload_bytes) return CUDA_ERROR_INVALID_VALUE;
+    host = call.session().graph_copies().make(call.number(), client, static_cast<uint64_t>(bytes), graph);
+    if (host == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (from_host) {
+        copy.srcHost = host->staging->data;
+        copy.srcXInBytes = copy.srcY = copy.srcZ = copy.srcLOD = 0;
+        copy.srcPitch = copy.WidthInBytes;
+        copy.srcHeight = std::max<uint64_t>(copy.Height, 1);
+    } else {
+        copy.dstHost = host->staging->data;
+        copy.dstXInBytes = copy.dstY = copy.dstZ = copy.dstLOD = 0;
+        copy.dstPitch = copy.WidthInBytes;
+        copy.dstHeight = std::max<uint64_t>(copy.Height, 1);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUgraph graph_of_node(ServerCall& call, uint64_t node) {
+    const auto entry = call.session().handles().find(HandleKind::graph_node, node);
+    CUgraph graph = nullptr;
+    return entry && call.find(HandleKind::graph, entry->owner, graph) ? graph : nullptr;
+}
+
+}  // namespace warpline::server

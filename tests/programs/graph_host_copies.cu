@@ -1,0 +1,297 @@
+// Graphs that copy from and to host memory: it is read and written at each launch, whatever lies between them.
+#include <cstring>
+
+#include "check.h"
+
+__global__ void add(int* data, int n, int value) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] += value;
+}
+
+struct Pinned {
+    explicit Pinned(size_t count) { CHECK(cudaMallocHost(&data, count * sizeof(int))); }
+    ~Pinned() { CHECK(cudaFreeHost(data)); }
+    int* data = nullptr;
+};
+
+static cudaGraphExec_t capture_round_trip(cudaStream_t stream, int* device, const int* from, int* to, int n, int value) {
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemcpyAsync(device, from, n * sizeof(int), cudaMemcpyHostToDevice, stream));
+    add<<<(n + 255) / 256, 256, 0, stream>>>(device, n, value);
+    CHECK(cudaMemcpyAsync(to, device, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    size_t nodes = 0;
+    CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, 3u);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    return exec;
+}
+
+// Values change between launches; pageable and page-locked, small and large.
+static void captured(int n, bool pinned) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n);
+    Pinned locked(2 * n);
+    std::vector<int> pageable(2 * n);
+    int* in = pinned ? locked.data : pageable.data();
+    int* out = in + n;
+    cudaGraphExec_t exec = capture_round_trip(stream, device.data(), in, out, n, 7);
+    for (int round = 0; round < 4; ++round) {
+        for (int i = 0; i < n; ++i) in[i] = round * 1000 + i;
+        std::memset(out, 0xff, n * sizeof(int));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < n; ++i) EXPECT_EQ(out[i], round * 1000 + i + 7);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// A graph that goes on with what it copied out last time: the second launch reads what the first has written.
+static void back_to_back() {
+    const int n = 1000;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n);
+    Pinned memory(n);
+    for (int i = 0; i < n; ++i) memory.data[i] = i;
+    cudaGraphExec_t exec = capture_round_trip(stream, device.data(), memory.data, memory.data, n, 1);
+    for (int i = 0; i < 20; ++i) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(memory.data[i], i + 20);
+    // An ordinary copy behind a graph that writes its source.
+    DeviceArray<int> other(n);
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaMemcpyAsync(other.data(), memory.data, n * sizeof(int), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    auto result = other.download();
+    for (int i = 0; i < n; ++i) EXPECT_EQ(result[i], i + 21);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Two executable graphs of one graph, launched in two streams.
+static void two_of_one_graph() {
+    const int n = 5000;
+    cudaStream_t streams[2];
+    cudaGraphExec_t execs[2];
+    DeviceArray<int> device(n);
+    Pinned in(n), out(n);
+    CHECK(cudaStreamCreate(&streams[0]));
+    CHECK(cudaStreamCreate(&streams[1]));
+    CHECK(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemcpyAsync(device.data(), in.data, n * sizeof(int), cudaMemcpyHostToDevice, streams[0]));
+    CHECK(cudaMemcpyAsync(out.data, device.data(), n * sizeof(int), cudaMemcpyDeviceToHost, streams[0]));
+    cudaGraph_t graph, clone;
+    CHECK(cudaStreamEndCapture(streams[0], &graph));
+    CHECK(cudaGraphClone(&clone, graph));
+    CHECK(cudaGraphInstantiate(&execs[0], graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaGraphInstantiate(&execs[1], clone, 0));
+    CHECK(cudaGraphDestroy(clone));
+    for (int i = 0; i < n; ++i) in.data[i] = 3 * i;
+    for (int round = 0; round < 10; ++round) CHECK(cudaGraphLaunch(execs[round % 2], streams[round % 2]));
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < n; ++i) EXPECT_EQ(out.data[i], 3 * i);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(cudaGraphExecDestroy(execs[i]));
+        CHECK(cudaStreamDestroy(streams[i]));
+    }
+}
+
+// Out to the host, changed there by a function, and in again, all in one graph.
+static void CUDART_CB double_all(void* data) {
+    for (int i = 0; i < 64; ++i) static_cast<int*>(data)[i] *= 2;
+}
+
+static void through_the_host() {
+    const int n = 64;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n);
+    Pinned memory(n);
+    CHECK(cudaMemset(device.data(), 0, n * sizeof(int)));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    add<<<1, n, 0, stream>>>(device.data(), n, 3);
+    CHECK(cudaMemcpyAsync(memory.data, device.data(), n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaLaunchHostFunc(stream, double_all, memory.data));
+    CHECK(cudaMemcpyAsync(device.data(), memory.data, n * sizeof(int), cudaMemcpyHostToDevice, stream));
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphNode_t nodes[8];
+    size_t count = 8;
+    CHECK(cudaGraphGetNodes(graph, nodes, &count));
+    EXPECT_EQ(count, 4u);
+    bool found = false;
+    for (size_t i = 0; i < count; ++i) {
+        cudaGraphNodeType type;
+        CHECK(cudaGraphNodeGetType(nodes[i], &type));
+        if (type != cudaGraphNodeTypeHost) continue;
+        cudaHostNodeParams params{};
+        CHECK(cudaGraphHostNodeGetParams(nodes[i], &params));
+        EXPECT(params.fn == double_all && params.userData == memory.data);
+        found = true;
+    }
+    EXPECT(found);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 5; ++i) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    int expected = 0;
+    for (int i = 0; i < 5; ++i) expected = (expected + 3) * 2;
+    auto host = device.download();
+    for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], expected);
+    for (int i = 0; i < n; ++i) EXPECT_EQ(memory.data[i], expected);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Nodes made by hand, with rows; other memory in the executable graph; a node that is switched off; what a node says it is.
+static void by_hand() {
+    const int n = 32, rows = 4;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n * rows);
+    std::vector<int> first(2 * n * rows, 5), second(n * rows, 9), out(n * rows, 0), other(n * rows, 0);
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaMemcpy3DParms shape = {};
+    shape.srcPtr = make_cudaPitchedPtr(first.data(), 2 * n * sizeof(int), n, rows);
+    shape.dstPtr = make_cudaPitchedPtr(device.data(), n * sizeof(int), n, rows);
+    shape.extent = make_cudaExtent(n * sizeof(int), rows, 1);
+    shape.kind = cudaMemcpyHostToDevice;
+    for (int row = 0; row < rows; ++row)
+        for (int i = 0; i < n; ++i) first[row * 2 * n + i] = row * 100 + i;
+    cudaGraphNode_t in, back;
+    CHECK(cudaGraphAddMemcpyNode(&in, graph, nullptr, 0, &shape));
+    CHECK(cudaGraphAddMemcpyNode1D(&back, graph, &in, 1, out.data(), device.data(), out.size() * sizeof(int),
+                                   cudaMemcpyDeviceToHost));
+    cudaMemcpy3DParms told = {};
+    CHECK(cudaGraphMemcpyNodeGetParams(in, &told));
+    EXPECT(told.srcPtr.ptr == first.data() && told.srcPtr.pitch == 2 * n * sizeof(int));
+    EXPECT(told.dstPtr.ptr == device.data() && told.extent.height == rows);
+    CHECK(cudaGraphMemcpyNodeGetParams(back, &told));
+    EXPECT(told.dstPtr.ptr == out.data() && told.srcPtr.ptr == device.data());
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int row = 0; row < rows; ++row)
+        for (int i = 0; i < n; ++i) EXPECT_EQ(out[row * n + i], row * 100 + i);
+
+    CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, back, other.data(), device.data(), other.size() * sizeof(int),
+                                             cudaMemcpyDeviceToHost));
+    std::fill(out.begin(), out.end(), -1);
+    first[0] = 77;
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(other[0], 77);
+    EXPECT_EQ(other[n + 1], 101);
+    EXPECT_EQ(out[0], -1);
+
+    CHECK(cudaGraphNodeSetEnabled(exec, back, 0));
+    std::fill(other.begin(), other.end(), -2);
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(other[0], -2);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+
+    // A linear source that becomes another one, and a copy with other memory than the graph's when it is updated as a whole.
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(
+        cudaGraphAddMemcpyNode1D(&in, graph, nullptr, 0, device.data(), first.data(), n * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, in, device.data(), second.data(), n * sizeof(int), cudaMemcpyHostToDevice));
+    second[3] = 33;
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    auto host = device.download();
+    EXPECT_EQ(host[3], 33);
+    EXPECT_EQ(host[0], 9);
+    CHECK(cudaGraphMemcpyNodeSetParams1D(in, device.data(), out.data(), n * sizeof(int), cudaMemcpyHostToDevice));
+    cudaGraphExecUpdateResultInfo info;
+    CHECK(cudaGraphExecUpdate(exec, graph, &info));
+    std::fill(out.begin(), out.end(), 44);
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(device.download()[n - 1], 44);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// In a child graph, and captured anew for each round.
+static void child_and_recapture() {
+    const int n = 256;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n);
+    Pinned in(n), out(n);
+    cudaGraphExec_t inner = capture_round_trip(stream, device.data(), in.data, out.data, n, 2);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemcpyAsync(device.data(), in.data, n * sizeof(int), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(out.data, device.data(), n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    cudaGraph_t child, parent;
+    CHECK(cudaStreamEndCapture(stream, &child));
+    CHECK(cudaGraphCreate(&parent, 0));
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, child));
+    CHECK(cudaGraphDestroy(child));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, parent, 0));
+    CHECK(cudaGraphDestroy(parent));
+    for (int i = 0; i < n; ++i) in.data[i] = i * 5;
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(out.data[i], i * 5);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphExecDestroy(inner));
+    for (int round = 0; round < 30; ++round) {
+        in.data[0] = round;
+        cudaGraphExec_t again = capture_round_trip(stream, device.data(), in.data, out.data, n, round);
+        CHECK(cudaGraphLaunch(again, stream));
+        CHECK(cudaGraphExecDestroy(again));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(out.data[0], 2 * round);
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Launches with copies from and to the host do not wait.
+static void many_launches() {
+    const int n = 64;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n);
+    Pinned in(n), out(n);
+    cudaGraphExec_t exec = capture_round_trip(stream, device.data(), in.data, out.data, n, 1);
+    for (int i = 0; i < n; ++i) in.data[i] = i;
+    for (int round = 0; round < 200; ++round) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(out.data[i], i + 1);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+int main(int argc, char** argv) {
+    if (argc > 1) {
+        many_launches();
+        return passed("graph launches");
+    }
+    captured(64, true);
+    captured(64, false);
+    captured(700000, true);
+    captured(300000, false);
+    back_to_back();
+    two_of_one_graph();
+    through_the_host();
+    by_hand();
+    child_and_recapture();
+    return passed("graph copies");
+}
