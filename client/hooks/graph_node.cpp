@@ -1,35 +1,11 @@
 // Nodes of graphs that the program builds by hand.
 #include "client/gen/graph_node_calls.gen.h"
+#include "client/hooks/graph_new_node.h"
 #include "client/hooks/graph_params.h"
-#include "client/hooks/graph_tokens.h"
 
 namespace warpline::client {
 
 namespace {
-
-/// What every new node has: a graph, and nodes that it depends on.
-struct NewNode {
-    CUgraphNode* out;
-    CUgraph graph;
-    const CUgraphNode* dependencies;
-    size_t count;
-};
-
-/// Makes a token for a node, and lets `issue(token, dependencies)` send it.
-template <typename Issue>
-CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
-    if (!call.state.graphs.find(to_token(node.graph))) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_nodes(call, node.dependencies, node.count); refused != CUDA_SUCCESS) return refused;
-    auto made = make_object<HandleKind::graph_node>(call);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = issue(made.token, tokens_of(node.dependencies, node.count));
-    if (result != CUDA_SUCCESS) {
-        call.state.graph_nodes.remove(made.token);
-        return result;
-    }
-    *node.out = to_handle<CUgraphNode>(made.token);
-    return CUDA_SUCCESS;
-}
 
 template <typename Params>
 CUresult add_kernel(Call& call, const NewNode& node, const Params& params) {
@@ -89,8 +65,7 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
                 call.state.device_records_events.store(true);
                 return gen::issue_cuGraphAddEventRecordNode(call, token, graph, dependencies, node.count,
                                                             to_token(params.eventRecord.event));
-            default:
-                return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (allocations, semaphores, conditionals, batches)");
+            default: return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (semaphores, batches of memory operations)");
         }
     });
 }
@@ -133,6 +108,13 @@ CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUg
         }
         case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(call, node, nodeParams->memcpy.copyParams, nodeParams->memcpy.copyCtx);
         case CU_GRAPH_NODE_TYPE_HOST: return add_host(call, node, nodeParams->host.fn, nodeParams->host.userData);
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+            CUDA_MEM_ALLOC_NODE_PARAMS_v2& alloc = nodeParams->alloc;
+            return add_allocation(call, node, alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize,
+                                  alloc.dptr);
+        }
+        case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(call, node, nodeParams->free.dptr);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_conditional(call, node, nodeParams->conditional);
         default: return add_plain(call, node, *nodeParams);
     }
 }

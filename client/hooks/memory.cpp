@@ -6,6 +6,7 @@
 #include "client/gen/memory_calls.gen.h"
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
+#include "client/hooks/graph_memory.h"
 
 namespace warpline::client {
 
@@ -125,6 +126,10 @@ CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* p
 CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
+    // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
+    if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
+        return known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;
+    }
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));

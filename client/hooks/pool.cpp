@@ -6,6 +6,7 @@
 #include "client/gen/pool_calls.gen.h"
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
+#include "client/hooks/graph_memory.h"
 
 namespace warpline::client {
 
@@ -45,7 +46,7 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
     Pool* pool = call.state.pools.find(pool_token);
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t stream = stream_token(call, hStream);
-    if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemAllocAsync", "allocations in graphs");
+    if (is_capturing(call, stream)) return capture_allocation(call, dptr, bytes, pool->device, stream);
     PoolHeap& heap = call.state.pool_heap;
     DeviceRange range;
     if (auto reused = heap.take(PoolHeap::key(stream, call.context, call.thread.number), call.device(), bytes)) {
@@ -106,7 +107,14 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (dptr == 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    if (is_capturing(call, stream)) return WL_REFUSE_CALL("cuMemFreeAsync", "allocations in graphs");
+    // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
+    if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
+        if (known->base != dptr) return CUDA_ERROR_INVALID_VALUE;
+        return is_capturing(call, stream) ? gen::request_cuMemFreeAsync(call, dptr, stream)
+                                          : gen::issue_cuMemFreeAsync(call, dptr, stream);
+    }
+    if (is_capturing(call, stream))
+        return WL_REFUSE_CALL("cuMemFreeAsync", "memory that no graph has allocated, freed in a captured stream");
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));

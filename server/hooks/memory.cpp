@@ -9,6 +9,8 @@ namespace warpline::server {
 /// queued before may still use the memory when something later does.
 CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args) {
     if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
+    // What a graph has allocated is the driver's.
+    if (!call.session().memory().in_window(args.dptr, 1)) return WL_DRIVER(call, cuMemFree_v2)(args.dptr);
     const auto synchronize = WL_DRIVER(call, cuCtxSynchronize);
     const CUresult result = synchronize();
     // While a stream is captured the context cannot be waited for. What was captured runs when the client launches it, after
@@ -20,8 +22,10 @@ CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args)
 /// The free takes place in the stream's order: the client reuses the addresses only behind it. The server has to know that both
 /// exist.
 CUresult hook_server_cuMemFreeAsync(ServerCall& call, const CuMemFreeAsyncArgs& args) {
-    WL_FIND(call, CUstream, stream, args.hStream);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
+    // What a graph has allocated is the driver's.
+    if (!call.session().memory().in_window(args.dptr, 1)) return WL_DRIVER(call, cuMemFreeAsync)(args.dptr, stream);
     return CUDA_SUCCESS;
 }
 

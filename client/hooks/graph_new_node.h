@@ -1,0 +1,38 @@
+#pragma once
+
+#include "client/hooks/graph_tokens.h"
+
+namespace warpline::client {
+
+/// What every new node has: a graph, and nodes that it depends on.
+struct NewNode {
+    CUgraphNode* out;
+    CUgraph graph;
+    const CUgraphNode* dependencies;
+    size_t count;
+};
+
+/// Makes a token for a node, and lets `issue(token, dependencies)` send it.
+template <typename Issue>
+CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
+    if (!call.state.graphs.find(to_token(node.graph))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_nodes(call, node.dependencies, node.count); refused != CUDA_SUCCESS) return refused;
+    auto made = make_object<HandleKind::graph_node>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = issue(made.token, tokens_of(node.dependencies, node.count));
+    if (result != CUDA_SUCCESS) {
+        call.state.graph_nodes.remove(made.token);
+        return result;
+    }
+    *node.out = to_handle<CUgraphNode>(made.token);
+    return CUDA_SUCCESS;
+}
+
+// --- nodes that need an answer (graph_memory.cpp) ---
+
+CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& properties, const CUmemAccessDesc* access,
+                        size_t access_count, size_t size_bytes, CUdeviceptr& address);
+CUresult add_free(Call& call, const NewNode& node, CUdeviceptr address);
+CUresult add_conditional(Call& call, const NewNode& node, CUDA_CONDITIONAL_NODE_PARAMS& params);
+
+}  // namespace warpline::client

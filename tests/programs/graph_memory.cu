@@ -1,0 +1,236 @@
+// Graphs that allocate memory, and graphs that decide while they run.
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "check.h"
+
+__global__ void fill(int* data, int n, int value) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] = value + i;
+}
+__global__ void accumulate(int* out, const int* data, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] += data[i];
+}
+__global__ void count_down(int* counter, int* turns, cudaGraphConditionalHandle handle) {
+    *counter -= 1;
+    *turns += 1;
+    cudaGraphSetConditional(handle, *counter > 0 ? 1 : 0);
+}
+__global__ void choose(cudaGraphConditionalHandle handle, const int* value) { cudaGraphSetConditional(handle, *value); }
+
+static uint64_t graph_bytes(cudaGraphMemAttributeType attribute) {
+    uint64_t value = ~0ull;
+    CHECK(cudaDeviceGetGraphMemAttribute(0, attribute, &value));
+    return value;
+}
+
+static void captured() {
+    const int n = 10000;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> out(n);
+    CHECK(cudaMemset(out.data(), 0, n * sizeof(int)));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    int* scratch = nullptr;
+    CHECK(cudaMallocAsync(&scratch, n * sizeof(int), stream));
+    fill<<<(n + 255) / 256, 256, 0, stream>>>(scratch, n, 5);
+    accumulate<<<(n + 255) / 256, 256, 0, stream>>>(out.data(), scratch, n);
+    CHECK(cudaFreeAsync(scratch, stream));
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 3; ++i) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    auto host = out.download();
+    for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], 3 * (5 + i));
+    EXPECT_EQ(graph_bytes(cudaGraphMemAttrUsedMemCurrent), 0u);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaDeviceGraphMemTrim(0));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// What the graph allocates is used and freed outside of it, or freed by the next launch.
+static void allocated_by_hand(bool free_on_launch) {
+    const int n = 3000;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaMemAllocNodeParams alloc = {};
+    alloc.poolProps.allocType = cudaMemAllocationTypePinned;
+    alloc.poolProps.location = {cudaMemLocationTypeDevice, 0};
+    alloc.bytesize = n * sizeof(int);
+    cudaGraphNode_t memory, kernel;
+    CHECK(cudaGraphAddMemAllocNode(&memory, graph, nullptr, 0, &alloc));
+    EXPECT(alloc.dptr != nullptr);
+    cudaMemAllocNodeParams told = {};
+    CHECK(cudaGraphMemAllocNodeGetParams(memory, &told));
+    EXPECT(told.dptr == alloc.dptr && told.bytesize == alloc.bytesize);
+    int count = n, value = 40;
+    void* arguments[] = {&alloc.dptr, &count, &value};
+    cudaKernelNodeParams params = {};
+    params.func = reinterpret_cast<void*>(fill);
+    params.gridDim = dim3((n + 255) / 256);
+    params.blockDim = dim3(256);
+    params.kernelParams = arguments;
+    CHECK(cudaGraphAddKernelNode(&kernel, graph, &memory, 1, &params));
+    CUDA_KERNEL_NODE_PARAMS read = {};
+    void* function = nullptr;
+    CHECK(cudaGetDriverEntryPointByVersion("cuGraphKernelNodeGetParams", &function, 12000, cudaEnableDefault, nullptr));
+    EXPECT(reinterpret_cast<decltype(&cuGraphKernelNodeGetParams)>(function)(kernel, &read) == CUDA_SUCCESS);
+    EXPECT(read.gridDimX == params.gridDim.x && read.blockDimX == 256 && (read.func || read.kern));
+    EXPECT_EQ(*static_cast<int*>(read.kernelParams[1]), n);
+    EXPECT_EQ(*static_cast<int*>(read.kernelParams[2]), 40);
+    EXPECT(*static_cast<void**>(read.kernelParams[0]) == alloc.dptr);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, free_on_launch ? cudaGraphInstantiateFlagAutoFreeOnLaunch : 0));
+    for (int round = 0; round < 3; ++round) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        std::vector<int> host(n);
+        CHECK(cudaMemcpyAsync(host.data(), alloc.dptr, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], 40 + i);
+        EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(int));
+        if (!free_on_launch) {
+            if (round == 1)
+                CHECK(cudaFree(alloc.dptr));
+            else
+                CHECK(cudaFreeAsync(alloc.dptr, stream));
+        }
+    }
+    if (free_on_launch) CHECK(cudaFreeAsync(alloc.dptr, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Allocated by one graph, freed by another.
+static void freed_by_another() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    cudaGraph_t first, second;
+    CHECK(cudaGraphCreate(&first, 0));
+    CHECK(cudaGraphCreate(&second, 0));
+    cudaMemAllocNodeParams alloc = {};
+    alloc.poolProps.allocType = cudaMemAllocationTypePinned;
+    alloc.poolProps.location = {cudaMemLocationTypeDevice, 0};
+    alloc.bytesize = 4096;
+    cudaGraphNode_t memory, release;
+    CHECK(cudaGraphAddMemAllocNode(&memory, first, nullptr, 0, &alloc));
+    CHECK(cudaGraphAddMemFreeNode(&release, second, nullptr, 0, alloc.dptr));
+    void* told = nullptr;
+    CHECK(cudaGraphMemFreeNodeGetParams(release, &told));
+    EXPECT(told == alloc.dptr);
+    cudaGraphExec_t execs[2];
+    CHECK(cudaGraphInstantiate(&execs[0], first, 0));
+    CHECK(cudaGraphInstantiate(&execs[1], second, 0));
+    for (int round = 0; round < 3; ++round) {
+        CHECK(cudaGraphLaunch(execs[0], stream));
+        CHECK(cudaMemsetAsync(alloc.dptr, round, 4096, stream));
+        CHECK(cudaGraphLaunch(execs[1], stream));
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(graph_bytes(cudaGraphMemAttrUsedMemCurrent), 0u);
+    for (cudaGraphExec_t exec : execs) CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(first));
+    CHECK(cudaGraphDestroy(second));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+static cudaGraphNode_t add_kernel(cudaGraph_t graph, cudaGraphNode_t* after, void* function, void** arguments) {
+    cudaKernelNodeParams params = {};
+    params.func = function;
+    params.gridDim = params.blockDim = dim3(1);
+    params.kernelParams = arguments;
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddKernelNode(&node, graph, after, after ? 1 : 0, &params));
+    return node;
+}
+
+// A loop of which the body says when it ends, with a source in host memory; then a branch of two.
+static void conditional() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> counter(1), turns(1), branch(1);
+    CHECK(cudaMemset(turns.data(), 0, sizeof(int)));
+    int start = 7;
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphConditionalHandle handle;
+    CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+    cudaGraphNode_t begin, loop;
+    CHECK(cudaGraphAddMemcpyNode1D(&begin, graph, nullptr, 0, counter.data(), &start, sizeof start, cudaMemcpyHostToDevice));
+    cudaGraphNodeParams params = {cudaGraphNodeTypeConditional};
+    params.conditional.handle = handle;
+    params.conditional.type = cudaGraphCondTypeWhile;
+    params.conditional.size = 1;
+#if CUDART_VERSION >= 13000
+    CHECK(cudaGraphAddNode(&loop, graph, &begin, nullptr, 1, &params));
+#else
+    CHECK(cudaGraphAddNode(&loop, graph, &begin, 1, &params));
+#endif
+    int *counter_at = counter.data(), *turns_at = turns.data();
+    void* arguments[] = {&counter_at, &turns_at, &handle};
+    add_kernel(params.conditional.phGraph_out[0], nullptr, reinterpret_cast<void*>(count_down), arguments);
+    cudaGraphNodeType type;
+    CHECK(cudaGraphNodeGetType(loop, &type));
+    EXPECT(type == cudaGraphNodeTypeConditional);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(turns.download()[0], 7);
+    start = 3;
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(turns.download()[0], 10);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+
+    DeviceArray<int> result(1);
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0));
+    int* branch_at = branch.data();
+    void* chosen[] = {&handle, &branch_at};
+    cudaGraphNode_t decide = add_kernel(graph, nullptr, reinterpret_cast<void*>(choose), chosen);
+    params = {cudaGraphNodeTypeConditional};
+    params.conditional.handle = handle;
+    params.conditional.type = cudaGraphCondTypeIf;
+    params.conditional.size = 1;
+#if CUDART_VERSION >= 13000
+    CHECK(cudaGraphAddNode(&loop, graph, &decide, nullptr, 1, &params));
+#else
+    CHECK(cudaGraphAddNode(&loop, graph, &decide, 1, &params));
+#endif
+    CHECK(cudaStreamBeginCaptureToGraph(stream, params.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                        cudaStreamCaptureModeRelaxed));
+    fill<<<1, 1, 0, stream>>>(result.data(), 1, 99);
+    cudaGraph_t body;
+    CHECK(cudaStreamEndCapture(stream, &body));
+    EXPECT(body == params.conditional.phGraph_out[0]);
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int value : {0, 1}) {
+        CHECK(cudaMemset(result.data(), 0, sizeof(int)));
+        CHECK(cudaMemcpy(branch.data(), &value, sizeof value, cudaMemcpyHostToDevice));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(result.download()[0], value == 1 ? 99 : 0);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+int main() {
+    captured();
+    allocated_by_hand(false);
+    allocated_by_hand(true);
+    freed_by_another();
+    conditional();
+    return passed("graph memory");
+}
