@@ -131,7 +131,8 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
-    // A capture into a graph of the program's ends in that graph, which has its token.
+    // A capture into a graph of the program's ends in that graph, which has its token: the program need not be told.
+    if (!phGraph && state->capture_into.load() == 0) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t into = state->capture_into.exchange(0);
     auto made = make_object<HandleKind::graph>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -143,11 +144,11 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     }
     if (result != CUDA_SUCCESS) {
         call.state.graphs.remove(made.token);
-        *phGraph = nullptr;
+        if (phGraph) *phGraph = nullptr;
         return result;
     }
     if (into != 0) call.state.graphs.remove(made.token);
-    *phGraph = to_handle<CUgraph>(into != 0 ? into : made.token);
+    if (phGraph) *phGraph = to_handle<CUgraph>(into != 0 ? into : made.token);
     return CUDA_SUCCESS;
 }
 

@@ -210,9 +210,7 @@ static void conditional() {
     CHECK(cudaStreamBeginCaptureToGraph(stream, params.conditional.phGraph_out[0], nullptr, nullptr, 0,
                                         cudaStreamCaptureModeRelaxed));
     fill<<<1, 1, 0, stream>>>(result.data(), 1, 99);
-    cudaGraph_t body;
-    CHECK(cudaStreamEndCapture(stream, &body));
-    EXPECT(body == params.conditional.phGraph_out[0]);
+    CHECK(cudaStreamEndCapture(stream, nullptr));
     CHECK(cudaGraphInstantiate(&exec, graph, 0));
     for (int value : {0, 1}) {
         CHECK(cudaMemset(result.data(), 0, sizeof(int)));
