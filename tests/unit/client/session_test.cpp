@@ -6,8 +6,8 @@
 
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
-#include "client/gen/graph_exec_calls.gen.h"
 #include "client/gen/event_calls.gen.h"
+#include "client/gen/graph_exec_calls.gen.h"
 #include "client/gen/launch_calls.gen.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/gen/memset_calls.gen.h"
