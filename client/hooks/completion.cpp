@@ -82,7 +82,9 @@ CUresult query_stream(Call& call, uint64_t token) {
     if (completion->done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
     if (watched == last) return CUDA_ERROR_NOT_READY;
     const CUresult result = gen::request_cuStreamQuery(call, token);
-    if (result != CUDA_ERROR_NOT_READY || call.session.last_number() != call.number) return result;
+    if (call.session.last_number() != call.number) return result;
+    if (result == CUDA_SUCCESS) completion->reached(call.number);
+    if (result != CUDA_ERROR_NOT_READY) return result;
     auto find = [&state = call.state, token, context = call.context] { return completion_of_stream(state, token, context); };
     // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
     watch(call, call.number + 1, *completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
