@@ -43,10 +43,20 @@ CUresult node_context(CUcontext handle, std::shared_ptr<Context>& context) {
     return CUDA_SUCCESS;
 }
 
+/// The run time names a kernel twice, as a function and as a library's kernel, and knows only the latter when it reads the
+/// node.
+CUfunction named_function(const CUDA_KERNEL_NODE_PARAMS& params) {
+    auto* kernel = reinterpret_cast<CUfunction>(params.kern);
+    if (params.func == nullptr) return kernel;
+    CUfunction same = nullptr;
+    if (kernel != nullptr && cuKernelGetFunction(&same, params.kern) == CUDA_SUCCESS && same == params.func) return kernel;
+    return params.func;
+}
+
 CUresult make_body(const CUDA_KERNEL_NODE_PARAMS& params, NodeBody& body, std::shared_ptr<Context>& context) {
     CU_TRY(node_context(params.ctx, context));
     LaunchRequest request;
-    request.function = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
+    request.function = named_function(params);
     request.grid[0] = params.gridDimX;
     request.grid[1] = params.gridDimY;
     request.grid[2] = params.gridDimZ;

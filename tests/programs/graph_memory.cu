@@ -86,6 +86,9 @@ static void allocated_by_hand(bool free_on_launch) {
     EXPECT_EQ(*static_cast<int*>(read.kernelParams[1]), n);
     EXPECT_EQ(*static_cast<int*>(read.kernelParams[2]), 40);
     EXPECT(*static_cast<void**>(read.kernelParams[0]) == alloc.dptr);
+    cudaKernelNodeParams named = {};
+    CHECK(cudaGraphKernelNodeGetParams(kernel, &named));
+    EXPECT(named.func == params.func && named.gridDim.x == params.gridDim.x);
     cudaGraphExec_t exec;
     CHECK(cudaGraphInstantiate(&exec, graph, free_on_launch ? cudaGraphInstantiateFlagAutoFreeOnLaunch : 0));
     for (int round = 0; round < 3; ++round) {
