@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/gen/internal_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
@@ -142,6 +143,7 @@ CUresult hook_client_cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmem
 CUresult hook_client_cuMemPoolDestroy(Call& call, CUmemoryPool pool) {
     const Pool* found = call.state.pools.find(to_token(pool));
     if (!found || found->is_default) return CUDA_ERROR_INVALID_VALUE;
+    // What it shared with other devices stays so: their kernels may still be running on it.
     call.state.device_pools.forget(to_token(pool));
     call.state.pools.remove(to_token(pool));
     return CUDA_SUCCESS;
@@ -199,25 +201,34 @@ CUresult hook_client_cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemP
 }
 
 CUresult hook_client_cuMemPoolSetAccess(Call& call, CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
-    const Pool* found = call.state.pools.find(to_token(pool));
+    Pool* found = call.state.pools.find(to_token(pool));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
-        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(map[i].location.id))
+        const CUmemAccessDesc& wanted = map[i];
+        if (wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(wanted.location.id))
             return CUDA_ERROR_INVALID_DEVICE;
-        if (map[i].location.id == found->device) {
-            if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_ERROR_INVALID_VALUE;
-        } else if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
-            return WL_REFUSE_CALL("cuMemPoolSetAccess", "pools that other devices access; use cuCtxEnablePeerAccess");
+        const bool on = wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        if (wanted.location.id == found->device && on) continue;
+        if (wanted.location.id == found->device || wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+            return CUDA_ERROR_INVALID_VALUE;
+        // Pools share blocks of memory: a device that may use one of them may use all of that device's memory.
+        if (CUresult result = gen::request_cuMemPoolSetAccess(call, found->device, wanted.location.id, to_token(pool), on);
+            result != CUDA_SUCCESS) {
+            return result;
         }
+        MutexLock lock(found->mutex);
+        found->access[wanted.location.id] = wanted.flags;
     }
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuMemPoolGetAccess(Call& call, CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location) {
-    const Pool* found = call.state.pools.find(to_token(memPool));
+    Pool* found = call.state.pools.find(to_token(memPool));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
     *flags = location->id == found->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    MutexLock lock(found->mutex);
+    if (const auto given = found->access.find(location->id); given != found->access.end()) *flags = given->second;
     return CUDA_SUCCESS;
 }
 

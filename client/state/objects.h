@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "client/state/completion.h"
@@ -75,6 +76,8 @@ struct Pool {
     std::atomic<int> reuse_event{1};
     std::atomic<int> reuse_opportunistic{1};
     std::atomic<int> reuse_internal{1};
+    Mutex mutex;                                                   // protects what follows
+    std::map<int, CUmemAccess_flags> access WL_GUARDED_BY(mutex);  ///< of other devices
 };
 
 /// Physical memory of cuMemCreate.

@@ -62,6 +62,17 @@ CUresult hook_server_cuMemPoolGetAttribute(ServerCall& call, const CuMemPoolGetA
     return CUDA_SUCCESS;
 }
 
+CUresult hook_server_cuMemPoolSetAccess(ServerCall& call, const CuMemPoolSetAccessArgs& args) {
+    CUdevice owner = 0;
+    CUdevice peer = 0;
+    if (!call.find_device(args.owner, owner) || !call.find_device(args.peer, peer) || owner == peer)
+        return CUDA_ERROR_INVALID_DEVICE;
+    int possible = 0;
+    WL_CUDA(WL_DRIVER(call, cuDeviceCanAccessPeer)(&possible, peer, owner));
+    if (possible == 0) return CUDA_ERROR_INVALID_DEVICE;
+    return call.session().memory().share_pool(args.owner, args.peer, args.pool, args.access);
+}
+
 CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
     const auto map = WL_DRIVER(call, cuMemMap);
     const auto memory = WL_FIND(call, CUmemGenericAllocationHandle, allocation, args.handle);

@@ -113,6 +113,12 @@ std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device) const {
     std::vector<CUdevice> accessors{device};
     const auto peers = m_peers.find(device);
     if (peers != m_peers.end()) accessors.insert(accessors.end(), peers->second.begin(), peers->second.end());
+    const auto sharing = m_pool_peers.find(device);
+    if (sharing == m_pool_peers.end()) return accessors;
+    for (const auto& [peer, pools] : sharing->second) {
+        const bool known = std::find(accessors.begin(), accessors.end(), peer) != accessors.end();
+        if (!pools.empty() && !known) accessors.push_back(peer);
+    }
     return accessors;
 }
 
@@ -223,8 +229,27 @@ CUresult DeviceMemory::close_to_peer(CUdevice owner, CUdevice peer) {
     const auto found = std::find(peers.begin(), peers.end(), peer);
     if (found == peers.end()) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
     peers.erase(found);
+    if (!m_pool_peers[owner][peer].empty()) return CUDA_SUCCESS;  // its pools are shared still
     for (const auto& [address, range] : m_ranges) {
         if (range.device == owner) set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult DeviceMemory::share_pool(CUdevice owner, CUdevice peer, uint64_t pool, bool on) {
+    MutexLock lock(m_mutex);
+    const auto enabled = m_peers.find(owner);
+    const bool open =
+        enabled != m_peers.end() && std::find(enabled->second.begin(), enabled->second.end(), peer) != enabled->second.end();
+    std::set<uint64_t>& pools = m_pool_peers[owner][peer];
+    const bool had = !pools.empty();
+    on ? static_cast<void>(pools.insert(pool)) : static_cast<void>(pools.erase(pool));
+    if (open || had == !pools.empty()) return CUDA_SUCCESS;
+    for (const auto& [address, range] : m_ranges) {
+        if (range.device != owner) continue;
+        const CUresult result =
+            set_access(address, range.bytes, {peer}, on ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
 }

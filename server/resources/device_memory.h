@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -63,6 +64,8 @@ public:
     /// A device's allocations become accessible to another device (cuCtxEnablePeerAccess), those of the future too.
     CUresult open_to_peer(CUdevice owner, CUdevice peer);
     CUresult close_to_peer(CUdevice owner, CUdevice peer);
+    /// A pool of the owner's lets another device use its memory, or does no longer. Pools share blocks with each other.
+    CUresult share_pool(CUdevice owner, CUdevice peer, uint64_t pool, bool on);
 
     /// The credit at the start, and what a reply may add to it: bytes that the client may map without waiting for an answer.
     uint64_t first_credit(uint64_t wanted_bytes);
@@ -93,6 +96,8 @@ private:
     Ranges m_ranges WL_GUARDED_BY(m_mutex);
     Ranges m_poisoned WL_GUARDED_BY(m_mutex);
     std::map<CUdevice, std::vector<CUdevice>> m_peers WL_GUARDED_BY(m_mutex);  // owner → devices that may access
+    std::map<CUdevice, std::map<CUdevice, std::set<uint64_t>>> m_pool_peers
+        WL_GUARDED_BY(m_mutex);                   // owner → peer → pools that it may use
     int64_t m_credit WL_GUARDED_BY(m_mutex) = 0;  // granted and not used; a client that cheats makes it negative
     int64_t m_credit_target WL_GUARDED_BY(m_mutex) = 0;
     bool m_credit_stale WL_GUARDED_BY(m_mutex) = false;

@@ -49,5 +49,16 @@ def add_tests():
 
 add_tests()
 
+
+class TwoDevicesTest(unittest.TestCase):
+    def test_pools_of_two_devices(self):
+        program = harness.programs()["peer_pools"]
+        harness.build_program(program)
+        with harness.Server(environment={"SOFTGPU_DEVICES": "2"}) as server:
+            for mode in ("direct", "remote"):
+                done = harness.run([program.binary], mode, server, extra={"SOFTGPU_DEVICES": "2"})
+                self.assertIn("pools of two devices: verified", done.stdout, f"{mode}: {done.stdout}{done.stderr}")
+
+
 if __name__ == "__main__":
     unittest.main()
