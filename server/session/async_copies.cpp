@@ -48,9 +48,13 @@ std::byte* AsyncCopies::take_staging(uint64_t bytes, uint64_t& capacity) {
             if (m_staging_bytes + capacity <= m_max_staging_bytes || m_staging_bytes == 0) break;
             if (!m_spare.empty()) {  // none of the right size: give one back and take another
                 const auto last = std::prev(m_spare.end());
-                m_driver->cuMemFreeHost(last->second);
-                m_staging_bytes -= last->first;
+                const auto [unfit_bytes, unfit] = *last;
                 m_spare.erase(last);
+                // Freeing waits for the device, and so for host functions of ours that want the mutex.
+                lock.unlock();
+                m_driver->cuMemFreeHost(unfit);
+                lock.lock();
+                m_staging_bytes -= unfit_bytes;
                 continue;
             }
             if (std::all_of(m_copies.begin(), m_copies.end(), [](const auto& item) { return item.second->repeats; }))

@@ -166,6 +166,7 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
     options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
     options.heartbeat = m_settings.seconds("heartbeat_seconds");
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
+    options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;

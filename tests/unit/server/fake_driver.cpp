@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -75,6 +76,7 @@ struct State {
     uint64_t next_handle = 0x1000;
     int sticky = 0;
     uint64_t global = 0;
+    std::set<Stream*> streams;
 };
 
 // Never destroyed: stream threads outlive main.
@@ -231,6 +233,13 @@ EXPORT CUresult cuMemHostAlloc(void** data, size_t bytes, unsigned) {
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFreeHost(void* data) {
+    // As drivers do, once everything that may use it is over.
+    std::set<Stream*> streams;
+    {
+        std::lock_guard lock(state().mutex);
+        streams = state().streams;
+    }
+    for (Stream* stream : streams) stream->wait();
     std::free(data);
     return CUDA_SUCCESS;
 }
@@ -271,7 +280,10 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t by
 }
 
 EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
-    *stream = reinterpret_cast<CUstream>(new Stream);
+    auto* made = new Stream;
+    *stream = reinterpret_cast<CUstream>(made);
+    std::lock_guard lock(state().mutex);
+    state().streams.insert(made);
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }

@@ -97,6 +97,35 @@ TEST_F(SessionTest, A6_AsyncCopiesArriveBeforeTheSynchronisationIsAnswered) {
     }
 }
 
+// Memory of the wrong size is given back while other copies finish: the driver waits for them, and they for nobody.
+TEST(Session, A6_AsyncCopiesOfManySizesShareLittleStagingMemory) {
+    ServerProcess server({"--staging-memory=4MiB"});
+    ASSERT_TRUE(server.ready());
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    Program program{*client};
+    program.map(k_window, k_block);
+    program.make_stream();
+    const std::string bytes = pattern(1024 * 1024);
+    program.put(k_window, as_bytes(bytes));
+    std::vector<std::pair<uint64_t, size_t>> copies;
+    for (int i = 0; i < 150; ++i) {
+        const size_t size = i % 5 == 4 ? 100u * 1024 : 1024u * 1024;
+        const uint64_t copy = client->send<wire::CuMemcpyDtoHAsyncV2>(CallId::cuMemcpyDtoHAsync_v2, [&](auto b) {
+            b.setSrcDevice(k_window), b.setByteCount(size), b.setHStream(k_stream);
+        });
+        copies.emplace_back(copy, size);
+    }
+    const FakeReply reply =
+        client->call<wire::CuStreamSynchronize>(CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); });
+    EXPECT_EQ(reply.result, 0);
+    for (auto [copy, size] : copies) {
+        const auto got = client->wait_copy(copy);
+        ASSERT_TRUE(got.has_value());
+        EXPECT_TRUE(*got == bytes.substr(0, size));
+    }
+}
+
 TEST_F(SessionTest, A8_DevicePrintfComesBeforeTheSynchronisationIsAnswered) {
     Program program{*m_client};
     program.load();
