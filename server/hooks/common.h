@@ -22,20 +22,20 @@ inline CUresult result_of(const Error& error) { return static_cast<CUresult>(to_
         wl_function;                                                  \
     })
 
-/// The driver's handle behind a token, or CUDA_ERROR_INVALID_HANDLE from the hook that asks for it.
-#define WL_FIND(call, Type, kind, token)                                                        \
-    ({                                                                                          \
-        Type wl_handle{};                                                                       \
-        if (!(call).find(HandleKind::kind, token, wl_handle)) return CUDA_ERROR_INVALID_HANDLE; \
-        wl_handle;                                                                              \
+/// The driver's handle behind a token, or the error of a handle that is not found from the hook that asks for it.
+#define WL_FIND(call, Type, kind, token)                                                 \
+    ({                                                                                   \
+        Type wl_handle{};                                                                \
+        if (!(call).find(HandleKind::kind, token, wl_handle)) return (call).not_found(); \
+        wl_handle;                                                                       \
     })
 
 /// The same where token 0 stands for none.
-#define WL_FIND_OR_NULL(call, Type, kind, token)                                                                \
-    ({                                                                                                          \
-        Type wl_handle{};                                                                                       \
-        if ((token) != 0 && !(call).find(HandleKind::kind, token, wl_handle)) return CUDA_ERROR_INVALID_HANDLE; \
-        wl_handle;                                                                                              \
+#define WL_FIND_OR_NULL(call, Type, kind, token)                                                         \
+    ({                                                                                                   \
+        Type wl_handle{};                                                                                \
+        if ((token) != 0 && !(call).find(HandleKind::kind, token, wl_handle)) return (call).not_found(); \
+        wl_handle;                                                                                       \
     })
 
 /// The driver's CUresult, returned from the hook unless it is a success.

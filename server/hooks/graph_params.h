@@ -17,7 +17,7 @@ CUresult read_kernel_node(ServerCall& call, const Args& args, KernelNodeParams& 
     // A kernel is given as such: the node finds its function in the context of the launch.
     out.node.kern = call.find_kernel(args.f);
     out.node.func = out.node.kern != nullptr ? nullptr : call.find_function(args.f);
-    if (out.node.kern == nullptr && out.node.func == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (out.node.kern == nullptr && out.node.func == nullptr) return call.not_found();
     out.node.gridDimX = args.gridX;
     out.node.gridDimY = args.gridY;
     out.node.gridDimZ = args.gridZ;

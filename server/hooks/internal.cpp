@@ -63,7 +63,7 @@ CUresult hook_server_wlFunctionAttributes(ServerCall& call, const WlFunctionAttr
                                           WlFunctionAttributesValues& values) {
     const CUkernel kernel = call.find_kernel(args.function);
     const CUfunction function = kernel != nullptr ? nullptr : call.find_function(args.function);
-    if (kernel == nullptr && function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (kernel == nullptr && function == nullptr) return call.not_found();
     CUdevice device = 0;
     Contexts& contexts = call.session().contexts();
     if (kernel != nullptr && !contexts.device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;

@@ -91,7 +91,7 @@ bool ServerCall::find_device(CUdevice device, CUdevice& found) const {
 
 bool ServerCall::may_bind(HandleKind kind, uint64_t token) const { return m_session.handles().is_free(kind, token); }
 
-CUfunction ServerCall::find_function(uint64_t token) { return m_session.functions().function(token, m_context); }
+CUfunction ServerCall::find_function(uint64_t token) { return m_session.functions().function(token, m_context, m_not_found); }
 CUkernel ServerCall::find_kernel(uint64_t token) { return m_session.functions().kernel(token); }
 
 void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner) {

@@ -82,6 +82,8 @@ public:
     }
     bool find_value(HandleKind kind, uint64_t token, uint64_t& value);
     CUfunction find_function(uint64_t token);
+    /// The answer to a call whose handle was not found.
+    CUresult not_found() const { return m_not_found; }
     CUkernel find_kernel(uint64_t token);
 
     /// The driver's number of a device. False if the client has no such device.
@@ -131,6 +133,7 @@ private:
     const uint32_t m_thread;
     const uint64_t m_number;
     const uint64_t m_context;
+    CUresult m_not_found = CUDA_ERROR_INVALID_HANDLE;
     const uint64_t m_payload_bytes;
     BytesView m_payload;
     uint64_t m_payload_taken = 0;

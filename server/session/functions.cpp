@@ -10,7 +10,8 @@ bool Functions::bind_function(uint64_t token, CUfunction function, uint64_t modu
     return m_handles.bind(HandleKind::function, token, {reinterpret_cast<uint64_t>(function), module, false});
 }
 
-CUfunction Functions::function(uint64_t token, uint64_t context) {
+CUfunction Functions::function(uint64_t token, uint64_t context, CUresult& why) {
+    why = CUDA_ERROR_INVALID_HANDLE;
     const auto entry = m_handles.find(HandleKind::function, token);
     if (!entry) return nullptr;
     if (!entry->kernel) return reinterpret_cast<CUfunction>(entry->value);
@@ -19,8 +20,11 @@ CUfunction Functions::function(uint64_t token, uint64_t context) {
     if (known != m_found.end()) return known->second;
     CUfunction found = nullptr;
     const auto kernel = reinterpret_cast<CUkernel>(entry->value);
-    if (m_driver->cuKernelGetFunction == nullptr || m_driver->cuKernelGetFunction(&found, kernel) != CUDA_SUCCESS)
+    if (m_driver->cuKernelGetFunction == nullptr) return nullptr;
+    if (const CUresult result = m_driver->cuKernelGetFunction(&found, kernel); result != CUDA_SUCCESS) {
+        why = result;
         return nullptr;
+    }
     if (m_found.size() >= m_sweep_at) sweep();
     m_found[{token, context}] = found;
     return found;

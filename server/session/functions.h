@@ -22,7 +22,8 @@ public:
     bool bind_function(uint64_t token, CUfunction function, uint64_t module);
 
     /// The function behind a token in a context, which is current. Null: no such function, or none in this context.
-    CUfunction function(uint64_t token, uint64_t context);
+    /// @param why  of null: the driver's error where it would not give one (a context that has failed), else invalid handle
+    CUfunction function(uint64_t token, uint64_t context, CUresult& why);
     /// The kernel behind a token. Null: no such function, or one of a module.
     CUkernel kernel(uint64_t token);
 

@@ -333,7 +333,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary, const char* name
 }
 EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
     *function = reinterpret_cast<CUfunction>(kernel);
-    return CUDA_SUCCESS;
+    return ready();
 }
 EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel, CUdevice) {
     *value = static_cast<int>(attribute) * 10;

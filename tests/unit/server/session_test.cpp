@@ -181,6 +181,11 @@ TEST_F(SessionTest, C5_AStickyErrorStaysInItsSession) {
     program.launch(program.function("fault", 0), {});
     EXPECT_EQ(program.synchronize().result, CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(program.synchronize().result, CUDA_ERROR_ILLEGAL_ADDRESS);
+    // A kernel that the context cannot have any more fails in the same way, not as an unknown handle.
+    const uint64_t late = program.launch(program.function("gate", 1), {k_window});
+    EXPECT_EQ(program.synchronize().result, CUDA_ERROR_ILLEGAL_ADDRESS);
+    ASSERT_EQ(m_client->async_errors().size(), 1u);
+    EXPECT_EQ(m_client->async_errors()[0], std::make_pair(late, int{CUDA_ERROR_ILLEGAL_ADDRESS}));
     auto other = m_server.client();
     ASSERT_NE(other, nullptr);
     EXPECT_EQ((Program{*other}.synchronize().result), 0);
