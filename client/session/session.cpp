@@ -42,7 +42,10 @@ Session::Session(std::function<void(CUresult)> on_end)
       m_on_end(std::move(on_end)),
       m_host_calls([this](uint64_t id) { calls().host_call_done(id); }) {}
 
-Session::~Session() = default;
+Session::~Session() {
+    // Their threads use everything else.
+    m_connections.clear();
+}
 
 Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& settings, std::function<void(CUresult)> on_end,
                                                   std::string& why) {
