@@ -134,31 +134,46 @@ WL_INLINE T flush(T value) {
 }
 
 #if defined(__AVX512F__)
+// The bits of a mask register. Left to itself, gcc 12 keeps the 8 or 16 of them in memory across a call (as under the thread
+// sanitizer) and reads 32 back, with whatever lies beside them.
+WL_INLINE uint32_t bits_of(__mmask8 lanes) {
+    uint32_t bits;
+    asm("kmovb %1, %0" : "=r"(bits) : "k"(lanes));
+    return bits;
+}
+WL_INLINE uint32_t bits_of(__mmask16 lanes) {
+    uint32_t bits;
+    asm("kmovw %1, %0" : "=r"(bits) : "k"(lanes));
+    return bits;
+}
+
+template <typename Op>
+WL_INLINE uint32_t compare_some(const f32* a, const f32* b) {
+    return bits_of(_mm512_cmp_ps_mask(_mm512_loadu_ps(a), _mm512_loadu_ps(b), Op::k_floats));
+}
+template <typename Op>
+WL_INLINE uint32_t compare_some(const f64* a, const f64* b) {
+    return bits_of(_mm512_cmp_pd_mask(_mm512_loadu_pd(a), _mm512_loadu_pd(b), Op::k_floats));
+}
+template <typename Op, typename T>
+WL_INLINE uint32_t compare_some(const T* a, const T* b) {
+    constexpr bool k_signed = T(-1) < T(0);
+    const __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
+    if constexpr (sizeof(T) == 2) {
+        return k_signed ? _mm512_cmp_epi16_mask(x, y, Op::k_integers) : _mm512_cmp_epu16_mask(x, y, Op::k_integers);
+    } else if constexpr (sizeof(T) == 4) {
+        return bits_of(k_signed ? _mm512_cmp_epi32_mask(x, y, Op::k_integers) : _mm512_cmp_epu32_mask(x, y, Op::k_integers));
+    } else {
+        return bits_of(k_signed ? _mm512_cmp_epi64_mask(x, y, Op::k_integers) : _mm512_cmp_epu64_mask(x, y, Op::k_integers));
+    }
+}
+
 /// The comparison of all lanes.
 template <typename Op, typename T>
 WL_INLINE uint32_t compare_rows(const T* a, const T* b) {
-    constexpr bool k_signed = T(-1) < T(0);
     constexpr uint32_t k_together = 64 / sizeof(T);
     uint32_t bits = 0;
-    for (uint32_t l = 0; l < 32; l += k_together) {
-        if constexpr (__is_same(T, f32)) {
-            bits |= uint32_t(_mm512_cmp_ps_mask(_mm512_loadu_ps(a + l), _mm512_loadu_ps(b + l), Op::k_floats)) << l;
-        } else if constexpr (__is_same(T, f64)) {
-            bits |= uint32_t(_mm512_cmp_pd_mask(_mm512_loadu_pd(a + l), _mm512_loadu_pd(b + l), Op::k_floats)) << l;
-        } else {
-            const __m512i x = _mm512_loadu_si512(a + l), y = _mm512_loadu_si512(b + l);
-            if constexpr (sizeof(T) == 2)
-                bits |= k_signed ? _mm512_cmp_epi16_mask(x, y, Op::k_integers) : _mm512_cmp_epu16_mask(x, y, Op::k_integers);
-            else if constexpr (sizeof(T) == 4)
-                bits |= uint32_t(k_signed ? _mm512_cmp_epi32_mask(x, y, Op::k_integers)
-                                          : _mm512_cmp_epu32_mask(x, y, Op::k_integers))
-                        << l;
-            else
-                bits |= uint32_t(k_signed ? _mm512_cmp_epi64_mask(x, y, Op::k_integers)
-                                          : _mm512_cmp_epu64_mask(x, y, Op::k_integers))
-                        << l;
-        }
-    }
+    for (uint32_t l = 0; l < 32; l += k_together) bits |= compare_some<Op>(a + l, b + l) << l;
     return bits;
 }
 #endif
