@@ -206,12 +206,13 @@ bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
     MutexLock lock(m_mutex);
     const auto meets = [&](const auto& copy) { return copy.second.spans(address, size_bytes); };
     if (std::any_of(m_copies.begin(), m_copies.end(), meets)) return true;
-    return std::any_of(m_graph_launches.begin(), m_graph_launches.end(), [&](const auto& launch) {
-        return std::any_of(launch.second.targets.begin(), launch.second.targets.end(), [&](uint64_t target) {
+    for (const auto& [number, launch] : m_graph_launches) {
+        for (const uint64_t target : launch.targets) {
             const auto found = m_graph_copies.find(target);
-            return found != m_graph_copies.end() && meets(*found);
-        });
-    });
+            if (found != m_graph_copies.end() && meets(*found)) return true;
+        }
+    }
+    return false;
 }
 
 bool Session::graph_functions_pending() {
