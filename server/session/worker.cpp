@@ -36,6 +36,7 @@ public:
 
 private:
     bool prepare(std::string& problem);
+    void watch_messages();
     bool prepare_tls(std::string& problem);
     bool take(const ControlMessage& message);
     bool serve(std::unique_ptr<net::TlsChannel> channel);
@@ -54,6 +55,7 @@ private:
     ControlChannel m_control;
     const int m_wake;
     std::vector<OutputCapture::Source> m_output;
+    std::unique_ptr<OutputCapture> m_messages;  // of a worker without a session: to the log, lest the driver fill the pipe
     std::unique_ptr<SharedCounters> m_counters;
     std::unique_ptr<Driver> m_driver;
     std::vector<DeviceSnapshot> m_devices;
@@ -111,6 +113,7 @@ bool Worker::prepare(std::string& problem) {
         return false;
     }
     m_output = {{*output, 1, -1}, {k_worker_messages_fd, 2, k_worker_log_fd}};
+    watch_messages();
     // A driver that is our own client library would connect to a server: to us.
     for (const char* name : {"WARPLINE_SERVERS", "WARPLINE_CONFIG"}) unsetenv(name);
     const auto chosen = m_settings.text_list("devices");
@@ -129,6 +132,10 @@ bool Worker::prepare(std::string& problem) {
     m_devices = std::move(*devices);
     if (m_devices.empty()) problem = log::format("{} has no device", m_driver->path());
     return !m_devices.empty();
+}
+
+void Worker::watch_messages() {
+    m_messages = std::make_unique<OutputCapture>(std::vector{m_output[1]}, [](int, BytesView) {});
 }
 
 bool Worker::prepare_tls(std::string& problem) {
@@ -168,11 +175,13 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
+    m_messages.reset();
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;
     auto started =
         ConnectionFromClient::start(std::move(channel), *m_driver, m_devices, m_counters->counters(), *this, options);
     if (!started.ok()) {
+        watch_messages();
         release(started.error().what);
         return true;
     }
@@ -188,6 +197,7 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
         return false;
     }
     m_connection.reset();
+    watch_messages();
     release(reason);
     return m_stop_reason.empty();
 }

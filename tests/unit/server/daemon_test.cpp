@@ -121,6 +121,18 @@ TEST(Daemon, ABrokenDriverIsReportedAndEndsTheServer) {
     EXPECT_NE(server.log().find("cuInit"), std::string::npos) << server.log();
 }
 
+TEST(Daemon, ADriverMayTalkBeforeThereIsASession) {
+    setenv("FAKE_DRIVER_CHATTY", "1", 1);
+    ServerProcess server;
+    unsetenv("FAKE_DRIVER_CHATTY");
+    ASSERT_TRUE(server.ready());
+    EXPECT_TRUE(server.wait_log("line 3999 of what it has to say"));
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    EXPECT_EQ((Program{*client}.synchronize().result), 0);
+    EXPECT_EQ(client->output(), "") << "said before the session";
+}
+
 TEST(Daemon, AMissingDriverIsReported) {
     ServerProcess server({"--driver=/nonexistent/libcuda.so"});
     EXPECT_FALSE(server.ready());

@@ -157,7 +157,12 @@ CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
 
 }  // namespace
 
-EXPORT CUresult cuInit(unsigned) { return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+EXPORT CUresult cuInit(unsigned) {
+    // More than a pipe holds.
+    for (int i = 0; std::getenv("FAKE_DRIVER_CHATTY") != nullptr && i < 4000; ++i)
+        std::fprintf(stderr, "fake driver: line %d of what it has to say\n", i);
+    return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGetCount(int* count) { return *count = 1, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
