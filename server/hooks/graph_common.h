@@ -11,6 +11,20 @@ inline CUresult find_nodes(ServerCall& call, const std::vector<uint64_t>& tokens
     return CUDA_SUCCESS;
 }
 
+/// Adds a node to a graph, by `add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count)`, under the
+/// client's token.
+template <typename Add>
+CUresult add_node(ServerCall& call, uint64_t token, uint64_t graph_token, const std::vector<uint64_t>& dependencies, Add add) {
+    if (!call.may_bind(HandleKind::graph_node, token)) return CUDA_ERROR_INVALID_HANDLE;
+    const auto graph = WL_FIND(call, CUgraph, graph, graph_token);
+    std::vector<CUgraphNode> nodes;
+    WL_CUDA(find_nodes(call, dependencies, nodes));
+    CUgraphNode node = nullptr;
+    WL_CUDA(add(&node, graph, nodes.data(), nodes.size()));
+    call.bind(HandleKind::graph_node, token, node, graph_token);
+    return CUDA_SUCCESS;
+}
+
 /// Names nodes that the driver has told: those that have a token keep it, the others get the client's fresh ones, in order.
 class NodeNamer {
 public:

@@ -25,10 +25,6 @@ void location_to_client(ServerCall& call, CUmemLocation& location) {
 CUresult hook_server_cuGraphAddMemAllocNode(ServerCall& call, const CuGraphAddMemAllocNodeArgs& args,
                                             CuGraphAddMemAllocNodeValues& values) {
     const auto add = WL_DRIVER(call, cuGraphAddMemAllocNode);
-    if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
-    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
-    std::vector<CUgraphNode> dependencies;
-    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
     std::vector<CUmemAccessDesc> access;
     if (!read_struct(args.properties, params.poolProps)) return CUDA_ERROR_INVALID_VALUE;
@@ -38,9 +34,10 @@ CUresult hook_server_cuGraphAddMemAllocNode(ServerCall& call, const CuGraphAddMe
     params.accessDescs = access.empty() ? nullptr : access.data();
     params.accessDescCount = access.size();
     params.bytesize = args.bytes;
-    CUgraphNode node = nullptr;
-    WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), &params));
-    call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
+    WL_CUDA(add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                     [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                         return add(node, graph, dependencies, count, &params);
+                     }));
     know_range(call, params.dptr, args.bytes);
     values.address = params.dptr;
     return CUDA_SUCCESS;

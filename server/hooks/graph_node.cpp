@@ -7,16 +7,12 @@ namespace warpline::server {
 
 CUresult hook_server_cuGraphAddKernelNode_v2(ServerCall& call, const CuGraphAddKernelNodeV2Args& args) {
     const auto add = WL_DRIVER(call, cuGraphAddKernelNode_v2);
-    if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
-    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
-    std::vector<CUgraphNode> dependencies;
-    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
     KernelNodeParams params;
     WL_CUDA(read_kernel_node(call, args, params));
-    CUgraphNode node = nullptr;
-    WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), &params.node));
-    call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
-    return CUDA_SUCCESS;
+    return add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                    [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                        return add(node, graph, dependencies, count, &params.node);
+                    });
 }
 
 CUresult hook_server_cuGraphKernelNodeSetParams_v2(ServerCall& call, const CuGraphKernelNodeSetParamsV2Args& args) {
@@ -56,18 +52,14 @@ CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGra
 
 CUresult hook_server_cuGraphAddMemcpyNode(ServerCall& call, const CuGraphAddMemcpyNodeArgs& args) {
     const auto add = WL_DRIVER(call, cuGraphAddMemcpyNode);
-    if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
-    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     const auto context = WL_FIND(call, CUcontext, context, args.ctx);
-    std::vector<CUgraphNode> dependencies;
-    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
-    CUDA_MEMCPY3D copy{};
-    HostCopyPtr host;
-    WL_CUDA(read_copy_node(call, args, graph, copy, host));
-    CUgraphNode node = nullptr;
-    WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), &copy, context));
-    call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
-    return CUDA_SUCCESS;
+    return add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                    [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                        CUDA_MEMCPY3D copy{};
+                        HostCopyPtr host;
+                        WL_CUDA(read_copy_node(call, args, graph, copy, host));
+                        return add(node, graph, dependencies, count, &copy, context);
+                    });
 }
 
 CUresult hook_server_cuGraphMemcpyNodeSetParams(ServerCall& call, const CuGraphMemcpyNodeSetParamsArgs& args) {
@@ -107,31 +99,24 @@ CUresult hook_server_cuGraphMemcpyNodeGetParams(ServerCall& call, const CuGraphM
 
 CUresult hook_server_cuGraphAddChildGraphNode(ServerCall& call, const CuGraphAddChildGraphNodeArgs& args) {
     const auto add = WL_DRIVER(call, cuGraphAddChildGraphNode);
-    if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
-    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     const auto child = WL_FIND(call, CUgraph, graph, args.childGraph);
-    std::vector<CUgraphNode> dependencies;
-    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
-    CUgraphNode node = nullptr;
-    WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), child));
-    call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
-    call.session().graph_copies().adopt(graph, child);
-    return CUDA_SUCCESS;
+    return add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                    [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                        WL_CUDA(add(node, graph, dependencies, count, child));
+                        call.session().graph_copies().adopt(graph, child);
+                        return CUDA_SUCCESS;
+                    });
 }
 
 CUresult hook_server_cuGraphAddHostNode(ServerCall& call, const CuGraphAddHostNodeArgs& args) {
     const auto add = WL_DRIVER(call, cuGraphAddHostNode);
-    if (!call.may_bind(HandleKind::graph_node, args.phGraphNode)) return CUDA_ERROR_INVALID_HANDLE;
-    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
-    std::vector<CUgraphNode> dependencies;
-    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
-    HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
-    if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
-    CUgraphNode node = nullptr;
-    WL_CUDA(add(&node, graph, dependencies.data(), dependencies.size(), &params));
-    call.bind(HandleKind::graph_node, args.phGraphNode, node, args.hGraph);
-    return CUDA_SUCCESS;
+    return add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                    [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                        HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
+                        if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+                        const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
+                        return add(node, graph, dependencies, count, &params);
+                    });
 }
 
 CUresult hook_server_cuGraphHostNodeSetParams(ServerCall& call, const CuGraphHostNodeSetParamsArgs& args) {
