@@ -35,9 +35,12 @@ struct ConnectionToServer::HelloAnswer {
 ConnectionToServer::ConnectionToServer(Session& session, const ConnectionSettings& settings)
     : m_session(session), m_link(*this, link_options(settings)), m_hello(std::make_unique<HelloAnswer>()) {}
 
-ConnectionToServer::~ConnectionToServer() {
-    // Its threads use everything else.
-    m_pump.reset();
+ConnectionToServer::~ConnectionToServer() { join(); }
+
+void ConnectionToServer::join() {
+    if (!m_pump) return;
+    m_pump->stop();
+    m_pump->join();
 }
 
 Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session& session, const ConnectionSettings& settings,

@@ -52,6 +52,8 @@ public:
     void host_call_done(uint64_t id);
     /// Says goodbye after all that is queued, and ends both threads; waits a bounded time for the writer.
     void finish();
+    /// Ends the connection, if it has not ended, and waits for its threads.
+    void join();
 
     static constexpr size_t k_chunk_bytes = 1024 * 1024;  ///< larger payloads are streamed
 

@@ -11,7 +11,9 @@ namespace {
 thread_local bool t_is_callback_thread = false;
 }  // namespace
 
-HostCalls::~HostCalls() {
+HostCalls::~HostCalls() { join(); }
+
+void HostCalls::join() {
     stop();
     std::thread thread;
     {

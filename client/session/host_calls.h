@@ -45,6 +45,8 @@ public:
 
     /// The session is over: nothing is asked for any more, and waiters wake.
     void stop() WL_EXCLUDES(m_mutex);
+    /// stop(), and waits for the function that runs.
+    void join() WL_EXCLUDES(m_mutex);
 
 private:
     struct Entry {

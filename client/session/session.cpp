@@ -43,8 +43,9 @@ Session::Session(std::function<void(CUresult)> on_end)
       m_host_calls([this](uint64_t id) { calls().host_call_done(id); }) {}
 
 Session::~Session() {
-    // Their threads use everything else.
-    m_connections.clear();
+    // The receiving threads use everything else; the callbacks' thread, which they start, uses the connections.
+    for (auto& connection : m_connections) connection->join();
+    m_host_calls.join();
 }
 
 Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& settings, std::function<void(CUresult)> on_end,
