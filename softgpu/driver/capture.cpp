@@ -24,10 +24,13 @@ Running& running() {
     return *made;
 }
 
+bool has_node(const std::vector<GraphEdge>& edges, const GraphNode* node) {
+    return std::any_of(edges.begin(), edges.end(), [node](const GraphEdge& edge) { return edge.node == node; });
+}
+
 void merge(std::vector<GraphEdge>& into, const std::vector<GraphEdge>& more) {
     for (const GraphEdge& edge : more) {
-        bool known = std::any_of(into.begin(), into.end(), [&](const GraphEdge& other) { return other.node == edge.node; });
-        if (!known) into.push_back(edge);
+        if (!has_node(into, edge.node)) into.push_back(edge);
     }
 }
 
@@ -89,11 +92,10 @@ CUresult Capture::begin(const StreamPtr& stream, GraphPtr graph, std::vector<Gra
 bool Capture::joined(const Stream& origin) const {
     MutexLock lock(m_mutex);
     auto last = m_branches.find(&origin);
-    for (const GraphNode* node : m_added) {
-        if (!node->dependents.empty()) continue;
-        bool reached = last != m_branches.end() && std::any_of(last->second.after.begin(), last->second.after.end(),
-                                                               [node](const GraphEdge& edge) { return edge.node == node; });
-        if (!reached) return false;
+    for (const auto& added : m_added) {
+        NodePtr node = added.lock();
+        if (node == nullptr || !node->dependents.empty()) continue;
+        if (last == m_branches.end() || !has_node(last->second.after, node.get())) return false;
     }
     return true;
 }
@@ -109,28 +111,36 @@ CUresult Capture::end(Stream& stream, GraphPtr& graph) {
     CUresult result = CUDA_SUCCESS;
     if (!capture->joined(stream)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     if (capture->invalidated()) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    std::vector<StreamPtr> streams;
-    {
-        MutexLock lock(capture->m_mutex);
-        for (auto& [key, branch] : capture->m_branches) {
-            if (auto alive = branch.stream.lock()) streams.push_back(std::move(alive));
-        }
-        capture->m_branches.clear();
-        capture->m_ended = true;
-    }
-    for (const StreamPtr& taking_part : streams) taking_part->set_capture(nullptr);
-    Running& all = running();
-    {
-        MutexLock lock(all.mutex);
-        std::erase(all.captures, capture);
-        all.count = all.captures.size();
-    }
+    capture->finish();
     if (result == CUDA_SUCCESS) {
         graph = capture->m_graph;
     } else if (capture->m_own_graph) {
         capture->m_graph->forget();
     }
     return result;
+}
+
+void Capture::finish() {
+    std::vector<StreamPtr> streams;
+    {
+        MutexLock lock(m_mutex);
+        for (auto& [key, branch] : m_branches) {
+            if (auto alive = branch.stream.lock()) streams.push_back(std::move(alive));
+        }
+        m_branches.clear();
+        m_ended = true;
+    }
+    for (const StreamPtr& taking_part : streams) taking_part->set_capture(nullptr);
+    Running& all = running();
+    MutexLock lock(all.mutex);
+    std::erase_if(all.captures, [this](const auto& other) { return other.get() == this; });
+    all.count = all.captures.size();
+}
+
+void Capture::abandon() {
+    invalidate();
+    finish();
+    if (m_own_graph) m_graph->forget();
 }
 
 CUresult Capture::add(Stream& stream, NodeBody body) {
@@ -140,7 +150,7 @@ CUresult Capture::add(Stream& stream, NodeBody body) {
     NodePtr node;
     CU_TRY(m_graph->add(std::move(body), stream.context_ptr(), branch.after, node));
     branch.after = {{node.get(), {}}};
-    m_added.push_back(node.get());
+    m_added.push_back(node);
     return CUDA_SUCCESS;
 }
 
@@ -152,7 +162,12 @@ std::vector<GraphEdge> Capture::next_after(const Stream& stream) const {
 
 void Capture::set_next_after(const Stream& stream, std::vector<GraphEdge> after) {
     MutexLock lock(m_mutex);
-    m_branches[&stream].after = std::move(after);
+    Branch& branch = m_branches[&stream];
+    std::erase_if(m_added, [&](const auto& added) {
+        NodePtr node = added.lock();
+        return node == nullptr || (has_node(branch.after, node.get()) && !has_node(after, node.get()));
+    });
+    branch.after = std::move(after);
 }
 
 void Capture::join(const StreamPtr& stream, const std::vector<GraphEdge>& after) {
@@ -219,11 +234,10 @@ CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture) {
 void abandon_capture(Stream& stream) {
     std::shared_ptr<Capture> capture = stream.capture();
     if (capture == nullptr) return;
-    // Without its first stream a capture cannot be ended. What any other did stays captured: if the first has not waited for
-    // it, the end says so.
-    if (capture->origin() == &stream) capture->invalidate();
+    // What the stream did stays captured: if the first stream has not waited for it, the end says so.
     capture->leave(stream);
     stream.set_capture(nullptr);
+    if (capture->origin() == &stream) capture->abandon();
 }
 
 CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, bool external) {
@@ -253,14 +267,7 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
         }
         Recorded recorded = event->last();
         if (recorded.done()) return CUDA_SUCCESS;
-        std::function<void()> check;
-        if (recorded.shared != nullptr) {
-            check = [recorded, context = stream->context_ptr()] {
-                // Once: the event's context has failed already, and is mostly this one.
-                if (context->sticky() == CUDA_SUCCESS && recorded.lost()) fail_of_lost_process(*context);
-            };
-        }
-        stream->submit_always(std::move(check), std::span(&recorded.fence, 1));
+        stream->submit_always(recorded.check_for(stream->context_ptr()), std::span(&recorded.fence, 1));
         return CUDA_SUCCESS;
     }
     if (capture != nullptr && capture != recorded_in) {

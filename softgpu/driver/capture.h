@@ -31,6 +31,8 @@ public:
 
     uint64_t id() const { return m_id; }
     const Stream* origin() const { return m_origin; }
+    /// Ends it without a graph: its first stream is gone, so that nobody can end it any more.
+    void abandon();
     /// The graph was made for the capture; false if the program named one.
     bool owns_graph() const { return m_own_graph; }
     const GraphPtr& graph() const { return m_graph; }
@@ -47,6 +49,7 @@ public:
     CUresult add(Stream& stream, NodeBody body);
     /// What the next node of a stream comes after.
     std::vector<GraphEdge> next_after(const Stream& stream) const;
+    /// What it came after before and does not any more need not be joined at the end.
     void set_next_after(const Stream& stream, std::vector<GraphEdge> after);
     /// A stream takes part from now on, or waits for more.
     void join(const StreamPtr& stream, const std::vector<GraphEdge>& after);
@@ -62,6 +65,8 @@ public:
 private:
     Capture(GraphPtr graph, bool own_graph, CUstreamCaptureMode mode);
     bool joined(const Stream& origin) const;
+    /// Its streams are ordinary ones again, and it forbids nothing any more.
+    void finish();
 
     struct Branch {
         std::weak_ptr<Stream> stream;
@@ -77,7 +82,7 @@ private:
     std::atomic<bool> m_invalidated{false}, m_ended{false};
     mutable Mutex m_mutex;  // the branches, and the graph while it is captured
     std::map<const Stream*, Branch> m_branches WL_GUARDED_BY(m_mutex);
-    std::vector<GraphNode*> m_added WL_GUARDED_BY(m_mutex);
+    std::vector<std::weak_ptr<GraphNode>> m_added WL_GUARDED_BY(m_mutex);  // those that have to be joined at the end
 };
 
 /// For calls that may not be made while a capture is going on that concerns the calling thread: stream capture unsupported,
@@ -90,7 +95,7 @@ CUresult check_not_capturing(Stream& stream);
 /// The capture that a call on a stream belongs to, or null. Errors: stream capture implicit (the legacy stream would wait for
 /// a stream that is being captured, which is invalidated), stream capture invalidated.
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture);
-/// The stream is destroyed: it takes no further part, and the capture that it began becomes invalid.
+/// The stream is destroyed: it takes no further part, and the capture that it began is over.
 void abandon_capture(Stream& stream);
 
 /// cuEventRecord and cuStreamWaitEvent, captured or not. `external`: a node even if the event was recorded elsewhere.

@@ -12,6 +12,14 @@ void fail_of_lost_process(Context& context) {
     context.fail(CUDA_ERROR_EXTERNAL_DEVICE, "the process that recorded an interprocess event ended before its work");
 }
 
+std::function<void()> Recorded::check_for(std::shared_ptr<Context> context) const {
+    if (shared == nullptr) return {};
+    return [recorded = *this, context = std::move(context)] {
+        // Once: the event's context has failed already, and is mostly this one.
+        if (context->sticky() == CUDA_SUCCESS && recorded.lost()) fail_of_lost_process(*context);
+    };
+}
+
 Recorded Event::last() {
     MutexLock lock(m_mutex);
     if (m_shared == nullptr) return {m_fence, nullptr, 0};

@@ -25,6 +25,8 @@ struct Recorded {
     bool done() const { return fence == nullptr || fence->done(); }
     /// True if the process that recorded it has ended, and its work with it.
     bool lost() const { return shared != nullptr && number != 0 && shared->lost(number); }
+    /// What to do when the fence is over: a context that waited for a record that is lost fails. Empty if none can be.
+    std::function<void()> check_for(std::shared_ptr<Context> context) const;
 };
 
 /// An event: the end of what was in a stream when it was last recorded, or a place in a capture.

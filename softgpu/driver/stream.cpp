@@ -23,7 +23,9 @@ Stream::Stream(std::shared_ptr<Context> context, QueueKind kind, uint32_t flags,
 Stream::~Stream() { retire(); }
 
 void Stream::retire() {
-    if (!m_retired.exchange(true)) Scheduler::instance().retire(m_queue);
+    if (m_retired.exchange(true)) return;
+    abandon_capture(*this);
+    Scheduler::instance().retire(m_queue);
 }
 
 FencePtr Stream::submit(std::function<void()> run, std::span<const FencePtr> after) {

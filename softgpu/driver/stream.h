@@ -42,7 +42,7 @@ public:
     CUresult synchronise();
     bool idle();
     bool alive() const { return !m_retired.load(); }
-    /// Its handle is gone: no more work, what is queued will be executed.
+    /// Its handle is gone: no more work, what is queued will be executed. A capture that it began is over.
     void retire();
 
     /// The capture that it takes part in, or null.

@@ -57,6 +57,7 @@ CUresult update_dependencies(CUstream handle, CUgraphNode* nodes, const CUgraphE
     CU_TRY(find_stream(handle, stream));
     std::shared_ptr<Capture> capture = stream->capture();
     if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->invalidated()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     std::vector<GraphEdge> edges;
     CU_TRY(read_nodes(nodes, data, count, edges));
     for (const GraphEdge& edge : edges) {

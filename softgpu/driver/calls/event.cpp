@@ -79,6 +79,7 @@ CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEn
     EventPtr start, end;
     CU_TRY(find_event(hStart, start));
     CU_TRY(find_event(hEnd, end));
+    if (start->capture(nullptr) != nullptr || end->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
     if (start->context() != end->context() || !start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
     FencePtr from = start->fence(), to = end->fence();
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -94,7 +94,6 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     if (hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
     auto stream = process().streams.remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    abandon_capture(*stream);
     stream->retire();
     return CUDA_SUCCESS;
 }
