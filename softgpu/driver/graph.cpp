@@ -85,13 +85,15 @@ bool UserObject::release(uint32_t count) {
         if (count > now) return false;
     } while (!m_references.compare_exchange_weak(now, now - count));
     if (now == count) {
+        process().user_objects.remove(m_handle);
         Scheduler::instance().submit_free([destroy = m_destroy, object = m_object] { destroy(object); }, {}, 0);
     }
     return true;
 }
 
-UserObjectReferences::~UserObjectReferences() {
+void UserObjectReferences::clear() {
     for (const auto& [object, count] : m_counts) object->release(count);
+    m_counts.clear();
 }
 
 bool UserObjectReferences::remove(const std::shared_ptr<UserObject>& object, uint32_t count) {
@@ -107,6 +109,13 @@ void UserObjectReferences::copy_to(UserObjectReferences& other) const {
         object->retain(count);
         other.add(object, count);
     }
+}
+
+UserObjectsPtr UserObjectReferences::copy() const {
+    if (m_counts.empty()) return nullptr;
+    auto other = std::make_shared<UserObjectReferences>();
+    copy_to(*other);
+    return other;
 }
 
 GraphPtr Graph::create(bool belongs_to_node) {
@@ -209,6 +218,7 @@ bool Graph::sorted(std::vector<GraphNode*>& order) const {
 
 void Graph::forget() {
     process().graphs.remove(m_handle);
+    user_objects.clear();
     for (const NodePtr& node : m_nodes) {
         process().nodes.remove(node->handle());
         forget_inner(node->body);

@@ -80,24 +80,36 @@ class UserObject {
 public:
     UserObject(void* object, CUhostFn destroy, uint32_t references)
         : m_object(object), m_destroy(destroy), m_references(references) {}
+    void set_handle(uint64_t handle) { m_handle = handle; }
     void retain(uint32_t count) { m_references += count; }
-    /// False if there are not so many references. The destructor runs on a thread of the driver, as CUDA says.
+    /// False if there are not so many references. With the last one the handle goes, and the destructor runs on a thread of the
+    /// driver, as CUDA says.
     bool release(uint32_t count);
 
 private:
     void* const m_object;
     const CUhostFn m_destroy;
     std::atomic<uint32_t> m_references;
+    uint64_t m_handle = 0;
 };
+
+class UserObjectReferences;
+using UserObjectsPtr = std::shared_ptr<const UserObjectReferences>;
 
 /// References to user objects, given up at its end.
 class UserObjectReferences {
 public:
-    ~UserObjectReferences();
+    UserObjectReferences() = default;
+    ~UserObjectReferences() { clear(); }
+    UserObjectReferences(const UserObjectReferences&) = delete;
+    UserObjectReferences& operator=(const UserObjectReferences&) = delete;
+    void clear();
     void add(const std::shared_ptr<UserObject>& object, uint32_t count) { m_counts[object] += count; }
     bool remove(const std::shared_ptr<UserObject>& object, uint32_t count);
     /// Takes as many references again, for a copy.
     void copy_to(UserObjectReferences& other) const;
+    /// The same as an object of its own; null if there are none.
+    UserObjectsPtr copy() const;
 
 private:
     std::map<std::shared_ptr<UserObject>, uint32_t> m_counts;
@@ -122,7 +134,8 @@ public:
     CUresult clone(bool belongs_to_node, GraphPtr& copy) const;
     /// Nodes such that dependencies come first. False if there is a cycle.
     bool sorted(std::vector<GraphNode*>& order) const;
-    /// Gives up the handles of the graph and of its nodes.
+    /// Gives up the handles of the graph and of its nodes, and its references to user objects. Events that were recorded in its
+    /// capture may keep the rest for a while.
     void forget();
 
     UserObjectReferences user_objects;

@@ -127,7 +127,7 @@ CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<G
     MutexLock lock(exec->m_mutex);
     exec->m_flags = flags;
     exec->m_conditionals = graph.conditionals;
-    graph.user_objects.copy_to(exec->m_user_objects);
+    exec->m_user_objects = graph.user_objects.copy();
     std::map<const GraphNode*, size_t> places;
     for (GraphNode* node : order) {
         ExecNode made;
@@ -175,6 +175,14 @@ CUresult GraphExec::account_for_memory() {
         if (auto memory = GraphMemory::find(free->address)) memory->set_live(false);
     }
     return CUDA_SUCCESS;
+}
+
+void GraphExec::collect_user_objects(std::vector<UserObjectsPtr>& objects) const {
+    MutexLock lock(m_mutex);
+    if (m_user_objects != nullptr) objects.push_back(m_user_objects);
+    for (const ExecNode& node : m_nodes) {
+        for (const auto& inner : node.inner) inner->collect_user_objects(objects);
+    }
 }
 
 FencePtr GraphExec::submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority) {
@@ -232,7 +240,11 @@ CUresult GraphExec::launch(Stream& stream) {
     if (previous != nullptr && !previous->done()) after.push_back(previous);
     std::vector<FencePtr> start = {stream.submit_always({}, after)};
     std::vector<FencePtr> leaves = submit(start, stream.priority());
-    FencePtr end = stream.submit_always({}, leaves);
+    std::vector<UserObjectsPtr> objects;
+    collect_user_objects(objects);
+    std::function<void()> let_go;
+    if (!objects.empty()) let_go = [objects = std::move(objects)]() mutable { objects.clear(); };
+    FencePtr end = stream.submit_always(std::move(let_go), leaves);
     MutexLock lock(m_mutex);
     m_last = std::move(end);
     return CUDA_SUCCESS;
@@ -242,6 +254,7 @@ CUresult GraphExec::as_graph(GraphPtr& graph) const {
     graph = Graph::create(true);
     std::vector<GraphNode*> made;
     MutexLock lock(m_mutex);
+    if (m_user_objects != nullptr) m_user_objects->copy_to(graph->user_objects);
     for (const ExecNode& node : m_nodes) {
         bool memory = std::holds_alternative<MemoryAllocOperation>(node.body) ||
                       std::holds_alternative<MemoryFreeOperation>(node.body) ||
@@ -298,6 +311,7 @@ CUresult GraphExec::update_locked(const Graph& graph, CUgraphExecUpdateResultInf
         node.body = order[i]->body;
     }
     m_conditionals = graph.conditionals;
+    m_user_objects = graph.user_objects.copy();  // launches under way keep what they were launched with
     return CUDA_SUCCESS;
 }
 

@@ -58,6 +58,8 @@ public:
 private:
     GraphExec() = default;
     ExecNode* find(uint64_t source) WL_REQUIRES(m_mutex);
+    /// Those of the graphs within included.
+    void collect_user_objects(std::vector<UserObjectsPtr>& objects) const;
     FencePtr submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority);
     CUresult update_locked(const Graph& graph, CUgraphExecUpdateResultInfo& info) WL_REQUIRES(m_mutex);
     /// Marks the memory of the graph's allocation nodes as taken by a launch. Errors: invalid value (it still is).
@@ -68,7 +70,7 @@ private:
     std::vector<ExecNode> m_nodes WL_GUARDED_BY(m_mutex);
     FencePtr m_last WL_GUARDED_BY(m_mutex);  // of the latest launch
     std::vector<std::shared_ptr<Conditional>> m_conditionals WL_GUARDED_BY(m_mutex);
-    UserObjectReferences m_user_objects;
+    UserObjectsPtr m_user_objects WL_GUARDED_BY(m_mutex);  // shared with launches under way; null: none
 };
 
 }  // namespace warpline::softgpu::driver

@@ -232,7 +232,9 @@ CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destro
     }
     if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
     auto object = std::make_shared<UserObject>(ptr, destroy, initialRefcount);
-    *object_out = as_handle<CUuserObject>(process().user_objects.add(std::move(object)));
+    uint64_t handle = process().user_objects.add(object);
+    object->set_handle(handle);
+    *object_out = as_handle<CUuserObject>(handle);
     return CUDA_SUCCESS;
 }
 

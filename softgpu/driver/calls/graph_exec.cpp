@@ -114,8 +114,10 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     if (capture == nullptr) return exec->launch(*stream);
     // A launch in a capture becomes a child graph.
     GraphPtr child;
-    CU_TRY(exec->as_graph(child));
-    return capture->add(*stream, ChildGraphOperation{std::move(child)});
+    CUresult result = exec->as_graph(child);
+    if (result == CUDA_SUCCESS) result = capture->add(*stream, ChildGraphOperation{child});
+    if (result != CUDA_SUCCESS) child->forget();
+    return result;
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
