@@ -198,8 +198,10 @@ FencePtr GraphExec::submit_node(const ExecNode& node, std::span<const FencePtr> 
     }
     if (const auto* wait = std::get_if<EventWaitOperation>(&node.body)) {
         std::vector<FencePtr> all(after.begin(), after.end());
-        if (FencePtr recorded = wait->event->fence()) all.push_back(std::move(recorded));
-        return scheduler.submit_free({}, all, priority);
+        Recorded recorded = wait->event->last();
+        if (recorded.done()) return scheduler.submit_free({}, all, priority);
+        all.push_back(recorded.fence);
+        return scheduler.submit_free(recorded.check_for(node.context), all, priority);
     }
     if (std::holds_alternative<ChildGraphOperation>(node.body)) {
         return scheduler.submit_free({}, node.inner.front()->submit(after, priority), priority);

@@ -183,6 +183,43 @@ void outlive(Peer& peer) {
 
 TEST(IpcEventTest, WhoWaitsForADeadProcessIsToldSo) { run_pair(die_before_the_end, outlive, Ends::first_is_killed); }
 
+// Work of another context, and in a graph, waits for an event: that context fails, too.
+void outlive_in_graphs(Peer& peer) {
+    CUevent ended = import_event(peer), pending = import_event(peer);
+    CUcontext events = nullptr, own = nullptr;
+    EXPECT_CU(CU(cuCtxGetCurrent)(&events));
+    EXPECT_CU(CU(cuCtxCreate_v4)(&own, nullptr, 0, 0));
+    CUstream stream = make_stream(), other = make_stream();
+    CUdeviceptr p = 0;
+    ASSERT_CU(CU(cuMemAlloc_v2)(&p, 4));
+    peer.meet();
+    const auto launch = [&](CUevent event, CUstream in) {
+        CUgraph graph = nullptr;
+        CUgraphNode wait = nullptr, fill = nullptr;
+        CUgraphExec exec = nullptr;
+        CUDA_MEMSET_NODE_PARAMS params{p, 0, 7, 4, 1, 1};
+        EXPECT_CU(CU(cuGraphCreate)(&graph, 0));
+        EXPECT_CU(CU(cuGraphAddEventWaitNode)(&wait, graph, nullptr, 0, event));
+        EXPECT_CU(CU(cuGraphAddMemsetNode)(&fill, graph, &wait, 1, &params, own));
+        EXPECT_CU(CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+        EXPECT_CU(CU(cuGraphLaunch)(exec, in));
+    };
+    launch(ended, other);
+    EXPECT_CU(CU(cuStreamSynchronize)(other));
+    launch(pending, stream);
+    EXPECT_EQ(CU(cuStreamQuery)(stream), CUDA_ERROR_NOT_READY);
+    peer.meet();
+    EXPECT_EQ(CU(cuStreamSynchronize)(stream), CUDA_ERROR_EXTERNAL_DEVICE);
+    uint32_t value = 0;
+    EXPECT_EQ(CU(cuMemcpyDtoH_v2)(&value, p, 4), CUDA_ERROR_EXTERNAL_DEVICE);
+    EXPECT_CU(CU(cuCtxSetCurrent)(events));
+    EXPECT_EQ(CU(cuCtxSynchronize)(), CUDA_ERROR_EXTERNAL_DEVICE);
+}
+
+TEST(IpcEventTest, AGraphThatWaitsForADeadProcessIsToldSo) {
+    run_pair(die_before_the_end, outlive_in_graphs, Ends::first_is_killed);
+}
+
 void query_the_dead(Peer& peer) {
     CUevent pending = import_event(peer), unused = import_event(peer);
     peer.meet();
