@@ -55,7 +55,6 @@ public:
     /// Sends Close with a reason, after all that is queued, and ends the sending side.
     void say_goodbye(Code code, std::string_view reason);
 
-    void set_heartbeat(HeartbeatOptions options);
     uint64_t round_trip_us() const { return m_round_trip_us.load(std::memory_order_relaxed); }
     uint64_t bytes_received() const { return m_bytes_received.load(std::memory_order_relaxed); }
     uint64_t frames_received() const { return m_frames_received.load(std::memory_order_relaxed); }

@@ -96,7 +96,9 @@ CreditGrant::Progress CreditGrant::report() {
 Heartbeat::Action Heartbeat::tick(Clock::time_point now) {
     // A slow link gets more time: a Pong cannot come back sooner than a round trip.
     auto patience = std::max<Clock::duration>(m_options.dead_after, std::chrono::microseconds(m_round_trip_us * 4));
-    if (now - m_last_received >= patience) return Action::dead;
+    m_silence += std::min<Clock::duration>(now - std::max(m_last_tick, m_last_received), m_options.interval);
+    m_last_tick = now;
+    if (m_silence >= patience) return Action::dead;
     bool silent = now - m_last_sent >= m_options.interval;
     // The peer is asked, too, when we talk and it does not: else a peer that only receives would look dead.
     bool deaf = now - m_last_received >= m_options.interval && now - m_last_ping >= m_options.interval;

@@ -151,20 +151,26 @@ struct HeartbeatOptions {
 class Heartbeat {
 public:
     explicit Heartbeat(HeartbeatOptions options, Clock::time_point now)
-        : m_options(options), m_last_received(now), m_last_sent(now) {}
+        : m_options(options), m_last_tick(now), m_last_received(now), m_last_sent(now) {}
 
     enum class Action : uint8_t { none, ping, dead };
+    /// What is due. Between two ticks at most one interval counts as the peer's silence: who was stopped for longer, with
+    /// the whole process or by its own work, has not listened and asks again before it gives the peer up.
     Action tick(Clock::time_point now);
-    void received(Clock::time_point now) { m_last_received = now; }
+    void received(Clock::time_point now) {
+        m_last_received = now;
+        m_silence = {};
+    }
     void sent(Clock::time_point now) { m_last_sent = now; }
     /// A Pong came back: `echo_us` is the time stamp of the Ping.
     void pong(uint64_t echo_us, uint64_t now_us);
     /// Smoothed round trip of the heartbeat; 0 before the first one. Includes the peer's receiving thread.
     uint64_t round_trip_us() const { return m_round_trip_us; }
-    void set_options(HeartbeatOptions options) { m_options = options; }
 
 private:
     HeartbeatOptions m_options;
+    Clock::duration m_silence{};  // heard by the last tick
+    Clock::time_point m_last_tick;
     Clock::time_point m_last_received;
     Clock::time_point m_last_sent;
     Clock::time_point m_last_ping{};

@@ -122,7 +122,7 @@ TEST(Link, AnswersPings_C1) {
 TEST(Link, ASilentPeerIsDead_C1) {
     Side a;
     auto start = Clock::now();
-    EXPECT_TRUE(a.link.tick(start + 7900ms).ok());
+    for (auto at = 900ms; at <= 7900ms; at += 500ms) EXPECT_TRUE(a.link.tick(start + at).ok());
     EXPECT_EQ(a.link.tick(start + 8100ms).error().code, Code::connection_lost);
 }
 

@@ -175,8 +175,25 @@ TEST(Heartbeat, PingsWhenSilentAndNoticesTheDead_C1) {
     EXPECT_EQ(heartbeat.tick(start + 1000ms), Heartbeat::Action::ping);
     EXPECT_EQ(heartbeat.tick(start + 1500ms), Heartbeat::Action::none);
     EXPECT_EQ(heartbeat.tick(start + 2000ms), Heartbeat::Action::ping);
-    EXPECT_EQ(heartbeat.tick(start + 7999ms), Heartbeat::Action::ping);
+    for (auto at = 3000ms; at <= 7000ms; at += 1000ms) EXPECT_EQ(heartbeat.tick(start + at), Heartbeat::Action::ping);
+    EXPECT_EQ(heartbeat.tick(start + 7999ms), Heartbeat::Action::none);
     EXPECT_EQ(heartbeat.tick(start + 8000ms), Heartbeat::Action::dead);
+}
+
+TEST(Heartbeat, WhoWasStoppedAsksAgain_C1) {
+    Clock::time_point start{};
+    start += 1h;
+    Heartbeat heartbeat({1000ms, 8000ms}, start);
+    EXPECT_EQ(heartbeat.tick(start + 1000ms), Heartbeat::Action::ping);
+    // A minute in which this process did not run says nothing about the peer.
+    auto now = start + 61s;
+    EXPECT_EQ(heartbeat.tick(now), Heartbeat::Action::ping);
+    heartbeat.received(now + 10ms);
+    EXPECT_EQ(heartbeat.tick(now + 250ms), Heartbeat::Action::none);
+    // Without an answer the peer is given up all the same.
+    int ticks = 0;
+    for (now += 250ms; heartbeat.tick(now) != Heartbeat::Action::dead && ticks < 100; now += 250ms) ++ticks;
+    EXPECT_LE(ticks, 32);
 }
 
 TEST(Heartbeat, TrafficReplacesPings_C1) {
@@ -211,7 +228,7 @@ TEST(Heartbeat, HasPatienceWithASlowLink_C1) {
     Heartbeat heartbeat({1000ms, 2000ms}, start);
     heartbeat.pong(1000000, 2000000);
     EXPECT_EQ(heartbeat.round_trip_us(), 1000000u);
-    EXPECT_NE(heartbeat.tick(start + 3000ms), Heartbeat::Action::dead);
+    for (auto at = 1000ms; at <= 3000ms; at += 1000ms) EXPECT_NE(heartbeat.tick(start + at), Heartbeat::Action::dead);
     EXPECT_EQ(heartbeat.tick(start + 4000ms), Heartbeat::Action::dead);
     heartbeat.pong(5000000, 2000000);  // an echo from the future is not believed
     EXPECT_EQ(heartbeat.round_trip_us(), 1000000u);
