@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <random>
@@ -136,20 +135,6 @@ TEST(ContextStorage, ReadersNeverMissWhatIsThere) {
     stop = true;
     for (std::thread& reader : readers) reader.join();
     EXPECT_EQ(wrong.load(), 0u);
-}
-
-TEST(ContextStorage, LookUpIsQuick) {
-    ContextStorage& storage = make_storage();
-    for (uintptr_t i = 0; i < 20; i++) storage.put(context_of(1), key_of(i), value_of(i), nullptr);
-    constexpr int k_reads = 1'000'000;
-    void* value = nullptr;
-    auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < k_reads; i++) {
-        if (storage.get(&value, context_of(1), key_of(static_cast<uintptr_t>(i) % 20)) != CUDA_SUCCESS) FAIL();
-    }
-    double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / k_reads;
-    RecordProperty("nanoseconds_per_lookup", std::to_string(ns));
-    EXPECT_LT(ns, 1000) << "a lock or a scan has crept in; some nanoseconds are normal";
 }
 
 }  // namespace

@@ -285,10 +285,8 @@ TEST(LinkOverTls, ASilentPeerIsFound_C1) {
     net::PumpOptions pump_options;
     pump_options.tick_interval = 5ms;
     End client(std::move(pair.client.channel), options, pump_options);
-    auto start = std::chrono::steady_clock::now();
     ASSERT_TRUE(client.pump.start().ok());
     EXPECT_EQ(client.wait_for_end().code, Code::connection_lost);  // pair.server lives and says nothing
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
 TEST(LinkOverTls, HeartbeatsKeepAnIdleConnectionAndMeasureIt_C1) {
