@@ -207,33 +207,7 @@ bool decode_f32(DecodeContext& context) {
     return decode_operation<Op>(context, 1);
 }
 
-// --- neg.ftz, abs.ftz, copysign, testp
-
-template <bool Negate>
-Flow sign_ftz(Warp& w, const Instr& i, uint32_t mask) {
-    const float* a = source<float>(w, i.op[1]);
-    float* d = dest<float>(w, i.op[0]);
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-        auto l = uint32_t(__builtin_ctz(rest));
-        float value = flush(a[l], true);
-        d[l] = Negate ? -value : std::fabs(value);
-    }
-    return Flow::next;
-}
-
-/// copysign d, a, b: the sign of a, the rest of b.
-template <typename U>
-Flow copysign_bits(Warp& w, const Instr& i, uint32_t mask) {
-    constexpr U k_sign = U(1) << (sizeof(U) * 8 - 1);
-    const U* a = source<U>(w, i.op[1]);
-    const U* b = source<U>(w, i.op[2]);
-    U* d = dest<U>(w, i.op[0]);
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-        auto l = uint32_t(__builtin_ctz(rest));
-        d[l] = (a[l] & k_sign) | (b[l] & ~k_sign);
-    }
-    return Flow::next;
-}
+// --- testp
 
 template <typename T, int... Classes>
 Flow testp(Warp& w, const Instr& i, uint32_t mask) {
@@ -254,10 +228,6 @@ Flow testp(Warp& w, const Instr& i, uint32_t mask) {
     }
 
 const Row k_rows[] = {
-    {"neg.ftz.f32", &sign_ftz<true>, {out(4), in(4)}, 0},
-    {"abs.ftz.f32", &sign_ftz<false>, {out(4), in(4)}, 0},
-    {"copysign.f32", &copysign_bits<uint32_t>, {out(4), in(4), in(4)}, 0},
-    {"copysign.f64", &copysign_bits<uint64_t>, {out(8), in(8), in(8)}, 0},
     WL_TESTP("finite", FP_NORMAL, FP_SUBNORMAL, FP_ZERO),
     WL_TESTP("infinite", FP_INFINITE),
     WL_TESTP("number", FP_NORMAL, FP_SUBNORMAL, FP_ZERO, FP_INFINITE),

@@ -1,5 +1,5 @@
-// Integer instructions that are too rare for level/integer.cpp: bit fields, permutations, carries, dot products.
-// PTX ISA: Integer Arithmetic, Extended-Precision Arithmetic, Logic and Shift Instructions.
+// Integer instructions that are too rare for level/: masks of bits, the modes of prmt, 24-bit products.
+// PTX ISA: Integer Arithmetic, Logic and Shift Instructions.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -24,59 +24,7 @@ Flow each(Warp& w, const Instr& i, uint32_t mask, F&& f) {
     return Flow::next;
 }
 
-// --- bit fields
-
-template <typename T>
-Flow bfe(Warp& w, const Instr& i, uint32_t mask) {
-    using U = std::make_unsigned_t<T>;
-    constexpr uint32_t k_bits = sizeof(T) * 8;
-    const T* a = source<T>(w, i.op[1]);
-    const uint32_t* b = source<uint32_t>(w, i.op[2]);
-    const uint32_t* c = source<uint32_t>(w, i.op[3]);
-    return each<T>(w, i, mask, [&](uint32_t l) -> T {
-        uint32_t start = b[l] & 0xff, length = c[l] & 0xff;
-        if (length == 0) return 0;
-        // Bits beyond the source are copies of its sign (or zero).
-        U fill = std::is_signed_v<T> && a[l] < 0 ? ~U(0) : U(0);
-        U value = start >= k_bits ? fill : U(U(a[l]) >> start);
-        if (start > 0 && start < k_bits) value |= U(fill << (k_bits - start));
-        if (length >= k_bits) return T(value);
-        U low = U(value & ((U(1) << length) - 1));
-        if (!std::is_signed_v<T>) return T(low);
-        // The sign is the field's top bit, or the source's if the field reaches beyond it.
-        bool negative = start + length > k_bits ? a[l] < 0 : (low >> (length - 1) & 1) != 0;
-        return T(negative ? U(low | U(~U(0) << length)) : low);
-    });
-}
-
-template <typename U>
-Flow bfi(Warp& w, const Instr& i, uint32_t mask) {
-    constexpr uint32_t k_bits = sizeof(U) * 8;
-    const U* a = source<U>(w, i.op[1]);
-    const U* b = source<U>(w, i.op[2]);
-    const uint32_t* c = source<uint32_t>(w, i.op[3]);
-    const uint32_t* d = source<uint32_t>(w, i.op[4]);
-    return each<U>(w, i, mask, [&](uint32_t l) -> U {
-        uint32_t start = c[l] & 0xff, length = d[l] & 0xff;
-        if (length == 0 || start >= k_bits) return b[l];
-        U field = length >= k_bits ? ~U(0) : U((U(1) << length) - 1);
-        field = U(field << start);
-        return U((b[l] & ~field) | (U(a[l] << start) & field));
-    });
-}
-
-/// Position of the highest significant bit: the highest 1, or for negative numbers the highest 0.
-template <typename T, bool ShiftAmount>
-Flow bfind(Warp& w, const Instr& i, uint32_t mask) {
-    using U = std::make_unsigned_t<T>;
-    const T* a = source<T>(w, i.op[1]);
-    return each<uint32_t>(w, i, mask, [&](uint32_t l) -> uint32_t {
-        U value = std::is_signed_v<T> && a[l] < 0 ? U(~U(a[l])) : U(a[l]);
-        if (value == 0) return 0xffffffffu;
-        auto position = uint32_t(63 - __builtin_clzll(value));
-        return ShiftAmount ? uint32_t(sizeof(T) * 8 - 1) - position : position;
-    });
-}
+// --- bits
 
 /// fns: the |offset|-th set bit from `base` upwards (or downwards).
 Flow fns(Warp& w, const Instr& i, uint32_t mask) {
@@ -122,7 +70,7 @@ Flow szext(Warp& w, const Instr& i, uint32_t mask) {
 
 // --- prmt
 
-enum class Permute { index, f4e, b4e, rc8, ecl, ecr, rc16 };
+enum class Permute { f4e, b4e, rc8, ecl, ecr, rc16 };
 
 uint32_t selector_of(Permute mode, uint32_t control) {
     constexpr uint16_t k_f4e[] = {0x3210, 0x4321, 0x5432, 0x6543};
@@ -138,8 +86,8 @@ uint32_t selector_of(Permute mode, uint32_t control) {
         case Permute::ecl: return k_ecl[control & 3];
         case Permute::ecr: return k_ecr[control & 3];
         case Permute::rc16: return k_rc16[control & 3];
-        default: return control;
     }
+    return 0;
 }
 
 template <Permute Mode>
@@ -153,14 +101,13 @@ Flow prmt(Warp& w, const Instr& i, uint32_t mask) {
         for (uint32_t n = 0; n < 4; ++n) {
             uint32_t choice = selector >> (4 * n) & 0xf;
             auto byte = uint32_t(bytes >> (8 * (choice & 7)) & 0xff);
-            if ((choice & 8) != 0) byte = (byte & 0x80) != 0 ? 0xff : 0;  // replicates the sign; only in the default mode
             out |= byte << (8 * n);
         }
         return out;
     });
 }
 
-// --- 24-bit products, dot products
+// --- 24-bit products
 
 template <typename T>
 int64_t low24(T value) {
@@ -204,138 +151,9 @@ Flow mad_hi_sat(Warp& w, const Instr& i, uint32_t mask) {
     });
 }
 
-template <typename A, typename B>
-Flow dp4a(Warp& w, const Instr& i, uint32_t mask) {
-    const uint32_t* a = source<uint32_t>(w, i.op[1]);
-    const uint32_t* b = source<uint32_t>(w, i.op[2]);
-    const uint32_t* c = source<uint32_t>(w, i.op[3]);
-    return each<uint32_t>(w, i, mask, [&](uint32_t l) {
-        uint32_t sum = c[l];
-        for (uint32_t n = 0; n < 32; n += 8) sum += uint32_t(int32_t(A(a[l] >> n)) * int32_t(B(b[l] >> n)));
-        return sum;
-    });
-}
-template <typename A, typename B, bool High>
-Flow dp2a(Warp& w, const Instr& i, uint32_t mask) {
-    using A16 = std::conditional_t<std::is_signed_v<A>, int16_t, uint16_t>;
-    const uint32_t* a = source<uint32_t>(w, i.op[1]);
-    const uint32_t* b = source<uint32_t>(w, i.op[2]);
-    const uint32_t* c = source<uint32_t>(w, i.op[3]);
-    return each<uint32_t>(w, i, mask, [&](uint32_t l) {
-        uint32_t pair = High ? b[l] >> 16 : b[l], sum = c[l];
-        for (uint32_t n = 0; n < 2; ++n) sum += uint32_t(int64_t(A16(a[l] >> (16 * n))) * int64_t(B(pair >> (8 * n))));
-        return sum;
-    });
-}
-
-// --- carries: one bit per lane in the warp
-
-template <typename U, bool Subtract, bool In, bool Out>
-Flow add_carry(Warp& w, const Instr& i, uint32_t mask) {
-    const U* a = source<U>(w, i.op[1]);
-    const U* b = source<U>(w, i.op[2]);
-    uint32_t carry = w.carry;
-    each<U>(w, i, mask, [&](uint32_t l) {
-        U in = In ? U(w.carry >> l & 1) : U(0);
-        U first, second;
-        bool overflow = Subtract ? __builtin_sub_overflow(a[l], b[l], &first) : __builtin_add_overflow(a[l], b[l], &first);
-        overflow |= Subtract ? __builtin_sub_overflow(first, in, &second) : __builtin_add_overflow(first, in, &second);
-        if (Out) carry = (carry & ~(1u << l)) | uint32_t{overflow} << l;
-        return second;
-    });
-    if (Out) w.carry = carry;
-    return Flow::next;
-}
-
-template <typename T, bool High, bool In, bool Out>
-Flow mad_carry(Warp& w, const Instr& i, uint32_t mask) {
-    using U = std::make_unsigned_t<T>;
-    using Wide = std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
-                                    std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>;
-    const T* a = source<T>(w, i.op[1]);
-    const T* b = source<T>(w, i.op[2]);
-    const U* c = source<U>(w, i.op[3]);
-    uint32_t carry = w.carry;
-    each<U>(w, i, mask, [&](uint32_t l) {
-        Wide product = Wide(a[l]) * Wide(b[l]);
-        U part = High ? U(product >> (sizeof(T) * 8)) : U(product);
-        U in = In ? U(w.carry >> l & 1) : U(0), first, second;
-        bool overflow = __builtin_add_overflow(part, c[l], &first);
-        overflow |= __builtin_add_overflow(first, in, &second);
-        if (Out) carry = (carry & ~(1u << l)) | uint32_t{overflow} << l;
-        return second;
-    });
-    if (Out) w.carry = carry;
-    return Flow::next;
-}
-
-/// 16-bit pairs: add, min, max of u16x2 and s16x2.
-template <typename T, typename Op>
-Flow pairs(Warp& w, const Instr& i, uint32_t mask) {
-    const uint32_t* a = source<uint32_t>(w, i.op[1]);
-    const uint32_t* b = source<uint32_t>(w, i.op[2]);
-    return each<uint32_t>(w, i, mask, [&](uint32_t l) {
-        auto low = uint16_t(Op::run(T(a[l]), T(b[l]))), high = uint16_t(Op::run(T(a[l] >> 16), T(b[l] >> 16)));
-        return uint32_t{high} << 16 | low;
-    });
-}
-struct PairAdd {
-    template <typename T>
-    static T run(T a, T b) {
-        return T(a + b);
-    }
-};
-struct PairMin {
-    template <typename T>
-    static T run(T a, T b) {
-        return std::min(a, b);
-    }
-};
-struct PairMax {
-    template <typename T>
-    static T run(T a, T b) {
-        return std::max(a, b);
-    }
-};
-
-#define WL_BFE(type, T) \
-    { "bfe." type, &bfe<T>, {out(sizeof(T)), in(sizeof(T)), in(4), in(4)}, 0 }
-#define WL_BFIND(type, T)                                                   \
-    {"bfind." type, &bfind<T, false>, {out(4), in(sizeof(T))}, 0}, {        \
-        "bfind.shiftamt." type, &bfind<T, true>, {out(4), in(sizeof(T))}, 0 \
-    }
 #define WL_THREE \
     { out(4), in(4), in(4), in(4) }
-#define WL_DP(a, b, A, B)                                                                                 \
-    {"dp4a." a "." b, &dp4a<A, B>, WL_THREE, 0}, {"dp2a.lo." a "." b, &dp2a<A, B, false>, WL_THREE, 0}, { \
-        "dp2a.hi." a "." b, &dp2a<A, B, true>, WL_THREE, 0                                                \
-    }
-#define WL_CARRY(type, U)                                                                                       \
-    {"add.cc." type, &add_carry<U, false, false, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0},     \
-        {"addc." type, &add_carry<U, false, true, false>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0},   \
-        {"addc.cc." type, &add_carry<U, false, true, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, \
-        {"sub.cc." type, &add_carry<U, true, false, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0},  \
-        {"subc." type, &add_carry<U, true, true, false>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0}, {  \
-        "subc.cc." type, &add_carry<U, true, true, true>, {out(sizeof(U)), in(sizeof(U)), in(sizeof(U))}, 0     \
-    }
-#define WL_MAD_CARRY1(name, T, high, in_, out_) \
-    { name, &mad_carry<T, high, in_, out_>, {out(sizeof(T)), in(sizeof(T)), in(sizeof(T)), in(sizeof(T))}, 0 }
-#define WL_MAD_CARRY(type, T)                                                                                        \
-    WL_MAD_CARRY1("mad.lo.cc." type, T, false, false, true), WL_MAD_CARRY1("mad.hi.cc." type, T, true, false, true), \
-        WL_MAD_CARRY1("madc.lo." type, T, false, true, false), WL_MAD_CARRY1("madc.hi." type, T, true, true, false), \
-        WL_MAD_CARRY1("madc.lo.cc." type, T, false, true, true), WL_MAD_CARRY1("madc.hi.cc." type, T, true, true, true)
-
 const Row k_rows[] = {
-    WL_BFE("u32", uint32_t),
-    WL_BFE("s32", int32_t),
-    WL_BFE("u64", uint64_t),
-    WL_BFE("s64", int64_t),
-    {"bfi.b32", &bfi<uint32_t>, {out(4), in(4), in(4), in(4), in(4)}, 0},
-    {"bfi.b64", &bfi<uint64_t>, {out(8), in(8), in(8), in(4), in(4)}, 0},
-    WL_BFIND("u32", uint32_t),
-    WL_BFIND("s32", int32_t),
-    WL_BFIND("u64", uint64_t),
-    WL_BFIND("s64", int64_t),
     {"fns.b32", &fns, WL_THREE, 0},
     {"bmsk.clamp.b32", &bmsk<false>, {out(4), in(4), in(4)}, 0},
     {"bmsk.wrap.b32", &bmsk<true>, {out(4), in(4), in(4)}, 0},
@@ -343,7 +161,6 @@ const Row k_rows[] = {
     {"szext.clamp.s32", &szext<int32_t, false>, {out(4), in(4), in(4)}, 0},
     {"szext.wrap.u32", &szext<uint32_t, true>, {out(4), in(4), in(4)}, 0},
     {"szext.wrap.s32", &szext<int32_t, true>, {out(4), in(4), in(4)}, 0},
-    {"prmt.b32", &prmt<Permute::index>, WL_THREE, 0},
     {"prmt.b32.f4e", &prmt<Permute::f4e>, WL_THREE, 0},
     {"prmt.b32.b4e", &prmt<Permute::b4e>, WL_THREE, 0},
     {"prmt.b32.rc8", &prmt<Permute::rc8>, WL_THREE, 0},
@@ -360,24 +177,6 @@ const Row k_rows[] = {
     {"mad24.hi.s32", &mad24<int32_t, true>, WL_THREE, 0},
     {"mad24.hi.sat.s32", &mad24_hi_sat, WL_THREE, 0},
     {"mad.hi.sat.s32", &mad_hi_sat, WL_THREE, 0},
-    WL_DP("u32", "u32", uint8_t, uint8_t),
-    WL_DP("u32", "s32", uint8_t, int8_t),
-    WL_DP("s32", "u32", int8_t, uint8_t),
-    WL_DP("s32", "s32", int8_t, int8_t),
-    WL_CARRY("u32", uint32_t),
-    WL_CARRY("s32", uint32_t),
-    WL_CARRY("u64", uint64_t),
-    WL_CARRY("s64", uint64_t),
-    WL_MAD_CARRY("u32", uint32_t),
-    WL_MAD_CARRY("s32", int32_t),
-    WL_MAD_CARRY("u64", uint64_t),
-    WL_MAD_CARRY("s64", int64_t),
-    {"add.u16x2", &pairs<uint16_t, PairAdd>, {out(4), in(4), in(4)}, 0},
-    {"add.s16x2", &pairs<uint16_t, PairAdd>, {out(4), in(4), in(4)}, 0},
-    {"min.u16x2", &pairs<uint16_t, PairMin>, {out(4), in(4), in(4)}, 0},
-    {"min.s16x2", &pairs<int16_t, PairMin>, {out(4), in(4), in(4)}, 0},
-    {"max.u16x2", &pairs<uint16_t, PairMax>, {out(4), in(4), in(4)}, 0},
-    {"max.s16x2", &pairs<int16_t, PairMax>, {out(4), in(4), in(4)}, 0},
 };
 
 }  // namespace

@@ -38,10 +38,11 @@ void add_all(Registry& registry, Tables... tables) {
     (registry.add(tables), ...);
 }
 
-#define WL_ADD_LEVEL(level)                                                                                     \
-    add_all(registry, level::integer_rows(), level::compare_rows(), level::float_rows(), level::convert_rows(), \
-            level::memory_rows(), level::half_rows(), level::half_convert_rows(), level::half_compare_rows(),   \
-            level::matrix_rows(), level::collective_rows(), level::divide_rows(), level::texture_rows())
+#define WL_ADD_LEVEL(level)                                                                                                  \
+    add_all(registry, level::integer_rows(), level::compare_rows(), level::float_rows(), level::convert_rows(),              \
+            level::memory_rows(), level::half_rows(), level::half_convert_rows(), level::half_compare_rows(),                \
+            level::matrix_rows(), level::collective_rows(), level::divide_rows(), level::texture_rows(), level::bits_rows(), \
+            level::carry_rows(), level::rounding_rows())
 
 }  // namespace
 

@@ -26,6 +26,19 @@ WL_INLINE float careful_fma(float a, float b, float c) {
     return float(__builtin_bit_cast(double, inexact ? odd : bits));
 }
 
+/// 0 if a * b + c meets no denormal on its way: no operand is one, and the lowest bits of product and addend are those of
+/// normal numbers, so that what is left when they cancel is normal too. Most of what a kernel computes that has met denormals
+/// is like that.
+WL_INLINE uint32_t may_meet_denormals(float a, float b, float c) {
+    const uint32_t x = __builtin_bit_cast(uint32_t, a) << 1, y = __builtin_bit_cast(uint32_t, b) << 1;
+    const uint32_t z = __builtin_bit_cast(uint32_t, c) << 1, exponents = (x >> 24) + (y >> 24);
+    constexpr uint32_t k_denormals = 0x00ffffff;  // what is below, but for zero
+    const uint32_t operand = uint32_t(x - 1 < k_denormals) | uint32_t(y - 1 < k_denormals);
+    const uint32_t product = uint32_t(exponents < 127 + 48) & uint32_t(x != 0) & uint32_t(y != 0);
+    const uint32_t addend = uint32_t(z - 1 < (25u << 24) - 1);
+    return operand | product | addend;
+}
+
 /// A row in which lanes that take no part hold 1.
 template <typename T>
 WL_INLINE const T* only_active(const T* row, uint32_t mask, T* spare) {

@@ -101,6 +101,15 @@ template <typename Op, typename T, bool Ftz>
     const T* a = only_active(source<T>(w, i.op[1]), mask, spare[0]);
     const T* b = only_active(source<T>(w, i.op[2]), mask, spare[1]);
     const T* c = only_active(source<T>(w, i.op[3]), mask, spare[2]);
+    if constexpr (sizeof(T) == 4) {
+        uint32_t met = 0;
+        WL_LANES(l) met |= may_meet_denormals(a[l], b[l], c[l]);
+        if (met == 0) {
+            return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) {
+                return canonical(flush<Ftz>(Op::run(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l]))));
+            });
+        }
+    }
     return fill(dest<T>(w, i.op[0]), mask, [=](uint32_t l) {
         return canonical(flush<Ftz>(Op::careful(flush<Ftz>(a[l]), flush<Ftz>(b[l]), flush<Ftz>(c[l]))));
     });
@@ -256,6 +265,24 @@ Flow abs64(Warp& w, const Instr& i, uint32_t mask) {
     return fill(dest<uint64_t>(w, i.op[0]), mask, [=](uint32_t l) { return a[l] & 0x7fffffffffffffffu; });
 }
 
+/// neg.ftz, abs.ftz.
+template <bool Negate>
+Flow sign_ftz(Warp& w, const Instr& i, uint32_t mask) {
+    const f32* a = source<f32>(w, i.op[1]);
+    return fill(dest<uint32_t>(w, i.op[0]), mask, [=](uint32_t l) {
+        const auto bits = __builtin_bit_cast(uint32_t, flush<true>(a[l]));
+        return Negate ? bits ^ 0x80000000u : bits & 0x7fffffffu;
+    });
+}
+/// copysign d, a, b: the sign of a, the rest of b.
+template <typename U>
+Flow copy_sign(Warp& w, const Instr& i, uint32_t mask) {
+    constexpr U k_sign = U(1) << (sizeof(U) * 8 - 1);
+    const U* a = source<U>(w, i.op[1]);
+    const U* b = source<U>(w, i.op[2]);
+    return fill(dest<U>(w, i.op[0]), mask, [=](uint32_t l) { return U((a[l] & k_sign) | (b[l] & ~k_sign)); });
+}
+
 #define WL_FLOAT2(name, op)                                                           \
     {name ".f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},           \
         {name ".rn.f32", &arithmetic2<op, f32, false>, {out(4), in(4), in(4)}, 0},    \
@@ -317,6 +344,10 @@ const Row k_rows[] = {
     {"neg.f32", &neg32, {out(4), in(4)}, 0},
     {"neg.f64", &neg64, {out(8), in(8)}, 0},
     {"abs.f32", &abs32, {out(4), in(4)}, 0},
+    {"neg.ftz.f32", &sign_ftz<true>, {out(4), in(4)}, 0},
+    {"abs.ftz.f32", &sign_ftz<false>, {out(4), in(4)}, 0},
+    {"copysign.f32", &copy_sign<uint32_t>, {out(4), in(4), in(4)}, 0},
+    {"copysign.f64", &copy_sign<uint64_t>, {out(8), in(8), in(8)}, 0},
     {"abs.f64", &abs64, {out(8), in(8)}, 0},
 };
 

@@ -1,19 +1,15 @@
 // ld and st. op[0]: the register (or VectorOperand in extra), op[1]: row of addresses, imm: displacement.
-#include "softgpu/isa/level/memory_access.h"
+#include "softgpu/isa/level/few_lanes.h"
 #include "softgpu/isa/level/tables.h"
 
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-template <typename T>
-WL_INLINE T read(const std::byte* at) {
-    return *reinterpret_cast<const T*>(at);
-}
-
 /// T: as it lies in memory; R: the register.
 template <typename T, typename R, typename Access>
 [[gnu::noinline]] Flow load(Warp& w, const Instr& i, uint32_t mask) {
+    if (k_has_row<Access> && are_few(mask) && load_few<T, R>(w, i, mask)) return Flow::next;
     Resolved at;
     R* d = dest<R>(w, i.op[0]);
     switch (Access::run(w, i, mask, sizeof(T), at)) {
@@ -123,6 +119,7 @@ WL_INLINE std::byte* lane_address(const Resolved& at, Pattern pattern, u32 lane,
 /// leaves it open).
 template <typename T, typename R, typename Access>
 [[gnu::noinline]] Flow store(Warp& w, const Instr& i, uint32_t mask) {
+    if (are_few(mask) && store_few<T, R>(w, i, mask)) return Flow::next;
     Resolved at;
     const R* s = source<R>(w, i.op[0]);
     const Pattern pattern = Access::run(w, i, mask, sizeof(T), at);
@@ -176,23 +173,9 @@ Flow store_hot(Warp& w, const Instr& i, uint32_t mask) {
     return Flow::next;
 }
 
-/// Bytes of one lane's vector, moved at once: 16-byte accesses must not be torn (PTX vectors used as 128-bit atoms by CUB).
-template <u32 Bytes>
-WL_INLINE void copy_vector(void* to, const void* from) {
-#if defined(__SSE2__)
-    if constexpr (Bytes % 16 == 0) {
-        for (u32 b = 0; b < Bytes; b += 16) {
-            auto value = _mm_load_si128(reinterpret_cast<const __m128i*>(static_cast<const char*>(from) + b));
-            _mm_store_si128(reinterpret_cast<__m128i*>(static_cast<char*>(to) + b), value);
-        }
-        return;
-    }
-#endif
-    __builtin_memcpy(to, from, Bytes);
-}
-
 template <typename T, typename R, u32 N>
 Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
+    if (are_few(mask) && load_vector_few<T, R, N>(w, i, mask)) return Flow::next;
     Resolved at;
     constexpr u32 k_bytes = sizeof(T) * N;
     const auto& vector = *static_cast<const VectorOperand*>(i.extra);
@@ -223,6 +206,7 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
 
 template <typename T, typename R, u32 N>
 Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
+    if (are_few(mask) && store_vector_few<T, R, N>(w, i, mask)) return Flow::next;
     Resolved at;
     constexpr u32 k_bytes = sizeof(T) * N;
     const auto& vector = *static_cast<const VectorOperand*>(i.extra);

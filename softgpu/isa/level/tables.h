@@ -17,6 +17,9 @@
     Rows collective_rows();                   \
     Rows divide_rows();                       \
     Rows texture_rows();                      \
+    Rows bits_rows();                         \
+    Rows carry_rows();                        \
+    Rows rounding_rows();                     \
     }
 WL_DECLARE_LEVEL(v2)
 WL_DECLARE_LEVEL(v3)
