@@ -45,6 +45,20 @@ inline CUresult check_context(const Call& call) {
     return context && context->active() ? call.session.sticky_error() : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/// What becomes of a call on a stream that is being captured: a node, or an error that breaks the capture.
+enum class InCapture : uint8_t { node, refused };
+
+// --- stream capture (client/hooks/capture.cpp); these are asked before every call that a capture may concern ---
+
+/// @errors  stream capture implicit, invalidated, unsupported
+CUresult check_capture_slow(const Call& call, CUstream stream, InCapture in_capture);
+inline CUresult check_capture(const Call& call, CUstream stream, InCapture in_capture) {
+    return call.state.captures.any() ? check_capture_slow(call, stream, in_capture) : CUDA_SUCCESS;
+}
+/// For calls that may wait for the device, and therefore break a capture: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if one is
+/// broken by this.
+CUresult check_unsafe_call(const Call& call);
+
 /// The result for a handle that is not one of ours: contexts have a code of their own.
 template <HandleKind kind>
 constexpr CUresult bad_handle() {

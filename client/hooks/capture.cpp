@@ -30,18 +30,41 @@ CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& s
                                                                                          : CUDA_SUCCESS;
 }
 
-void begun(Call& call, Stream& stream, CUstreamCaptureMode mode) {
-    const uint64_t id = call.state.next_id();
-    call.state.captures.begin(id, {mode, call.thread.number, (stream.flags & CU_STREAM_NON_BLOCKING) == 0, false});
-    stream.capture_origin.store(true);
+/// The context of a stream: a thread's own default streams have the same state in all contexts.
+uint64_t context_of(const Call& call, const Stream& stream) { return stream.context != 0 ? stream.context : call.context; }
+
+void take_part(const Call& call, Stream& stream, uint64_t id, bool origin) {
+    if ((stream.flags & CU_STREAM_NON_BLOCKING) == 0) call.state.captures.add_blocking(id, &stream, context_of(call, stream));
+    stream.capture_origin.store(origin);
     stream.capture_id.store(id);
+}
+
+/// @param into  the graph that the program has named; 0: none
+void begun(Call& call, Stream& stream, CUstreamCaptureMode mode, uint64_t into) {
+    const uint64_t id = call.state.next_id();
+    call.state.captures.begin(id, {mode, call.thread.number, context_of(call, stream), into, into == 0, false});
+    take_part(call, stream, id, true);
+}
+
+/// Ends a capture on the server. A graph that is the capture's own ends with an error, or if nobody wants it.
+CUresult end_on_server(Call& call, uint64_t stream, const Captures::Capture& capture, bool wanted, uint64_t& graph) {
+    graph = capture.graph;
+    if (graph == 0) {
+        auto made = make_object<HandleKind::graph>(call);
+        if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+        graph = made.token;
+    }
+    CUresult result = gen::request_cuStreamEndCapture(call, stream, graph, capture.owns_graph);
+    if (result == CUDA_SUCCESS && !wanted && capture.owns_graph) gen::issue_cuGraphDestroy(call, graph);
+    if ((result != CUDA_SUCCESS || !wanted) && capture.owns_graph) call.state.graphs.remove(graph);
+    return result;
 }
 
 CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& status) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     // Asking about the legacy stream would make a capturing stream wait for it.
-    if (stream <= 1 && call.state.captures.forbids_legacy_stream()) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (stream <= 1 && call.state.captures.holds_up_legacy(call.context)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!is_capturing(call, stream)) return CUDA_SUCCESS;
     auto capture = call.state.captures.find(stream_state(call, stream)->capture_id.load());
@@ -71,9 +94,34 @@ CUresult check_unsafe_call(const Call& call) {
                : CUDA_SUCCESS;
 }
 
-void forget_capture(Call& call, Stream& stream) {
+CUresult check_capture_slow(const Call& call, CUstream handle, InCapture in_capture) {
+    Captures& captures = call.state.captures;
+    const uint64_t stream = stream_token(call, handle);
+    if (stream <= 1) return captures.break_for_legacy(call.context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    const Stream* state = stream_state(call, stream);
+    const uint64_t id = state ? state->capture_id.load() : 0;
+    const auto capture = captures.find(id);
+    if (!capture) return CUDA_SUCCESS;
+    if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (in_capture == InCapture::node) return CUDA_SUCCESS;
+    captures.break_off(id);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+void forget_capture(Call& call, uint64_t token, Stream& stream) {
     const uint64_t id = stream.capture_id.load();
-    if (id != 0 && stream.capture_origin.load()) end_capture(call, id);
+    const auto capture = call.state.captures.find(id);
+    if (!capture) return;
+    call.state.captures.leave(id, &stream);
+    if (!stream.capture_origin.load()) return;
+    // Drivers need not end it by themselves.
+    uint64_t graph = 0;
+    end_on_server(call, token, *capture, false, graph);
+    end_capture(call, id);
+}
+
+void forget_captures_of_context(Call& call, uint64_t context) {
+    for (uint64_t id : call.state.captures.of_context(context)) end_capture(call, id);
 }
 
 void note_recorded(const Call& call, uint64_t stream, Event& event) {
@@ -81,13 +129,30 @@ void note_recorded(const Call& call, uint64_t stream, Event& event) {
     event.capture_id.store(capturing ? stream_state(call, stream)->capture_id.load() : 0);
 }
 
-void join_capture(const Call& call, uint64_t stream, const Event& event) {
-    uint64_t id = event.capture_id.load();
-    if (id == 0 || !call.state.captures.active(id)) return;
+CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
+    Captures& captures = call.state.captures;
+    const uint64_t id = event.capture_id.load();
     Stream* state = stream_state(call, stream);
-    if (!state || is_capturing(call, stream)) return;
-    state->capture_origin.store(false);
-    state->capture_id.store(id);
+    const uint64_t own = is_capturing(call, stream) ? state->capture_id.load() : 0;
+    if (id == 0) {
+        if (own == 0) return CUDA_SUCCESS;
+        captures.break_off(own);
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    if (own != 0 && own != id) {
+        captures.break_off(own);
+        captures.break_off(id);
+        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
+    const auto capture = captures.find(id);
+    if (!capture) return CUDA_ERROR_CAPTURED_EVENT;
+    if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream <= 1) {
+        captures.break_off(id);
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    if (state && own == 0) take_part(call, *state, id, false);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuStreamBeginCapture_v2(Call& call, CUstream hStream, CUstreamCaptureMode mode) {
@@ -95,7 +160,7 @@ CUresult hook_client_cuStreamBeginCapture_v2(Call& call, CUstream hStream, CUstr
     Stream* state = nullptr;
     if (CUresult refused = begin(call, stream, mode, state); refused != CUDA_SUCCESS) return refused;
     CUresult result = gen::issue_cuStreamBeginCapture_v2(call, stream, static_cast<uint32_t>(mode));
-    if (result == CUDA_SUCCESS) begun(call, *state, mode);
+    if (result == CUDA_SUCCESS) begun(call, *state, mode, 0);
     return result;
 }
 
@@ -115,8 +180,7 @@ CUresult hook_client_cuStreamBeginCaptureToGraph(Call& call, CUstream hStream, C
         call, stream, to_token(hGraph), tokens_of(dependencies, numDependencies), array_bytes(dependencyData, numDependencies),
         numDependencies, static_cast<uint32_t>(mode));
     if (result != CUDA_SUCCESS) return result;
-    begun(call, *state, mode);
-    state->capture_into.store(to_token(hGraph));
+    begun(call, *state, mode, to_token(hGraph));
     return CUDA_SUCCESS;
 }
 
@@ -131,25 +195,16 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     // A capture into a graph of the program's ends in that graph, which has its token: the program need not be told.
-    if (!phGraph && state->capture_into.load() == 0) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t into = state->capture_into.exchange(0);
-    auto made = make_object<HandleKind::graph>(call);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = gen::request_cuStreamEndCapture(call, stream, made.token);
+    if (!phGraph && capture->owns_graph) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t graph = 0;
+    CUresult result = end_on_server(call, stream, *capture, !capture->broken, graph);
     end_capture(call, id);
-    if (result == CUDA_SUCCESS && capture && capture->broken) {
-        if (into == 0) gen::issue_cuGraphDestroy(call, made.token);
+    if (capture->broken && (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED))
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    }
-    if (result != CUDA_SUCCESS) {
-        call.state.graphs.remove(made.token);
-        if (phGraph) *phGraph = nullptr;
-        return result;
-    }
-    if (into != 0) call.state.graphs.remove(made.token);
-    if (phGraph) *phGraph = to_handle<CUgraph>(into != 0 ? into : made.token);
-    return CUDA_SUCCESS;
+    if (phGraph) *phGraph = result == CUDA_SUCCESS ? to_handle<CUgraph>(graph) : nullptr;
+    return result;
 }
 
 CUresult hook_client_cuStreamIsCapturing(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus) {
@@ -183,6 +238,7 @@ CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUs
     if (result == CUDA_SUCCESS) fresh.keep(answer.dependencies);
     if (result != CUDA_SUCCESS || answer.graphOut != graph.token) call.state.graphs.remove(graph.token);
     if (result != CUDA_SUCCESS) return result;
+    if (answer.graphOut != 0) call.state.captures.note_graph(stream->capture_id.load(), answer.graphOut);
     *captureStatus_out = static_cast<CUstreamCaptureStatus>(answer.captureStatusOut);
     if (id_out) *id_out = answer.idOut;
     if (graph_out) *graph_out = to_handle<CUgraph>(answer.graphOut);
@@ -195,6 +251,26 @@ CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUs
     if (edgeData_out) *edgeData_out = stream->capture_edges.data();
     if (numDependencies_out) *numDependencies_out = stream->capture_dependencies.size();
     return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuStreamUpdateCaptureDependencies_v2(Call& call, CUstream hStream, CUgraphNode* dependencies,
+                                                          const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                                          unsigned int flags) {
+    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const uint64_t stream = stream_token(call, hStream);
+    if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    if (CUresult refused = check_capture(call, hStream, InCapture::node); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_nodes(call, dependencies, numDependencies); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuStreamUpdateCaptureDependencies_v2(call, stream, tokens_of(dependencies, numDependencies),
+                                                           array_bytes(dependencyData, numDependencies), numDependencies,
+                                                           flags);
+}
+
+CUresult hook_client_cuStreamUpdateCaptureDependencies(Call& call, CUstream hStream, CUgraphNode* dependencies,
+                                                       size_t numDependencies, unsigned int flags) {
+    return hook_client_cuStreamUpdateCaptureDependencies_v2(call, hStream, dependencies, nullptr, numDependencies, flags);
 }
 
 CUresult hook_client_cuStreamGetCaptureInfo_v2(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus_out,

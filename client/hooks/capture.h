@@ -11,15 +11,19 @@ Stream* stream_state(const Call& call, uint64_t stream);
 /// True while work on this stream becomes part of a graph.
 bool is_capturing(const Call& call, uint64_t stream);
 
-/// For calls that may wait for the device, and therefore break a capture: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if one is
-/// broken by this.
-CUresult check_unsafe_call(const Call& call);
-
-/// The stream is being destroyed: a capture that it began ends with it.
-void forget_capture(Call& call, Stream& stream);
+/// The stream is being destroyed: it takes no further part in a capture, and one that it began ends, here and on the server.
+/// @blocks for a round trip in that case
+void forget_capture(Call& call, uint64_t token, Stream& stream);
+/// A context ends, and with it the captures that its streams began.
+void forget_captures_of_context(Call& call, uint64_t context);
 
 /// Capture spreads by events: one recorded in a captured stream draws the streams that wait for it into the capture.
 void note_recorded(const Call& call, uint64_t stream, Event& event);
-void join_capture(const Call& call, uint64_t stream, const Event& event);
+/// @errors  stream capture isolation, merge, invalidated, implicit, captured event; captures that are concerned break
+CUresult join_capture(const Call& call, uint64_t stream, const Event& event);
+/// An event that was recorded last in a stream that was being captured is a place in a graph: it cannot be asked or waited for.
+inline CUresult check_not_captured(const Event& event) {
+    return event.capture_id.load() != 0 ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
 
 }  // namespace warpline::client

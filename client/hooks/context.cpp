@@ -25,6 +25,7 @@ void remove_of_context(Table& table, uint64_t context) {
 
 void forget_objects(Call& call, uint64_t context) {
     State& state = call.state;
+    forget_captures_of_context(call, context);
     remove_of_context(state.streams, context);
     remove_of_context(state.events, context);
     remove_of_context(state.functions, context);
@@ -279,15 +280,11 @@ CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority,
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuCtxSynchronize(Call& call) {
-    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
-    return synchronize_context(call);
-}
+CUresult hook_client_cuCtxSynchronize(Call& call) { return synchronize_context(call); }
 
 CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
     const Context* context = context_or_current(call, ctx);
     if (!context || !context->active()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     call.context = context->token;
     return synchronize_context(call);
 }

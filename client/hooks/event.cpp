@@ -19,20 +19,16 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const Stream* stream = call.state.streams.find(to_token(hStream));
     if ((stream ? stream->context : call.context) != event->context) return CUDA_ERROR_INVALID_HANDLE;
     const uint64_t stream_name = stream_token(call, hStream);
-    note_recorded(call, stream_name, *event);
-    if ((flags & CU_EVENT_RECORD_EXTERNAL) != 0) call.state.device_records_events.store(true);
+    // Recorded by a node of the graph, it is no place in the graph.
+    const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
+    if (!external || !is_capturing(call, stream_name)) note_recorded(call, stream_name, *event);
+    if (external) call.state.device_records_events.store(true);
     const CUresult result = flags == 0 ? gen::issue_cuEventRecord(call, to_token(hEvent), stream_name)
                                        : gen::issue_cuEventRecordWithFlags(call, to_token(hEvent), stream_name, flags);
     if (result != CUDA_SUCCESS) return result;
     event->stream.store(stream_name, std::memory_order_relaxed);
     event->record.store(call.state.next_record(), std::memory_order_release);
     return result;
-}
-
-/// An event that was recorded last in a capture that goes on is a place in a graph: it cannot be asked or waited for.
-CUresult check_of_capture(const Call& call, const Event& event) {
-    uint64_t id = event.capture_id.load();
-    return id != 0 && call.state.captures.active(id) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -72,7 +68,7 @@ CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream
 CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
     call.context = event->context;
     return query_event(call, to_token(hEvent), *event);
 }
@@ -80,7 +76,8 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     if (is_complete(call, *event, number)) return CUDA_SUCCESS;
     call.context = event->context;
@@ -93,6 +90,7 @@ CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUe
     const Event* start = call.state.events.find(to_token(hStart));
     const Event* end = call.state.events.find(to_token(hEnd));
     for (const Event* event : {start, end}) {
+        if (event && check_not_captured(*event) != CUDA_SUCCESS) return CUDA_ERROR_CAPTURED_EVENT;
         if (!event || event->record.load() == 0 || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
     }
     call.context = start->context;

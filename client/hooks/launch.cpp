@@ -36,6 +36,7 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
         const Stream* found = call.state.streams.find(to_token(stream));
         if (!found || found->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_shape(*find_device(call.device()), *function, shape); refused != CUDA_SUCCESS) return refused;
     return ensure_announced(call, to_token(f), *function);
 }

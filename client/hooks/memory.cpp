@@ -100,7 +100,6 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
 }
 
 CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesize) {
-    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     uint64_t address = 0;
     CUresult result = allocate_device_memory(call, bytesize, address);
     if (result == CUDA_SUCCESS) *dptr = address;
@@ -109,7 +108,6 @@ CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesiz
 
 CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
                                         unsigned int ElementSizeBytes) {
-    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
     constexpr size_t k_pitch_alignment = 512;  // what NVIDIA's drivers use: the texture alignment
     if (WidthInBytes > SIZE_MAX - k_pitch_alignment) return CUDA_ERROR_INVALID_VALUE;
@@ -125,7 +123,6 @@ CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* p
 
 CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
-    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         return known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;

@@ -83,8 +83,8 @@ CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
     Stream* stream = call.state.streams.find(to_token(hStream));
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     call.context = stream->context;
+    forget_capture(call, to_token(hStream), *stream);
     CUresult result = gen::issue_cuStreamDestroy_v2(call, to_token(hStream));
-    forget_capture(call, *stream);
     call.state.streams.remove(to_token(hStream));
     return result;
 }
@@ -104,7 +104,9 @@ CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEv
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (Flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
-    join_capture(call, stream_token(call, hStream), *event);
+    if ((Flags & CU_EVENT_WAIT_EXTERNAL) == 0) {
+        if (CUresult refused = join_capture(call, stream_token(call, hStream), *event); refused != CUDA_SUCCESS) return refused;
+    }
     return gen::issue_cuStreamWaitEvent(call, stream_token(call, hStream), to_token(hEvent), Flags);
 }
 
@@ -159,7 +161,6 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     auto run = [hStream, callback, userData](CUresult status) { callback(hStream, status, userData); };
     uint64_t id = call.session.host_calls().add(run, HostCalls::Life::once);
     CUresult result = gen::issue_cuStreamAddCallback(call, stream, id);

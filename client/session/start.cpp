@@ -8,6 +8,7 @@
 #include "client/abi/call.h"
 #include "client/abi/process.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/hooks/capture.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "common/log/log.h"
@@ -116,6 +117,7 @@ void end_thread_on_server(ThreadState& thread) {
     Process& process = Process::instance();
     if (!thread.used_own_stream || process.status() != CUDA_SUCCESS) return;
     Call call{cuda::CallId::wlThreadEnd, thread, process.session(), process.state(), thread.current_context()};
+    forget_capture(call, 2, thread.own_stream);
     gen::issue_wlThreadEnd(call);
 }
 

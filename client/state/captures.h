@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 
 namespace warpline::client {
+
+struct Stream;
 
 /// The captures that are going on, and what they forbid meanwhile.
 ///
@@ -19,14 +22,16 @@ class Captures {
 public:
     struct Capture {
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-        uint32_t thread = 0;    ///< number of the thread that began it
-        bool blocking = false;  ///< its stream waits for the legacy default stream
-        bool broken = false;    ///< a forbidden call came: it can only be ended
+        uint32_t thread = 0;     ///< number of the thread that began it
+        uint64_t context = 0;    ///< of the stream that began it
+        uint64_t graph = 0;      ///< token, if the program has named the graph or has been told of it
+        bool owns_graph = true;  ///< the program has not named it: it ends with a capture that fails
+        bool broken = false;     ///< a forbidden call came: it can only be ended
     };
 
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        m_active.emplace(id, capture);
+        m_active.emplace(id, Active{capture, {}});
         m_count.store(m_active.size(), std::memory_order_release);
     }
     void end(uint64_t id) WL_EXCLUDES(m_mutex) {
@@ -36,19 +41,59 @@ public:
     }
     bool any() const { return m_count.load(std::memory_order_acquire) != 0; }
     std::optional<Capture> find(uint64_t id) const WL_EXCLUDES(m_mutex) {
-        if (!any()) return std::nullopt;
+        if (id == 0 || !any()) return std::nullopt;
         MutexLock lock(m_mutex);
         auto it = m_active.find(id);
-        return it == m_active.end() ? std::nullopt : std::make_optional(it->second);
+        return it == m_active.end() ? std::nullopt : std::make_optional(it->second.capture);
     }
     bool active(uint64_t id) const { return find(id).has_value(); }
+    /// Those that streams of a context began.
+    std::vector<uint64_t> of_context(uint64_t context) const WL_EXCLUDES(m_mutex) {
+        std::vector<uint64_t> ids;
+        MutexLock lock(m_mutex);
+        for (const auto& [id, active] : m_active) {
+            if (active.capture.context == context) ids.push_back(id);
+        }
+        return ids;
+    }
 
-    bool forbids_legacy_stream() const WL_EXCLUDES(m_mutex) {
+    /// The program is told of the graph.
+    void note_graph(uint64_t id, uint64_t graph) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.graph = graph;
+    }
+
+    // A stream for which the legacy default stream of its context waits takes part, or does not any more.
+    void add_blocking(uint64_t id, const Stream* stream, uint64_t context) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.blocking[stream] = context;
+    }
+    void leave(uint64_t id, const Stream* stream) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.blocking.erase(stream);
+    }
+
+    /// A call came that cannot be captured: the capture can only be ended.
+    void break_off(uint64_t id) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.broken = true;
+    }
+    /// True if the legacy default stream of a context cannot be used.
+    bool holds_up_legacy(uint64_t context) const WL_EXCLUDES(m_mutex) {
         if (!any()) return false;
         MutexLock lock(m_mutex);
-        return std::any_of(m_active.begin(), m_active.end(), [](const auto& one) {
-            return one.second.blocking && one.second.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        });
+        return std::any_of(m_active.begin(), m_active.end(), [&](const auto& one) { return holds_up(one.second, context); });
+    }
+    /// The same for a use of it, which breaks the captures that are concerned.
+    bool break_for_legacy(uint64_t context) WL_EXCLUDES(m_mutex) {
+        bool concerned = false;
+        MutexLock lock(m_mutex);
+        for (auto& [id, active] : m_active) {
+            if (!holds_up(active, context)) continue;
+            active.capture.broken = true;
+            concerned = true;
+        }
+        return concerned;
     }
 
     /// A call that is potentially unsafe during capture (it may wait for the device) comes from a thread: true if a capture
@@ -57,7 +102,8 @@ public:
         if (!any() || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
         bool forbidden = false;
         MutexLock lock(m_mutex);
-        for (auto& [id, capture] : m_active) {
+        for (auto& [id, active] : m_active) {
+            Capture& capture = active.capture;
             bool global = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
             bool own = capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread == thread;
             if (!global && !own) continue;
@@ -68,9 +114,18 @@ public:
     }
 
 private:
+    struct Active {
+        Capture capture;
+        std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
+    };
+    static bool holds_up(const Active& active, uint64_t context) {
+        return std::any_of(active.blocking.begin(), active.blocking.end(),
+                           [context](const auto& stream) { return stream.second == context; });
+    }
+
     std::atomic<size_t> m_count{0};
     mutable Mutex m_mutex;  // protects the map
-    std::map<uint64_t, Capture> m_active WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, Active> m_active WL_GUARDED_BY(m_mutex);
 };
 
 }  // namespace warpline::client

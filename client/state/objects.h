@@ -25,11 +25,9 @@ struct Stream {
     unsigned flags = 0;
     int priority = 0;
 
-    // Capture: which one the stream takes part in (0: none), whether it began there, and the graph that it was told to capture
-    // into.
+    // Capture: which one the stream takes part in (0: none), and whether it began there.
     std::atomic<uint64_t> capture_id{0};
     std::atomic<bool> capture_origin{false};
-    std::atomic<uint64_t> capture_into{0};
     Mutex mutex;  // protects the arrays that cuStreamGetCaptureInfo has handed out
     std::vector<uint64_t> capture_dependencies WL_GUARDED_BY(mutex);
     std::vector<CUgraphEdgeData> capture_edges WL_GUARDED_BY(mutex);

@@ -13,7 +13,7 @@ from yamlplace import Map, Seq
 
 CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
-    "notes", "before_init", "no_context", "reports", "waits",
+    "notes", "before_init", "no_context", "reports", "waits", "capture",
 }  # fmt: skip
 # Field of Call, key of the entry.
 FLAGS = (
@@ -155,6 +155,9 @@ def _read_call(entry, area: str, types: TypeTable, twins, found: Diagnostics) ->
         if not isinstance(value, bool):
             found.add(entry.places[key], name, "bad-value", f"`{key}` must be yes or no")
         setattr(call, flag, bool(value))
+    call.capture = entry.get("capture", "")
+    if call.capture not in ("", "node", "refused", "unsafe"):
+        found.add(entry.places["capture"], name, "bad-value", "`capture` must be node, refused or unsafe")
     _read_hooks(entry, call, found)
     _read_softgpu(entry, call, found)
     for param in entry.get("params") or []:

@@ -221,6 +221,7 @@ class Call:
     pre_init: bool = False  # `before_init: yes`: may be called before cuInit
     no_context: bool = False  # `no_context: yes`: runs without a current context; local calls decide for themselves
     reports: bool = False  # `reports: yes`: CUDA documents that it may return errors of earlier asynchronous calls
+    capture: str = ""  # while streams are captured: node (it becomes one) | refused (on such a stream) | unsafe (it may wait)
     custom_wire: bool = False  # the entry lists its message itself; both sides are hooked
     request: Message | None = None  # None: the call does not travel
     reply: Message | None = None  # None: the call does not travel; without fields: the answer is the result alone
@@ -273,6 +274,11 @@ class Call:
     @property
     def destroyed(self) -> Param | None:
         return next((p for p in self.params if p.destroys), None)
+
+    @property
+    def stream_argument(self) -> str:
+        """The stream that the call works in; "nullptr" where none is named: the default stream."""
+        return next((p.name for p in self.params if p.is_stream), "nullptr")
 
     @property
     def created(self) -> list[Param]:

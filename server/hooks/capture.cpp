@@ -54,6 +54,21 @@ CUresult hook_server_cuStreamBeginCaptureToGraph(ServerCall& call, const CuStrea
     return begin(stream, graph, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(), k_mode);
 }
 
+CUresult hook_server_cuStreamEndCapture(ServerCall& call, const CuStreamEndCaptureArgs& args) {
+    const auto end = WL_DRIVER(call, cuStreamEndCapture);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    CUgraph graph = nullptr, known = nullptr;
+    const bool is_known = call.find(HandleKind::graph, args.phGraph, known);
+    if (!is_known && !call.may_bind(HandleKind::graph, args.phGraph)) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = end(stream, &graph);
+    if (result != CUDA_SUCCESS) {
+        if (is_known && args.drop) call.unbind(HandleKind::graph, args.phGraph);
+        return result;
+    }
+    if (!is_known) call.bind(HandleKind::graph, args.phGraph, graph, 0);
+    return is_known && known != graph ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuStreamGetCaptureInfo_v3(ServerCall& call, const CuStreamGetCaptureInfoV3Args& args,
                                                CuStreamGetCaptureInfoV3Values& values) {
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);

@@ -1,0 +1,354 @@
+// Stream capture at its edges: what is refused and with which error, which captures break by it, and captures that end
+// because their stream or their device does.
+#include <functional>
+#include <thread>
+
+#include "check.h"
+
+static int* g_memory;  // four words
+
+__global__ void store(int* to, int value) { *to = value; }
+
+static cudaError_t launch(cudaStream_t stream, int index, int value) {
+    store<<<1, 1, 0, stream>>>(g_memory + index, value);
+    return cudaGetLastError();
+}
+
+static int word(int index) {
+    int value = -1;
+    CHECK(cudaMemcpy(&value, g_memory + index, sizeof value, cudaMemcpyDeviceToHost));
+    return value;
+}
+
+static cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, flags));
+    return stream;
+}
+
+static cudaEvent_t make_event() {
+    cudaEvent_t event;
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return event;
+}
+
+static void expect(const char* what, cudaError_t got, cudaError_t wanted) {
+    cudaGetLastError();
+    if (got == wanted) return;
+    std::fprintf(stderr, "%s: expected %s, got %s\n", what, cudaGetErrorName(wanted), cudaGetErrorName(got));
+    std::exit(1);
+}
+
+static cudaStreamCaptureStatus status_of(cudaStream_t stream) {
+    cudaStreamCaptureStatus status;
+    CHECK(cudaStreamIsCapturing(stream, &status));
+    return status;
+}
+
+static void expect_end(const char* what, cudaStream_t stream, cudaError_t wanted) {
+    cudaGraph_t graph = nullptr;
+    expect(what, cudaStreamEndCapture(stream, &graph), wanted);
+    EXPECT((graph != nullptr) == (wanted == cudaSuccess));
+    EXPECT(status_of(stream) == cudaStreamCaptureStatusNone);
+    if (graph != nullptr) CHECK(cudaGraphDestroy(graph));
+}
+
+static cudaError_t allocate() {
+    void* memory = nullptr;
+    cudaError_t result = cudaMalloc(&memory, 64);
+    if (result == cudaSuccess) CHECK(cudaFree(memory));
+    return result;
+}
+
+// It works as if it had never been captured.
+static void expect_ordinary(cudaStream_t stream) {
+    EXPECT(status_of(stream) == cudaStreamCaptureStatusNone);
+    CHECK(launch(stream, 3, 77));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(word(3), 77);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    expect_end("an ordinary stream", stream, cudaSuccess);
+}
+
+// What a capture is when something is done: its stream, one that takes part, one that does not, events in and outside of it.
+struct Scene {
+    cudaStream_t origin, joined, outside;
+    cudaEvent_t captured, other;
+    explicit Scene(unsigned flags = cudaStreamNonBlocking)
+        : origin(make_stream(flags)),
+          joined(make_stream()),
+          outside(make_stream()),
+          captured(make_event()),
+          other(make_event()) {
+        CHECK(cudaEventRecord(other, outside));
+    }
+    ~Scene() {
+        for (cudaStream_t stream : {origin, joined, outside}) CHECK(cudaStreamDestroy(stream));
+        for (cudaEvent_t event : {captured, other}) CHECK(cudaEventDestroy(event));
+    }
+    void begin() {
+        CHECK(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal));
+        CHECK(launch(origin, 0, 1));
+        CHECK(cudaEventRecord(captured, origin));
+        CHECK(cudaStreamWaitEvent(joined, captured, 0));
+    }
+};
+
+static void what_is_refused() {
+    struct Case {
+        const char* name;
+        unsigned flags;
+        std::function<cudaError_t(Scene&)> act;
+        cudaError_t result, end;
+    };
+    const cudaError_t broken = cudaErrorStreamCaptureInvalidated;
+    const Case cases[] = {
+        {"nothing", cudaStreamNonBlocking, [](Scene&) { return cudaSuccess; }, cudaSuccess, cudaSuccess},
+        {"synchronise", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.origin); },
+         cudaErrorStreamCaptureUnsupported, broken},
+        {"synchronise one that joined", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.joined); },
+         cudaErrorStreamCaptureUnsupported, broken},
+        {"synchronise another one", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.outside); },
+         cudaSuccess, cudaSuccess},
+        {"query", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamQuery(s.origin); }, cudaErrorStreamCaptureUnsupported,
+         broken},
+        {"launch when broken", cudaStreamNonBlocking,
+         [](Scene& s) {
+             cudaStreamQuery(s.origin);
+             cudaGetLastError();
+             EXPECT(status_of(s.origin) == cudaStreamCaptureStatusInvalidated);
+             EXPECT(status_of(s.joined) == cudaStreamCaptureStatusInvalidated);
+             return launch(s.joined, 1, 1);
+         },
+         cudaErrorStreamCaptureInvalidated, broken},
+        {"allocate", cudaStreamNonBlocking, [](Scene&) { return allocate(); }, cudaErrorStreamCaptureUnsupported, broken},
+        {"synchronise the device", cudaStreamNonBlocking, [](Scene&) { return cudaDeviceSynchronize(); },
+         cudaErrorStreamCaptureUnsupported, broken},
+        {"query a captured event", cudaStreamNonBlocking, [](Scene& s) { return cudaEventQuery(s.captured); },
+         cudaErrorCapturedEvent, cudaSuccess},
+        {"wait for a captured event", cudaStreamNonBlocking, [](Scene& s) { return cudaEventSynchronize(s.captured); },
+         cudaErrorCapturedEvent, cudaSuccess},
+        {"wait for an event from outside", cudaStreamNonBlocking,
+         [](Scene& s) { return cudaStreamWaitEvent(s.origin, s.other, 0); }, cudaErrorStreamCaptureIsolation, broken},
+        {"the same, as a node", cudaStreamNonBlocking,
+         [](Scene& s) { return cudaStreamWaitEvent(s.origin, s.other, cudaEventWaitExternal); }, cudaSuccess, cudaSuccess},
+        {"legacy stream, blocking capture", cudaStreamDefault, [](Scene&) { return launch(nullptr, 1, 1); },
+         cudaErrorStreamCaptureImplicit, broken},
+        {"legacy stream, other capture", cudaStreamNonBlocking, [](Scene&) { return launch(nullptr, 1, 1); }, cudaSuccess,
+         cudaSuccess},
+        {"synchronous copy, blocking capture", cudaStreamDefault,
+         [](Scene&) {
+             int value = 0;
+             return cudaMemcpy(&value, g_memory, sizeof value, cudaMemcpyDeviceToHost);
+         },
+         cudaErrorStreamCaptureImplicit, broken},
+        {"ask about the legacy stream", cudaStreamDefault,
+         [](Scene&) {
+             cudaStreamCaptureStatus status;
+             return cudaStreamIsCapturing(nullptr, &status);
+         },
+         cudaErrorStreamCaptureImplicit, cudaSuccess},
+        {"the legacy stream waits for a captured event", cudaStreamNonBlocking,
+         [](Scene& s) { return cudaStreamWaitEvent(nullptr, s.captured, 0); }, cudaErrorStreamCaptureImplicit, broken},
+        {"begin again", cudaStreamNonBlocking,
+         [](Scene& s) { return cudaStreamBeginCapture(s.origin, cudaStreamCaptureModeGlobal); }, cudaErrorIllegalState,
+         cudaSuccess},
+        {"end it on a stream that joined", cudaStreamNonBlocking,
+         [](Scene& s) {
+             cudaGraph_t graph;
+             return cudaStreamEndCapture(s.joined, &graph);
+         },
+         cudaErrorStreamCaptureUnmatched, cudaSuccess},
+        {"leave work unjoined", cudaStreamNonBlocking, [](Scene& s) { return launch(s.joined, 1, 1); }, cudaSuccess,
+         cudaErrorStreamCaptureUnjoined},
+        {"callback", cudaStreamNonBlocking,
+         [](Scene& s) {
+             return cudaStreamAddCallback(
+                 s.origin, [](cudaStream_t, cudaError_t, void*) {}, nullptr, 0);
+         },
+         cudaErrorStreamCaptureUnsupported, broken},
+        {"merge two captures", cudaStreamNonBlocking,
+         [](Scene& s) {
+             CHECK(cudaStreamBeginCapture(s.outside, cudaStreamCaptureModeThreadLocal));
+             cudaError_t result = cudaStreamWaitEvent(s.outside, s.captured, 0);
+             cudaGetLastError();
+             expect_end("the other capture", s.outside, cudaErrorStreamCaptureInvalidated);
+             return result;
+         },
+         cudaErrorStreamCaptureMerge, broken},
+        {"change the dependencies of another stream", cudaStreamNonBlocking,
+         [](Scene& s) {
+             return cudaStreamUpdateCaptureDependencies(s.outside, nullptr, nullptr, 0, cudaStreamAddCaptureDependencies);
+         },
+         cudaErrorIllegalState, cudaSuccess},
+    };
+    for (const Case& one : cases) {
+        Scene scene(one.flags);
+        scene.begin();
+        expect(one.name, one.act(scene), one.result);
+        expect_end(one.name, scene.origin, one.end);
+        EXPECT(status_of(scene.joined) == cudaStreamCaptureStatusNone);
+        // What was recorded in the capture is no place in time, now that it is over, until it is recorded again.
+        expect(one.name, cudaStreamWaitEvent(scene.outside, scene.captured, 0), cudaErrorCapturedEvent);
+        expect(one.name, cudaEventQuery(scene.captured), cudaErrorCapturedEvent);
+        CHECK(cudaEventRecord(scene.captured, scene.origin));
+        CHECK(cudaStreamWaitEvent(scene.outside, scene.captured, 0));
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaEventQuery(scene.captured));
+    }
+}
+
+// Calls that may wait, by the capture's mode and by the calling thread's, in the capturing thread and in another one.
+static void modes() {
+    const cudaStreamCaptureMode G = cudaStreamCaptureModeGlobal, T = cudaStreamCaptureModeThreadLocal,
+                                R = cudaStreamCaptureModeRelaxed;
+    struct Case {
+        cudaStreamCaptureMode capture, thread;
+        bool here, elsewhere;
+    };
+    const Case cases[] = {{G, G, true, true},   {G, T, true, false},  {G, R, false, false},
+                          {T, G, true, false},  {T, T, true, false},  {T, R, false, false},
+                          {R, G, false, false}, {R, T, false, false}, {R, R, false, false}};
+    cudaStream_t stream = make_stream();
+    for (const Case& one : cases) {
+        for (bool here : {true, false}) {
+            const bool forbidden = here ? one.here : one.elsewhere;
+            auto call = [&] {
+                cudaStreamCaptureMode mode = one.thread;
+                CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+                EXPECT(mode == G);
+                expect("allocate", allocate(), forbidden ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+                CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+                EXPECT(mode == one.thread);
+            };
+            CHECK(cudaStreamBeginCapture(stream, one.capture));
+            if (here) {
+                call();
+            } else {
+                std::thread(call).join();
+            }
+            expect_end("modes", stream, forbidden ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
+        }
+        // Who may end it.
+        CHECK(cudaStreamBeginCapture(stream, one.capture));
+        const cudaError_t end = one.capture == R ? cudaSuccess : cudaErrorStreamCaptureWrongThread;
+        std::thread([&] {
+            cudaGraph_t graph = nullptr;
+            expect("end elsewhere", cudaStreamEndCapture(stream, &graph), end);
+        }).join();
+        if (end != cudaSuccess) expect_end("end here", stream, cudaSuccess);
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// The stream that began the capture goes away.
+static void destroyed() {
+    for (auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+        for (bool into : {false, true}) {
+            cudaStream_t origin = make_stream(), joined = make_stream();
+            cudaEvent_t event = make_event();
+            cudaGraph_t graph;
+            CHECK(cudaGraphCreate(&graph, 0));
+            CHECK(cudaMemset(g_memory, 0, 4 * sizeof(int)));
+            CHECK(into ? cudaStreamBeginCaptureToGraph(origin, graph, nullptr, nullptr, 0, mode)
+                       : cudaStreamBeginCapture(origin, mode));
+            CHECK(launch(origin, 0, 5));
+            CHECK(cudaEventRecord(event, origin));
+            CHECK(cudaStreamWaitEvent(joined, event, 0));
+            CHECK(launch(joined, 1, 6));
+            CHECK(cudaStreamDestroy(origin));
+            expect("allocate", allocate(), cudaSuccess);
+            EXPECT_EQ(word(0), 0);
+            expect_ordinary(joined);
+            expect("wait", cudaStreamWaitEvent(joined, event, 0), cudaErrorCapturedEvent);
+            // A graph of the program's has what was captured until then.
+            size_t count = 0;
+            CHECK(cudaGraphGetNodes(graph, nullptr, &count));
+            EXPECT_EQ(count, into ? size_t{2} : size_t{0});
+            cudaGraphExec_t exec;
+            CHECK(cudaGraphInstantiate(&exec, graph, 0));
+            CHECK(cudaGraphLaunch(exec, joined));
+            CHECK(cudaStreamSynchronize(joined));
+            EXPECT_EQ(word(0), into ? 5 : 0);
+            EXPECT_EQ(word(1), into ? 6 : 0);
+            CHECK(cudaGraphExecDestroy(exec));
+            CHECK(cudaGraphDestroy(graph));
+            CHECK(cudaEventDestroy(event));
+            CHECK(cudaStreamDestroy(joined));
+        }
+    }
+}
+
+// The thread whose own stream is captured ends, or the device is reset.
+static void ended_otherwise() {
+    std::thread([] {
+        CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeGlobal));
+        CHECK(launch(cudaStreamPerThread, 0, 9));
+    }).join();
+    expect("allocate after the thread", allocate(), cudaSuccess);
+    cudaStream_t stream = make_stream();
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(launch(stream, 0, 9));
+    CHECK(cudaDeviceReset());
+    expect("allocate after the reset", allocate(), cudaSuccess);
+    CHECK(cudaMalloc(&g_memory, 4 * sizeof(int)));
+    stream = make_stream();
+    expect_ordinary(stream);
+}
+
+// What the program is told of a capture, and its dependencies changed by hand.
+static void information() {
+    cudaStream_t stream = make_stream(), other = make_stream();
+    cudaEvent_t event = make_event();
+    CHECK(cudaMemset(g_memory, 0, 4 * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(launch(stream, 0, 1));
+    CHECK(cudaEventRecord(event, stream));
+    CHECK(cudaStreamWaitEvent(other, event, 0));
+    CHECK(launch(other, 1, 2));
+    cudaStreamCaptureStatus status;
+    unsigned long long id = 0, same = 0;
+    cudaGraph_t graph = nullptr;
+    const cudaGraphNode_t* nodes = nullptr;
+    const cudaGraphEdgeData* edges = nullptr;
+    size_t count = 0;
+    CHECK(cudaStreamGetCaptureInfo(stream, &status, &id, &graph, &nodes, &edges, &count));
+    EXPECT(status == cudaStreamCaptureStatusActive && graph != nullptr && count == 1);
+    cudaGraphNode_t first = nodes[0];
+    CHECK(cudaStreamGetCaptureInfo(other, &status, &same));
+    EXPECT(same == id);
+    // A node of the program's takes the place of what the stream did.
+    cudaGraphNode_t own;
+    cudaMemsetParams fill = {};
+    fill.dst = g_memory + 2, fill.elementSize = 4, fill.width = fill.height = 1, fill.value = 3;
+    CHECK(cudaGraphAddMemsetNode(&own, graph, &first, 1, &fill));
+    CHECK(cudaStreamUpdateCaptureDependencies(stream, &own, nullptr, 1, cudaStreamSetCaptureDependencies));
+    CHECK(launch(stream, 3, 4));
+    // What the other stream did is left out of its dependencies: it need not be joined.
+    CHECK(cudaStreamUpdateCaptureDependencies(other, nullptr, nullptr, 0, cudaStreamSetCaptureDependencies));
+    cudaGraph_t ended = nullptr;
+    CHECK(cudaStreamEndCapture(stream, &ended));
+    EXPECT(ended == graph);
+    CHECK(cudaGraphGetNodes(graph, nullptr, &count));
+    EXPECT_EQ(count, size_t{4});
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(word(i), i + 1);
+    CHECK(cudaStreamGetCaptureInfo(stream, &status, &same));
+    EXPECT(status == cudaStreamCaptureStatusNone);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+int main() {
+    CHECK(cudaMalloc(&g_memory, 4 * sizeof(int)));
+    what_is_refused();
+    modes();
+    destroyed();
+    information();
+    ended_otherwise();
+    return passed("captures");
+}
