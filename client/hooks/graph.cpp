@@ -47,6 +47,47 @@ CUresult check_node(const Call& call, CUgraphNode node) {
 
 }  // namespace
 
+CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
+    const Graph* graph = call.state.graphs.find(to_token(hGraph));
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    const UserReferencesPtr references = graph->references;
+    CUresult result = gen::issue_cuGraphDestroy(call, to_token(hGraph));
+    if (result != CUDA_SUCCESS) return result;
+    call.state.graphs.remove(to_token(hGraph));
+    references->clear();
+    return result;
+}
+
+CUresult hook_client_cuGraphClone(Call& call, CUgraph* phGraphClone, CUgraph originalGraph) {
+    const Graph* original = call.state.graphs.find(to_token(originalGraph));
+    if (!original) return CUDA_ERROR_INVALID_VALUE;
+    auto made = make_object<HandleKind::graph>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = gen::issue_cuGraphClone(call, made.token, to_token(originalGraph));
+    if (result != CUDA_SUCCESS) {
+        call.state.graphs.remove(made.token);
+        return result;
+    }
+    made.object->references = original->references->clone();
+    *phGraphClone = to_handle<CUgraph>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
+    GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
+    if (!node) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = gen::issue_cuGraphDestroyNode(call, to_token(hNode));
+    if (result != CUDA_SUCCESS) return result;
+    call.state.graph_nodes.remove(to_token(hNode));
+    std::vector<UserReferencesPtr> inner;
+    {
+        MutexLock lock(node->mutex);
+        inner.swap(node->inner);
+    }
+    for (const UserReferencesPtr& references : inner) references->clear();
+    return result;
+}
+
 CUresult hook_client_cuGraphGetNodes(Call& call, CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
     return list_nodes(call, nodes, numNodes,

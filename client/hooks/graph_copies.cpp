@@ -105,20 +105,28 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     if (!exec) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    if (!exec->concerned.load(std::memory_order_acquire) || is_capturing(call, stream))
-        return gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, {});
     std::vector<uint64_t> sources;
     GraphLaunch launch;
     {
+        MutexLock lock(exec->mutex);
+        launch.references = exec->references;
+    }
+    if (is_capturing(call, stream)) {
+        if (launch.references)
+            call.state.captures.keep(stream_state(call, stream)->capture_id.load(), launch.references->clone());
+        return gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, false, {});
+    }
+    const bool tell_end = launch.references != nullptr;
+    if (exec->concerned.load(std::memory_order_acquire)) {
         MutexLock lock(exec->mutex);
         sources = exec->sources;
         launch.targets = exec->targets;
         launch.host_functions = exec->host_functions;
     }
     const std::optional<Bytes> bytes = gather(call, sources);
-    if (!launch.targets.empty() || launch.host_functions) call.graph_launch = &launch;
-    const CUresult result = bytes ? gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, sources, *bytes)
-                                  : gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, {});
+    if (!launch.targets.empty() || launch.host_functions || tell_end) call.graph_launch = &launch;
+    const CUresult result = bytes ? gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, sources, tell_end, *bytes)
+                                  : gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
     return result;
 }

@@ -9,8 +9,39 @@ namespace warpline::client {
 
 namespace {
 
+/// An executable graph has other references to user objects; launches under way keep theirs.
+void exchange_references(GraphExec& exec, UserReferencesPtr references) {
+    if (references && references->empty()) references = nullptr;
+    MutexLock lock(exec.mutex);
+    exec.references.swap(references);
+    lock.unlock();
+    references = nullptr;
+    lock.lock();
+}
+
+/// The same for a child graph of it.
+void exchange_child(GraphExec& exec, GraphNode& node, const Graph& child) {
+    UserReferencesPtr now, original;
+    {
+        MutexLock lock(exec.mutex);
+        now = exec.references;
+    }
+    {
+        MutexLock lock(node.mutex);
+        if (!node.inner.empty()) original = node.inner.front();
+    }
+    UserReferencesPtr changed = now ? now->clone() : std::make_shared<UserReferences>();
+    if (original) {
+        changed->replace_inner(*original, child.references->clone());
+    } else {
+        changed->add_inner(child.references->clone());
+    }
+    exchange_references(exec, std::move(changed));
+}
+
 CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags) {
-    if (!call.state.graphs.find(to_token(graph))) return CUDA_ERROR_INVALID_VALUE;
+    const Graph* source = call.state.graphs.find(to_token(graph));
+    if (!source) return CUDA_ERROR_INVALID_VALUE;
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags);
@@ -21,6 +52,7 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
         call.state.graph_execs.remove(made.token);
         return result;
     }
+    exchange_references(*made.object, source->references->clone());
     *out = to_handle<CUgraphExec>(made.token);
     return CUDA_SUCCESS;
 }
@@ -68,7 +100,22 @@ CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CU
     resultInfo->result = static_cast<CUgraphExecUpdateResult>(answer.updateResult);
     resultInfo->errorNode = to_handle<CUgraphNode>(answer.errorNode);
     resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
-    return result == CUDA_SUCCESS ? learn_copies(call, to_token(hGraphExec)) : result;
+    if (result != CUDA_SUCCESS) return result;
+    if (GraphExec* exec = call.state.graph_execs.find(to_token(hGraphExec))) {
+        if (const Graph* graph = call.state.graphs.find(to_token(hGraph)))
+            exchange_references(*exec, graph->references->clone());
+    }
+    return learn_copies(call, to_token(hGraphExec));
+}
+
+CUresult hook_client_cuGraphExecDestroy(Call& call, CUgraphExec hGraphExec) {
+    GraphExec* exec = call.state.graph_execs.find(to_token(hGraphExec));
+    if (!exec) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = gen::issue_cuGraphExecDestroy(call, to_token(hGraphExec));
+    if (result != CUDA_SUCCESS) return result;
+    call.state.graph_execs.remove(to_token(hGraphExec));
+    exchange_references(*exec, nullptr);
+    return result;
 }
 
 CUresult hook_client_cuGraphExecUpdate(Call& call, CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
@@ -122,10 +169,13 @@ CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraph
 CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
                                                         CUgraph childGraph) {
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
-    if (!call.state.graphs.find(to_token(childGraph))) return CUDA_ERROR_INVALID_VALUE;
+    const Graph* child = call.state.graphs.find(to_token(childGraph));
+    if (!child) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t exec = to_token(hGraphExec);
     const CUresult result = gen::issue_cuGraphExecChildGraphNodeSetParams(call, exec, to_token(hNode), to_token(childGraph));
-    return result == CUDA_SUCCESS ? learn_copies(call, exec) : result;
+    if (result != CUDA_SUCCESS) return result;
+    exchange_child(*call.state.graph_execs.find(exec), *call.state.graph_nodes.find(to_token(hNode)), *child);
+    return learn_copies(call, exec);
 }
 
 CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {

@@ -101,6 +101,7 @@ CUresult add_conditional(Call& call, const NewNode& node, CUDA_CONDITIONAL_NODE_
         for (uint64_t body : bodies) call.state.graphs.remove(body);
         return result;
     }
+    for (uint64_t body : bodies) hold_inner(call, node, call.state.graphs.find(body)->references);
     // The array is CUDA's, as long as there is the node.
     GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
     MutexLock lock(made->mutex);

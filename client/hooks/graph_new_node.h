@@ -28,6 +28,17 @@ CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
     return CUDA_SUCCESS;
 }
 
+/// A graph inside a new node has its references to user objects from now on: as long as the node and its graph live.
+inline void hold_inner(Call& call, const NewNode& node, const UserReferencesPtr& references) {
+    call.state.graphs.find(to_token(node.graph))->references->add_inner(references);
+    GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
+    MutexLock lock(made->mutex);
+    made->inner.push_back(references);
+}
+
+/// A batch of memory operations (graph_batch.cpp).
+CUresult add_batch(Call& call, const NewNode& node, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+
 // --- nodes that need an answer (graph_memory.cpp) ---
 
 CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& properties, const CUmemAccessDesc* access,

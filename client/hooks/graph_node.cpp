@@ -42,6 +42,18 @@ CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user
     return result;
 }
 
+CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
+    const Graph* graph = call.state.graphs.find(to_token(child));
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    const UserReferencesPtr references = graph->references->clone();
+    CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddChildGraphNode(call, token, to_token(node.graph), dependencies, node.count,
+                                                   to_token(child));
+    });
+    if (result == CUDA_SUCCESS) hold_inner(call, node, references);
+    return result;
+}
+
 /// A node whose call travels as the program made it.
 CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& params) {
     return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) -> CUresult {
@@ -54,9 +66,6 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
                 return gen::issue_cuGraphAddMemsetNode(call, token, graph, dependencies, node.count, struct_bytes(&memset),
                                                        context);
             }
-            case CU_GRAPH_NODE_TYPE_GRAPH:
-                return gen::issue_cuGraphAddChildGraphNode(call, token, graph, dependencies, node.count,
-                                                           to_token(params.graph.graph));
             case CU_GRAPH_NODE_TYPE_EMPTY: return gen::issue_cuGraphAddEmptyNode(call, token, graph, dependencies, node.count);
             case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
                 return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count,
@@ -65,7 +74,7 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
                 call.state.device_records_events.store(true);
                 return gen::issue_cuGraphAddEventRecordNode(call, token, graph, dependencies, node.count,
                                                             to_token(params.eventRecord.event));
-            default: return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (semaphores, batches of memory operations)");
+            default: return WL_REFUSE_CALL("cuGraphAddNode", "nodes of this type (semaphores)");
         }
     });
 }
@@ -112,6 +121,11 @@ CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUg
             CUDA_MEM_ALLOC_NODE_PARAMS_v2& alloc = nodeParams->alloc;
             return add_allocation(call, node, alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize,
                                   alloc.dptr);
+        }
+        case CU_GRAPH_NODE_TYPE_GRAPH: return add_child(call, node, nodeParams->graph.graph);
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+            const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& batch = nodeParams->memOp;
+            return add_batch(call, node, {batch.ctx, batch.count, batch.paramArray, batch.flags});
         }
         case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(call, node, nodeParams->free.dptr);
         case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_conditional(call, node, nodeParams->conditional);
@@ -189,6 +203,27 @@ CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraph
         default:
             return WL_REFUSE_CALL("cuGraphNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
     }
+}
+
+CUresult hook_client_cuGraphAddChildGraphNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                              const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
+    return add_child(call, {phGraphNode, hGraph, dependencies, numDependencies}, childGraph);
+}
+
+CUresult hook_client_cuGraphChildGraphNodeGetGraph(Call& call, CUgraphNode hNode, CUgraph* phGraph) {
+    GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
+    if (!node) return CUDA_ERROR_INVALID_VALUE;
+    auto made = make_object<HandleKind::graph>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = gen::issue_cuGraphChildGraphNodeGetGraph(call, to_token(hNode), made.token);
+    if (result != CUDA_SUCCESS) {
+        call.state.graphs.remove(made.token);
+        return result;
+    }
+    MutexLock lock(node->mutex);
+    if (!node->inner.empty()) made.object->references = node->inner.front();
+    *phGraph = to_handle<CUgraph>(made.token);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuGraphAddEventRecordNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,

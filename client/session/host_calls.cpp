@@ -41,7 +41,18 @@ void HostCalls::forget(uint64_t id) {
 
 void HostCalls::request(uint64_t id, CUresult status) {
     MutexLock lock(m_mutex);
+    if (!m_stopping) enqueue(id, status);
+}
+
+void HostCalls::post(Function function) {
+    MutexLock lock(m_mutex);
     if (m_stopping) return;
+    const uint64_t id = m_next_id++;
+    m_functions.emplace(id, Entry{std::make_shared<Function>(std::move(function)), Life::own});
+    enqueue(id, CUDA_SUCCESS);
+}
+
+void HostCalls::enqueue(uint64_t id, CUresult status) {
     m_requests.emplace_back(id, status);
     if (!m_thread.joinable()) {
         // The thread inherits the signal mask: the program's signals are not for us.
@@ -65,12 +76,14 @@ void HostCalls::run() {
         m_requests.pop_front();
         auto it = m_functions.find(id);
         std::shared_ptr<Function> function = it == m_functions.end() ? nullptr : it->second.function;
-        bool once = function && it->second.life == Life::once;
-        if (once) m_functions.erase(it);
+        const bool once = function && it->second.life == Life::once;
+        const bool own = function && it->second.life == Life::own;
+        if (once || own) m_functions.erase(it);
         lock.unlock();
         if (function) (*function)(status);
         // The server waits for every number that it asks for, known or not.
-        m_done(id);
+        if (!own) m_done(id);
+        function.reset();
         lock.lock();
         if (once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
     }
@@ -84,7 +97,7 @@ uint64_t HostCalls::last_id() {
 void HostCalls::settled(uint64_t last_id) {
     MutexLock lock(m_mutex);
     for (auto it = m_functions.begin(); it != m_functions.end() && it->first <= last_id;) {
-        if (it->second.life == Life::persistent) {
+        if (it->second.life != Life::once) {
             ++it;
             continue;
         }

@@ -21,6 +21,7 @@ public:
     enum class Life : uint8_t {
         once,        ///< forgotten when it has run
         persistent,  ///< until forget()
+        own,         ///< nobody asks for it: it was posted, and is forgotten when it has run
     };
 
     /// @param done  tells the server that the function with this number has returned
@@ -33,6 +34,9 @@ public:
 
     /// The server asks for it. Does not wait.
     void request(uint64_t id, CUresult status) WL_EXCLUDES(m_mutex);
+
+    /// Runs a function on the same thread, of which the server knows nothing. Does not wait.
+    void post(Function function) WL_EXCLUDES(m_mutex);
 
     /// False while functions with Life::once wait for their turn.
     bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
@@ -53,6 +57,7 @@ private:
         std::shared_ptr<Function> function;  // shared: forget() may come while it runs
         Life life = Life::once;
     };
+    void enqueue(uint64_t id, CUresult status) WL_REQUIRES(m_mutex);
     void run() WL_EXCLUDES(m_mutex);
 
     const std::function<void(uint64_t)> m_done;

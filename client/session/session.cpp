@@ -151,12 +151,7 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
 }
 
 Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
-    {
-        MutexLock lock(m_mutex);
-        const bool launch_over = m_graph_launches.erase(call) != 0;
-        count_copies();
-        if (launch_over) return {};
-    }
+    if (end_graph_launch(call)) return {};
     std::optional<CopyTarget> target = target_of(call);
     if (!target) {
         // Nobody waits for it any more (copies_settled).
@@ -174,7 +169,20 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
     return {};
 }
 
+bool Session::end_graph_launch(uint64_t call) {
+    std::map<uint64_t, GraphLaunch>::node_type over;  // what it held is given up without the lock
+    MutexLock lock(m_mutex);
+    over = m_graph_launches.extract(call);
+    count_copies();
+    lock.unlock();
+    const bool found = !over.empty();
+    over = {};
+    lock.lock();
+    return found;
+}
+
 void Session::on_async_error(uint64_t call, CUresult result) {
+    end_graph_launch(call);  // a launch that failed has no end
     // An error is told when it happens and again with the next reply: the second time is not news. Errors come in the order of
     // the calls, and one lane has one receiving thread.
     if (call != 0 && call <= m_last_error_call.load()) return;
@@ -224,10 +232,16 @@ bool Session::graph_functions_pending() {
 }
 
 void Session::copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) {
-    MutexLock lock(m_mutex);
-    std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
-    std::erase_if(m_graph_launches, [&](const auto& launch) { return launch.first <= last_number; });
-    count_copies();
+    std::vector<uint64_t> over;
+    {
+        MutexLock lock(m_mutex);
+        std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+        for (const auto& [number, launch] : m_graph_launches) {
+            if (number <= last_number) over.push_back(number);
+        }
+        count_copies();
+    }
+    for (uint64_t number : over) end_graph_launch(number);
 }
 
 bool Session::take_memory_credit(uint64_t bytes) {
@@ -282,6 +296,7 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
     std::unordered_map<uint64_t, Waiter*> waiters;
     const std::string text = explanation.empty() ? std::string(error.what) : explanation;
     bool quiet = false;
+    std::map<uint64_t, GraphLaunch> launches;
     {
         MutexLock lock(m_mutex);
         quiet = m_quiet.load();
@@ -291,7 +306,7 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
         }
         waiters.swap(m_waiters);
         m_copies.clear();
-        m_graph_launches.clear();
+        launches.swap(m_graph_launches);
         count_copies();
     }
     m_host_calls.stop();

@@ -37,10 +37,13 @@ struct SessionStats {
     uint64_t round_trip_us = 0;
 };
 
+class UserReferences;
+
 /// What the launch of a graph does with the program's memory until its end is told.
 struct GraphLaunch {
-    std::vector<uint64_t> targets;  ///< copies to it, by the number of the call that made each
-    bool host_functions = false;    ///< may write anywhere
+    std::vector<uint64_t> targets;                     ///< copies to it, by the number of the call that made each
+    bool host_functions = false;                       ///< may write anywhere
+    std::shared_ptr<const UserReferences> references;  ///< to user objects, which live as long
 };
 
 /// A Reply without its values.
@@ -147,6 +150,8 @@ private:
     Result<void> on_reply(const ReplyHeader& header, protocol::Frame frame) WL_EXCLUDES(m_mutex);
     Result<void> on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) WL_EXCLUDES(m_mutex);
     void on_async_error(uint64_t call, CUresult result);
+    /// True if the call was a launch whose end was to be told.
+    bool end_graph_launch(uint64_t call) WL_EXCLUDES(m_mutex);
     void on_output(int stream, BytesView text) WL_EXCLUDES(m_output_mutex);
     void on_lost(const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
     /// From now on the end of the connection is news. An error if it has come already: then nobody has been told.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/state/user_objects.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 
@@ -29,14 +30,23 @@ public:
         bool broken = false;     ///< a forbidden call came: it can only be ended
     };
 
+private:
+    struct Active {
+        Capture capture;
+        std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
+        std::vector<UserReferencesPtr> kept;
+    };
+
+public:
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        m_active.emplace(id, Active{capture, {}});
+        m_active.emplace(id, Active{capture, {}, {}});
         m_count.store(m_active.size(), std::memory_order_release);
     }
     void end(uint64_t id) WL_EXCLUDES(m_mutex) {
+        std::map<uint64_t, Active>::node_type over;  // what it kept is given up without the lock
         MutexLock lock(m_mutex);
-        m_active.erase(id);
+        over = m_active.extract(id);
         m_count.store(m_active.size(), std::memory_order_release);
     }
     bool any() const { return m_count.load(std::memory_order_acquire) != 0; }
@@ -61,6 +71,17 @@ public:
     void note_graph(uint64_t id, uint64_t graph) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.graph = graph;
+    }
+
+    /// A launch of an executable graph is captured: its user objects belong to the captured graph.
+    void keep(uint64_t id, UserReferencesPtr references) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.kept.push_back(std::move(references));
+    }
+    std::vector<UserReferencesPtr> kept(uint64_t id) const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        auto it = m_active.find(id);
+        return it != m_active.end() ? it->second.kept : std::vector<UserReferencesPtr>();
     }
 
     // A stream for which the legacy default stream of its context waits takes part, or does not any more.
@@ -114,10 +135,6 @@ public:
     }
 
 private:
-    struct Active {
-        Capture capture;
-        std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
-    };
     static bool holds_up(const Active& active, uint64_t context) {
         return std::any_of(active.blocking.begin(), active.blocking.end(),
                            [context](const auto& stream) { return stream.second == context; });

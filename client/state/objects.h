@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/state/completion.h"
+#include "client/state/user_objects.h"
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
@@ -33,13 +34,24 @@ struct Stream {
     std::vector<CUgraphEdgeData> capture_edges WL_GUARDED_BY(mutex);
 };
 
+struct Graph {
+    uint64_t context = 0;
+    UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
+};
+
+struct UserObjectEntry {
+    uint64_t context = 0;
+    UserObjectPtr object;
+};
+
 /// A node of a graph, with what questions about it have handed out.
 struct GraphNode {
     uint64_t context = 0;
     Mutex mutex;                        // protects what follows
     Bytes params WL_GUARDED_BY(mutex);  ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
-    std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);  ///< of a conditional node
+    std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);           ///< of a conditional node
+    std::vector<UserReferencesPtr> inner WL_GUARDED_BY(mutex);  ///< of its child graph or bodies, as far as known here
 };
 
 /// An executable graph, and what it has to do with the program's memory.
@@ -50,6 +62,7 @@ struct GraphExec {
     std::vector<uint64_t> sources WL_GUARDED_BY(mutex);  ///< copies from it that are read at each launch
     std::vector<uint64_t> targets WL_GUARDED_BY(mutex);
     bool host_functions WL_GUARDED_BY(mutex) = false;
+    UserReferencesPtr references WL_GUARDED_BY(mutex);  ///< never changed, only exchanged: launches share them; null: none
 };
 
 struct Event {

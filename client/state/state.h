@@ -25,7 +25,7 @@ public:
     TokenTable<Module, HandleKind::module> modules;
     TokenTable<Function, HandleKind::function> functions;
     TokenTable<Library, HandleKind::library> libraries;
-    TokenTable<PlainObject, HandleKind::graph> graphs;
+    TokenTable<Graph, HandleKind::graph> graphs;
     TokenTable<GraphNode, HandleKind::graph_node> graph_nodes;
     TokenTable<GraphExec, HandleKind::graph_exec> graph_execs;
     TokenTable<Pool, HandleKind::mem_pool> pools;
@@ -35,7 +35,7 @@ public:
     TokenTable<Link, HandleKind::link> links;
     TokenTable<PlainObject, HandleKind::tex_ref> tex_refs;
     TokenTable<PlainObject, HandleKind::surf_ref> surf_refs;
-    TokenTable<PlainObject, HandleKind::user_object> user_objects;
+    TokenTable<UserObjectEntry, HandleKind::user_object> user_objects;
 
     /// The table of a kind, for generated code.
     template <HandleKind kind>

@@ -43,7 +43,7 @@ CUresult hook_server_cuGraphLaunch(ServerCall& call, const CuGraphLaunchArgs& ar
         if (CUgraph graph = nullptr; captured_graph(call, stream, graph) == CUDA_SUCCESS) copies.adopt(graph, exec);
         return call.driver()->cuGraphLaunch(exec, stream);
     }
-    return copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload});
+    return copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload, args.tellEnd});
 }
 
 CUresult hook_server_cuGraphExecDestroy(ServerCall& call, const CuGraphExecDestroyArgs& args) {

@@ -219,7 +219,8 @@ bool GraphCopies::ships(const Launch& launch, const LaunchCall& call) const {
 CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
     sweep();
     const auto found = m_execs.find(exec);
-    if (found == m_execs.end()) return m_driver->cuGraphLaunch(exec, call.stream);
+    Exec* const state = found != m_execs.end() ? &found->second : nullptr;
+    if (state == nullptr && !call.tell_end) return m_driver->cuGraphLaunch(exec, call.stream);
     if (m_driver->cuLaunchHostFunc == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     Launch& launch = m_launches.emplace_back(*this, call.number);
     const auto give_up = [&](CUresult result) {
@@ -227,23 +228,30 @@ CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
         m_launches.pop_back();
         return result;
     };
-    for (const GraphSurvey::Entry& entry : found->second.entries) {
+    launch.tell_end = call.tell_end;
+    if (state == nullptr) return run(exec, call, launch);
+    for (const GraphSurvey::Entry& entry : state->entries) {
         launch.all.push_back(entry.copy);
         if (entry.enabled && !entry.is_late()) (entry.is_source() ? launch.sources : launch.targets).push_back(entry.copy);
     }
-    launch.tell_end = !launch.targets.empty() || found->second.host_functions;
+    launch.tell_end = launch.tell_end || !launch.targets.empty() || state->host_functions;
     if (ships(launch, call)) {
         launch.shipped = m_copies.begin(call.number, call.payload.size(), false);
         if (launch.shipped == nullptr) return give_up(CUDA_ERROR_OUT_OF_MEMORY);
         std::memcpy(launch.shipped->data, call.payload.data(), call.payload.size());
     }
-    if (const CUresult result = wait_for_others(found->second, call.stream); result != CUDA_SUCCESS) return give_up(result);
+    if (const CUresult result = wait_for_others(*state, call.stream); result != CUDA_SUCCESS) return give_up(result);
     const CUresult prepared = m_driver->cuLaunchHostFunc(call.stream, &GraphCopies::run_prepare, &launch);
     if (prepared != CUDA_SUCCESS) return give_up(prepared);
+    const CUresult result = run(exec, call, launch);
+    mark_end(*state, call);
+    return result;
+}
+
+CUresult GraphCopies::run(CUgraphExec exec, const LaunchCall& call, Launch& launch) {
     const CUresult launched = m_driver->cuGraphLaunch(exec, call.stream);
     launch.failed = launched != CUDA_SUCCESS;
     const CUresult followed = m_driver->cuLaunchHostFunc(call.stream, &GraphCopies::run_finish, &launch);
-    mark_end(found->second, call);
     return launched != CUDA_SUCCESS ? launched : followed;
 }
 

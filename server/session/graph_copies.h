@@ -80,6 +80,7 @@ public:
         CUstream stream = nullptr;
         const std::vector<uint64_t>& sources;  ///< whose bytes came with the launch
         BytesView payload;                     ///< one after the other
+        bool tell_end = false;                 ///< the client wants to know when it is over
     };
     CUresult launch(CUgraphExec exec, const LaunchCall& call);
 
@@ -108,6 +109,7 @@ private:
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
     static void CUDA_CB run_prepare(void* launch);
     static void CUDA_CB run_finish(void* launch);
+    CUresult run(CUgraphExec exec, const LaunchCall& call, Launch& launch);
     void prepare(Launch& launch);
     void finish(Launch& launch);
     void sweep();

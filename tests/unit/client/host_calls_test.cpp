@@ -40,6 +40,27 @@ TEST(HostCalls, run_in_order_on_a_thread_of_their_own_and_are_answered) {
     EXPECT_NE(where, std::this_thread::get_id());
 }
 
+TEST(HostCalls, posted_ones_run_without_being_asked_for_and_are_not_answered) {
+    FakeServer server;
+    SessionFixture client(server);
+    HostCalls& calls = client.session->host_calls();
+    std::vector<int> order;
+    calls.post([&](CUresult) { order.push_back(1); });
+    EXPECT_TRUE(calls.idle());
+    uint64_t asked = calls.add([&](CUresult) { order.push_back(2); }, HostCalls::Life::once);
+    server.host_call(asked);
+    server.wait_for_host_call_done(asked);
+    std::promise<void> ran;
+    calls.post([&](CUresult) { ran.set_value(); });
+    calls.settled(calls.last_id());  // of those that wait for a stream
+    ran.get_future().wait();
+    EXPECT_EQ(order, (std::vector<int>{1, 2}));
+    calls.stop();
+    calls.post([&](CUresult) { order.push_back(3); });
+    calls.join();
+    EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
 TEST(HostCalls, those_of_graphs_run_each_time) {
     FakeServer server;
     SessionFixture client(server);

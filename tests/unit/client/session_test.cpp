@@ -181,16 +181,23 @@ TEST(Session, what_a_launched_graph_writes_is_pending_until_its_end_is_told) {
     CopyTarget target = CopyTarget::linear(&out, sizeof out);
     client.session->note_copy(77, target, true);
     EXPECT_FALSE(client.session->copy_pending(address, sizeof out));
-    GraphLaunch launch{{77}, true};
-    call.graph_launch = &launch;
-    ASSERT_EQ(gen::issue_cuGraphLaunch(call, 1, 0, {}, {}), CUDA_SUCCESS);
-    call.graph_launch = nullptr;
+    int ended = 0;
+    {
+        auto references = std::make_shared<UserReferences>();
+        references->add(std::make_shared<UserObject>(1, [&] { ++ended; }), 1);
+        GraphLaunch launch{{77}, true, std::move(references)};
+        call.graph_launch = &launch;
+        ASSERT_EQ(gen::issue_cuGraphLaunch(call, 1, 0, {}, true, {}), CUDA_SUCCESS);
+        call.graph_launch = nullptr;
+    }
+    EXPECT_EQ(ended, 0);  // the launch holds it
     EXPECT_TRUE(client.session->copy_pending(address, 1));
     EXPECT_FALSE(client.session->copy_pending(address + sizeof out, 1));
     EXPECT_TRUE(client.session->graph_functions_pending());
     ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
     EXPECT_FALSE(client.session->copy_pending(address, 1));
     EXPECT_FALSE(client.session->graph_functions_pending());
+    EXPECT_EQ(ended, 1);
 }
 
 TEST(Session, a_copy_that_was_given_up_does_no_harm) {
