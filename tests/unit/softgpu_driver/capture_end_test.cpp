@@ -50,6 +50,7 @@ protected:
         EXPECT_CU(CU(cuStreamEndCapture)(of, &graph));
         EXPECT_CU(CU(cuGraphDestroy)(graph));
         EXPECT_CU(CU(cuMemsetD32_v2)(m_memory + 8, 0, 1));
+        EXPECT_CU(CU(cuCtxSynchronize)());
     }
 };
 

@@ -36,6 +36,7 @@ protected:
         explicit Gate(CUstream stream) {
             EXPECT_CU(CU(cuMemAlloc_v2)(&flag, 4));
             EXPECT_CU(CU(cuMemsetD32_v2)(flag, 0, 1));
+            EXPECT_CU(CU(cuCtxSynchronize)());  // the stream does not wait for the default one
             EXPECT_CU(CU(cuStreamCreate)(&opener, CU_STREAM_NON_BLOCKING));
             EXPECT_CU(CU(cuStreamWaitValue32_v2)(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
         }
