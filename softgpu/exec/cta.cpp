@@ -21,6 +21,11 @@ constexpr uint64_t k_call_bytes_limit = 1ull << 30;  ///< registers of all call 
 
 uint32_t round_to_rows(uint32_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// Offset 0 of a block's shared memory is aligned like this, so that a pointer to a variable has the low bits of its offset:
+/// swizzled layouts repeat after 1024 bytes at most, and programs work out of a pointer where they begin.
+constexpr size_t k_shared_alignment = 1024;
+size_t round_to_shared(size_t bytes) { return (bytes + k_shared_alignment - 1) / k_shared_alignment * k_shared_alignment; }
+
 }  // namespace
 
 CtaGroup::CtaGroup(const GroupShape& shape)
@@ -31,7 +36,7 @@ CtaGroup::CtaGroup(const GroupShape& shape)
       m_entry_frames(size_t{shape.ctas} * shape.warps),
       m_arrived(size_t{shape.ctas} * shape.warps * k_max_barriers),
       m_registers(size_t{shape.ctas} * shape.warps * round_to_rows(shape.frame_bytes)),
-      m_shared(size_t{shape.ctas} * round_to_rows(shape.shared_bytes)) {
+      m_shared(size_t{shape.ctas} * round_to_shared(shape.shared_bytes) + k_shared_alignment) {
     m_local_bytes = uint64_t{shape.ctas} * shape.warps * shape.local_stride * k_warp_size;
     if (m_local_bytes == 0) return;
     void* got = mmap(nullptr, m_local_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -73,6 +78,8 @@ void CtaGroup::start(LaunchState& launch, uint64_t index) {
     // Clusters lie in the grid like blocks of blocks.
     uint64_t per_row = grid.grid[0] / grid.cluster[0], per_column = grid.grid[1] / grid.cluster[1];
     uint64_t origin[3] = {index % per_row, index / per_row % per_column, index / per_row / per_column};
+    const auto unaligned = reinterpret_cast<uintptr_t>(m_shared.data());
+    std::byte* shared = m_shared.data() + (round_to_shared(unaligned) - unaligned);
     for (uint32_t rank = 0; rank < m_shape.ctas; ++rank) {
         Cta& cta = m_ctas[rank];
         uint32_t within[3] = {rank % grid.cluster[0], rank / grid.cluster[0] % grid.cluster[1],
@@ -84,7 +91,7 @@ void CtaGroup::start(LaunchState& launch, uint64_t index) {
         cta.cluster_size = m_shape.ctas;
         cta.warp_count = cta.live_warps = m_shape.warps;
         cta.grid = &grid;
-        cta.shared = m_shared.data() + size_t{rank} * round_to_rows(m_shape.shared_bytes);
+        cta.shared = shared + size_t{rank} * round_to_shared(m_shape.shared_bytes);
         cta.shared_bytes = m_shape.shared_bytes;
         cta.warps = &m_warps[size_t{rank} * m_shape.warps];
         m_by_rank[rank] = &cta;

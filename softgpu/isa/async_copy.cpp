@@ -101,7 +101,7 @@ bool decode_copy(DecodeContext& context) {
 }
 
 bool decode_cp(DecodeContext& context) {
-    if (context.has("tensor")) return context.unsupported();
+    if (context.has("tensor")) return decode_tensor_copy(context);
     if (context.has("reduce")) return decode_bulk_reduce(context);
     // Groups: all copies are complete already.
     if (context.has("commit_group") || context.has("wait_group") || context.has("wait_all")) return true;

@@ -9,5 +9,6 @@ namespace warpline::softgpu::isa {
 bool decode_async_arrive(DecodeContext& context);  ///< cp.async.mbarrier.arrive (mbarrier.cpp)
 bool decode_bulk_copy(DecodeContext& context);     ///< cp.async.bulk (async_copy_bulk.cpp)
 bool decode_bulk_reduce(DecodeContext& context);   ///< cp.reduce.async.bulk (async_copy_bulk.cpp)
+bool decode_tensor_copy(DecodeContext& context);   ///< both, with a tensor map, and its prefetch (tensor_copy.cpp)
 
 }  // namespace warpline::softgpu::isa

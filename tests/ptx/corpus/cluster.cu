@@ -74,6 +74,47 @@ extern "C" __global__ void tensor_map(const __grid_constant__ int4 map[8 + 0], i
     asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(shared), "r"(1), "r"(2));
     out[threadIdx.x] = tile[threadIdx.x] + elected;
 }
+extern "C" __global__ void tensor_copies(const __grid_constant__ int4 map[8 + 0], short tap, short blocks, long long policy) {
+    __shared__ alignas(128) int tile[1024];
+    __shared__ alignas(8) unsigned long long bar;
+    unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(tile));
+    unsigned barrier = static_cast<unsigned>(__cvta_generic_to_shared(&bar));
+#define COMPLETES "mbarrier::complete_tx::bytes"
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map));
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map));
+    asm volatile("cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%0, {%1}];" ::"l"(map), "r"(-1));
+    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.im2col.L2::cache_hint [%0, {0, %1, 2}], {%2}, %3;" ::"l"(map), "r"(-1),
+                 "h"(tap), "l"(policy));
+    asm volatile("cp.async.bulk.tensor.1d.shared::cta.global.tile." COMPLETES " [%0], [%1, {3}], [%2];" ::"r"(shared), "l"(map),
+                 "r"(barrier));
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile." COMPLETES
+                 ".multicast::cluster.L2::cache_hint [%0], [%1, {0, 1, %2}], [%3], %4, %5;" ::"r"(shared),
+                 "l"(map), "r"(-2), "r"(barrier), "h"(blocks), "l"(policy));
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col." COMPLETES
+                 ".multicast::cluster [%0], [%1, {0, 1, 2, %2}], [%3], {%4, 1}, %5;" ::"r"(shared),
+                 "l"(map), "r"(3), "r"(barrier), "h"(tap), "h"(blocks));
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col." COMPLETES
+                 " [%0], [%1, {0, 1, 2, 3, %2}], [%3], {%4, 1, 2};" ::"r"(shared),
+                 "l"(map), "r"(3), "r"(barrier), "h"(tap));
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%0, {0, 0, %1}], [%2];" ::"l"(map), "r"(1),
+                 "r"(shared));
+    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group.L2::cache_hint [%0, {0, %1}], [%2], %3;" ::"l"(
+                     map),
+                 "r"(1), "r"(shared), "l"(policy));
+    asm volatile("cp.reduce.async.bulk.tensor.5d.global.shared::cta.xor.im2col_no_offs.bulk_group [%0, {0, 0, 1, 2, %1}], [%2];" ::"l"(
+                     map),
+                 "r"(1), "r"(shared));
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    asm volatile("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4." COMPLETES " [%0], [%1, {0, 9, 3, %2, 5}], [%3];" ::"r"(
+                     shared),
+                 "l"(map), "r"(7), "r"(barrier));
+    asm volatile("cp.async.bulk.tensor.3d.shared::cta.global.im2col::w." COMPLETES " [%0], [%1, {0, 9, %2}], [%3], {%4, 1};" ::"r"(
+                     shared),
+                 "l"(map), "r"(7), "r"(barrier), "h"(tap));
+#endif
+#undef COMPLETES
+    asm volatile("cp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;");
+}
 #endif
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800

@@ -164,10 +164,10 @@ TEST(SoftgpuAsync, BulkCopiesCheckTheirRanges) {
     EXPECT_EQ(device.launch(*module, "k", {.block = {1024}}, large + 4, out, sums).cu_result, 716);
 }
 
-/// What needs a tensor map, and multimem, are refused by name.
+/// What only targets with a suffix have, and multimem, are refused by name.
 TEST(SoftgpuAsync, RefusesByName) {
     const std::vector<std::string> instructions{
-        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1}], [%r2];",
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd0, {%r1, %r1, %r1, %r1, %r1}], [%r0];",
         "multimem.ld_reduce.relaxed.sys.global.add.u32 %r0, [%rd0];",
         "tensormap.replace.tile.rank.global.b1024.b32 [%rd0], 3;",
     };
