@@ -161,6 +161,7 @@ void Device::set_attributes() {
     m_attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = static_cast<int>(m_config.compute_capability / 10);
     m_attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = static_cast<int>(m_config.compute_capability % 10);
     m_attributes[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = m_config.compute_capability >= 90 ? 1 : 0;
+    m_attributes[CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED] = m_config.compute_capability >= 90 ? 1 : 0;
     m_attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = m_ordinal + 1;
     m_attributes[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = m_ordinal;
 }

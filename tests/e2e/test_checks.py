@@ -8,7 +8,7 @@ import harness
 CHECKS = harness.programs()["checks"]
 # Correct programs of every kind: reductions, CUB and Thrust, cooperative groups, warp exchange, wmma, asynchronous copies, atomics.
 CLEAN = ["matmul_shared", "warp_shuffle", "atomics", "cooperative", "thrust_cub", "tensor_cores", "constants_globals", "calls", "streams_events",
-         "pools", "graphs", "copies", "half_precision", "managed", "textures"]
+         "pools", "graphs", "copies", "half_precision", "managed", "textures", "tensor_maps"]
 SEEDED = ["matmul_shared", "warp_shuffle", "atomics", "cooperative", "tensor_cores", "calls"]
 
 
