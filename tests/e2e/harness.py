@@ -72,7 +72,7 @@ def programs():
 
 def build_program(program):
     """Builds one program if its binary is older than what it is made of. Raises with nvcc's words if that fails."""
-    inputs = [program.source, PROGRAMS / "check.h", PROGRAMS / "programs.toml"]
+    inputs = [program.source, *PROGRAMS.glob("*.h"), PROGRAMS / "programs.toml"]
     if program.binary.exists() and program.binary.stat().st_mtime > max(i.stat().st_mtime for i in inputs):
         return
     BINARIES.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "check.h"
+#include "pass_descriptor.h"
 
 extern char** environ;
 
@@ -144,20 +145,7 @@ void parent_pool() {
     CHECK(cudaDeviceSynchronize());
     int descriptor = -1;
     CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(descriptor));
-    EXPECT(sendmsg(g_socket, &message, MSG_NOSIGNAL) == 1);
+    EXPECT(send_descriptor(g_socket, descriptor));
     tell(exported);
     meet();
     expect_all(data, 77);
@@ -166,17 +154,8 @@ void parent_pool() {
 }
 
 void child_pool() {
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    EXPECT(recvmsg(g_socket, &message, 0) == 1);
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(descriptor));
+    int descriptor = receive_descriptor(g_socket);
+    EXPECT(descriptor >= 0);
     auto exported = hear<cudaMemPoolPtrExportData>();
     cudaMemPool_t pool = nullptr;
     void* data = nullptr;

@@ -4,9 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
-#include <cstring>
 
 #include <cstdio>
+
+#include "tests/programs/pass_descriptor.h"
 
 namespace softgpu_test {
 
@@ -24,34 +25,12 @@ bool Peer::ended() const {
 }
 
 void Peer::send_fd(int fd) const {
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    if (sendmsg(m_socket, &message, MSG_NOSIGNAL) != 1) _exit(3);
+    if (!send_descriptor(m_socket, fd)) _exit(3);
 }
 
 int Peer::receive_fd() const {
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    if (recvmsg(m_socket, &message, 0) != 1 || CMSG_FIRSTHDR(&message) == nullptr) _exit(3);
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    int fd = receive_descriptor(m_socket);
+    if (fd < 0) _exit(3);
     return fd;
 }
 
