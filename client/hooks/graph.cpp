@@ -50,6 +50,7 @@ CUresult check_node(const Call& call, CUgraphNode node) {
 CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
     const Graph* graph = call.state.graphs.find(to_token(hGraph));
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    if (call.state.captures.adds_to(to_token(hGraph))) return CUDA_ERROR_ILLEGAL_STATE;
     const UserReferencesPtr references = graph->references;
     CUresult result = gen::issue_cuGraphDestroy(call, to_token(hGraph));
     if (result != CUDA_SUCCESS) return result;

@@ -13,10 +13,7 @@ namespace {
 void exchange_references(GraphExec& exec, UserReferencesPtr references) {
     if (references && references->empty()) references = nullptr;
     MutexLock lock(exec.mutex);
-    exec.references.swap(references);
-    lock.unlock();
-    references = nullptr;
-    lock.lock();
+    exec.references.swap(references);  // the caller's end gives the earlier ones up, without the lock
 }
 
 /// The same for a child graph of it.

@@ -46,6 +46,7 @@ Session::~Session() {
     // The receiving threads use everything else; the callbacks' thread, which they start, uses the connections.
     for (auto& connection : m_connections) connection->join();
     m_host_calls.join();
+    m_graph_launches.clear();  // the user objects that they hold look for the callbacks' thread
 }
 
 Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& settings, std::function<void(CUresult)> on_end,
@@ -170,15 +171,11 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
 }
 
 bool Session::end_graph_launch(uint64_t call) {
-    std::map<uint64_t, GraphLaunch>::node_type over;  // what it held is given up without the lock
+    decltype(m_graph_launches)::node_type over;  // what it held is given up without the lock
     MutexLock lock(m_mutex);
     over = m_graph_launches.extract(call);
     count_copies();
-    lock.unlock();
-    const bool found = !over.empty();
-    over = {};
-    lock.lock();
-    return found;
+    return !over.empty();
 }
 
 void Session::on_async_error(uint64_t call, CUresult result) {

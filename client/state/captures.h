@@ -30,21 +30,13 @@ public:
         bool broken = false;     ///< a forbidden call came: it can only be ended
     };
 
-private:
-    struct Active {
-        Capture capture;
-        std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
-        std::vector<UserReferencesPtr> kept;
-    };
-
-public:
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         m_active.emplace(id, Active{capture, {}, {}});
         m_count.store(m_active.size(), std::memory_order_release);
     }
     void end(uint64_t id) WL_EXCLUDES(m_mutex) {
-        std::map<uint64_t, Active>::node_type over;  // what it kept is given up without the lock
+        decltype(m_active)::node_type over;  // what it kept is given up without the lock
         MutexLock lock(m_mutex);
         over = m_active.extract(id);
         m_count.store(m_active.size(), std::memory_order_release);
@@ -65,6 +57,14 @@ public:
             if (active.capture.context == context) ids.push_back(id);
         }
         return ids;
+    }
+
+    /// True while a capture adds to this graph.
+    bool adds_to(uint64_t graph) const WL_EXCLUDES(m_mutex) {
+        if (!any()) return false;
+        MutexLock lock(m_mutex);
+        return std::any_of(m_active.begin(), m_active.end(),
+                           [graph](const auto& one) { return one.second.capture.graph == graph; });
     }
 
     /// The program is told of the graph.
@@ -135,6 +135,11 @@ public:
     }
 
 private:
+    struct Active {
+        Capture capture;
+        std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
+        std::vector<UserReferencesPtr> kept;
+    };
     static bool holds_up(const Active& active, uint64_t context) {
         return std::any_of(active.blocking.begin(), active.blocking.end(),
                            [context](const auto& stream) { return stream.second == context; });

@@ -231,6 +231,14 @@ CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture) {
     return capture->invalidated() ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
+bool is_being_captured(const Graph& graph) {
+    Running& all = running();
+    if (all.count.load() == 0) return false;
+    MutexLock lock(all.mutex);
+    return std::any_of(all.captures.begin(), all.captures.end(),
+                       [&graph](const auto& capture) { return capture->graph().get() == &graph; });
+}
+
 void abandon_capture(Stream& stream) {
     std::shared_ptr<Capture> capture = stream.capture();
     if (capture == nullptr) return;

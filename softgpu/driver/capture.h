@@ -95,6 +95,10 @@ CUresult check_not_capturing(Stream& stream);
 /// The capture that a call on a stream belongs to, or null. Errors: stream capture implicit (the legacy stream would wait for
 /// a stream that is being captured, which is invalidated), stream capture invalidated.
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture);
+/// True while a capture adds to a graph. Neither the graph nor its nodes can be destroyed then.
+///
+/// @source  CUDA Driver API 13.0, Stream Management, cuStreamGetCaptureInfo
+bool is_being_captured(const Graph& graph);
 /// The stream is destroyed: it takes no further part, and the capture that it began is over.
 void abandon_capture(Stream& stream);
 

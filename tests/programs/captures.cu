@@ -327,6 +327,7 @@ static void information() {
     CHECK(launch(stream, 3, 4));
     // What the other stream did is left out of its dependencies: it need not be joined.
     CHECK(cudaStreamUpdateCaptureDependencies(other, nullptr, nullptr, 0, cudaStreamSetCaptureDependencies));
+    expect("a graph that is being captured cannot be destroyed", cudaGraphDestroy(graph), cudaErrorIllegalState);
     cudaGraph_t ended = nullptr;
     CHECK(cudaStreamEndCapture(stream, &ended));
     EXPECT(ended == graph);

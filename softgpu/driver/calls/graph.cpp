@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/process.h"
 
@@ -121,6 +122,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
     GraphPtr graph;
     CU_TRY(find_graph(hGraph, graph));
     if (graph->belongs_to_node()) return CUDA_ERROR_INVALID_VALUE;
+    if (is_being_captured(*graph)) return CUDA_ERROR_ILLEGAL_STATE;
     graph->forget();
     return CUDA_SUCCESS;
 }
@@ -206,6 +208,7 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
     CU_TRY(find_node(hNode, node));
     CUgraphNodeType type = node->type();
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (is_being_captured(*node->graph)) return CUDA_ERROR_ILLEGAL_STATE;
     node->graph->remove(*node);
     return CUDA_SUCCESS;
 }

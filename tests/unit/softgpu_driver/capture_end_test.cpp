@@ -266,6 +266,26 @@ TEST_F(CaptureEndTest, DependenciesAreCheckedAndAdded) {
     EXPECT_EQ(CU(cuStreamEndCapture)(m_stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
+TEST_F(CaptureEndTest, NothingIsTakenFromAGraphThatIsBeingCaptured) {
+    ASSERT_CU(CU(cuStreamBeginCapture_v2)(m_stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    EXPECT_CU(launch_store(m_module, m_memory, 7, m_stream));
+    CUgraph graph = nullptr;
+    CUstreamCaptureStatus now{};
+    const CUgraphNode* nodes = nullptr;
+    size_t count = 0;
+    EXPECT_CU(CU(cuStreamGetCaptureInfo_v2)(m_stream, &now, nullptr, &graph, &nodes, &count));
+    ASSERT_EQ(count, 1u);
+    const CUgraphNode last = nodes[0];
+    EXPECT_EQ(CU(cuGraphDestroyNode)(last), CUDA_ERROR_ILLEGAL_STATE);
+    EXPECT_EQ(CU(cuGraphDestroy)(graph), CUDA_ERROR_ILLEGAL_STATE);
+    EXPECT_CU(launch_store(m_module, m_memory + 4, 8, m_stream));  // after the node that is still there
+    EXPECT_CU(CU(cuStreamEndCapture)(m_stream, &graph));
+    EXPECT_CU(CU(cuGraphDestroyNode)(last));
+    EXPECT_CU(CU(cuGraphGetNodes)(graph, nullptr, &count));
+    EXPECT_EQ(count, 1u);
+    EXPECT_CU(CU(cuGraphDestroy)(graph));
+}
+
 TEST_F(CaptureEndTest, CapturedEventsCannotBeTimed) {
     CUevent start = nullptr, end = nullptr;
     ASSERT_CU(CU(cuEventCreate)(&start, CU_EVENT_DEFAULT));
