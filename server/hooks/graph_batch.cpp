@@ -14,17 +14,17 @@ struct Batch {
 
 /// Only the client's own memory is waited for and written.
 CUresult check_item(ServerCall& call, const CUstreamBatchMemOpParams& item) {
+    uint64_t bytes = sizeof(cuuint64_t);
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = sizeof(cuuint32_t); break;
         case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64: {
-            const DeviceMemory& memory = call.session().memory();
-            return memory.contains(item.waitValue.address, 1) ? CUDA_SUCCESS : memory.refusal(item.waitValue.address);
-        }
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
         case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
+    const DeviceMemory& memory = call.session().memory();
+    return memory.contains(item.waitValue.address, bytes) ? CUDA_SUCCESS : memory.refusal(item.waitValue.address);
 }
 
 template <typename Args>
