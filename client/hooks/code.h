@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <span>
+
 #include "client/hooks/common.h"
 
 namespace warpline::client {
@@ -24,6 +27,18 @@ CUresult ensure_announced(Call& call, uint64_t token, Function& function);
 /// @param owner  token of the module or library that is asked
 /// @errors       CUDA_ERROR_NOT_FOUND
 CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_view name, uint64_t& token);
+
+/// Handles of the first kernels of a module (CUfunction) or a library (CUkernel), as many as there are and have room.
+template <typename Handle>
+CUresult list_functions(Call& call, CodeImage& code, uint64_t owner, std::span<Handle> out) {
+    const auto& kernels = code.info.kernels;
+    for (size_t i = 0; i < std::min(out.size(), kernels.size()); ++i) {
+        uint64_t token = 0;
+        if (CUresult result = function_of(call, code, owner, kernels[i].name, token); result != CUDA_SUCCESS) return result;
+        out[i] = to_handle<Handle>(token);
+    }
+    return CUDA_SUCCESS;
+}
 
 /// A variable's address in the current context (or its module's); asked for once.
 CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable);

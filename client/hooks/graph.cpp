@@ -45,6 +45,25 @@ CUresult check_node(const Call& call, CUgraphNode node) {
     return call.state.graph_nodes.find(to_token(node)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/// What a node comes after, or what comes after it, with the edges in between.
+template <typename Values, typename Request>
+CUresult list_neighbours(Call& call, CUgraphNode node, Request request, CUgraphNode* nodes, CUgraphEdgeData* edge_data,
+                         size_t* count) {
+    if (CUresult refused = check_node(call, node); refused != CUDA_SUCCESS) return refused;
+    Bytes edges;
+    CUresult result =
+        list_nodes(call, nodes, count, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+            Values answer;
+            CUresult asked = request(call, to_token(node), fresh, answer);
+            found = std::move(answer.nodes);
+            edges = std::move(answer.edgeData);
+            total = answer.count;
+            return asked;
+        });
+    if (result == CUDA_SUCCESS && nodes && edge_data) copy_array(edge_data, *count, edges);
+    return result;
+}
+
 }  // namespace
 
 CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
@@ -144,20 +163,8 @@ CUresult hook_client_cuGraphGetEdges(Call& call, CUgraph hGraph, CUgraphNode* fr
 
 CUresult hook_client_cuGraphNodeGetDependencies_v2(Call& call, CUgraphNode hNode, CUgraphNode* dependencies,
                                                    CUgraphEdgeData* edgeData, size_t* numDependencies) {
-    if (CUresult refused = check_node(call, hNode); refused != CUDA_SUCCESS) return refused;
-    Bytes edges;
-    CUresult result = list_nodes(call, dependencies, numDependencies,
-                                 [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
-                                     gen::CuGraphNodeGetDependenciesV2Values answer;
-                                     CUresult asked =
-                                         gen::request_cuGraphNodeGetDependencies_v2(call, to_token(hNode), fresh, answer);
-                                     found = std::move(answer.nodes);
-                                     edges = std::move(answer.edgeData);
-                                     total = answer.count;
-                                     return asked;
-                                 });
-    if (result == CUDA_SUCCESS && dependencies && edgeData) copy_array(edgeData, *numDependencies, edges);
-    return result;
+    return list_neighbours<gen::CuGraphNodeGetDependenciesV2Values>(call, hNode, gen::request_cuGraphNodeGetDependencies_v2,
+                                                                    dependencies, edgeData, numDependencies);
 }
 
 CUresult hook_client_cuGraphNodeGetDependencies(Call& call, CUgraphNode hNode, CUgraphNode* dependencies,
@@ -167,20 +174,8 @@ CUresult hook_client_cuGraphNodeGetDependencies(Call& call, CUgraphNode hNode, C
 
 CUresult hook_client_cuGraphNodeGetDependentNodes_v2(Call& call, CUgraphNode hNode, CUgraphNode* dependentNodes,
                                                      CUgraphEdgeData* edgeData, size_t* numDependentNodes) {
-    if (CUresult refused = check_node(call, hNode); refused != CUDA_SUCCESS) return refused;
-    Bytes edges;
-    CUresult result = list_nodes(call, dependentNodes, numDependentNodes,
-                                 [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
-                                     gen::CuGraphNodeGetDependentNodesV2Values answer;
-                                     CUresult asked =
-                                         gen::request_cuGraphNodeGetDependentNodes_v2(call, to_token(hNode), fresh, answer);
-                                     found = std::move(answer.nodes);
-                                     edges = std::move(answer.edgeData);
-                                     total = answer.count;
-                                     return asked;
-                                 });
-    if (result == CUDA_SUCCESS && dependentNodes && edgeData) copy_array(edgeData, *numDependentNodes, edges);
-    return result;
+    return list_neighbours<gen::CuGraphNodeGetDependentNodesV2Values>(call, hNode, gen::request_cuGraphNodeGetDependentNodes_v2,
+                                                                      dependentNodes, edgeData, numDependentNodes);
 }
 
 CUresult hook_client_cuGraphNodeGetDependentNodes(Call& call, CUgraphNode hNode, CUgraphNode* dependentNodes,

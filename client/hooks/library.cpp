@@ -1,6 +1,4 @@
 // Libraries: images that belong to no context, and their kernels.
-#include <algorithm>
-
 #include "client/gen/library_calls.gen.h"
 #include "client/hooks/code.h"
 
@@ -124,14 +122,7 @@ CUresult hook_client_cuLibraryGetKernelCount(Call& call, unsigned int* count, CU
 CUresult hook_client_cuLibraryEnumerateKernels(Call& call, CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {
     const Library* found = call.state.libraries.find(to_token(lib));
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    const auto& known = found->code->info.kernels;
-    for (size_t i = 0; i < std::min<size_t>(numKernels, known.size()); ++i) {
-        uint64_t token = 0;
-        if (CUresult result = function_of(call, *found->code, to_token(lib), known[i].name, token); result != CUDA_SUCCESS)
-            return result;
-        kernels[i] = to_handle<CUkernel>(token);
-    }
-    return CUDA_SUCCESS;
+    return list_functions(call, *found->code, to_token(lib), std::span(kernels, numKernels));
 }
 
 CUresult hook_client_cuKernelGetFunction(Call& call, CUfunction* pFunc, CUkernel kernel) {

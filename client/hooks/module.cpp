@@ -1,5 +1,4 @@
 // Modules.
-#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -126,14 +125,7 @@ CUresult hook_client_cuModuleGetFunctionCount(Call& call, unsigned int* count, C
 CUresult hook_client_cuModuleEnumerateFunctions(Call& call, CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
     const Module* module = call.state.modules.find(to_token(mod));
     if (!module) return CUDA_ERROR_INVALID_HANDLE;
-    const auto& kernels = module->code->info.kernels;
-    for (size_t i = 0; i < std::min<size_t>(numFunctions, kernels.size()); ++i) {
-        uint64_t token = 0;
-        if (CUresult result = function_of(call, *module->code, to_token(mod), kernels[i].name, token); result != CUDA_SUCCESS)
-            return result;
-        functions[i] = to_handle<CUfunction>(token);
-    }
-    return CUDA_SUCCESS;
+    return list_functions(call, *module->code, to_token(mod), std::span(functions, numFunctions));
 }
 
 CUresult hook_client_cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
