@@ -91,7 +91,9 @@ CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUe
     const Event* end = call.state.events.find(to_token(hEnd));
     for (const Event* event : {start, end}) {
         if (event && check_not_captured(*event) != CUDA_SUCCESS) return CUDA_ERROR_CAPTURED_EVENT;
-        if (!event || event->record.load() == 0 || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+        if (!event || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+        // Graphs record events on the device, of which this side knows nothing.
+        if (event->record.load() == 0 && !call.state.device_records_events.load()) return CUDA_ERROR_INVALID_HANDLE;
     }
     call.context = start->context;
     gen::CuEventElapsedTimeV2Values answer;

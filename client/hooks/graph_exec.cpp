@@ -183,27 +183,6 @@ CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, C
     return learn_copies(call, exec);
 }
 
-CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
-                                              CUgraphNodeParams* nodeParams) {
-    switch (nodeParams->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: {
-            CUDA_KERNEL_NODE_PARAMS params{};
-            std::memcpy(&params, &nodeParams->kernel, sizeof params);  // one layout under two names
-            return hook_client_cuGraphExecKernelNodeSetParams_v2(call, hGraphExec, hNode, &params);
-        }
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            return hook_client_cuGraphExecMemcpyNodeSetParams(call, hGraphExec, hNode, &nodeParams->memcpy.copyParams,
-                                                              nodeParams->memcpy.copyCtx);
-        case CU_GRAPH_NODE_TYPE_HOST: {
-            CUDA_HOST_NODE_PARAMS params{nodeParams->host.fn, nodeParams->host.userData};
-            return hook_client_cuGraphExecHostNodeSetParams(call, hGraphExec, hNode, &params);
-        }
-        default:
-            return WL_REFUSE_CALL("cuGraphExecNodeSetParams",
-                                  "parameters of nodes other than kernels, copies and host functions");
-    }
-}
-
 CUresult hook_client_cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
     if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
     if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;

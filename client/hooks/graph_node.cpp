@@ -187,24 +187,6 @@ CUresult hook_client_cuGraphEventWaitNodeGetEvent(Call& call, CUgraphNode hNode,
     return result;
 }
 
-CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
-    switch (nodeParams->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: {
-            CUDA_KERNEL_NODE_PARAMS params{};
-            std::memcpy(&params, &nodeParams->kernel, sizeof params);  // one layout under two names
-            return hook_client_cuGraphKernelNodeSetParams_v2(call, hNode, &params);
-        }
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            return hook_client_cuGraphMemcpyNodeSetParams(call, hNode, &nodeParams->memcpy.copyParams);
-        case CU_GRAPH_NODE_TYPE_HOST: {
-            CUDA_HOST_NODE_PARAMS params{nodeParams->host.fn, nodeParams->host.userData};
-            return hook_client_cuGraphHostNodeSetParams(call, hNode, &params);
-        }
-        default:
-            return WL_REFUSE_CALL("cuGraphNodeSetParams", "parameters of nodes other than kernels, copies and host functions");
-    }
-}
-
 CUresult hook_client_cuGraphAddChildGraphNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                               const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
     return add_child(call, {phGraphNode, hGraph, dependencies, numDependencies}, childGraph);

@@ -89,8 +89,89 @@ static void explicit_nodes() {
     CHECK(cudaGraphDestroy(graph));
 }
 
+static cudaGraphNodeParams fill(int* to, int value, int count) {
+    cudaGraphNodeParams params = {};
+    params.type = cudaGraphNodeTypeMemset;
+    params.memset.dst = to;
+    params.memset.value = value;
+    params.memset.elementSize = 4;
+    params.memset.width = count;
+    params.memset.height = 1;
+    return params;
+}
+
+// One call for nodes of all types, on a graph and on an executable one.
+static void parameters_by_type() {
+    const int n = 64;
+    DeviceArray<int> a(n), b(n);
+    cudaEvent_t first, second;
+    CHECK(cudaEventCreate(&first));
+    CHECK(cudaEventCreate(&second));
+    cudaGraph_t child, graph;
+    CHECK(cudaGraphCreate(&child, 0));
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t inner, clear, nested, record, wait;
+    cudaGraphNodeParams in_child = fill(b.data(), 1, n), in_graph = fill(a.data(), 2, n);
+    CHECK(cudaGraphAddNode(&inner, child, nullptr, nullptr, 0, &in_child));
+    CHECK(cudaGraphAddNode(&clear, graph, nullptr, nullptr, 0, &in_graph));
+    cudaGraphNodeParams whole = {}, recorded = {}, awaited = {};
+    whole.type = cudaGraphNodeTypeGraph;
+    whole.graph.graph = child;
+    CHECK(cudaGraphAddNode(&nested, graph, &clear, nullptr, 1, &whole));
+    recorded.type = cudaGraphNodeTypeEventRecord;
+    recorded.eventRecord.event = first;
+    CHECK(cudaGraphAddNode(&record, graph, &nested, nullptr, 1, &recorded));
+    awaited.type = cudaGraphNodeTypeWaitEvent;
+    awaited.eventWait.event = first;
+    CHECK(cudaGraphAddNode(&wait, graph, &record, nullptr, 1, &awaited));
+    const auto expect = [&](cudaGraphExec_t exec, int in_a, int in_b, cudaEvent_t told) {
+        CHECK(cudaGraphLaunch(exec, 0));
+        CHECK(cudaEventSynchronize(told));
+        CHECK(cudaDeviceSynchronize());
+        const auto got_a = a.download(), got_b = b.download();
+        for (int i = 0; i < n; ++i) EXPECT(got_a[i] == in_a && got_b[i] == in_b);
+    };
+
+    in_graph = fill(a.data(), 3, n);
+    CHECK(cudaGraphNodeSetParams(clear, &in_graph));
+    recorded.eventRecord.event = awaited.eventWait.event = second;
+    CHECK(cudaGraphNodeSetParams(record, &recorded));
+    CHECK(cudaGraphNodeSetParams(wait, &awaited));
+    cudaGraphNodeType type;
+    CHECK(cudaGraphNodeGetType(record, &type));
+    EXPECT(type == cudaGraphNodeTypeEventRecord);
+    cudaEvent_t now;
+    CHECK(cudaGraphEventRecordNodeGetEvent(record, &now));
+    EXPECT(now == second);
+    CHECK(cudaGraphEventWaitNodeGetEvent(wait, &now));
+    EXPECT(now == second);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    expect(exec, 3, 1, second);
+
+    in_graph = fill(a.data(), 4, n);
+    CHECK(cudaGraphExecNodeSetParams(exec, clear, &in_graph));
+    in_child = fill(b.data(), 5, n);
+    CHECK(cudaGraphNodeSetParams(inner, &in_child));
+    CHECK(cudaGraphExecNodeSetParams(exec, nested, &whole));
+    recorded.eventRecord.event = awaited.eventWait.event = first;
+    CHECK(cudaGraphExecNodeSetParams(exec, record, &recorded));
+    CHECK(cudaGraphExecNodeSetParams(exec, wait, &awaited));
+    expect(exec, 4, 5, first);
+    CHECK(cudaEventQuery(first));
+    float between = -1;
+    CHECK(cudaEventElapsedTime(&between, second, first));  // it has been recorded after the other one
+    EXPECT(between >= 0);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaGraphDestroy(child));
+    CHECK(cudaEventDestroy(first));
+    CHECK(cudaEventDestroy(second));
+}
+
 int main() {
     captured();
     explicit_nodes();
+    parameters_by_type();
     return passed("graphs");
 }
