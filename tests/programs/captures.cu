@@ -94,95 +94,97 @@ struct Scene {
     }
 };
 
+struct Refusal {
+    const char* name;
+    unsigned flags;
+    std::function<cudaError_t(Scene&)> act;
+    cudaError_t result, end;
+};
+
+static const cudaError_t k_broken = cudaErrorStreamCaptureInvalidated;
+static const Refusal k_refusals[] = {
+    {"nothing", cudaStreamNonBlocking, [](Scene&) { return cudaSuccess; }, cudaSuccess, cudaSuccess},
+    {"synchronise", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.origin); },
+     cudaErrorStreamCaptureUnsupported, k_broken},
+    {"synchronise one that joined", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.joined); },
+     cudaErrorStreamCaptureUnsupported, k_broken},
+    {"synchronise another one", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.outside); }, cudaSuccess,
+     cudaSuccess},
+    {"query", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamQuery(s.origin); }, cudaErrorStreamCaptureUnsupported,
+     k_broken},
+    {"launch when k_broken", cudaStreamNonBlocking,
+     [](Scene& s) {
+         cudaStreamQuery(s.origin);
+         cudaGetLastError();
+         EXPECT(status_of(s.origin) == cudaStreamCaptureStatusInvalidated);
+         EXPECT(status_of(s.joined) == cudaStreamCaptureStatusInvalidated);
+         return launch(s.joined, 1, 1);
+     },
+     cudaErrorStreamCaptureInvalidated, k_broken},
+    {"allocate", cudaStreamNonBlocking, [](Scene&) { return allocate(); }, cudaErrorStreamCaptureUnsupported, k_broken},
+    {"synchronise the device", cudaStreamNonBlocking, [](Scene&) { return cudaDeviceSynchronize(); },
+     cudaErrorStreamCaptureUnsupported, k_broken},
+    {"query a captured event", cudaStreamNonBlocking, [](Scene& s) { return cudaEventQuery(s.captured); },
+     cudaErrorCapturedEvent, cudaSuccess},
+    {"wait for a captured event", cudaStreamNonBlocking, [](Scene& s) { return cudaEventSynchronize(s.captured); },
+     cudaErrorCapturedEvent, cudaSuccess},
+    {"wait for an event from outside", cudaStreamNonBlocking,
+     [](Scene& s) { return cudaStreamWaitEvent(s.origin, s.other, 0); }, cudaErrorStreamCaptureIsolation, k_broken},
+    {"the same, as a node", cudaStreamNonBlocking,
+     [](Scene& s) { return cudaStreamWaitEvent(s.origin, s.other, cudaEventWaitExternal); }, cudaSuccess, cudaSuccess},
+    {"legacy stream, blocking capture", cudaStreamDefault, [](Scene&) { return launch(nullptr, 1, 1); },
+     cudaErrorStreamCaptureImplicit, k_broken},
+    {"legacy stream, other capture", cudaStreamNonBlocking, [](Scene&) { return launch(nullptr, 1, 1); }, cudaSuccess,
+     cudaSuccess},
+    {"synchronous copy, blocking capture", cudaStreamDefault,
+     [](Scene&) {
+         int value = 0;
+         return cudaMemcpy(&value, g_memory, sizeof value, cudaMemcpyDeviceToHost);
+     },
+     cudaErrorStreamCaptureImplicit, k_broken},
+    {"ask about the legacy stream", cudaStreamDefault,
+     [](Scene&) {
+         cudaStreamCaptureStatus status;
+         return cudaStreamIsCapturing(nullptr, &status);
+     },
+     cudaErrorStreamCaptureImplicit, cudaSuccess},
+    {"the legacy stream waits for a captured event", cudaStreamNonBlocking,
+     [](Scene& s) { return cudaStreamWaitEvent(nullptr, s.captured, 0); }, cudaErrorStreamCaptureImplicit, k_broken},
+    {"begin again", cudaStreamNonBlocking,
+     [](Scene& s) { return cudaStreamBeginCapture(s.origin, cudaStreamCaptureModeGlobal); }, cudaErrorIllegalState,
+     cudaSuccess},
+    {"end it on a stream that joined", cudaStreamNonBlocking,
+     [](Scene& s) {
+         cudaGraph_t graph;
+         return cudaStreamEndCapture(s.joined, &graph);
+     },
+     cudaErrorStreamCaptureUnmatched, cudaSuccess},
+    {"leave work unjoined", cudaStreamNonBlocking, [](Scene& s) { return launch(s.joined, 1, 1); }, cudaSuccess,
+     cudaErrorStreamCaptureUnjoined},
+    {"callback", cudaStreamNonBlocking,
+     [](Scene& s) {
+         return cudaStreamAddCallback(
+             s.origin, [](cudaStream_t, cudaError_t, void*) {}, nullptr, 0);
+     },
+     cudaErrorStreamCaptureUnsupported, k_broken},
+    {"merge two captures", cudaStreamNonBlocking,
+     [](Scene& s) {
+         CHECK(cudaStreamBeginCapture(s.outside, cudaStreamCaptureModeThreadLocal));
+         cudaError_t result = cudaStreamWaitEvent(s.outside, s.captured, 0);
+         cudaGetLastError();
+         expect_end("the other capture", s.outside, cudaErrorStreamCaptureInvalidated);
+         return result;
+     },
+     cudaErrorStreamCaptureMerge, k_broken},
+    {"change the dependencies of another stream", cudaStreamNonBlocking,
+     [](Scene& s) {
+         return cudaStreamUpdateCaptureDependencies(s.outside, nullptr, nullptr, 0, cudaStreamAddCaptureDependencies);
+     },
+     cudaErrorIllegalState, cudaSuccess},
+};
+
 static void what_is_refused() {
-    struct Case {
-        const char* name;
-        unsigned flags;
-        std::function<cudaError_t(Scene&)> act;
-        cudaError_t result, end;
-    };
-    const cudaError_t broken = cudaErrorStreamCaptureInvalidated;
-    const Case cases[] = {
-        {"nothing", cudaStreamNonBlocking, [](Scene&) { return cudaSuccess; }, cudaSuccess, cudaSuccess},
-        {"synchronise", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.origin); },
-         cudaErrorStreamCaptureUnsupported, broken},
-        {"synchronise one that joined", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.joined); },
-         cudaErrorStreamCaptureUnsupported, broken},
-        {"synchronise another one", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.outside); },
-         cudaSuccess, cudaSuccess},
-        {"query", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamQuery(s.origin); }, cudaErrorStreamCaptureUnsupported,
-         broken},
-        {"launch when broken", cudaStreamNonBlocking,
-         [](Scene& s) {
-             cudaStreamQuery(s.origin);
-             cudaGetLastError();
-             EXPECT(status_of(s.origin) == cudaStreamCaptureStatusInvalidated);
-             EXPECT(status_of(s.joined) == cudaStreamCaptureStatusInvalidated);
-             return launch(s.joined, 1, 1);
-         },
-         cudaErrorStreamCaptureInvalidated, broken},
-        {"allocate", cudaStreamNonBlocking, [](Scene&) { return allocate(); }, cudaErrorStreamCaptureUnsupported, broken},
-        {"synchronise the device", cudaStreamNonBlocking, [](Scene&) { return cudaDeviceSynchronize(); },
-         cudaErrorStreamCaptureUnsupported, broken},
-        {"query a captured event", cudaStreamNonBlocking, [](Scene& s) { return cudaEventQuery(s.captured); },
-         cudaErrorCapturedEvent, cudaSuccess},
-        {"wait for a captured event", cudaStreamNonBlocking, [](Scene& s) { return cudaEventSynchronize(s.captured); },
-         cudaErrorCapturedEvent, cudaSuccess},
-        {"wait for an event from outside", cudaStreamNonBlocking,
-         [](Scene& s) { return cudaStreamWaitEvent(s.origin, s.other, 0); }, cudaErrorStreamCaptureIsolation, broken},
-        {"the same, as a node", cudaStreamNonBlocking,
-         [](Scene& s) { return cudaStreamWaitEvent(s.origin, s.other, cudaEventWaitExternal); }, cudaSuccess, cudaSuccess},
-        {"legacy stream, blocking capture", cudaStreamDefault, [](Scene&) { return launch(nullptr, 1, 1); },
-         cudaErrorStreamCaptureImplicit, broken},
-        {"legacy stream, other capture", cudaStreamNonBlocking, [](Scene&) { return launch(nullptr, 1, 1); }, cudaSuccess,
-         cudaSuccess},
-        {"synchronous copy, blocking capture", cudaStreamDefault,
-         [](Scene&) {
-             int value = 0;
-             return cudaMemcpy(&value, g_memory, sizeof value, cudaMemcpyDeviceToHost);
-         },
-         cudaErrorStreamCaptureImplicit, broken},
-        {"ask about the legacy stream", cudaStreamDefault,
-         [](Scene&) {
-             cudaStreamCaptureStatus status;
-             return cudaStreamIsCapturing(nullptr, &status);
-         },
-         cudaErrorStreamCaptureImplicit, cudaSuccess},
-        {"the legacy stream waits for a captured event", cudaStreamNonBlocking,
-         [](Scene& s) { return cudaStreamWaitEvent(nullptr, s.captured, 0); }, cudaErrorStreamCaptureImplicit, broken},
-        {"begin again", cudaStreamNonBlocking,
-         [](Scene& s) { return cudaStreamBeginCapture(s.origin, cudaStreamCaptureModeGlobal); }, cudaErrorIllegalState,
-         cudaSuccess},
-        {"end it on a stream that joined", cudaStreamNonBlocking,
-         [](Scene& s) {
-             cudaGraph_t graph;
-             return cudaStreamEndCapture(s.joined, &graph);
-         },
-         cudaErrorStreamCaptureUnmatched, cudaSuccess},
-        {"leave work unjoined", cudaStreamNonBlocking, [](Scene& s) { return launch(s.joined, 1, 1); }, cudaSuccess,
-         cudaErrorStreamCaptureUnjoined},
-        {"callback", cudaStreamNonBlocking,
-         [](Scene& s) {
-             return cudaStreamAddCallback(
-                 s.origin, [](cudaStream_t, cudaError_t, void*) {}, nullptr, 0);
-         },
-         cudaErrorStreamCaptureUnsupported, broken},
-        {"merge two captures", cudaStreamNonBlocking,
-         [](Scene& s) {
-             CHECK(cudaStreamBeginCapture(s.outside, cudaStreamCaptureModeThreadLocal));
-             cudaError_t result = cudaStreamWaitEvent(s.outside, s.captured, 0);
-             cudaGetLastError();
-             expect_end("the other capture", s.outside, cudaErrorStreamCaptureInvalidated);
-             return result;
-         },
-         cudaErrorStreamCaptureMerge, broken},
-        {"change the dependencies of another stream", cudaStreamNonBlocking,
-         [](Scene& s) {
-             return cudaStreamUpdateCaptureDependencies(s.outside, nullptr, nullptr, 0, cudaStreamAddCaptureDependencies);
-         },
-         cudaErrorIllegalState, cudaSuccess},
-    };
-    for (const Case& one : cases) {
+    for (const Refusal& one : k_refusals) {
         Scene scene(one.flags);
         scene.begin();
         expect(one.name, one.act(scene), one.result);
