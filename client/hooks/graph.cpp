@@ -98,12 +98,12 @@ CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
     if (!node) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = gen::issue_cuGraphDestroyNode(call, to_token(hNode));
     if (result != CUDA_SUCCESS) return result;
-    call.state.graph_nodes.remove(to_token(hNode));
     std::vector<UserReferencesPtr> inner;
     {
         MutexLock lock(node->mutex);
         inner.swap(node->inner);
     }
+    call.state.graph_nodes.remove(to_token(hNode));
     for (const UserReferencesPtr& references : inner) references->clear();
     return result;
 }

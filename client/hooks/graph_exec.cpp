@@ -110,8 +110,8 @@ CUresult hook_client_cuGraphExecDestroy(Call& call, CUgraphExec hGraphExec) {
     if (!exec) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = gen::issue_cuGraphExecDestroy(call, to_token(hGraphExec));
     if (result != CUDA_SUCCESS) return result;
-    call.state.graph_execs.remove(to_token(hGraphExec));
     exchange_references(*exec, nullptr);
+    call.state.graph_execs.remove(to_token(hGraphExec));
     return result;
 }
 

@@ -229,16 +229,12 @@ bool Session::graph_functions_pending() {
 }
 
 void Session::copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) {
-    std::vector<uint64_t> over;
-    {
-        MutexLock lock(m_mutex);
-        std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
-        for (const auto& [number, launch] : m_graph_launches) {
-            if (number <= last_number) over.push_back(number);
-        }
-        count_copies();
-    }
-    for (uint64_t number : over) end_graph_launch(number);
+    decltype(m_graph_launches) over;  // what they held is given up without the lock
+    MutexLock lock(m_mutex);
+    std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+    while (!m_graph_launches.empty() && m_graph_launches.begin()->first <= last_number)
+        over.insert(m_graph_launches.extract(m_graph_launches.begin()));
+    count_copies();
 }
 
 bool Session::take_memory_credit(uint64_t bytes) {
