@@ -8,15 +8,6 @@
 
 namespace warpline::client {
 
-int driver_version() {
-    Process& process = Process::instance();
-    CUresult status = process.status();
-    if (status == CUDA_ERROR_NOT_INITIALIZED || status == CUDA_ERROR_DEINITIALIZED) return CUDA_VERSION;
-    // A driver newer than the interface that we serve would promise functions that we do not have.
-    int version = process.server().driver_version;
-    return version < CUDA_VERSION ? version : CUDA_VERSION;
-}
-
 namespace {
 
 /// Answers the tables from the state of the process. Before cuInit there are no devices and no contexts.
@@ -66,7 +57,9 @@ public:
         return CUDA_SUCCESS;
     }
 
-    int driver_version() override { return client::driver_version(); }
+    CUresult load_module(CUmodule* module, const void* image) override { return ::cuModuleLoadData(module, image); }
+
+    int driver_version() override { return Process::instance().driver_version(); }
 
     int device_count() override {
         if (Process::instance().status() != CUDA_SUCCESS) return 0;

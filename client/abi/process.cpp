@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
+#include <new>
 
 #include "client/abi/statistics.h"
+#include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
 #include "client/session/start.h"
@@ -34,9 +36,49 @@ void Process::after_fork_in_child() noexcept {
     Process& process = instance();
     forget_threads_after_fork();
     if (!process.m_session) return;
-    // CUDA's own rule: a child has no session. The parent's connections are its own; nothing here touches them again.
+    // The parent's connections are its own; nothing here touches them again.
+    if (process.status() == CUDA_ERROR_NOT_INITIALIZED && !process.m_forked.load()) {
+        process.begin_anew();
+        return;
+    }
+    // CUDA's own rule: a child has no session.
     process.m_forked.store(true);
     process.m_status.store(CUDA_ERROR_NOT_INITIALIZED);
+}
+
+// The parent had asked for the version only, which leaves CUDA to its children.
+void Process::begin_anew() noexcept {
+    const ServerInfo& info = server();
+    release_window({info.window_base, info.window_bytes});
+    m_session = nullptr;
+    m_state = new (std::nothrow) State;
+    m_forked.store(m_state == nullptr);
+    m_ended.store(CUDA_SUCCESS);
+    m_driver_version.store(0);
+    m_tried = false;
+}
+
+CUresult Process::connect_once() noexcept {
+    MutexLock lock(m_init_mutex);
+    if (m_tried) return m_connect_result;
+    m_tried = true;
+    try {
+        m_connect_result = connect();
+    } catch (const std::bad_alloc&) {
+        m_connect_result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    // A driver newer than the interface that we serve would promise functions that we do not have.
+    const int version = m_connect_result == CUDA_SUCCESS ? std::min(server().driver_version, CUDA_VERSION) : CUDA_VERSION;
+    m_driver_version.store(version, std::memory_order_release);
+    return m_connect_result;
+}
+
+int Process::driver_version() noexcept {
+    const int known = m_driver_version.load(std::memory_order_acquire);
+    if (known != 0) return known;
+    if (m_forked.load()) return CUDA_VERSION;
+    connect_once();
+    return m_driver_version.load(std::memory_order_acquire);
 }
 
 CUresult Process::initialise(unsigned flags) noexcept {
@@ -44,12 +86,13 @@ CUresult Process::initialise(unsigned flags) noexcept {
     if (m_forked.load()) return CUDA_ERROR_NOT_INITIALIZED;
     CUresult now = status();
     if (now != CUDA_ERROR_NOT_INITIALIZED) return now;
-    MutexLock lock(m_init_mutex);
-    if (m_tried) return m_init_result;
-    m_tried = true;
-    m_init_result = connect();
-    if (m_init_result == CUDA_SUCCESS) m_status.store(CUDA_SUCCESS, std::memory_order_release);
-    return m_init_result;
+    const CUresult connected = connect_once();
+    if (connected != CUDA_SUCCESS) return connected;
+    int before = CUDA_ERROR_NOT_INITIALIZED;
+    m_status.compare_exchange_strong(before, CUDA_SUCCESS, std::memory_order_acq_rel);
+    // The session may have ended since; whoever noticed it found no session that was in use.
+    if (const int ended = m_ended.load(); ended != CUDA_SUCCESS) end_session(static_cast<CUresult>(ended));
+    return status();
 }
 
 CUresult Process::connect() {
@@ -60,7 +103,7 @@ CUresult Process::connect() {
     m_statistics_path = settings.path("stats");
     std::string why;
     auto session = start_session(
-        m_state, settings, [](CUresult status) { Process::instance().end_session(status); }, why);
+        *m_state, settings, [](CUresult status) { Process::instance().end_session(status); }, why);
     if (!session.ok()) {
         // The reason must reach the user whatever the log level is: CUDA's own error says only that there is no device.
         std::string line = "warpline: " + why + "\n";
@@ -75,6 +118,8 @@ CUresult Process::connect() {
 }
 
 void Process::end_session(CUresult status) noexcept {
+    int running = CUDA_SUCCESS;
+    m_ended.compare_exchange_strong(running, status);
     int ready = CUDA_SUCCESS;
     m_status.compare_exchange_strong(ready, status);
 }

@@ -30,6 +30,14 @@ public:
     /// @thread  any
     CUresult initialise(unsigned flags) noexcept;
 
+    /// What cuDriverGetVersion answers: the version of the server's driver, one and the same for the whole life of the process,
+    /// because libcudart asks early and later proves by it that the driver is sound. So the first question connects, as cuInit
+    /// would; what it found out is not asked again. Where nobody takes us it is the version of the interface that we serve.
+    ///
+    /// @blocks  as initialise, the first time
+    /// @thread  any
+    int driver_version() noexcept;
+
     /// The session ended: every later call is answered with this. The first reason stays.
     void end_session(CUresult status) noexcept;
 
@@ -38,23 +46,27 @@ public:
 
     // Valid once status() has been CUDA_SUCCESS.
     Session& session() noexcept { return *m_session; }
-    State& state() noexcept { return m_state; }
+    State& state() noexcept { return *m_state; }
     const ServerInfo& server() const noexcept;
 
 private:
     Process() noexcept;
+    CUresult connect_once() noexcept WL_EXCLUDES(m_init_mutex);
     CUresult connect();
     void watch_forks();
     static void after_fork_in_child() noexcept;
+    void begin_anew() noexcept WL_NO_THREAD_SAFETY_ANALYSIS;  // in the child of a fork, which has one thread
 
     std::atomic<int> m_status{CUDA_ERROR_NOT_INITIALIZED};
-    std::atomic<bool> m_forked{false};  // a child of a process that had a session
-    Mutex m_init_mutex;                 // protects the first cuInit; later ones wait for it
+    std::atomic<bool> m_forked{false};       // a child of a process that had a session
+    std::atomic<int> m_ended{CUDA_SUCCESS};  // why the session ended, also if that was before cuInit
+    std::atomic<int> m_driver_version{0};    // 0: nobody has asked; released with the first answer
+    Mutex m_init_mutex;                      // protects the connecting; who wants the same meanwhile waits for it
     bool m_tried WL_GUARDED_BY(m_init_mutex) = false;
-    CUresult m_init_result WL_GUARDED_BY(m_init_mutex) = CUDA_ERROR_NOT_INITIALIZED;
+    CUresult m_connect_result WL_GUARDED_BY(m_init_mutex) = CUDA_ERROR_NOT_INITIALIZED;
     std::string m_statistics_path;  // set with the session
     Session* m_session = nullptr;   // set before m_status becomes CUDA_SUCCESS; never deleted
-    State m_state;
+    State* m_state = new State;     // never deleted; another one only for the first session of a forked child
 };
 
 }  // namespace warpline::client

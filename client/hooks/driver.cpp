@@ -12,7 +12,7 @@ CUresult hook_client_cuInit(unsigned int Flags) { return Process::instance().ini
 
 CUresult hook_client_cuDriverGetVersion(int* driverVersion) {
     if (!driverVersion) return CUDA_ERROR_INVALID_VALUE;
-    *driverVersion = driver_version();
+    *driverVersion = Process::instance().driver_version();
     return CUDA_SUCCESS;
 }
 

@@ -14,9 +14,9 @@
 #include "cuda/abi/context_storage.h"
 #include "cuda/abi/integrity.h"
 
-// The tables have no header anywhere: layouts and meanings were found by observing libcudart 13.0, cuBLAS, cuFFT and NVRTC.
-// Slot 0 of a table is its size in bytes (CONTEXT_LOCAL_STORAGE has none). A slot that nobody was seen to call refuses and says
-// so: answering CUDA_SUCCESS without doing anything makes NVRTC and cuBLASLt crash.
+// The tables have no header anywhere: layouts and meanings were found by observing libcudart 11.8 to 13.5, cuBLAS, cuFFT and
+// NVRTC. Slot 0 of a table is its size in bytes (CONTEXT_LOCAL_STORAGE has none). A slot that nobody was seen to call refuses
+// and says so: answering CUDA_SUCCESS without doing anything makes NVRTC and cuBLASLt crash.
 namespace warpline::cuda::abi {
 
 namespace {
@@ -26,9 +26,10 @@ std::atomic<ExportTableHost*> g_host{nullptr};
 // Released in set_export_table_host, acquired here.
 ExportTableHost* host() { return g_host.load(std::memory_order_acquire); }
 
-// The context that a slot's argument means; null where there is none.
+// The context that a slot's argument means; null where there is none. Libraries say "the current one" by null, libcudart 11 by
+// -1.
 CUcontext or_current(CUcontext context) {
-    if (context != nullptr) return context;
+    if (context != nullptr && reinterpret_cast<intptr_t>(context) != -1) return context;
     ExportTableHost* driver = host();
     return driver != nullptr ? driver->current_context() : nullptr;
 }
@@ -85,6 +86,25 @@ CUresult primary_context(CUcontext* context, CUdevice device) noexcept {
     ExportTableHost* driver = host();
     return driver != nullptr ? driver->primary_context(context, device) : CUDA_ERROR_NOT_INITIALIZED;
 }
+
+// CUDART_INTERFACE slot 6: how libcudart 11 loads a module, from what nvcc registered. What the last three arguments could say
+// was never seen: they are null and 0.
+CUresult load_fat_binary(CUmodule* module, const void* wrapper, const void* first, const void* second,
+                         uintptr_t third) noexcept {
+    if (module == nullptr || wrapper == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (first != nullptr || second != nullptr || third != 0) {
+        WL_LOG(warn, "cuda", "export table CUDART_INTERFACE slot 6 with options ({}, {}, {}) is not supported", first, second,
+               third);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    ExportTableHost* driver = host();
+    return driver != nullptr ? driver->load_module(module, wrapper) : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+// CUDART_INTERFACE slots 7 (libcudart 11, around its module loads) and 12 (libcudart 13.1 and later, at its start: NVIDIA's
+// driver loads its compilers there; ours are where the device is). libcudart 13.1 makes any other answer the error of every
+// later call.
+CUresult nothing_to_do() noexcept { return CUDA_SUCCESS; }
 
 // TOOLS_RUNTIME_CALLBACK_HOOKS slots 2 and 6: memory that says which callbacks of a profiler are on. All zero: none.
 alignas(64) std::array<void*, 1024> g_hooks_first;
@@ -188,7 +208,8 @@ struct Tables {
     TopologyTable topology;
 
     Tables() {
-        cudart.set(2, slot(&primary_context));
+        cudart.set(2, slot(&primary_context)).set(6, slot(&load_fat_binary));
+        cudart.set(7, slot(&nothing_to_do)).set(12, slot(&nothing_to_do));
         hooks.set(2, slot(&hooks_first)).set(6, slot(&hooks_second));
         tls.set(2, slot(&thread_context));
         checks.set(2, slot(&check_context)).set(3, slot(&enabled_checks));

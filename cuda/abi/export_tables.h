@@ -32,6 +32,8 @@ public:
     virtual CUresult stream_id(CUcontext context, CUstream stream, bool per_thread, uint64_t* id) = 0;
     /// Calls `visit` for each function of a module. [FUNCTION slot 7]
     virtual CUresult functions_of_module(CUmodule module, void (*visit)(void* user, CUfunction function), void* user) = 0;
+    /// cuModuleLoadData. [CUDART_INTERFACE slot 6]
+    virtual CUresult load_module(CUmodule* module, const void* image) = 0;
     /// As cuDriverGetVersion reports it.
     virtual int driver_version() = 0;
     /// As cuDeviceGetCount reports it.

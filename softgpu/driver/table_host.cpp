@@ -7,8 +7,11 @@
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/stream.h"
+#include "softgpu/driver/version.h"
 
 namespace warpline::softgpu::driver {
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image);  // calls/module.cpp
 
 namespace {
 
@@ -53,7 +56,8 @@ public:
         for (const std::string& name : module->function_names()) visit(user, module->handle_of(module, name));
         return CUDA_SUCCESS;
     }
-    int driver_version() override { return CUDA_VERSION; }
+    CUresult load_module(CUmodule* module, const void* image) override { return driver::cuModuleLoadData(module, image); }
+    int driver_version() override { return driver::driver_version(); }
     int device_count() override { return process().device_count(); }
     CUresult device_identity(int ordinal, cuda::abi::DeviceIdentity* identity) override {
         Device* device = nullptr;

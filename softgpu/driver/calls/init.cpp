@@ -6,6 +6,7 @@
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/table_host.h"
+#include "softgpu/driver/version.h"
 
 // Initialisation, version, errors, lookup of functions and tables.
 namespace warpline::softgpu::driver {
@@ -17,7 +18,7 @@ CUresult cuInit(unsigned int Flags) {
 
 CUresult cuDriverGetVersion(int* driverVersion) {
     if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *driverVersion = CUDA_VERSION;
+    *driverVersion = driver_version();
     return CUDA_SUCCESS;
 }
 

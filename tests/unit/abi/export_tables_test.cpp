@@ -38,6 +38,10 @@ public:
         visit(user, reinterpret_cast<CUfunction>(0xf2));
         return CUDA_SUCCESS;
     }
+    CUresult load_module(CUmodule* module, const void* image) override {
+        *module = reinterpret_cast<CUmodule>(reinterpret_cast<uintptr_t>(image) + 1);
+        return CUDA_SUCCESS;
+    }
     int driver_version() override { return 13000; }
     int device_count() override { return 1; }
     CUresult device_identity(int, DeviceIdentity* identity) override {
@@ -122,7 +126,7 @@ TEST_F(ExportTables, EverySlotIsCallableAndUnknownOnesRefuse) {
         const char* id;
         std::vector<size_t> served;
     };
-    for (const Row& row : {Row{k_cudart, {2}}, Row{k_hooks, {2, 6}}, Row{k_tls, {2}}, Row{k_checks, {2, 3}},
+    for (const Row& row : {Row{k_cudart, {2, 6, 7, 12}}, Row{k_hooks, {2, 6}}, Row{k_tls, {2}}, Row{k_checks, {2, 3}},
                            Row{k_integrity, {1}}, Row{k_context, {4, 39, 51}}, Row{k_function, {7}}, Row{k_topology, {}}}) {
         const uintptr_t* slots = table(row.id);
         for (size_t i = 1; i < slots[0] / 8; i++) {
@@ -146,6 +150,38 @@ TEST_F(ExportTables, PrimaryAndCurrentContext) {
     driver().current = nullptr;
     EXPECT_EQ(current(&context), CUDA_SUCCESS);
     EXPECT_EQ(context, nullptr);
+}
+
+TEST_F(ExportTables, WhatNewerAndOlderRuntimesCallAtTheirStart) {
+    EXPECT_EQ(function<CUresult()>(table(k_cudart), 12)(), CUDA_SUCCESS)
+        << "libcudart 13.1: its answer is that of every later call";
+    EXPECT_EQ(function<CUresult(void*)>(table(k_cudart), 7)(nullptr), CUDA_SUCCESS) << "libcudart 11.8";
+    using Load = CUresult(CUmodule*, const void*, void*, void*, uintptr_t);
+    auto* load = function<Load>(table(k_cudart), 6);
+    const auto* wrapper = reinterpret_cast<const void*>(0x1000);
+    CUmodule module = nullptr;
+    EXPECT_EQ(load(&module, wrapper, nullptr, nullptr, 0), CUDA_SUCCESS);
+    EXPECT_EQ(module, reinterpret_cast<CUmodule>(0x1001)) << "as the driver's own loader";
+    EXPECT_EQ(load(nullptr, wrapper, nullptr, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+    log::configure("off");
+    EXPECT_EQ(load(&module, wrapper, &module, nullptr, 0), CUDA_ERROR_NOT_SUPPORTED) << "options that nobody knows";
+}
+
+TEST_F(ExportTables, MinusOneMeansTheCurrentContext) {
+    auto* minus_one = reinterpret_cast<CUcontext>(intptr_t{-1});
+    int key = 0, value = 0;
+    auto* put = function<CUresult(CUcontext, void*, void*, ContextStorage::Destructor)>(table(k_storage), 0);
+    auto* get = function<CUresult(void**, CUcontext, void*)>(table(k_storage), 2);
+    EXPECT_EQ(put(minus_one, &key, &value, nullptr), CUDA_SUCCESS);
+    void* found = nullptr;
+    EXPECT_EQ(get(&found, fake_context(), &key), CUDA_SUCCESS);
+    EXPECT_EQ(found, &value);
+    EXPECT_EQ(function<CUresult(CUcontext, void*)>(table(k_storage), 1)(minus_one, &key), CUDA_SUCCESS);
+    uint64_t id = 0;
+    EXPECT_EQ((function<CUresult(CUcontext, uint64_t*)>(table(k_context), 4)(minus_one, &id)), CUDA_SUCCESS);
+    EXPECT_EQ(id, 77u);
+    driver().current = nullptr;
+    EXPECT_EQ(get(&found, minus_one, &key), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 TEST_F(ExportTables, ToolHooksAreMemoryOfZeros) {

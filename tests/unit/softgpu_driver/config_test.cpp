@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "softgpu/driver/version.h"
+
 namespace warpline::softgpu::driver {
 namespace {
 
@@ -63,6 +65,16 @@ TEST_F(ConfigTest, MemoryIsBoundedByTheMachine) {
     Config config = with("SOFTGPU_MEMORY", "1000TiB");
     EXPECT_LT(config.memory_bytes, uint64_t{1000} << 40);
     EXPECT_GE(config.memory_bytes, uint64_t{64} << 20);
+}
+
+TEST(DriverVersionTest, IsWrittenInBothWays) {
+    EXPECT_EQ(parse_driver_version("12.4"), 12040);
+    EXPECT_EQ(parse_driver_version("12040"), 12040);
+    EXPECT_EQ(parse_driver_version("11.8"), 11080);
+    EXPECT_EQ(parse_driver_version("13.0"), 13000);
+    for (const char* nonsense : {"", "12", "12.", ".4", "12.4.1", "10.2", "99.0", "twelve", "12.x", "-12.4", "12040 "}) {
+        EXPECT_EQ(parse_driver_version(nonsense), std::nullopt) << nonsense;
+    }
 }
 
 }  // namespace
