@@ -17,6 +17,7 @@ FOLDERS = {
     "symbols": "cuda/abi/symbols",
     "coverage": "docs",
     "tests": "tests/generated",
+    "probe": "tests/gpu/probe",
 }
 
 
