@@ -204,7 +204,26 @@ bool Capture::captures_blocking_stream(const Context* context) const {
     });
 }
 
+bool Capture::captures_on(const Device& device) const {
+    MutexLock lock(m_mutex);
+    return std::any_of(m_branches.begin(), m_branches.end(),
+                       [&device](const auto& entry) { return &entry.first->context().device() == &device; });
+}
+
 CUresult check_unsafe_call() { return disturb(false, nullptr) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS; }
+
+CUresult check_device_wait(const Device& device) {
+    Running& all = running();
+    if (all.count.load() == 0) return CUDA_SUCCESS;
+    CUresult result = CUDA_SUCCESS;
+    MutexLock lock(all.mutex);
+    for (const auto& capture : all.captures) {
+        if (!capture->captures_on(device)) continue;
+        capture->invalidate();
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return result;
+}
 
 bool legacy_stream_blocked(const Context& context) {
     Running& all = running();
@@ -252,6 +271,7 @@ CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, boo
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture == nullptr) {
+        stream.wait_for_room();
         event->record([&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); });
         return CUDA_SUCCESS;
     }

@@ -15,6 +15,7 @@
 
 namespace warpline::softgpu::driver {
 
+class Device;
 class MemoryPool;
 
 /// A capture that is going on: calls on its streams become nodes of a graph. Streams join by waiting for an event that was
@@ -44,6 +45,8 @@ public:
     bool ended() const { return m_ended.load(); }
     /// True if a stream takes part that the legacy default stream of a context waits for.
     bool captures_blocking_stream(const Context* context) const;
+    /// True if a stream of a device takes part.
+    bool captures_on(const Device& device) const;
 
     /// A call on a stream of the capture: a node after what the stream did before.
     CUresult add(Stream& stream, NodeBody body);
@@ -88,6 +91,11 @@ private:
 /// For calls that may not be made while a capture is going on that concerns the calling thread: stream capture unsupported,
 /// and the capture is invalidated.
 CUresult check_unsafe_call();
+/// For calls that wait for everything that a device does: captures on it stand for work that nobody can wait for. Whatever
+/// their mode, they are invalidated: stream capture unsupported.
+///
+/// @source  docs/driver-behaviour.md, DB-04 and DB-05
+CUresult check_device_wait(const Device& device);
 /// True if a stream of a context is being captured that its legacy default stream would wait for.
 bool legacy_stream_blocked(const Context& context);
 /// For calls on a stream that cannot be captured: the same if it is being captured.

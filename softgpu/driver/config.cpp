@@ -116,6 +116,7 @@ Config read_config() {
     config.checks = parsed.checks;
     config.unknown_check = parsed.unknown;
     config.exact_bounds = (config.checks & check::check_memory) != 0;
+    if (!parse_profile(variable("SOFTGPU_PROFILE"), config.profile, config.profile_mistake)) config.profile = Profile();
     config.schedule_seed = number("SOFTGPU_SCHEDULE_SEED", 0, 0, UINT64_MAX);
     return config;
 }

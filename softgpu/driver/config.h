@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "softgpu/driver/profile.h"
+
 namespace warpline::softgpu::driver {
 
 /// What the environment says, read once at cuInit.
@@ -16,6 +18,8 @@ struct Config {
     uint32_t checks = 0;               ///< SOFTGPU_CHECK: check::Check
     std::string unknown_check;         ///< a word of SOFTGPU_CHECK that names no check: cuInit refuses
     bool exact_bounds = false;         ///< SOFTGPU_CHECK contains "memory": the granule of validity is a byte, not 2 MiB
+    Profile profile;                   ///< SOFTGPU_PROFILE: how close it keeps to NVIDIA's driver
+    std::string profile_mistake;       ///< what is wrong with SOFTGPU_PROFILE: cuInit refuses
     uint64_t schedule_seed = 0;        ///< SOFTGPU_SCHEDULE_SEED: run threads in a random order; 0: in the usual one
 };
 

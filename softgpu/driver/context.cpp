@@ -54,13 +54,15 @@ Context::Context(Device& device, bool primary, uint32_t context_flags)
 
 Context::~Context() = default;
 
-void Context::activate() {
+CUresult Context::activate() {
+    CU_TRY(m_device.admit_context());
     m_device.engine();
     auto legacy = std::make_shared<Stream>(shared_from_this(), QueueKind::legacy, CU_STREAM_DEFAULT, 0, 0);
     MutexLock lock(m_mutex);
     m_legacy = legacy;
     m_sticky.store(CUDA_SUCCESS);
     m_active.store(true, std::memory_order_release);
+    return CUDA_SUCCESS;
 }
 
 void Context::tear_down() {
@@ -91,6 +93,7 @@ void Context::tear_down() {
     for (const auto& [key, module] : modules) module->forget();
     free_memory_of_context(reinterpret_cast<uint64_t>(m_handle));
     free_arrays_of_context(*this);
+    m_device.dismiss_context();
 }
 
 void Context::fail(const exec::Fault& fault) {

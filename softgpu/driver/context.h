@@ -35,8 +35,9 @@ public:
     CUcontext handle() const { return m_handle; }
     void set_handle(CUcontext handle) { m_handle = handle; }
 
-    /// Makes its default stream. For a primary context: at its first retain and at the first after a reset.
-    void activate();
+    /// Makes its default stream. For a primary context: at its first retain and at the first after a reset. Errors: those of
+    /// Device::admit_context.
+    CUresult activate();
     /// Waits for its work and destroys what belongs to it: streams, modules, memory, what libraries attached.
     void tear_down();
     bool active() const { return m_active.load(std::memory_order_acquire); }

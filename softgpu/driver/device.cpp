@@ -26,9 +26,9 @@ uint64_t machine_number() {
     return hash;
 }
 
-CUuuid make_uuid(int ordinal) {
+CUuuid make_uuid(int ordinal, bool mig) {
     CUuuid uuid{};
-    std::memcpy(uuid.bytes, "WLSG", 4);
+    std::memcpy(uuid.bytes, mig ? "WLMI" : "WLSG", 4);
     uint64_t machine = machine_number();
     std::memcpy(uuid.bytes + 4, &machine, sizeof(machine));
     uuid.bytes[15] = static_cast<char>(ordinal);
@@ -41,7 +41,7 @@ Device::Device(int ordinal, const Config& config, VisibleRanges& ranges)
     : m_ordinal(ordinal),
       m_config(config),
       m_ranges(ranges),
-      m_uuid(make_uuid(ordinal)),
+      m_uuid(make_uuid(ordinal, config.profile.mig)),
       m_heap(*this),
       m_quarantine(config.memory_bytes / 8),
       m_physical(std::make_unique<PhysicalStore>()) {
@@ -50,7 +50,29 @@ Device::Device(int ordinal, const Config& config, VisibleRanges& ranges)
 
 Device::~Device() = default;
 
-std::string Device::name() const { return "Warpline software GPU"; }
+std::string Device::name() const {
+    std::string name = "Warpline software GPU";
+    // DB-23: an instance is named after its share of the GPU: compute slices and memory.
+    if (m_config.profile.mig) name += " MIG 1g." + std::to_string((total_bytes() + (1U << 30) - 1) >> 30) + "gb";
+    return name;
+}
+
+bool Device::open_exclusive() {
+    if (m_config.profile.compute_mode != Profile::ComputeMode::exclusive) return true;
+    return m_exclusive.open("exclusive-" + std::to_string(m_ordinal));
+}
+
+CUresult Device::admit_context() {
+    switch (m_config.profile.compute_mode) {
+        case Profile::ComputeMode::shared: return CUDA_SUCCESS;
+        case Profile::ComputeMode::exclusive: return m_exclusive.take() ? CUDA_SUCCESS : CUDA_ERROR_DEVICE_UNAVAILABLE;
+        default: return CUDA_ERROR_UNKNOWN;
+    }
+}
+
+void Device::dismiss_context() {
+    if (m_config.profile.compute_mode == Profile::ComputeMode::exclusive) m_exclusive.give();
+}
 
 std::string Device::pci_bus_id() const {
     char text[32];

@@ -10,6 +10,7 @@
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/address_map.h"
 #include "softgpu/driver/config.h"
+#include "softgpu/driver/exclusive.h"
 #include "softgpu/driver/exported_chunks.h"
 #include "softgpu/driver/heap.h"
 #include "softgpu/driver/quarantine.h"
@@ -46,6 +47,13 @@ public:
     std::string pci_bus_id() const;
     uint64_t total_bytes() const { return m_config.memory_bytes; }
     uint64_t free_bytes() const;
+
+    /// Gets ready to be one process's only, if the profile says so. False: that cannot be done.
+    bool open_exclusive();
+    /// For each context that comes and goes, what the compute mode says. Errors: unknown (no contexts at all), device
+    /// unavailable (another process has one), out of memory.
+    CUresult admit_context();
+    void dismiss_context();
 
     /// Made at the first call. Any thread.
     exec::Engine& engine();
@@ -89,6 +97,7 @@ private:
     VisibleRanges& m_ranges;
     CUuuid m_uuid{};
     std::array<int, k_attribute_limit> m_attributes{};
+    ExclusiveDevice m_exclusive;
     Heap m_heap;
     ExportedChunks m_exported;
     Quarantine m_quarantine;

@@ -55,7 +55,6 @@ constexpr Fixed k_fixed[] = {
     {CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, 0},
     {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536},
@@ -164,6 +163,15 @@ void Device::set_attributes() {
     m_attributes[CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED] = m_config.compute_capability >= 90 ? 1 : 0;
     m_attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = m_ordinal + 1;
     m_attributes[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = m_ordinal;
+    const Profile& profile = m_config.profile;
+    if (!profile.vmm) {
+        m_attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 0;
+        m_attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 0;
+    }
+    int mode = CU_COMPUTEMODE_DEFAULT;
+    if (profile.compute_mode == Profile::ComputeMode::exclusive) mode = CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+    if (profile.compute_mode == Profile::ComputeMode::prohibited) mode = CU_COMPUTEMODE_PROHIBITED;
+    m_attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_MODE] = mode;
 }
 
 CUresult Device::attribute(int number, int* value) const {

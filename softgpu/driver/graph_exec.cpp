@@ -79,7 +79,7 @@ std::function<void()> work_of(const ExecNode& node, int priority) {
         return guarded([context, op = *memset] { execute(*context, op); });
     if (const auto* batch = std::get_if<BatchMemoryOperation>(&node.body))
         return guarded([context, op = *batch] { execute(*context, op); });
-    if (const auto* host = std::get_if<HostOperation>(&node.body)) return guarded([op = *host] { op.function(op.user); });
+    if (const auto* host = std::get_if<HostOperation>(&node.body)) return [context, op = *host] { execute(*context, op); };
     if (const auto* free = std::get_if<MemoryFreeOperation>(&node.body)) {
         return [address = free->address] { free_memory(address); };
     }
@@ -240,6 +240,7 @@ CUresult GraphExec::launch(Stream& stream) {
     }
     std::vector<FencePtr> after;
     if (previous != nullptr && !previous->done()) after.push_back(previous);
+    stream.wait_for_room();
     std::vector<FencePtr> start = {stream.submit_always({}, after)};
     std::vector<FencePtr> leaves = submit(start, stream.priority());
     std::vector<UserObjectsPtr> objects;

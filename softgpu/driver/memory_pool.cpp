@@ -132,6 +132,8 @@ CUresult MemoryPool::set_access(const CUmemAccessDesc& access) {
     if (accessor == m_device.ordinal()) {
         return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
+    const bool granted = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (granted && !process().config().profile.peers) return CUDA_ERROR_INVALID_DEVICE;  // DB-21
     MutexLock lock(m_mutex);
     CUmemAccess_flags& now = m_access[accessor];
     bool had = now != CU_MEM_ACCESS_FLAGS_PROT_NONE, has = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;

@@ -11,6 +11,7 @@
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/event.h"
+#include "softgpu/driver/host_thread.h"
 #include "softgpu/driver/memory.h"
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/module.h"
@@ -160,6 +161,11 @@ void execute(Context& context, const BatchMemoryOperation& operation) {
     }
 }
 
+void execute(Context& context, const HostOperation& operation) {
+    if (context.sticky() != CUDA_SUCCESS && !process().config().profile.called_after_error) return;
+    call_host_function([&operation] { operation.function(operation.user); });
+}
+
 CUresult enqueue(Stream& stream, KernelOperation operation) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
@@ -183,7 +189,8 @@ CUresult enqueue(Stream& stream, HostOperation operation) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, operation);
-    stream.submit([operation] { operation.function(operation.user); });
+    stream.wait_for_room();
+    stream.submit_always([context = stream.context_ptr(), operation] { execute(*context, operation); });
     return CUDA_SUCCESS;
 }
 

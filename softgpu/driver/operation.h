@@ -81,6 +81,9 @@ void execute(Context& context, const CopyOperation& operation);
 void execute(Context& context, const MemsetOperation& operation);
 void execute(Context& context, const BatchMemoryOperation& operation);
 
+/// The same of a host function: nothing in a failed context, unless the profile says otherwise (DB-01).
+void execute(Context& context, const HostOperation& operation);
+
 /// Hands an operation to a stream: a node if the stream is being captured, else work.
 CUresult enqueue(Stream& stream, KernelOperation operation);
 CUresult enqueue(Stream& stream, MemsetOperation operation);

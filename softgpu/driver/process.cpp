@@ -45,6 +45,10 @@ CUresult Process::initialise(unsigned int flags) {
                m_config.unknown_check);
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (!m_config.profile_mistake.empty()) {
+        WL_LOG(error, "softgpu", "SOFTGPU_PROFILE: {}", m_config.profile_mistake);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (m_config.checks != 0) {
         m_checker = std::make_unique<check::Checker>(m_config.checks);
         ranges.set_checker(m_checker.get());
@@ -52,6 +56,7 @@ CUresult Process::initialise(unsigned int flags) {
     }
     for (uint32_t ordinal = 0; ordinal < m_config.devices; ++ordinal) {
         auto device = std::make_unique<Device>(static_cast<int>(ordinal), m_config, ranges);
+        if (!device->open_exclusive()) return CUDA_ERROR_OPERATING_SYSTEM;
         device->primary = std::make_shared<Context>(*device, true, CU_CTX_SCHED_AUTO);
         device->primary->set_handle(as_handle<CUcontext>(contexts.add(device->primary)));
         CUmemPoolProps properties{};

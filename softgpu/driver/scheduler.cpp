@@ -19,8 +19,6 @@ constexpr size_t k_max_threads = 512;
 /// How long a thread without work stays.
 constexpr auto k_idle_time = std::chrono::seconds(5);
 
-thread_local bool t_on_pool_thread = false;
-
 }  // namespace
 
 void Fence::wait() const {
@@ -31,8 +29,6 @@ Scheduler& Scheduler::instance() {
     static auto* scheduler = new Scheduler;  // leaked on purpose: calls come after static destructors
     return *scheduler;
 }
-
-bool Scheduler::on_pool_thread() { return t_on_pool_thread; }
 
 FencePtr Scheduler::done_fence() {
     auto fence = std::make_shared<Fence>();
@@ -104,7 +100,7 @@ void Scheduler::submit_and_wait(const QueuePtr& queue, std::function<void()> run
         if (order.empty() && queue->m_items.empty() && !queue->m_busy) {
             auto fence = std::make_shared<Fence>();
             queue->m_busy = true;
-            queue->m_last = fence;
+            queue->m_running = queue->m_last = fence;
             lock.unlock();
             run();
             run = nullptr;
@@ -117,6 +113,18 @@ void Scheduler::submit_and_wait(const QueuePtr& queue, std::function<void()> run
         }
     }
     submit(queue, std::move(run))->wait();
+}
+
+void Scheduler::wait_for_room(const QueuePtr& queue, size_t limit) {
+    for (;;) {
+        FencePtr next;
+        {
+            MutexLock lock(m_mutex);
+            if (queue->m_items.size() + (queue->m_busy ? 1 : 0) < limit) return;
+            next = queue->m_busy ? queue->m_running : queue->m_items.front()->fence;
+        }
+        next->wait();
+    }
 }
 
 FencePtr Scheduler::submit_free(std::function<void()> run, std::span<const FencePtr> after, int priority) {
@@ -161,6 +169,7 @@ void Scheduler::advance(Queue& queue) {
             continue;
         }
         queue.m_busy = true;
+        queue.m_running = work->fence;
         make_ready(work.release());
     }
 }
@@ -237,7 +246,6 @@ Work* Scheduler::next_ready() {
 }
 
 void Scheduler::work_loop() {
-    t_on_pool_thread = true;
     pthread_setname_np(pthread_self(), "softgpu-stream");
     MutexLock lock(m_mutex);
     ++m_idle;

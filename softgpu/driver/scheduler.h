@@ -73,6 +73,7 @@ private:
     const int m_priority;
     std::deque<std::unique_ptr<Work>> m_items;
     bool m_busy = false;  // its first item is ready or running
+    FencePtr m_running;   // of that item, while busy
     FencePtr m_last;
 };
 using QueuePtr = std::shared_ptr<Queue>;
@@ -96,6 +97,9 @@ public:
     /// As submit, but returns when the work has ended; runs it on the calling thread if nothing is before it.
     void submit_and_wait(const QueuePtr& queue, std::function<void()> run);
 
+    /// Blocks while a queue has `limit` pieces of work that have not ended.
+    void wait_for_room(const QueuePtr& queue, size_t limit);
+
     /// Work that belongs to no queue: runs after `after`. Lower priority numbers run first.
     FencePtr submit_free(std::function<void()> run, std::span<const FencePtr> after, int priority);
 
@@ -107,9 +111,6 @@ public:
 
     /// A fence that is done.
     static FencePtr done_fence();
-
-    /// True on a thread of the pool: host functions run there, which CUDA forbids to call the driver.
-    static bool on_pool_thread();
 
 private:
     Scheduler() = default;

@@ -28,7 +28,14 @@ void Stream::retire() {
     Scheduler::instance().retire(m_queue);
 }
 
+void Stream::wait_for_room() {
+    if (uint64_t limit = process().config().profile.launch_queue; limit != 0) {
+        Scheduler::instance().wait_for_room(m_queue, limit);
+    }
+}
+
 FencePtr Stream::submit(std::function<void()> run, std::span<const FencePtr> after) {
+    wait_for_room();
     auto guarded = [context = m_context, run = std::move(run)] {
         if (context->sticky() == CUDA_SUCCESS) run();
     };

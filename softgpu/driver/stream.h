@@ -32,6 +32,8 @@ public:
     CUstream handle() const { return reinterpret_cast<CUstream>(m_handle); }
     void set_handle(uint64_t handle) { m_handle = handle; }
 
+    /// Blocks while the stream holds as much work as the profile lets it take (DB-03). Calls ask before they give it more.
+    void wait_for_room();
     /// Appends work; skipped at its turn if the context has failed by then.
     FencePtr submit(std::function<void()> run, std::span<const FencePtr> after = {});
     /// Appends work that runs whatever the context's state is.

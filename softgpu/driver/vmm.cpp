@@ -51,6 +51,10 @@ CUresult VirtualMemory::reserve(uint64_t size_bytes, uint64_t alignment_bytes, u
     bool power = (alignment_bytes & (alignment_bytes - 1)) == 0;
     if (size_bytes == 0 || size_bytes % k_chunk_bytes != 0 || !power) return CUDA_ERROR_INVALID_VALUE;
     uint64_t alignment = std::max(alignment_bytes, k_chunk_bytes);
+    // DB-10: what drivers make of a hint differs.
+    const Profile::Hints hints = process().config().profile.hints;
+    if (hint != 0 && hints == Profile::Hints::refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (hints != Profile::Hints::honoured) hint = 0;
     uint64_t found = hint != 0 && hint % alignment == 0 && reserve_at(hint, size_bytes) ? hint : 0;
     if (found == 0) found = reserve_anywhere(size_bytes, alignment);
     if (found == 0) return CUDA_ERROR_OUT_OF_MEMORY;

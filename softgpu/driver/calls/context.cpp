@@ -31,7 +31,10 @@ CUresult create(CUcontext* out, unsigned int flags, CUdevice ordinal) {
     CU_TRY(find_device(ordinal, device));
     auto context = std::make_shared<Context>(*device, false, flags);
     context->set_handle(as_handle<CUcontext>(process().contexts.add(context)));
-    context->activate();
+    if (CUresult result = context->activate(); result != CUDA_SUCCESS) {
+        process().contexts.remove(context->handle());
+        return result;
+    }
     *out = context->handle();
     thread_state().contexts.push_back(std::move(context));
     return CUDA_SUCCESS;
@@ -54,6 +57,7 @@ CUresult synchronise(CUcontext handle) {
     std::shared_ptr<Context> context;
     CU_TRY(find_context(handle, context));
     CU_TRY(check_unsafe_call());
+    if (process().config().profile.synchronise_breaks_captures) CU_TRY(check_device_wait(context->device()));  // DB-04
     return context->synchronise();
 }
 
@@ -103,7 +107,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
     MutexLock lock(process().primary_mutex);
-    if (!device->primary->active()) device->primary->activate();
+    if (!device->primary->active()) CU_TRY(device->primary->activate());
     ++device->primary->retain_count;
     *pctx = device->primary->handle();
     return CUDA_SUCCESS;
@@ -379,6 +383,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     CU_TRY(current_context(context));
     auto peer = process().contexts.find(peerContext);
     if (peer == nullptr || peer.get() == context || &peer->device() == &context->device()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!process().config().profile.peers) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;  // DB-21
     return context->enable_peer(*peer);
 }
 

@@ -169,7 +169,7 @@ CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDe
     Device *device = nullptr, *peer = nullptr;
     CU_TRY(find_device(dev, device));
     CU_TRY(find_device(peerDev, peer));
-    *canAccessPeer = device != peer ? 1 : 0;
+    *canAccessPeer = device != peer && process().config().profile.peers ? 1 : 0;  // DB-21
     return CUDA_SUCCESS;
 }
 
@@ -183,7 +183,9 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
         case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: *value = 0; return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
         case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 1; return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+            *value = process().config().profile.peers ? 1 : 0;
+            return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED: *value = 0; return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }

@@ -24,6 +24,12 @@ AllocationPtr find_starting_at(uint64_t address) {
     return found != nullptr && found->address == address ? found : nullptr;
 }
 
+/// What frees do to captures on the device (DB-05).
+CUresult check_free(const Allocation& allocation) {
+    if (!process().config().profile.free_synchronises) return CUDA_SUCCESS;
+    return check_device_wait(*process().device(allocation.device));
+}
+
 /// Frees wait for everything that the device still does, as CUDA's do.
 void wait_for_device(const Allocation& allocation) {
     for (const auto& context : process().contexts.all()) {
@@ -101,9 +107,12 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     AllocationPtr found = find_starting_at(dptr);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const bool freeable = found->kind == MemoryKind::pool || found->kind == MemoryKind::graph ||
+                          found->kind == MemoryKind::device || found->kind == MemoryKind::managed;
+    if (!freeable) return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(check_free(*found));
     if (found->kind == MemoryKind::pool) return free_to_pool(*found);
     if (found->kind == MemoryKind::graph) return free_of_graph(*found);
-    if (found->kind != MemoryKind::device && found->kind != MemoryKind::managed) return CUDA_ERROR_INVALID_VALUE;
     return free_now(dptr);
 }
 
@@ -138,6 +147,7 @@ CUresult cuMemFreeHost(void* p) {
     if (p == nullptr) return CUDA_SUCCESS;
     AllocationPtr found = find_starting_at(reinterpret_cast<uint64_t>(p));
     if (found == nullptr || found->kind != MemoryKind::host) return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(check_free(*found));
     return free_now(found->address);
 }
 

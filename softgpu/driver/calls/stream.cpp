@@ -5,6 +5,7 @@
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/event.h"
+#include "softgpu/driver/host_thread.h"
 #include "softgpu/driver/memory.h"
 #include "softgpu/driver/operation.h"
 #include "softgpu/driver/process.h"
@@ -174,10 +175,11 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
     CU_TRY(find_stream(hStream, stream));
     CU_TRY(check_not_capturing(*stream));
     auto context = stream->context_ptr();
+    stream->wait_for_room();
     // Called with the error, too, if the context has failed by then.
     stream->submit_always([context, call = Callback{callback, hStream, userData}] {
         context->device().flush_printf();
-        call.function(call.stream, context->sticky(), call.user);
+        call_host_function([&] { call.function(call.stream, context->sticky(), call.user); });
     });
     return CUDA_SUCCESS;
 }

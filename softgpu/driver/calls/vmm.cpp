@@ -12,6 +12,9 @@ namespace {
 
 constexpr int k_host = -1;
 
+/// DB-20: a machine without virtual memory management has none of the calls below.
+CUresult check_supported() { return process().config().profile.vmm ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED; }
+
 /// The device in whose memory an allocation lies; host memory is kept by the first one.
 CUresult device_of(const CUmemLocation& location, Device*& device) {
     switch (location.type) {
@@ -45,9 +48,20 @@ CUresult accessor_of(const CUmemLocation& location, int& accessor) {
     return device_of(location, device);
 }
 
+/// Devices that are no peers cannot be granted access to each other's memory (DB-21).
+CUresult check_reach(CUdeviceptr address, int accessor, CUmemAccess_flags flags) {
+    if (process().config().profile.peers || accessor == k_host || flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_SUCCESS;
+    uint64_t handle = 0;
+    auto memory = VirtualMemory::instance().memory_at(address, &handle);
+    bool elsewhere = memory != nullptr && memory->properties().location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                     memory->device().ordinal() != accessor;
+    return elsewhere ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+    CU_TRY(check_supported());
     if (ptr == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
     CU_TRY(VirtualMemory::instance().reserve(size, alignment, addr, &address));
@@ -55,10 +69,14 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) { return VirtualMemory::instance().release(ptr, size); }
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+    CU_TRY(check_supported());
+    return VirtualMemory::instance().release(ptr, size);
+}
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
                      unsigned long long flags) {
+    CU_TRY(check_supported());
     if (handle == nullptr || flags != 0 || size == 0 || size % k_chunk_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
     CU_TRY(check_properties(prop, device));
@@ -69,6 +87,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    CU_TRY(check_supported());
     auto memory = process().physical.find(handle);
     if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (--memory->handle_references == 0) process().physical.remove(handle);
@@ -76,6 +95,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    CU_TRY(check_supported());
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = process().physical.find(handle);
     if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -83,7 +103,13 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+    CU_TRY(check_supported());
     CU_TRY(check_unsafe_call());
+    if (process().config().profile.free_synchronises) {  // DB-05
+        uint64_t handle = 0;
+        auto memory = VirtualMemory::instance().memory_at(ptr, &handle);
+        if (memory != nullptr) CU_TRY(check_device_wait(memory->device()));
+    }
     for (const auto& context : process().contexts.all()) {
         for (const FencePtr& fence : Scheduler::instance().pending(*context->group())) fence->wait();
     }
@@ -91,16 +117,19 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+    CU_TRY(check_supported());
     if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
         int accessor = 0;
         CU_TRY(accessor_of(desc[i].location, accessor));
+        CU_TRY(check_reach(ptr, accessor, desc[i].flags));
         CU_TRY(VirtualMemory::instance().set_access(ptr, size, accessor, desc[i].flags));
     }
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+    CU_TRY(check_supported());
     if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     int accessor = 0;
     CU_TRY(accessor_of(*location, accessor));
@@ -112,6 +141,7 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
+    CU_TRY(check_supported());
     if (granularity == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -123,6 +153,7 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 }
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+    CU_TRY(check_supported());
     if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto memory = process().physical.find(handle);
     if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -132,6 +163,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmem
 
 CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType handleType, unsigned long long flags) {
+    CU_TRY(check_supported());
     if (shareableHandle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = process().physical.find(handle);
     if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -146,6 +178,7 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
                                         CUmemAllocationHandleType shHandleType) {
+    CU_TRY(check_supported());
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     std::shared_ptr<PhysicalMemory> memory;
@@ -155,6 +188,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+    CU_TRY(check_supported());
     if (handle == nullptr || addr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     uint64_t value = 0;
     auto memory = VirtualMemory::instance().memory_at(reinterpret_cast<uint64_t>(addr), &value);
