@@ -68,8 +68,9 @@ def _hooks(call: Call, found: Diagnostics) -> None:
         found.add(call.place, call.name, "hook-without-side", f"a call of class {call.cls} has no body on the client")
     if call.hook_server and not call.travels:
         found.add(call.place, call.name, "hook-without-side", "a call that does not travel has no body on the server")
-    if call.parks and not call.travels:
-        found.add(call.place, call.name, "hook-without-side", "`parks` on a call that does not travel")
+    for flag in ("parks", "may_wait"):
+        if getattr(call, flag) and not call.travels:
+            found.add(call.place, call.name, "hook-without-side", f"`{flag}` on a call that does not travel")
     if call.cls == "internal":
         if not call.custom_wire:
             found.add(call.place, call.name, "needs-wire", "an internal call lists its message: `wire: […]`")

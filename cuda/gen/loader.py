@@ -8,12 +8,12 @@ from pathlib import Path
 import yamlplace
 from diagnostics import Diagnostics
 from mapping import TypeTable, map_call
-from model import Api, Area, Call, Group, HandleKind, Param, Place, Scalar, Symbol, Twin
+from model import ORDERS, Api, Area, Call, Group, HandleKind, Param, Place, Scalar, Symbol, Twin
 from yamlplace import Map, Seq
 
 CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
-    "notes", "before_init", "no_context", "reports", "waits", "capture",
+    "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait",
 }  # fmt: skip
 # Field of Call, key of the entry.
 FLAGS = (
@@ -22,8 +22,9 @@ FLAGS = (
     ("no_context", "no_context"),
     ("reports", "reports"),
     ("internal_waits", "waits"),
+    ("may_wait", "may_wait"),
 )
-PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "payload", "string"}
+PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "makes", "payload", "string"}
 
 
 def load(folder: Path) -> tuple[Api, Diagnostics]:
@@ -122,7 +123,7 @@ def _read_area(document, api: Api, types: TypeTable, twins, found: Diagnostics, 
         found.add(document.place, "", "bad-value", f"`area` must be {stem}, as the file is named")
     area = Area(stem, document.place, document.get("title") or stem)
     for entry in document["calls"]:
-        call = _read_call(entry, stem, types, twins, found)
+        call = _read_call(entry, stem, document.get("order", "objects"), types, twins, found)
         if call is not None:
             area.calls.append(call)
     api.areas.append(area)
@@ -134,7 +135,7 @@ def _known_keys(entry: Map, known: set[str], name: str, found: Diagnostics) -> N
             found.add(entry.places[key], name, "unknown-key", f"`{key}` is no key here")
 
 
-def _read_call(entry, area: str, types: TypeTable, twins, found: Diagnostics) -> Call | None:
+def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Diagnostics) -> Call | None:
     name = entry.get("call") if isinstance(entry, Map) else None
     if not isinstance(name, str):
         found.add(getattr(entry, "place", Place(area, 1)), "", "bad-value", "an entry must begin with `call: <name>`")
@@ -158,6 +159,10 @@ def _read_call(entry, area: str, types: TypeTable, twins, found: Diagnostics) ->
     call.capture = entry.get("capture", "")
     if call.capture not in ("", "node", "refused", "unsafe"):
         found.add(entry.places["capture"], name, "bad-value", "`capture` must be node, refused or unsafe")
+    call.order = entry.get("order", order)
+    if call.order not in ORDERS:
+        place = entry.places["order"] if "order" in entry else entry.place
+        found.add(place, name, "bad-value", f"`order` is one of: {', '.join(ORDERS)}")
     _read_hooks(entry, call, found)
     _read_softgpu(entry, call, found)
     for param in entry.get("params") or []:
@@ -204,6 +209,7 @@ def _read_param(entry, call: Call, found: Diagnostics) -> Param | None:
     param.len = str(entry["len"]) if "len" in entry else None
     param.min = entry.get("min")
     param.destroys = bool(entry.get("destroys", False))
+    param.makes = bool(entry.get("makes", False))
     param.wants_payload = bool(entry.get("payload", False))
     param.is_string = bool(entry.get("string", False))
     return param

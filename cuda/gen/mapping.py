@@ -186,8 +186,8 @@ def _listed(entries, call: Call, types: TypeTable, found: Diagnostics) -> list[W
     """The fields of a `wire:` or `reply:` list. A field that is named as a parameter belongs to it."""
     message = Message("")
     for entry in entries:
-        if not isinstance(entry, Map) or not {"name", "type"} <= set(entry) <= {"name", "type", "kind", "null"}:
-            text = "a field is {name: …, type: …} with an optional `kind` or `null: ok`"
+        if not isinstance(entry, Map) or not {"name", "type"} <= set(entry) <= {"name", "type", "kind", "null", "makes"}:
+            text = "a field is {name: …, type: …} with an optional `kind`, `null: ok` or `makes: yes`"
             found.add(getattr(entry, "place", call.place), call.name, "bad-value", text)
             continue
         if entry["type"] not in WIRE_TYPES:
@@ -199,6 +199,7 @@ def _listed(entries, call: Call, types: TypeTable, found: Diagnostics) -> list[W
         param = next((p for p in call.params if field_name(p.name) == entry["name"]), None)
         made = _add(message, entry["name"], entry["type"], param)
         made.optional = entry.get("null") == "ok"
+        made.made = bool(entry.get("makes", False))
         if "kind" in entry:
             made.handle = types.kind(entry["kind"])
             if made.handle is None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 CLASSES = ("local", "cached", "create", "ordered", "query", "blocking", "unsupported", "internal")
+# What a call has to come after, and what after it, besides the objects that it names (docs/api-description.md).
+ORDERS = ("objects", "legacy", "maps", "unmaps", "context", "everything")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class WireField:
     handle: HandleKind | None = None  # set if type == "handle" and the kind is known (or list_u64 of handles)
     param: "Param | None" = None  # the parameter it comes from; None if the entry lists its message itself (`wire:`)
     optional: bool = False  # from the entry: an empty data/text stands for "null was given"
+    made: bool = False  # as written in a `wire` list: `makes: yes`
 
     @property
     def capnp_type(self) -> str:
@@ -77,6 +80,12 @@ class WireField:
     def cpp_type(self) -> str:
         """By value; text, data and list_u64 are views."""
         return WIRE_TYPES[self.type][1]
+
+    @property
+    def makes(self) -> bool:
+        """The call gives the object behind this token its meaning, another one, or its end."""
+        param = self.param
+        return self.made or (param is not None and (param.makes or param.destroys or param.kind == "handle_out"))
 
     @property
     def is_blob(self) -> bool:
@@ -151,6 +160,7 @@ class Param:
     null_ok: bool = False  # a pointer or handle may be null / zero
     min: int | None = None  # smaller scalars are CUDA_ERROR_INVALID_VALUE
     destroys: bool = False  # the handle ends with this call
+    makes: bool = False  # later uses of the handle mean what this call makes of it
     handle: HandleKind | None = None
     scalar: Scalar | None = None
     request: WireField | None = None
@@ -216,6 +226,8 @@ class Call:
     softgpu_reason: str = ""  # why not
     reason: str = ""  # class unsupported: why
     parks: bool = False  # the driver function may wait: the worker runs it on a helper thread
+    may_wait: bool = False  # the driver function waits at times: later calls may overtake it then
+    order: str = "objects"  # one of ORDERS
     source: str = ""
     notes: str = ""
     pre_init: bool = False  # `before_init: yes`: may be called before cuInit
@@ -279,6 +291,15 @@ class Call:
     def stream_argument(self) -> str:
         """The stream that the call works in; "nullptr" where none is named: the default stream."""
         return next((p.name for p in self.params if p.is_stream), "nullptr")
+
+    @property
+    def touched(self) -> list[WireField]:
+        """The fields of the request that name objects."""
+        return [f for f in self.request.fields if f.type == "handle" or (f.type == "list_u64" and f.handle)]
+
+    @property
+    def names_stream(self) -> bool:
+        return any(f.handle and f.handle.name == "stream" for f in self.touched)
 
     @property
     def created(self) -> list[Param]:

@@ -20,6 +20,11 @@ constexpr size_t k_clear_step_bytes = 4096;
 
 Error malformed(const char* what) { return {Code::malformed, what}; }
 
+void open_message(std::optional<capnp::FlatArrayMessageReader>& reader, BytesView bytes) {
+    reader.emplace(kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)),
+                   reader_options(bytes.size()));
+}
+
 }  // namespace
 
 void BatchBuilder::begin(uint64_t first_call) {
@@ -94,10 +99,10 @@ Result<bool> BatchReader::next() {
 }
 
 Result<bool> BatchReader::read_call(BytesView bytes) {
-    m_reader.emplace(kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)),
-                     reader_options(bytes.size()));
+    open_message(m_reader, bytes);
     auto message = m_reader->getRoot<wire::Call>();
     m_call.message = message;
+    m_call.message_bytes = bytes;
     m_call.number = m_header.first_call + m_index;
     m_call.header = CallHeader{message.getId(), message.getWantsReply(), message.getThread(), message.getContext()};
     m_call.payload_bytes = message.getPayloadBytes();
@@ -113,6 +118,15 @@ Result<bool> BatchReader::read_call(BytesView bytes) {
     m_offset += bytes.size();
     ++m_index;
     return true;
+}
+
+Result<void> KeptCall::keep(const CallView& call) {
+    return guarded([&]() -> Result<void> {
+        open_message(m_reader, call.message_bytes);
+        m_view = call;
+        m_view.message = m_reader->getRoot<wire::Call>();
+        return {};
+    });
 }
 
 }  // namespace warpline::protocol

@@ -127,6 +127,7 @@ struct CallView {
     uint64_t payload_bytes = 0;
     bool streamed = false;  ///< the payload comes in Bulk frames; `payload` is empty
     BytesView payload;
+    BytesView message_bytes;  ///< live as long as the batch's
     wire::Call::Reader message;
 
     /// The arguments. Use it inside of guarded().
@@ -165,6 +166,18 @@ private:
     size_t m_payload_offset = 0;
     uint32_t m_index = 0;
     CallView m_call;
+    std::optional<capnp::FlatArrayMessageReader> m_reader;
+};
+
+/// One call of a batch, readable for as long as the batch's bytes live, wherever the batch's reader has moved to.
+class KeptCall {
+public:
+    /// @errors malformed
+    Result<void> keep(const CallView& call);
+    const CallView& view() const { return m_view; }
+
+private:
+    CallView m_view;
     std::optional<capnp::FlatArrayMessageReader> m_reader;
 };
 

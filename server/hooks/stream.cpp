@@ -5,6 +5,33 @@
 
 namespace warpline::server {
 
+namespace {
+
+CUresult bind_stream(ServerCall& call, uint64_t token, CUstream stream, unsigned flags) {
+    HandleTable::Entry entry{handle_to_value(stream), call.context()};
+    entry.non_blocking = (flags & CU_STREAM_NON_BLOCKING) != 0;
+    call.session().handles().bind(HandleKind::stream, token, entry);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult hook_server_cuStreamCreate(ServerCall& call, const CuStreamCreateArgs& args) {
+    const auto create = WL_DRIVER(call, cuStreamCreate);
+    if (!call.may_bind(HandleKind::stream, args.phStream)) return CUDA_ERROR_INVALID_HANDLE;
+    CUstream stream = nullptr;
+    WL_CUDA(create(&stream, args.flags));
+    return bind_stream(call, args.phStream, stream, args.flags);
+}
+
+CUresult hook_server_cuStreamCreateWithPriority(ServerCall& call, const CuStreamCreateWithPriorityArgs& args) {
+    const auto create = WL_DRIVER(call, cuStreamCreateWithPriority);
+    if (!call.may_bind(HandleKind::stream, args.phStream)) return CUDA_ERROR_INVALID_HANDLE;
+    CUstream stream = nullptr;
+    WL_CUDA(create(&stream, args.flags, args.priority));
+    return bind_stream(call, args.phStream, stream, args.flags);
+}
+
 CUresult hook_server_cuStreamAddCallback(ServerCall& call, const CuStreamAddCallbackArgs& args) {
     const auto add = WL_DRIVER(call, cuStreamAddCallback);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);

@@ -101,6 +101,7 @@ void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uin
 void ServerCall::unbind(HandleKind kind, uint64_t token) { m_session.handles().remove(kind, token); }
 
 void ServerCall::release_order() { m_session.executor().release_order(); }
+void ServerCall::allow_overtaking() { m_session.executor().allow_overtaking(); }
 
 bool ServerCall::reserve_reply_payload(uint64_t size_bytes) {
     return size_bytes <= m_session.options().max_whole_payload_bytes && m_reply_payload.resize(size_bytes);

@@ -27,19 +27,6 @@ bool fill_random(std::array<uint8_t, N>& bytes) {
     return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
 }
 
-/// The last work of a session: when it is its turn, everything that the client sent has been executed.
-class LastWork final : public OrderedWork {
-public:
-    explicit LastWork(ConnectionHost& host) : m_host(host) {}
-    bool step() override {
-        m_host.over("the client has finished");
-        return false;
-    }
-
-private:
-    ConnectionHost& m_host;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::unique_ptr<net::TlsChannel> channel,
@@ -105,7 +92,9 @@ Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
 
 Result<void> ConnectionFromClient::on_close() {
     m_closing = true;
-    if (!m_session || !m_session->executor().push(std::make_shared<LastWork>(m_host))) m_host.over("the client has finished");
+    m_host.closing();
+    const auto over = [this] { m_host.over("the client has finished"); };
+    if (!m_session || !m_session->push_last(over).ok()) over();
     return {};
 }
 

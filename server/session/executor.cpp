@@ -1,3 +1,4 @@
+// One order, many threads: who leads, who is called next, and who is overtaken.
 #include "server/session/executor.h"
 
 #include <pthread.h>
@@ -8,8 +9,15 @@ namespace warpline::server {
 
 namespace {
 
-/// The executor that this thread leads at the moment.
-thread_local const Executor* t_leads = nullptr;
+/// The executor that this thread leads, or led until it gave the order free or was overtaken; and as which leader.
+struct Lead {
+    const Executor* executor = nullptr;
+    uint64_t number = 0;
+};
+thread_local Lead t_lead;
+
+/// So many turns without a leader send the watch to sleep: a session that works pays for no change of threads.
+constexpr unsigned k_turns_to_sleep = 100;
 
 }  // namespace
 
@@ -19,17 +27,30 @@ bool Executor::push(std::shared_ptr<OrderedWork> work) {
     MutexLock lock(m_mutex);
     if (m_stopping || m_queue.size() >= m_options.max_queued) return false;
     m_queue.push_back(std::move(work));
-    if (!m_led) call_next_leader();
+    if (m_leader == 0) call_next_leader();
     return true;
 }
 
-void Executor::release_order() {
-    if (t_leads != this) return;
+void Executor::resume(std::vector<std::shared_ptr<OrderedWork>> works) {
+    if (works.empty()) return;
     MutexLock lock(m_mutex);
-    t_leads = nullptr;
-    m_led = false;
+    for (auto& work : works) m_resumed.push_back(std::move(work));
+    if (m_leader == 0) call_next_leader();
+}
+
+void Executor::release_order() {
+    if (t_lead.executor != this) return;
+    MutexLock lock(m_mutex);
+    if (m_leader != t_lead.number) return;
+    m_leader = 0;
+    m_current.reset();
+    m_may_be_overtaken.store(0, std::memory_order_relaxed);
     // The front may be finished without our knowing; then its next leader finds out.
-    if (!m_queue.empty()) call_next_leader();
+    if (has_work()) call_next_leader();
+}
+
+void Executor::allow_overtaking() {
+    if (t_lead.executor == this) m_may_be_overtaken.store(t_lead.number, std::memory_order_release);
 }
 
 /// Sees to it that somebody takes the order: a thread that sleeps, or a new one.
@@ -42,13 +63,14 @@ void Executor::call_next_leader() {
     }
     if (m_wakeups > 0 || m_threads.size() >= m_options.max_threads) return;  // one is on its way, or comes back some time
     m_threads.emplace_back([this] { thread_main(); });
+    if (!m_watch.joinable()) m_watch = std::thread([this] { watch(); });
 }
 
 void Executor::thread_main() {
     pthread_setname_np(pthread_self(), m_options.name.substr(0, 15).c_str());
     MutexLock lock(m_mutex);
     while (!m_stopping) {
-        if (!m_led && !m_queue.empty()) {
+        if (m_leader == 0 && has_work()) {
             lead(lock);
             continue;
         }
@@ -60,29 +82,87 @@ void Executor::thread_main() {
 }
 
 void Executor::lead(MutexLock& lock) {
-    m_led = true;
-    t_leads = this;
-    while (!m_stopping && !m_queue.empty()) {
-        const std::shared_ptr<OrderedWork> work = m_queue.front();
+    const uint64_t me = ++m_last_leader;
+    m_leader = me;
+    t_lead = {this, me};
+    if (m_watch_sleeps) m_watch_changed.notify_one();
+    while (!m_stopping && has_work()) {
+        const bool resumed = !m_resumed.empty();
+        const std::shared_ptr<OrderedWork> work = resumed ? m_resumed.front() : m_queue.front();
+        if (resumed) m_resumed.pop_front();
+        m_current = work;
+        ++m_steps;
         lock.unlock();
         const bool more = work->step();
         lock.lock();
-        if (t_leads != this) return;  // the step gave the order free: `work` is another thread's now
-        if (!more) m_queue.pop_front();
+        if (m_leader != me) {
+            // The step gave the order free, or was overtaken: `work` is another thread's now.
+            t_lead = {};
+            auto at_end = m_at_end.extract(me);
+            if (!at_end || !at_end.mapped()) return;
+            lock.unlock();
+            at_end.mapped()();
+            lock.lock();
+            return;
+        }
+        m_may_be_overtaken.store(0, std::memory_order_relaxed);
+        if (!resumed && !more) m_queue.pop_front();
     }
-    t_leads = nullptr;
-    m_led = false;
+    t_lead = {};
+    m_leader = 0;
+    m_current.reset();
+}
+
+void Executor::watch() {
+    pthread_setname_np(pthread_self(), "exec-watch");
+    MutexLock lock(m_mutex);
+    unsigned idle_turns = 0;
+    while (!m_stopping) {
+        if (watch_steps()) {
+            idle_turns = 0;
+        } else if (++idle_turns > k_turns_to_sleep) {
+            m_watch_sleeps = true;
+            while (!m_stopping && m_leader == 0) m_watch_changed.wait(m_mutex);
+            m_watch_sleeps = false;
+            idle_turns = 0;
+        }
+    }
+}
+
+/// Looks at what is being done for one turn, and overtakes it if it is the same at its end. False if nobody led.
+bool Executor::watch_steps() {
+    const uint64_t leader = m_leader;
+    const uint64_t steps = m_steps;
+    const auto end = std::chrono::steady_clock::now() + m_options.overtake_after;
+    while (!m_stopping && m_watch_changed.wait_until(m_mutex, end)) {
+    }
+    if (m_stopping || leader == 0) return leader != 0;
+    const bool same = m_leader == leader && m_steps == steps;
+    if (same && m_may_be_overtaken.load(std::memory_order_acquire) == leader) overtake();
+    return true;
+}
+
+void Executor::overtake() {
+    m_at_end[m_leader] = m_current->overtaken();
+    m_leader = 0;
+    m_current.reset();
+    m_may_be_overtaken.store(0, std::memory_order_relaxed);
+    if (has_work()) call_next_leader();
 }
 
 void Executor::stop() {
     std::vector<std::thread> threads;
+    std::thread watch;
     {
         MutexLock lock(m_mutex);
         m_stopping = true;
         threads.swap(m_threads);
+        watch.swap(m_watch);
     }
     m_work_or_order.notify_all();
+    m_watch_changed.notify_all();
     for (std::thread& thread : threads) thread.join();
+    if (watch.joinable()) watch.join();
 }
 
 }  // namespace warpline::server

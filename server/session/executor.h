@@ -1,10 +1,13 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -16,15 +19,22 @@ namespace warpline::server {
 class OrderedWork {
 public:
     virtual ~OrderedWork() = default;
-    /// Does the next step. False: there was none left. After the step gave the order free, the object belongs to others and is
-    /// not touched any more by the caller.
+    /// Does the next step. False: there was none left. After the step gave the order free, or was overtaken, the object belongs
+    /// to others and is not touched any more by the caller.
     virtual bool step() = 0;
+    /// The step that runs is being overtaken, before the next one begins.
+    /// @return what is to be called once it has ended; may be empty
+    /// @thread a thread of the executor's, which does not run the step; must not wait
+    virtual std::function<void()> overtaken() { return {}; }
 };
 
 /// Runs a session's calls in one order. Exactly one thread at a time holds the order ("leads"). A call that has to wait for the
 /// device gives the order free and waits on the thread where it is, while another thread goes on with the next call: so no
 /// waiting call holds up those of the program's other threads, and a program with one thread never pays for a change of
 /// threads.
+///
+/// Whether some calls wait is the driver's affair: a launch, when its queue is full; the load of an image. They say that they
+/// may be overtaken, which costs nothing, and if one of them has not returned after a while, another thread leads.
 class Executor {
 public:
     struct Options {
@@ -32,6 +42,8 @@ public:
         /// Calls that may wait at the same time. Each takes a thread; beyond it, later calls wait for one of them.
         size_t max_threads = 1024;
         size_t max_queued = 1u << 16;
+        /// A step that may be overtaken is, after one to two times this.
+        std::chrono::milliseconds overtake_after{10};
     };
 
     explicit Executor(Options options) : m_options(std::move(options)) {}
@@ -41,8 +53,14 @@ public:
     /// Queues work behind all other work. False if the executor is stopped or `max_queued` is reached. @blocks no
     bool push(std::shared_ptr<OrderedWork> work) WL_EXCLUDES(m_mutex);
 
+    /// Queues work of one step each before what has not begun: work whose turn had come already. @blocks no @thread any
+    void resume(std::vector<std::shared_ptr<OrderedWork>> works) WL_EXCLUDES(m_mutex);
+
     /// Called in a step: the calls after it may begin. Does nothing when called again, or by a thread that does not lead.
     void release_order() WL_EXCLUDES(m_mutex);
+
+    /// Called in a step, once: if it takes long from here on, the calls after it may begin meanwhile.
+    void allow_overtaking();
 
     /// No further steps; what runs is waited for.
     void stop() WL_EXCLUDES(m_mutex);
@@ -52,16 +70,33 @@ private:
     /// With the mutex held through `lock`, which it opens while a step runs: more than the analysis can follow.
     void lead(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
     void call_next_leader() WL_REQUIRES(m_mutex);
+    bool has_work() const WL_REQUIRES(m_mutex) { return !m_resumed.empty() || !m_queue.empty(); }
+    void watch() WL_EXCLUDES(m_mutex);
+    bool watch_steps() WL_REQUIRES(m_mutex);
+    void overtake() WL_REQUIRES(m_mutex);
 
     const Options m_options;
     Mutex m_mutex;
     ConditionVariable m_work_or_order;
-    std::deque<std::shared_ptr<OrderedWork>> m_queue WL_GUARDED_BY(m_mutex);  // the front is being worked on
-    bool m_led WL_GUARDED_BY(m_mutex) = false;
+    std::deque<std::shared_ptr<OrderedWork>> m_queue WL_GUARDED_BY(m_mutex);    // the front is being worked on
+    std::deque<std::shared_ptr<OrderedWork>> m_resumed WL_GUARDED_BY(m_mutex);  // comes first
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;
     size_t m_idle WL_GUARDED_BY(m_mutex) = 0;
     size_t m_wakeups WL_GUARDED_BY(m_mutex) = 0;  // idle threads that were woken and have not come back yet
     std::vector<std::thread> m_threads WL_GUARDED_BY(m_mutex);
+
+    // Who leads: a number that each leader gets anew; 0: nobody.
+    uint64_t m_leader WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_last_leader WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_steps WL_GUARDED_BY(m_mutex) = 0;
+    std::shared_ptr<OrderedWork> m_current WL_GUARDED_BY(m_mutex);  // what the leader is at
+    std::unordered_map<uint64_t, std::function<void()>> m_at_end WL_GUARDED_BY(m_mutex);  // by leaders that were overtaken
+    std::atomic<uint64_t> m_may_be_overtaken{0};  // the leader that says so; released by it, acquired by the watch
+
+    // The thread that overtakes. It sleeps while nobody leads for long.
+    std::thread m_watch WL_GUARDED_BY(m_mutex);
+    ConditionVariable m_watch_changed;
+    bool m_watch_sleeps WL_GUARDED_BY(m_mutex) = false;
 };
 
 }  // namespace warpline::server

@@ -15,9 +15,12 @@ CUfunction Functions::function(uint64_t token, uint64_t context, CUresult& why) 
     const auto entry = m_handles.find(HandleKind::function, token);
     if (!entry) return nullptr;
     if (!entry->kernel) return reinterpret_cast<CUfunction>(entry->value);
-    MutexLock lock(m_mutex);
-    const auto known = m_found.find({token, context});
-    if (known != m_found.end()) return known->second;
+    {
+        MutexLock lock(m_mutex);
+        const auto known = m_found.find({token, context});
+        if (known != m_found.end()) return known->second;
+    }
+    // Without the lock: the driver may load the kernel's image now, which can wait for the device.
     CUfunction found = nullptr;
     const auto kernel = reinterpret_cast<CUkernel>(entry->value);
     if (m_driver->cuKernelGetFunction == nullptr) return nullptr;
@@ -25,6 +28,7 @@ CUfunction Functions::function(uint64_t token, uint64_t context, CUresult& why) 
         why = result;
         return nullptr;
     }
+    MutexLock lock(m_mutex);
     if (m_found.size() >= m_sweep_at) sweep();
     m_found[{token, context}] = found;
     return found;

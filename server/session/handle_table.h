@@ -36,6 +36,7 @@ public:
         uint64_t value = 0;   ///< the driver's handle
         uint64_t owner = 0;   ///< token of the object that it dies with; 0: none
         bool kernel = false;  ///< of kind function: it is a CUkernel, not a CUfunction
+        bool non_blocking = false;  ///< of kind stream: it does not wait for the legacy default stream, nor the reverse
     };
 
     /// True if a new object may take this token: it is of the kind, and free.

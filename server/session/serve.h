@@ -8,6 +8,7 @@
 
 #include "protocol/codec/batch.h"
 #include "server/session/call.h"
+#include "server/session/call_order.h"
 #include "server/session/device_numbers.h"
 #include "server/session/session.h"
 
@@ -19,6 +20,8 @@ struct DispatchEntry {
     cuda::CallId id = cuda::CallId::none;
     bool needs_context = true;
     Result<void> (*serve)(ServerCall& call) = nullptr;
+    /// What the call has to do with. Inside of protocol::guarded(), with the call that has been read.
+    void (*touch)(const protocol::CallView& view, Footprint& footprint) = nullptr;
 };
 
 /// The entry of a call, or null if this number does not travel.

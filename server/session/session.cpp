@@ -2,6 +2,7 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
+#include "server/session/batch_work.h"
 #include "server/session/call.h"
 #include "server/session/serve.h"
 
@@ -10,58 +11,6 @@ namespace warpline::server {
 namespace {
 
 constexpr unsigned k_event_words = 16;
-
-/// One batch on its way through the executor: a step is a call.
-class BatchWork final : public OrderedWork {
-public:
-    static Result<std::shared_ptr<BatchWork>> create(Session& session, protocol::CallReceiver::Unit unit) {
-        auto work = std::shared_ptr<BatchWork>(new BatchWork(session, std::move(unit)));
-        auto reader = protocol::BatchReader::open(work->m_unit.batch.body.view(), work->m_unit.batch.payload_view());
-        if (!reader.ok()) return reader.error();
-        work->m_reader.emplace(std::move(*reader));
-        work->m_self = work;
-        return work;
-    }
-
-    // Cap'n Proto's destructors may throw, as far as the compiler knows.
-    ~BatchWork() noexcept override {}
-
-    bool step() override {
-        auto more = m_reader->next();
-        if (!more.ok()) {
-            m_session.client().did_misbehave(more.error().what);
-            return false;
-        }
-        if (!*more) {
-            m_session.work_done(m_unit.cost_bytes, m_unit.calls);
-            return false;
-        }
-        serve();
-        return true;
-    }
-
-private:
-    BatchWork(Session& session, protocol::CallReceiver::Unit unit) : m_session(session), m_unit(std::move(unit)) {}
-
-    void serve() {
-        const protocol::CallView& view = m_reader->call();
-        const DispatchEntry* entry = find_dispatch(view.header.id);
-        if (entry == nullptr) return m_session.client().did_misbehave("a call that does not exist");
-        m_session.counters().calls.fetch_add(1, std::memory_order_relaxed);
-        ServerCall call(m_session, view, m_self.lock(), view.streamed ? m_unit.stream : nullptr);
-        const CUresult current = m_session.contexts().make_current(view.header.context);
-        const Result<void> served =
-            current != CUDA_SUCCESS && entry->needs_context ? finish(call, current) : entry->serve(call);
-        // From here on the batch may be another thread's.
-        if (!served.ok() && served.error().code != Code::shutting_down) m_session.client().did_misbehave(served.error().what);
-        call.skip_payload();
-    }
-
-    Session& m_session;
-    protocol::CallReceiver::Unit m_unit;
-    std::optional<protocol::BatchReader> m_reader;
-    std::weak_ptr<BatchWork> m_self;
-};
 
 }  // namespace
 
@@ -86,12 +35,49 @@ Session::~Session() {
     m_host_calls.close();
     m_copies.close();
     m_executor.stop();
+    m_call_order.clear();
 }
 
 Result<void> Session::accept(protocol::CallReceiver::Unit unit) {
     auto work = WL_TRY(BatchWork::create(*this, std::move(unit)));
     if (!m_executor.push(std::move(work))) return Error{Code::quota, "more batches than the credit allows"};
     return {};
+}
+
+void Session::place_streams(const protocol::CallHeader& header, Footprint& footprint) {
+    std::vector<Footprint::Touch>& touches = footprint.touches;
+    for (const uint64_t stream : footprint.streams) {
+        uint64_t context = header.context;
+        if (stream <= 1) {
+            // The legacy default stream waits for all blocking streams of its context, and they for it.
+            footprint.make(legacy_key(context));
+            continue;
+        }
+        bool blocking = true;
+        if (stream == 2) {
+            touches.push_back({thread_stream_key(header.thread, context), false, true, false});
+        } else {
+            touches.push_back({stream, false, true, false});
+            if (const auto entry = m_handles.find(HandleKind::stream, stream)) {
+                context = entry->owner;
+                blocking = !entry->non_blocking;
+            }
+        }
+        if (blocking) footprint.use(legacy_key(context));
+    }
+    if (!footprint.streams.empty()) touches.push_back({k_mapping_key, false, false, false});
+    if (footprint.maps_memory) {
+        touches.push_back({k_unmapping_key, false, false, false});
+        touches.push_back({k_mapping_key, false, true, false});
+    }
+    if (footprint.unmaps_memory) touches.push_back({k_unmapping_key, false, true, false});
+}
+
+void Session::call_ended(uint64_t number) { m_executor.resume(m_call_order.ended(number)); }
+
+Result<void> Session::push_last(std::function<void()> done) {
+    if (m_executor.push(std::make_shared<LastWork>(m_call_order, std::move(done)))) return {};
+    return Error{Code::quota, "more batches than the credit allows"};
 }
 
 void Session::connection_lost() {

@@ -16,6 +16,7 @@
 #include "server/driver/inventory.h"
 #include "server/resources/device_memory.h"
 #include "server/session/async_copies.h"
+#include "server/session/call_order.h"
 #include "server/session/contexts.h"
 #include "server/session/executor.h"
 #include "server/session/functions.h"
@@ -77,7 +78,15 @@ public:
     Links& links() { return m_links; }
     Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
+    CallOrder& call_order() { return m_call_order; }
     void set_output(std::unique_ptr<OutputCapture> output) { m_output = std::move(output); }
+
+    /// Says of the streams that a call works in what it has to come after, and what after it. @thread any
+    void place_streams(const protocol::CallHeader& header, Footprint& footprint);
+    /// A call that was overtaken or kept back has ended. @thread any
+    void call_ended(uint64_t number);
+    /// Calls `done` when everything that came before has been executed. @errors quota
+    Result<void> push_last(std::function<void()> done);
 
     /// A context has gone, or a primary one was reset: everything that was made in it is forgotten.
     void context_ended(uint64_t context);
@@ -130,6 +139,7 @@ private:
     CUresult m_async_result WL_GUARDED_BY(m_error_mutex) = CUDA_SUCCESS;  // the first that no reply has told yet
     uint64_t m_async_call WL_GUARDED_BY(m_error_mutex) = 0;
 
+    CallOrder m_call_order;
     Executor m_executor;  // last: its threads use all of the above
 };
 

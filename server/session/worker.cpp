@@ -24,6 +24,9 @@ namespace {
 
 /// How long a client that is sent away has for reading why.
 constexpr std::chrono::milliseconds k_goodbye_patience{1000};
+/// How long the calls of a client that has said goodbye have to end: as long as it waits for us. A process that ends natively
+/// takes along what it left behind, a kernel that never ends and the launches that wait for it included.
+constexpr std::chrono::milliseconds k_last_calls_patience{2000};
 /// How long a client has, after TLS, to say who it is.
 constexpr std::chrono::milliseconds k_hello_deadline{10000};
 
@@ -47,6 +50,7 @@ private:
 
     // ConnectionHost
     VerdictMessage admit(const AdmitMessage& message) override;
+    void closing() override;
     void over(std::string reason) override;
     std::optional<std::string> over_reason();
     void wake();
@@ -68,6 +72,7 @@ private:
     ConditionVariable m_verdict_changed;
     std::optional<VerdictMessage> m_verdict WL_GUARDED_BY(m_mutex);
     std::optional<std::string> m_over WL_GUARDED_BY(m_mutex);
+    std::optional<std::chrono::steady_clock::time_point> m_close_deadline WL_GUARDED_BY(m_mutex);
 };
 
 int Worker::run(pid_t supervisor) {
@@ -168,6 +173,7 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
         MutexLock lock(m_mutex);
         m_over.reset();
         m_verdict.reset();
+        m_close_deadline.reset();
     }
     ConnectionFromClient::Options options;
     options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
@@ -205,15 +211,25 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
 /// Waits for the supervisor or the connection. False when the connection is over.
 bool Worker::wait_for_news() {
     pollfd watched[2] = {{m_control.fd(), POLLIN, 0}, {m_wake, POLLIN, 0}};
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+    const bool has_session = m_connection->has_session();
+    if (!has_session) {
+        deadline = m_hello_deadline;
+    } else {
+        MutexLock lock(m_mutex);
+        deadline = m_close_deadline;
+    }
     int timeout_ms = -1;
-    if (!m_connection->has_session()) {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(m_hello_deadline - std::chrono::steady_clock::now());
+    if (deadline) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
         timeout_ms = static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
     }
     const int ready = poll(watched, 2, timeout_ms);
     if (ready < 0) return true;
-    if (ready == 0 && !m_connection->has_session()) over("the client said nothing after TLS");
+    // Hello may have come meanwhile: its deadline is another one's then.
+    if (ready == 0 && deadline && has_session == m_connection->has_session()) {
+        over(has_session ? "the client has finished, and left calls behind that wait" : "the client said nothing after TLS");
+    }
     if (watched[1].revents != 0) {
         uint64_t count = 0;
         static_cast<void>(!read(m_wake, &count, sizeof count));
@@ -255,6 +271,14 @@ VerdictMessage Worker::admit(const AdmitMessage& message) {
         if (!m_verdict_changed.wait_until(m_mutex, deadline)) break;
     }
     return m_verdict.value_or(refused);
+}
+
+void Worker::closing() {
+    {
+        MutexLock lock(m_mutex);
+        m_close_deadline = std::chrono::steady_clock::now() + k_last_calls_patience;
+    }
+    wake();
 }
 
 void Worker::over(std::string reason) {

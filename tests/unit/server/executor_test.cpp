@@ -80,6 +80,82 @@ TEST(Executor, AWaitingStepLetsTheNextBegin) {
     EXPECT_TRUE(waited);
 }
 
+// What a step that was overtaken calls at its end, and a step behind it that ends it.
+class Overtaken final : public OrderedWork {
+public:
+    Overtaken(Executor& executor, Flag& opened, Flag& told) : m_executor(executor), m_opened(opened), m_told(told) {}
+    bool step() override {
+        if (m_steps++ != 0) return false;
+        m_executor.allow_overtaking();
+        m_waited = m_opened.wait();
+        return true;
+    }
+    std::function<void()> overtaken() override {
+        return [this] {
+            if (m_waited) m_told.raise();
+        };
+    }
+
+private:
+    Executor& m_executor;
+    Flag& m_opened;
+    Flag& m_told;
+    std::atomic<int> m_steps{0};
+    bool m_waited = false;
+};
+
+TEST(Executor, AStepThatSaysSoIsOvertakenWhenItTakesLong) {
+    Flag opened;
+    Flag told;
+    Executor executor({});
+    executor.push(std::make_shared<Overtaken>(executor, opened, told));
+    executor.push(one([&] { opened.raise(); }));
+    EXPECT_TRUE(told.wait());
+}
+
+TEST(Executor, AStepThatIsOvertakenDoesNotGiveTheOrderFreeTwice) {
+    std::atomic<int> inside{0};
+    std::atomic<int> most{0};
+    Flag late;
+    Flag opened;
+    Flag done;
+    Executor executor({});
+    executor.push(one([&] {
+        executor.allow_overtaking();
+        opened.wait();
+        executor.release_order();  // somebody else's by now
+        late.raise();
+    }));
+    executor.push(one([&] {
+        most = std::max(most.load(), ++inside);
+        opened.raise();
+        late.wait();
+        --inside;
+    }));
+    executor.push(one([&] {
+        most = std::max(most.load(), ++inside);
+        --inside;
+        done.raise();
+    }));
+    EXPECT_TRUE(done.wait());
+    EXPECT_EQ(most.load(), 1);
+}
+
+TEST(Executor, WhatIsResumedComesBeforeWhatHasNotBegun) {
+    std::vector<int> seen;
+    Flag queued;
+    Flag done;
+    Executor executor({});
+    executor.push(one([&] {
+        queued.wait();
+        executor.resume({one([&] { seen.push_back(1); }), one([&] { seen.push_back(2); })});
+    }));
+    executor.push(one([&] { seen.push_back(3), done.raise(); }));
+    queued.raise();
+    EXPECT_TRUE(done.wait());
+    EXPECT_EQ(seen, (std::vector<int>{1, 2, 3}));
+}
+
 TEST(Executor, ManyStepsMayWaitAtOnceAndOneRunsAtATime) {
     constexpr int k_waiters = 12;
     std::atomic<int> inside{0};

@@ -42,15 +42,27 @@ struct Program {
         return client.call<wire::CuCtxSynchronize>(
             CallId::cuCtxSynchronize, [](auto) {}, {}, thread);
     }
-    void load(std::string_view image = "fake ptx") {
+    void load(std::string_view image = "fake ptx", uint64_t library = k_library) {
         client.send<wire::WlImageLoad>(
-            CallId::wlImageLoad, [&](auto b) { b.setImage(k_library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
+            CallId::wlImageLoad, [&](auto b) { b.setImage(library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
     }
-    uint64_t function(const char* name, uint32_t index) {
+    uint64_t function(const char* name, uint32_t index, uint64_t library = k_library) {
         const uint64_t token = make_token(HandleKind::function, 1, index);
         client.send<wire::WlFunctionGet>(CallId::wlFunctionGet,
-                                         [&](auto b) { b.setFunction(token), b.setImage(k_library), b.setName(name); });
+                                         [&](auto b) { b.setFunction(token), b.setImage(library), b.setName(name); });
         return token;
+    }
+    /// Address of the variable that some functions of the fake driver wait for.
+    uint64_t variable() {
+        const FakeReply reply = client.call<wire::CuLibraryGetGlobal>(
+            CallId::cuLibraryGetGlobal, [&](auto b) { b.setLibrary(k_library), b.setName("x"); });
+        uint64_t address = 0;
+        read_values<wire::CuLibraryGetGlobalReply>(reply, [&](auto values) { address = values.getDptr(); });
+        return address;
+    }
+    FakeReply synchronize_stream(uint64_t stream, uint32_t thread = 1) {
+        return client.call<wire::CuStreamSynchronize>(
+            CallId::cuStreamSynchronize, [&](auto b) { b.setHStream(stream); }, {}, thread);
     }
     uint64_t launch(uint64_t function, const std::vector<uint64_t>& params, uint64_t stream = 0, uint32_t block = 1) {
         const std::vector<uint32_t> sizes(params.size(), 8);
@@ -61,8 +73,9 @@ struct Program {
             b.setSizes({reinterpret_cast<const capnp::byte*>(sizes.data()), sizes.size() * 4});
         });
     }
-    void make_stream() {
-        client.send<wire::CuStreamCreate>(CallId::cuStreamCreate, [](auto b) { b.setPhStream(k_stream); });
+    void make_stream(uint64_t stream = k_stream, unsigned flags = 0) {
+        client.send<wire::CuStreamCreate>(CallId::cuStreamCreate,
+                                          [&](auto b) { b.setPhStream(stream), b.setFlags(flags); });
     }
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,75 @@ TEST_F(SessionTest, AWaitingCallDoesNotHoldUpOtherThreads) {
     const uint32_t open = 1;
     program.put(k_window, as_bytes(&open, sizeof open));
     EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+}
+
+/// Calls that wait inside of the driver until another thread of the program writes a variable.
+class OvertakenTest : public SessionTest {
+protected:
+    void SetUp() override {
+        SessionTest::SetUp();
+        if (HasFatalFailure()) return;
+        m_program.emplace(*m_client);
+        m_program->load();
+        m_print = m_program->function("print", 0);
+        m_variable = m_program->variable();
+        ASSERT_NE(m_variable, 0u);
+        // Not blocking: copies in the legacy default stream have nothing to wait for.
+        m_program->make_stream(k_stream, CU_STREAM_NON_BLOCKING);
+        m_program->make_stream(k_other, CU_STREAM_NON_BLOCKING);
+    }
+    /// The other thread prints, and is answered; then it lets the first one go on.
+    void other_thread_works() {
+        m_program->launch(m_print, {}, k_other, 7);
+        EXPECT_EQ(m_program->synchronize_stream(k_other, 2).result, 0);
+        EXPECT_EQ(m_client->output(), "printed by 7 threads\n");
+        const uint64_t go_on = 1;
+        m_program->put(m_variable, as_bytes(&go_on, sizeof go_on));
+    }
+    static inline const uint64_t k_other = make_token(HandleKind::stream, 1, 1);
+    std::optional<Program> m_program;
+    uint64_t m_print = 0;
+    uint64_t m_variable = 0;
+};
+
+TEST_F(OvertakenTest, C16_ALaunchThatFindsTheQueueFullHoldsUpItsStreamOnly) {
+    m_program->launch(m_program->function("full", 1), {}, k_stream, 5);
+    m_program->launch(m_print, {}, k_stream, 6);
+    const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
+        CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true);
+    other_thread_works();
+    EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+    EXPECT_EQ(m_client->output(), "printed by 7 threads\nprinted by 5 threads\nprinted by 6 threads\n");
+    EXPECT_TRUE(m_client->async_errors().empty());
+}
+
+TEST_F(OvertakenTest, C16_AnImageThatIsBeingLoadedIsWaitedForByItsUsersOnly) {
+    const uint64_t library = make_token(HandleKind::library, 1, 1);
+    m_program->load("an image that waits", library);
+    m_program->launch(m_program->function("print", 1, library), {}, k_stream, 5);
+    const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
+        CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true);
+    other_thread_works();
+    EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+    EXPECT_EQ(m_client->output(), "printed by 7 threads\nprinted by 5 threads\n");
+    EXPECT_TRUE(m_client->async_errors().empty());
+}
+
+TEST_F(OvertakenTest, C16_AFunctionThatIsBeingLoadedHoldsUpNoOtherLaunch) {
+    m_program->launch(m_program->function("lazy", 1), {}, k_stream, 5);
+    const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
+        CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true);
+    other_thread_works();
+    EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+    EXPECT_EQ(m_client->output(), "printed by 7 threads\nprinted by 5 threads\n");
+}
+
+TEST_F(OvertakenTest, C16_AClientMayLeaveWhileALaunchWaits) {
+    m_program->launch(m_program->function("full", 1), {}, k_stream);
+    EXPECT_EQ(m_program->synchronize_stream(k_other, 2).result, 0);
+    m_client->say_goodbye();
+    EXPECT_TRUE(m_client->wait_end());
+    EXPECT_TRUE(m_server.wait_log("session end"));
 }
 
 TEST_F(SessionTest, A6_HostFunctionsRunOnTheClientInTheStreamsOrder) {

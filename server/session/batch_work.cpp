@@ -1,0 +1,113 @@
+// Calls on their way through the executor: served at once, or kept back behind one that was overtaken.
+#include "server/session/batch_work.h"
+
+#include "common/log/log.h"
+#include "server/session/call.h"
+#include "server/session/serve.h"
+
+namespace warpline::server {
+
+namespace {
+
+/// What a call has to do with, by the server's knowledge of its objects.
+Footprint footprint_of(Session& session, const protocol::CallView& view) {
+    Footprint footprint;
+    const DispatchEntry* entry = find_dispatch(view.header.id);
+    // Who cannot be read is refused when it is served; until then it is a call like no other.
+    if (entry == nullptr || !protocol::guarded([&] { entry->touch(view, footprint); }).ok()) footprint.before_all = true;
+    footprint.client_waits = view.header.wants_reply;
+    session.place_streams(view.header, footprint);
+    return footprint;
+}
+
+}  // namespace
+
+/// A call that waits for others to end, and then has its turn.
+class KeptBack final : public OrderedWork, public std::enable_shared_from_this<KeptBack> {
+public:
+    explicit KeptBack(std::shared_ptr<BatchWork> batch) : m_batch(std::move(batch)) {}
+    ~KeptBack() noexcept override {}
+
+    Result<void> keep(const protocol::CallView& view) { return m_call.keep(view); }
+    uint64_t& number() { return m_number; }
+
+    bool step() override {
+        Session& session = m_batch->m_session;
+        // What comes after a call whose client waits has nothing to wait for.
+        const bool client_waits = m_call.view().header.wants_reply;
+        if (client_waits) session.call_ended(m_number);
+        m_batch->serve(m_call.view());
+        m_batch->part_done();
+        if (!client_waits) session.call_ended(m_number);
+        return false;
+    }
+
+private:
+    const std::shared_ptr<BatchWork> m_batch;
+    protocol::KeptCall m_call;
+    uint64_t m_number = 0;
+};
+
+Result<std::shared_ptr<BatchWork>> BatchWork::create(Session& session, protocol::CallReceiver::Unit unit) {
+    auto work = std::shared_ptr<BatchWork>(new BatchWork(session, std::move(unit)));
+    auto reader = protocol::BatchReader::open(work->m_unit.batch.body.view(), work->m_unit.batch.payload_view());
+    if (!reader.ok()) return reader.error();
+    work->m_reader.emplace(std::move(*reader));
+    return work;
+}
+
+bool BatchWork::step() {
+    auto more = m_reader->next();
+    if (!more.ok()) {
+        m_session.client().did_misbehave(more.error().what);
+        return false;
+    }
+    if (!*more) {
+        part_done();
+        return false;
+    }
+    m_session.counters().calls.fetch_add(1, std::memory_order_relaxed);
+    const protocol::CallView& view = m_reader->call();
+    if (!m_session.call_order().any() || !keep_back(view)) serve(view);
+    return true;
+}
+
+std::function<void()> BatchWork::overtaken() {
+    const uint64_t number = m_session.call_order().overtaken(footprint_of(m_session, m_reader->call()));
+    return [self = shared_from_this(), number] { self->m_session.call_ended(number); };
+}
+
+/// True if the call cannot run yet: it is remembered.
+bool BatchWork::keep_back(const protocol::CallView& view) {
+    auto kept = std::make_shared<KeptBack>(shared_from_this());
+    if (!kept->keep(view).ok()) return false;
+    m_parts.fetch_add(1, std::memory_order_relaxed);
+    const bool held = m_session.call_order().hold(footprint_of(m_session, view), kept, kept->number());
+    if (!held) m_parts.fetch_sub(1, std::memory_order_relaxed);
+    return held;
+}
+
+void BatchWork::serve(const protocol::CallView& view) {
+    const DispatchEntry* entry = find_dispatch(view.header.id);
+    if (entry == nullptr) return m_session.client().did_misbehave("a call that does not exist");
+    ServerCall call(m_session, view, shared_from_this(), view.streamed ? m_unit.stream : nullptr);
+    const CUresult current = m_session.contexts().make_current(view.header.context);
+    const Result<void> served =
+        current != CUDA_SUCCESS && entry->needs_context ? finish(call, current) : entry->serve(call);
+    // From here on the batch may be another thread's.
+    if (!served.ok() && served.error().code != Code::shutting_down) m_session.client().did_misbehave(served.error().what);
+    call.skip_payload();
+}
+
+void BatchWork::part_done() {
+    if (m_parts.fetch_sub(1, std::memory_order_acq_rel) == 1) m_session.work_done(m_unit.cost_bytes, m_unit.calls);
+}
+
+bool LastWork::step() {
+    Footprint everything;
+    everything.before_all = true;
+    if (!m_order.any() || !m_order.hold(everything, shared_from_this(), m_number)) m_done();
+    return false;
+}
+
+}  // namespace warpline::server
