@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 
 #include "common/log/log.h"
 #include "softgpu/check/options.h"
+#include "softgpu/driver/words.h"
 
 namespace warpline::softgpu::driver {
 
@@ -23,14 +22,6 @@ constexpr uint32_t k_most_devices = 16;
 std::string_view variable(const char* name) {
     const char* text = std::getenv(name);
     return text != nullptr ? std::string_view(text) : std::string_view();
-}
-
-std::optional<uint64_t> parse_number(std::string_view text, std::string_view& rest) {
-    uint64_t value = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end == text.data()) return std::nullopt;
-    rest = text.substr(static_cast<size_t>(end - text.data()));
-    return value;
 }
 
 void complain(const char* name, std::string_view text, const char* wanted) {
@@ -49,20 +40,11 @@ uint64_t number(const char* name, uint64_t fallback, uint64_t least, uint64_t mo
 }
 
 uint64_t bytes(const char* name, uint64_t fallback) {
-    std::string_view text = variable(name), unit;
+    std::string_view text = variable(name);
     if (text.empty()) return fallback;
-    auto value = parse_number(text, unit);
-    uint64_t shift = 64;
-    if (unit.empty() || unit == "B") shift = 0;
-    if (unit == "KiB" || unit == "K" || unit == "k") shift = 10;
-    if (unit == "MiB" || unit == "M" || unit == "m") shift = 20;
-    if (unit == "GiB" || unit == "G" || unit == "g") shift = 30;
-    if (unit == "TiB" || unit == "T" || unit == "t") shift = 40;
-    if (!value || shift == 64 || (*value << shift) >> shift != *value) {
-        complain(name, text, "a size such as 512MiB or 2GiB");
-        return fallback;
-    }
-    return *value << shift;
+    auto value = parse_size(text);
+    if (!value) complain(name, text, "a size such as 512MiB or 2GiB");
+    return value.value_or(fallback);
 }
 
 uint32_t compute_capability(uint32_t fallback) {

@@ -2,7 +2,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
@@ -19,6 +22,9 @@
 namespace warpline::softgpu::driver {
 
 namespace {
+
+/// What a context takes of a device that is large enough: between what old and new GPUs are seen to give up (DB-16).
+constexpr uint64_t k_context_bytes = uint64_t{300} << 20;
 
 std::atomic<uint64_t> next_context_id{1};
 std::atomic<uint64_t> next_thread_number{1};
@@ -56,6 +62,14 @@ Context::~Context() = default;
 
 CUresult Context::activate() {
     CU_TRY(m_device.admit_context());
+    const Profile& profile = m_device.config().profile;
+    m_cost_bytes = profile.context_bytes;
+    if (m_cost_bytes == Profile::k_usual_context_bytes) m_cost_bytes = std::min(k_context_bytes, m_device.total_bytes() / 8);
+    if (!m_device.charge(m_cost_bytes)) {
+        m_device.dismiss_context();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(profile.context_ms));
     m_device.engine();
     auto legacy = std::make_shared<Stream>(shared_from_this(), QueueKind::legacy, CU_STREAM_DEFAULT, 0, 0);
     MutexLock lock(m_mutex);
@@ -67,7 +81,7 @@ CUresult Context::activate() {
 
 void Context::tear_down() {
     if (!m_active.exchange(false)) return;
-    for (const FencePtr& fence : Scheduler::instance().pending(*m_group)) fence->wait();
+    wait_for_work();
     m_device.flush_printf();
     cuda::abi::context_storage_clear(m_handle);
     std::vector<std::weak_ptr<Stream>> streams;
@@ -93,6 +107,7 @@ void Context::tear_down() {
     for (const auto& [key, module] : modules) module->forget();
     free_memory_of_context(reinterpret_cast<uint64_t>(m_handle));
     free_arrays_of_context(*this);
+    m_device.refund(m_cost_bytes);
     m_device.dismiss_context();
 }
 
@@ -137,8 +152,12 @@ void Context::own_stream(const std::shared_ptr<Stream>& stream) {
     m_streams.push_back(stream);
 }
 
-CUresult Context::synchronise() {
+void Context::wait_for_work() {
     for (const FencePtr& fence : Scheduler::instance().pending(*m_group)) fence->wait();
+}
+
+CUresult Context::synchronise() {
+    wait_for_work();
     m_device.flush_printf();
     release_pool_excess(m_device);
     return sticky();
@@ -199,6 +218,7 @@ CUresult current_context_even_failed(Context*& context) {
     ThreadState& thread = thread_state();
     if (thread.contexts.empty() || thread.contexts.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     context = thread.contexts.back().get();
+    context->load_gate().pass();
     if (context->active()) return CUDA_SUCCESS;
     // A primary context that nobody retained can be current and cannot be used.
     return context->primary() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;

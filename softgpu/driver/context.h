@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/cu_try.h"
+#include "softgpu/driver/load_gate.h"
 #include "softgpu/driver/scheduler.h"
 
 namespace warpline::softgpu::exec {
@@ -36,7 +37,7 @@ public:
     void set_handle(CUcontext handle) { m_handle = handle; }
 
     /// Makes its default stream. For a primary context: at its first retain and at the first after a reset. Errors: those of
-    /// Device::admit_context.
+    /// Device::admit_context, and out of memory (what the context itself takes, DB-16).
     CUresult activate();
     /// Waits for its work and destroys what belongs to it: streams, modules, memory, what libraries attached.
     void tear_down();
@@ -48,6 +49,9 @@ public:
     void fail(const exec::Fault& fault);
     void fail(CUresult result, const char* why);
 
+    /// Code that is being loaded into it, which calls wait for (DB-15).
+    LoadGate& load_gate() { return m_load_gate; }
+
     const std::shared_ptr<QueueGroup>& group() const { return m_group; }
     std::shared_ptr<Stream> legacy_stream() const;
     /// The calling thread's own default stream.
@@ -55,7 +59,9 @@ public:
     /// Streams of the context, so that its end is theirs.
     void own_stream(const std::shared_ptr<Stream>& stream);
 
-    /// Blocks until all work that was submitted so far has ended, shows device printf, returns sticky().
+    /// Blocks until all work that was submitted so far has ended.
+    void wait_for_work();
+    /// The same; shows device printf, returns sticky().
     CUresult synchronise();
 
     /// All work that its streams are given from now on waits for a fence (cuCtxWaitEvent).
@@ -87,6 +93,8 @@ private:
     const uint64_t m_id;
     CUcontext m_handle = nullptr;
     std::shared_ptr<QueueGroup> m_group;
+    LoadGate m_load_gate;
+    uint64_t m_cost_bytes = 0;  // charged to the device while it is active
     std::atomic<bool> m_active{false};
     std::atomic<int> m_sticky{CUDA_SUCCESS};
 

@@ -1,12 +1,16 @@
+#include <optional>
+
 #include "common/log/log.h"
+#include "softgpu/driver/context.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/module.h"
 
 namespace warpline::softgpu::driver {
 
-LoadedFunction::LoadedFunction(Device& device, std::shared_ptr<exec::Module> module, std::shared_ptr<exec::Function> code)
-    : m_device(device), m_module(std::move(module)), m_code(std::move(code)) {
-    auto limit = static_cast<uint32_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+LoadedFunction::LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
+                               std::shared_ptr<exec::Function> code)
+    : m_context(context), m_device(context->device()), m_module(std::move(module)), m_code(std::move(code)) {
+    auto limit = static_cast<uint32_t>(m_device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
     uint32_t used = info().static_shared_bytes;
     m_max_dynamic_shared = used < limit ? limit - used : 0;
 }
@@ -18,6 +22,9 @@ std::array<uint32_t, 3> LoadedFunction::required_cluster() const {
 
 CUresult LoadedFunction::ensure_ready() {
     if (m_ready.load()) return CUDA_SUCCESS;
+    std::shared_ptr<Context> context = m_context.lock();
+    std::optional<LoadGate::Closed> loading;
+    if (context != nullptr && !loads_eagerly()) loading.emplace(*context);
     exec::ModuleError error = m_code->ensure_ready();
     if (error.cu_result != 0) {
         WL_LOG(error, "softgpu", "kernel {} refused: {}", info().name, error.log);

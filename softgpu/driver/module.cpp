@@ -39,6 +39,7 @@ Module::~Module() {
 CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<const Code> code, JitOptions* jit,
                       std::shared_ptr<Module>& module) {
     auto begin = std::chrono::steady_clock::now();
+    LoadGate::Closed loading(*context);
     exec::Engine& engine = context->device().engine();
     std::shared_ptr<exec::Module> loaded;
     if (code->cubin != nullptr) {
@@ -69,7 +70,7 @@ std::shared_ptr<LoadedFunction> Module::function(std::string_view name) {
     if (found != m_functions.end()) return found->second;
     auto code = m_code->function(name);
     if (code == nullptr) return nullptr;
-    auto function = std::make_shared<LoadedFunction>(m_context->device(), m_code, std::move(code));
+    auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code));
     m_functions.emplace(std::string(name), function);
     return function;
 }

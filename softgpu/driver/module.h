@@ -12,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/jit_options.h"
+#include "softgpu/driver/load_gate.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::cuda::image {
@@ -41,14 +42,17 @@ CUresult read_code_file(const char* path, std::shared_ptr<const Code>& code);
 /// A kernel in a context: what the engine knows, and what calls have set.
 class LoadedFunction {
 public:
-    LoadedFunction(Device& device, std::shared_ptr<exec::Module> module, std::shared_ptr<exec::Function> code);
+    LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
+                   std::shared_ptr<exec::Function> code);
 
     exec::Function& code() const { return *m_code; }
     const exec::FunctionInfo& info() const { return m_code->info(); }
     Device& device() const { return m_device; }
 
-    /// Decodes the kernel's body, once. Errors: not supported, with one log line that names opcode, file and line.
+    /// Loads the kernel: decodes its body, once; where code is loaded at its first use, that waits for the context (DB-15).
+    /// Errors: not supported, with one log line that names opcode, file and line.
     CUresult ensure_ready();
+    bool loaded() const { return m_ready.load() || loads_eagerly(); }
     /// Errors: invalid value (there is no such parameter).
     CUresult param_info(size_t index, size_t* offset, size_t* size) const;
 
@@ -71,6 +75,7 @@ public:
     LegacyLaunch legacy WL_GUARDED_BY(legacy_mutex);
 
 private:
+    const std::weak_ptr<Context> m_context;  // queued launches may outlive it
     Device& m_device;
     const std::shared_ptr<exec::Module> m_module;  // shared: a queued launch outlives the module's handle
     const std::shared_ptr<exec::Function> m_code;  // shared with the engine's module

@@ -21,9 +21,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-/// Pageable memory up to this size is staged by asynchronous copies to the device; more is waited for.
-constexpr uint64_t k_staging_bytes = uint64_t{4} << 20;
-
 void record_events(const KernelOperation& operation, Stream& stream) {
     for (const CUlaunchAttribute& attribute : operation.attributes) {
         CUevent handle = nullptr;
@@ -200,38 +197,6 @@ CUresult enqueue(Stream& stream, BatchMemoryOperation operation) {
     if (capture != nullptr) return capture->add(stream, std::move(operation));
     stream.submit([context = stream.context_ptr(), operation = std::move(operation)] { execute(*context, operation); });
     return CUDA_SUCCESS;
-}
-
-CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
-    if (mode == CopyMode::synchronous) CU_TRY(check_not_capturing(stream));
-    std::shared_ptr<Capture> capture;
-    CU_TRY(capture_of(stream, capture));
-    if (capture != nullptr) return capture->add(stream, std::move(operation));
-    auto known = [](const CopySide& side) {
-        return side.array != nullptr || !is_pageable(reinterpret_cast<uint64_t>(side.base));
-    };
-    bool from_pageable = !known(operation.from), to_pageable = !known(operation.to);
-    auto on_host = [](const CopySide& side) {
-        auto allocation = process().addresses.find(reinterpret_cast<uint64_t>(side.base));
-        return side.array == nullptr && (allocation == nullptr || allocation->on_host());
-    };
-    bool wait = from_pageable || to_pageable;
-    if (mode == CopyMode::synchronous) wait = wait || on_host(operation.from) || on_host(operation.to);
-    bool linear = operation.height == 1 && operation.depth == 1;
-    if (mode == CopyMode::asynchronous && from_pageable && !to_pageable && linear && operation.width_bytes <= k_staging_bytes) {
-        auto staging = std::make_shared<Bytes>(operation.width_bytes);
-        std::memcpy(staging->data(), operation.from.base, staging->size());
-        operation.from.base = reinterpret_cast<uint8_t*>(staging->data());
-        stream.submit([context = stream.context_ptr(), operation, staging] { execute(*context, operation); });
-        return CUDA_SUCCESS;
-    }
-    if (!wait) {
-        stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
-        return CUDA_SUCCESS;
-    }
-    stream.submit_and_wait([&] { execute(stream.context(), operation); });
-    stream.context().device().flush_printf();
-    return stream.context().sticky();
 }
 
 }  // namespace warpline::softgpu::driver

@@ -14,6 +14,7 @@
 namespace warpline::softgpu::driver {
 
 class ArrayObject;
+class Device;
 class Event;
 class Function;
 class LoadedFunction;
@@ -36,6 +37,7 @@ struct CopySide {
     uint64_t row_pitch_bytes = 0, slice_pitch_bytes = 0;
     std::shared_ptr<ArrayObject> array;  ///< keeps an array's memory
     uint64_t known_bytes = 0;            ///< from base on, of memory that the driver knows; 0 for pageable memory and arrays
+    const Device* named = nullptr;       ///< of the context that the program named for this side; null: the stream's device
 };
 struct CopyOperation {
     CopySide from, to;

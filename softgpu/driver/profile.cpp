@@ -1,8 +1,8 @@
 #include "softgpu/driver/profile.h"
 
-#include <charconv>
-#include <iterator>
 #include <span>
+
+#include "softgpu/driver/words.h"
 
 // What SOFTGPU_PROFILE says. Each switch is described once, in the table below.
 namespace warpline::softgpu::driver {
@@ -11,6 +11,7 @@ namespace {
 
 using Hints = Profile::Hints;
 using ComputeMode = Profile::ComputeMode;
+using Loading = Profile::Loading;
 
 /// What every driver of NVIDIA's does, as far as sources tell.
 Profile strict_profile() {
@@ -20,6 +21,13 @@ Profile strict_profile() {
     profile.launch_queue = 1024;
     profile.synchronise_breaks_captures = true;
     profile.free_synchronises = true;
+    profile.host_allocations_wait = true;
+    profile.pageable_staging_bytes = uint64_t{64} << 10;
+    profile.small_copies_staged = true;
+    profile.foreign_copies = false;
+    profile.loading = Loading::lazy;
+    profile.context_bytes = Profile::k_usual_context_bytes;
+    profile.context_ms = 20;
     return profile;
 }
 
@@ -45,14 +53,25 @@ constexpr Word<ComputeMode> k_compute_modes[] = {
     {"shared", ComputeMode::shared}, {"exclusive", ComputeMode::exclusive}, {"prohibited", ComputeMode::prohibited}};
 constexpr Word<bool> k_after_error[] = {{"called", true}, {"silent", false}};
 constexpr Word<bool> k_in_capture[] = {{"refused", true}, {"by_mode", false}};
+constexpr Word<bool> k_host_allocations[] = {{"wait", true}, {"free", false}};
+constexpr Word<bool> k_small_copies[] = {{"staged", true}, {"waited", false}};
+constexpr Word<bool> k_pageable_async[] = {{"landed", true}, {"queued", false}};
+constexpr Word<bool> k_foreign_copies[] = {{"anywhere", true}, {"where_accessible", false}};
+constexpr Word<Loading> k_loading[] = {{"free", Loading::free}, {"lazy", Loading::lazy}, {"eager", Loading::eager}};
 constexpr Word<bool> k_host_functions[] = {{"serial", true}, {"parallel", false}};
 
 bool read_number(std::string_view text, uint64_t& out) {
-    uint64_t value = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) return false;
-    out = value;
+    std::string_view rest;
+    auto value = parse_number(text, rest);
+    if (!value || !rest.empty()) return false;
+    out = *value;
     return true;
+}
+
+bool read_size(std::string_view text, uint64_t& out) {
+    auto bytes = parse_size(text);
+    if (bytes) out = *bytes;
+    return bytes.has_value();
 }
 
 struct Switch {
@@ -78,6 +97,21 @@ constexpr Switch k_switches[] = {
      [](Profile& p, std::string_view v) { return choose<bool>(k_in_capture, v, p.synchronise_breaks_captures); }},
     {"free_synchronises", "yes, no",
      [](Profile& p, std::string_view v) { return choose<bool>(k_yes_no, v, p.free_synchronises); }},
+    {"host_allocations", "wait, free",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_host_allocations, v, p.host_allocations_wait); }},
+    {"pageable_staging", "a size such as 64KiB",
+     [](Profile& p, std::string_view v) { return read_size(v, p.pageable_staging_bytes); }},
+    {"small_copies", "staged, waited",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_small_copies, v, p.small_copies_staged); }},
+    {"pageable_async", "landed, queued",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_pageable_async, v, p.pageable_landed); }},
+    {"foreign_copies", "anywhere, where_accessible",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_foreign_copies, v, p.foreign_copies); }},
+    {"loading", "free, lazy, eager", [](Profile& p, std::string_view v) { return choose<Loading>(k_loading, v, p.loading); }},
+    {"context_bytes", "a size such as 256MiB, 0: nothing",
+     [](Profile& p, std::string_view v) { return read_size(v, p.context_bytes); }},
+    {"context_ms", "a number of milliseconds, 0: none",
+     [](Profile& p, std::string_view v) { return read_number(v, p.context_ms); }},
 };
 
 std::string names_of_switches() {

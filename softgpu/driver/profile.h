@@ -10,6 +10,9 @@ namespace warpline::softgpu::driver {
 struct Profile {
     enum class ComputeMode : uint8_t { shared, exclusive, prohibited };
     enum class Hints : uint8_t { honoured, ignored, refused };
+    /// Loads wait for nothing; or code is loaded at its first use; or with its module.
+    enum class Loading : uint8_t { free, lazy, eager };
+    static constexpr uint64_t k_usual_context_bytes = UINT64_MAX;
 
     // What differs between machines. Neither profile changes these: a machine is asked for by switch.
     bool vmm = true;                                 ///< vmm: virtual memory management is there (DB-20)
@@ -24,6 +27,17 @@ struct Profile {
     uint64_t launch_queue = 0;           ///< launch_queue: how much a stream takes before its calls wait; 0: no limit (DB-03)
     /// synchronise_in_capture: cuCtxSynchronize breaks captures of any mode (DB-04)
     bool synchronise_breaks_captures = false;
+    bool host_allocations_wait = false;  ///< host_allocations=wait: cuMemHostAlloc waits for the context (DB-06)
+    /// pageable_staging: asynchronous copies of pageable memory to a device return once it has been staged, up to this size;
+    /// larger ones wait for the stream (DB-11)
+    uint64_t pageable_staging_bytes = uint64_t{4} << 20;
+    bool small_copies_staged = false;  ///< small_copies=staged: so do synchronous ones of up to 64 KiB (DB-12)
+    bool pageable_landed = true;       ///< pageable_async=landed: copies to pageable memory have landed on return (DB-13)
+    bool foreign_copies = true;        ///< foreign_copies: copies and fills reach other devices' mapped and pool memory (DB-14)
+    Loading loading = Loading::free;   ///< loading: when code is loaded, and what waits for that (DB-15)
+    /// context_bytes: device memory that a context takes; k_usual_context_bytes: what is usual, less on small devices (DB-16)
+    uint64_t context_bytes = 0;
+    uint64_t context_ms = 0;         ///< context_ms: how long it takes to make one (DB-16)
     bool free_synchronises = false;  ///< free_synchronises: cuMemFree, cuMemUnmap and such break captures (DB-05)
 };
 

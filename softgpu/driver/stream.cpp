@@ -87,6 +87,7 @@ CUresult find_stream(CUstream handle, StreamPtr& stream) {
     }
     stream = process().streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    stream->context().load_gate().pass();
     if (!stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return stream->context().sticky();
 }

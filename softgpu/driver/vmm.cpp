@@ -40,6 +40,19 @@ uint64_t reserve_anywhere(uint64_t size_bytes, uint64_t alignment_bytes) {
     return address;
 }
 
+/// Where drivers are seen to put reservations of their own choice: low, far from what the process has mapped. 0 if that is
+/// taken.
+uint64_t reserve_low(uint64_t size_bytes, uint64_t alignment_bytes) {
+    constexpr uint64_t first = 0x302000000, step = uint64_t{4} << 30;
+    constexpr int k_attempts = 1024;
+    for (int i = 0; i < k_attempts; ++i) {
+        const uint64_t address = round_up(first + static_cast<uint64_t>(i) * step, alignment_bytes);
+        if (address + size_bytes < address) return 0;
+        if (reserve_at(address, size_bytes)) return address;
+    }
+    return 0;
+}
+
 }  // namespace
 
 VirtualMemory& VirtualMemory::instance() {
@@ -56,6 +69,7 @@ CUresult VirtualMemory::reserve(uint64_t size_bytes, uint64_t alignment_bytes, u
     if (hint != 0 && hints == Profile::Hints::refused) return CUDA_ERROR_OUT_OF_MEMORY;
     if (hints != Profile::Hints::honoured) hint = 0;
     uint64_t found = hint != 0 && hint % alignment == 0 && reserve_at(hint, size_bytes) ? hint : 0;
+    if (found == 0 && hints != Profile::Hints::honoured) found = reserve_low(size_bytes, alignment);
     if (found == 0) found = reserve_anywhere(size_bytes, alignment);
     if (found == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     MutexLock lock(m_mutex);

@@ -70,7 +70,7 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
     Context* context = nullptr;
     std::shared_ptr<LoadedFunction> found;
     CU_TRY(find_function(function, found, context));
-    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    *state = found->loaded() ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 

@@ -37,18 +37,34 @@ CUresult copy_2d(const CUDA_MEMCPY2D* described, CUstream handle, CopyMode mode)
     return copy_array(as_3d(*described), handle, mode);
 }
 
+/// The device of a context that a peer copy names for one of its sides.
+CUresult device_of(CUcontext handle, const Device*& device) {
+    auto context = process().contexts.find(handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    device = &context->device();
+    return CUDA_SUCCESS;
+}
+
 CUresult copy_peer_3d(const CUDA_MEMCPY3D_PEER* described, CUstream handle, CopyMode mode) {
     if (described == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (process().contexts.find(described->srcContext) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (process().contexts.find(described->dstContext) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_array(as_3d(*described), handle, mode);
+    CopyOperation operation;
+    CU_TRY(device_of(described->srcContext, operation.from.named));
+    CU_TRY(device_of(described->dstContext, operation.to.named));
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    CU_TRY(described_copy(as_3d(*described), operation));
+    return enqueue_copy(*stream, std::move(operation), mode);
 }
 
 CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
                    CUstream handle, CopyMode mode) {
-    if (process().contexts.find(to_context) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (process().contexts.find(from_context) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_linear(to, Endpoint::device, from, Endpoint::device, bytes, handle, mode);
+    CopyOperation operation;
+    CU_TRY(device_of(to_context, operation.to.named));
+    CU_TRY(device_of(from_context, operation.from.named));
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    CU_TRY(linear_copy(to, Endpoint::device, from, Endpoint::device, bytes, operation));
+    return bytes != 0 ? enqueue_copy(*stream, std::move(operation), mode) : CUDA_SUCCESS;
 }
 
 CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,

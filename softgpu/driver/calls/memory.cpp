@@ -131,6 +131,7 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    if (process().config().profile.host_allocations_wait) context->wait_for_work();  // DB-06
     AllocationPtr allocation;
     // With one address space for host and devices, host memory is always mapped and portable.
     CU_TRY(allocate_pages(*context, bytesize, MemoryKind::host, Flags | CU_MEMHOSTALLOC_DEVICEMAP, allocation));

@@ -1,6 +1,7 @@
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/operation.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/driver/reach.h"
 #include "softgpu/driver/stream.h"
 
 namespace warpline::softgpu::driver {
@@ -16,6 +17,8 @@ CUresult fill(CUdeviceptr to, size_t pitch, unsigned int value, unsigned int ele
     operation.params = {to, height > 1 ? pitch : width * element_bytes, value, element_bytes, width, height};
     CU_TRY(check_memset(operation.params));
     if (width == 0 || height == 0) return CUDA_SUCCESS;
+    const uint64_t span = operation.params.pitch * (height - 1) + width * element_bytes;
+    if (!reaches(stream->context().device(), to, span)) return CUDA_ERROR_INVALID_VALUE;
     return enqueue(*stream, operation);
 }
 

@@ -72,8 +72,7 @@ CUresult cuModuleUnload(CUmodule hmod) {
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const char* wanted = std::getenv("CUDA_MODULE_LOADING");
-    *mode = wanted != nullptr && std::string_view(wanted) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    *mode = loads_eagerly() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 

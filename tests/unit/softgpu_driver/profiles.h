@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "tests/unit/softgpu_driver/library.h"
 
@@ -27,6 +28,21 @@ public:
 
 private:
     std::atomic<bool> m_open{false};
+};
+
+/// A call on a thread of its own, in the context that is current here.
+class Calling {
+public:
+    explicit Calling(std::function<void()> call);
+    ~Calling();
+    /// Waits until the call has returned or its thread sleeps. True if it has returned.
+    bool returned() const;
+    void join();
+
+private:
+    std::atomic<bool> m_returned{false};
+    std::atomic<int> m_thread{0};  // as the kernel numbers it
+    std::thread m_runs;
 };
 
 }  // namespace softgpu_test
