@@ -11,8 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARD_LIMIT = 600
 MARKS = re.compile(r"TODO\(now\)|FIXME|\bXXX\b")
 SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
-# Where nobody can tell when the thing waited for has come: it is looked for, with a deadline.
+# Where nobody can tell when the thing waited for has come: it is looked for, with a deadline. Or where the time is the thing.
 POLLS = {
+    "softgpu/driver/context.cpp": "contexts take time to make (docs/driver-behaviour.md, DB-16)",
     "softgpu/driver/operation.cpp": "cuStreamWaitValue: memory changes without a word",
     "tests/unit/server/daemon_test.cpp": "the end of processes that are not our children",
     "tests/unit/server/server_process.cpp": "lines in another process's log, and its end",
