@@ -13,10 +13,21 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/static")
 
+option(WARPLINE_ANALYSE "Only look for faults in the sources: no code is generated and nothing can be linked (scripts/test)" OFF)
 find_program(CCACHE ccache)
-if(CCACHE)
+if(WARPLINE_ANALYSE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_CURRENT_LIST_DIR}/analyse")
+  # Libraries and programs are empty files, too.
+  foreach(rule LINK_EXECUTABLE CREATE_SHARED_LIBRARY CREATE_SHARED_MODULE ARCHIVE_CREATE ARCHIVE_APPEND)
+    set(CMAKE_CXX_${rule} "touch <TARGET>")
+  endforeach()
+  set(CMAKE_CXX_ARCHIVE_FINISH "")
+elseif(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
 endif()
+
+# What nvcc makes of sources that never change is made once for all build folders.
+set(WARPLINE_NVCC_OUTPUT "${CMAKE_SOURCE_DIR}/build/nvcc" CACHE PATH "Where tests keep what nvcc has made")
 
 add_library(warpline_flags INTERFACE)
 target_compile_options(warpline_flags INTERFACE -Wall -Wextra -Werror -ffp-contract=off -fno-math-errno)
@@ -40,6 +51,12 @@ if(WARPLINE_SANITIZE)
 else()
   # A build made here runs on a GPU node: only libc is taken from the machine. The sanitizers need the shared run time.
   target_link_options(warpline_flags INTERFACE -static-libstdc++ -static-libgcc)
+endif()
+
+# Tests are compiled as fast as can be: what they do takes no time, and they are most of what is compiled.
+set(WARPLINE_TEST_OPTIONS "")
+if(WARPLINE_SANITIZE OR WARPLINE_ANALYSE)
+  set(WARPLINE_TEST_OPTIONS -O0)
 endif()
 
 # warpline_library(NAME SOURCES… LINK targets…): a static library of ours.
@@ -91,6 +108,8 @@ function(warpline_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE warpline_flags ${arg_LINK} GTest::gtest_main GTest::gmock Threads::Threads ${CMAKE_DL_LIBS})
+  target_compile_options(${name} PRIVATE ${WARPLINE_TEST_OPTIONS})
+  warpline_precompiled_test(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})

@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
-# Compiles kernels.cu in the ways that images differ. Usage: make_samples.sh NVCC CXX SOURCE OUT-DIR
+# Compiles kernels.cu in the ways that images differ, for all build folders once. Usage: make_samples.sh NVCC CXX SOURCE OUT-DIR
 set -euo pipefail
 nvcc=$1 cxx=$2 source=$3 out=$4
+mkdir -p "$out"
+exec 9>"$out.lock"
+flock 9
+made="$(sha256sum "$0" "$source" "$(dirname "$source")/kernels.h" | cut -d' ' -f1 | paste -sd' ') $("$nvcc" --version | tail -n 1)"
+[ "$(cat "$out/done" 2>/dev/null)" != "$made" ] || exit 0
 rm -rf "$out"
 mkdir -p "$out"
 cd "$out"
@@ -39,4 +44,4 @@ done
 "$nvcc" -cubin -rdc=true -arch=sm_100 -o relocatable_100.cubin "$source"
 "$nvcc" -cubin -rdc=true -arch=sm_80 -o relocatable_80.cubin "$source"
 rm -f ./*.o
-touch done
+echo "$made" >done
