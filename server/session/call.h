@@ -103,8 +103,8 @@ public:
 
     /// The calls after this one may begin: to be called, with everything looked up, before the driver is asked to wait.
     void release_order();
-    /// If the driver keeps this call waiting from here on, the calls after it that do not depend on it may begin meanwhile. Once,
-    /// before anything else: what the call does from now on must not need the order (see docs/threading.md).
+    /// If the driver keeps this call waiting from here on, the calls after it that do not depend on it may begin meanwhile.
+    /// Once, before anything else: what the call does from now on must not need the order (see docs/threading.md).
     void allow_overtaking();
 
     // --- answer ---

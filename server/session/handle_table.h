@@ -33,9 +33,9 @@ public:
 
     /// What is remembered of a handle.
     struct Entry {
-        uint64_t value = 0;   ///< the driver's handle
-        uint64_t owner = 0;   ///< token of the object that it dies with; 0: none
-        bool kernel = false;  ///< of kind function: it is a CUkernel, not a CUfunction
+        uint64_t value = 0;         ///< the driver's handle
+        uint64_t owner = 0;         ///< token of the object that it dies with; 0: none
+        bool kernel = false;        ///< of kind function: it is a CUkernel, not a CUfunction
         bool non_blocking = false;  ///< of kind stream: it does not wait for the legacy default stream, nor the reverse
     };
 

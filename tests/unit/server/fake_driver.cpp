@@ -118,7 +118,8 @@ void wait_for_variable() {
     s.changed.wait(lock, [&s] { return s.global != 0; });
 }
 
-// "full": its launch waits as if the driver's queue was full. "lazy": asking for it as a function waits, as loading its image does.
+// "full": its launch waits as if the driver's queue was full. "lazy": asking for it as a function waits, as loading its image
+// does.
 constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault", "break_out", "full", "lazy"};
 constexpr int k_print = 1, k_full = 6, k_lazy = 7;
 
