@@ -1,5 +1,7 @@
 """What the end-to-end tests stand on: the build, the programs, a gpu-server of their own, and runs of programs against it."""
 
+from __future__ import annotations  # Python 3.9 runs this on machines with a GPU
+
 import json
 import os
 import pathlib
@@ -7,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import tomllib
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -57,10 +58,22 @@ class Program:
         return BINARIES / self.name
 
 
+def description():
+    """What programs.toml says; on a Python that cannot read it, what write_description() has made of it."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:
+        return json.loads((BINARIES / "programs.json").read_text())
+    return tomllib.loads((PROGRAMS / "programs.toml").read_text())
+
+
+def write_description():
+    (BINARIES / "programs.json").write_text(json.dumps(description()))
+
+
 def programs():
     """The programs of programs.toml, by name."""
-    with open(PROGRAMS / "programs.toml", "rb") as file:
-        described = tomllib.load(file)
+    described = description()
     result = {}
     for name, entry in described.items():
         source = PROGRAMS / entry.pop("source", name + ".cu")

@@ -1,88 +1,149 @@
 #!/usr/bin/env python3
-"""Runs the test programs natively on this machine's GPU and through gpu-server on NVIDIA's driver, and compares what they print
-(A1, A6, A8, C3). Closes with a table and 'N passed, N failed, N skipped'.
+"""Asks a machine's CUDA driver what Warpline depends on, compares the answers with the software GPU's strict profile, then runs programs
+natively and through a gpu-server, and writes one report file to send in. Needs a build (build/release), Python 3.9 and libc.
 
-Usage: run.py [program …]"""
+Usage: run.py [--short] [--minutes N] [--report FILE] [PROGRAM …]
+       run.py --pack FILE.tar.gz [PROGRAM …]
+--short asks less of everything, --minutes limits the first part (5). PROGRAMs limit the programs that are run, or packed."""
 
-import ctypes
-import os
+import argparse
 import pathlib
-import re
+import subprocess
 import sys
+import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "e2e"))
-import harness  # noqa: E402
+import machine
+from machine import harness
+
+import expected
+import json
+import pack
+import programs
+import questions
+from report import Report
+
+PROBE = harness.BUILD / "bin" / "warpline-gpu-probe"
 
 
-def system_driver():
-    """The path of NVIDIA's driver, or None if it does not load or finds no device."""
-    name = os.environ.get("WARPLINE_DRIVER", "libcuda.so.1")
-    try:
-        driver = ctypes.CDLL(name)
-    except OSError:
-        return None
-    if driver.cuInit(0) != 0:
-        return None
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            if re.search(r"/libcuda\.so", line):
-                return pathlib.Path(line.split()[-1])
-    return None
+def reference():
+    """The software GPU as the strict profile has it: what Warpline takes a driver for."""
+    return machine.Place(harness.SOFTGPU, {"SOFTGPU_PROFILE": "strict", "WARPLINE_LOG": "off"})
 
 
-def timed(command, mode, server, seconds):
-    began = time.monotonic()
-    done = harness.run(command, mode, server, seconds=seconds)
-    return done, time.monotonic() - began
+def one_question(report, question, place, strict, remote):
+    answer = machine.ask(question, place)
+    if "skipped" in answer:
+        report.add(question.id, "skipped", answer["skipped"])
+        return
+    data, found = {"answer": answer}, []
+    if question.compared:
+        data["software"] = machine.ask(question, strict)
+        if "skipped" not in data["software"]:
+            found += machine.differences(answer, data["software"])
+    if question.remote and remote:
+        data["remote"] = machine.ask(question, remote)
+        found += [(f"{name}, through a server", value, wanted) for name, value, wanted in machine.differences(data["remote"], answer)]
+    words = answer.get("failed") or ", ".join(f"{name} {value}" for name, value in answer["values"].items() if not isinstance(value, dict))
+    status = "differs" if found else "failed" if "failed" in answer else "same" if question.compared else "seen"
+    report.add(question.id, status, words, differences=found, **data)
 
 
-def comparable(text):
-    """What must be equal: everything but times."""
-    return re.sub(r"\d+\.\d+ s", "_ s", text)
+def first_part(report, options, place, strict, pair):
+    """The first minutes: what the driver is and does. Questions that there is no time for are reported as skipped."""
+    deadline, part = time.monotonic() + 60 * options.minutes, ""
+    for question in questions.first_part():
+        if options.short and not question.short:
+            continue
+        if question.part != part:
+            part = question.part
+            report.part(part)
+        if time.monotonic() > deadline:
+            report.add(question.id, "skipped", f"the {options.minutes} minutes are over")
+        else:
+            one_question(report, question, place, strict, pair.remote if pair else None)
+        if question.function == "versions" and pair:
+            report.part("2 runtimes")
+            programs.runtimes(report, pair, options.short)
 
 
-def main(names):
-    driver = system_driver()
-    if driver is None:
-        print("no GPU here: NVIDIA's libcuda.so.1 does not load or finds no device")
-        print("\n0 passed, 0 failed, 1 skipped")
-        return 1
-    rows, passed, failed, skipped = [], 0, 0, 0
-    with harness.Server(driver=driver, certificates=None) as server:
-        print(server.log_text())
-        for program in harness.programs().values():
-            if names and program.name not in names:
+def arguments(report, options, place, remote):
+    """The argument probe, directly and through a server, against what is known of NVIDIA's driver."""
+    report.part("Some thousand small questions about arguments (docs/probe.md)")
+    if not PROBE.exists():
+        report.add("arguments", "skipped", f"{PROBE.name} is not in this build")
+        return
+    known = expected.Expected()
+    for name, where in (("directly", place), ("through a server", remote)):
+        if where is None:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "answers.json"
+            command = [PROBE, "--driver", where.driver, "--out", out, *(["--only", "launch/*"] if options.short else [])]
+            try:
+                done = subprocess.run([str(c) for c in command], env=where.environment(), capture_output=True, text=True, timeout=900)
+            except subprocess.TimeoutExpired:
+                report.add(f"arguments {name}", "failed", "no end within 15 minutes")
                 continue
-            if not program.binary.exists():
-                if harness.cuda_root() is None:
-                    rows.append((program.name, "", "", "", "skipped: not built, and no nvcc here"))
-                    skipped += 1
-                    continue
-                harness.build_program(program)
-            for arguments in program.args:
-                label = " ".join([program.name, *arguments])
-                native, native_s = timed([program.binary, *arguments], "native", None, program.seconds)
-                remote, remote_s = timed([program.binary, *arguments], "remote", server, program.seconds)
-                trips = remote.stats.get("blocking_round_trips", -1)
-                problem = ""
-                if native.code != 0:
-                    problem = f"native run failed: {native.stderr.strip()[:200]}"
-                elif remote.code != 0:
-                    problem = f"exit code {remote.code}: {remote.stderr.strip()[:300]}"
-                elif comparable(native.stdout) != comparable(remote.stdout):
-                    problem = f"said {remote.stdout!r} instead of {native.stdout!r}"
-                elif program.round_trips is not None and trips > program.round_trips:
-                    problem = f"{trips} blocking round trips, at most {program.round_trips} expected"
-                passed, failed = passed + (not problem), failed + bool(problem)
-                rows.append((label, f"{native_s:.2f}", f"{remote_s:.2f}", str(trips), problem or "same"))
-    width = max(len(r[0]) for r in rows)
-    print(f"{'program':{width}}  native s  remote s  round trips  result")
-    for row in rows:
-        print(f"{row[0]:{width}}  {row[1]:>8}  {row[2]:>8}  {row[3]:>11}  {row[4]}")
-    print(f"\n{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or not passed else 0
+            if not out.exists():
+                report.add(f"arguments {name}", "failed", f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+                continue
+            answers = json.loads(out.read_text())
+        asked = known.differences(answers)
+        found = [(id, words, "see docs/probe.md") for id, words in sorted(asked.items()) if words != "not asked" or not options.short]
+        report.add(f"arguments {name}", "differs" if found else "same", f"{len(answers)} questions ({expected.told(known.counts(answers))})",
+                   differences=found, answers=answers)
+
+
+def everything(report, options, driver):
+    place, strict = machine.Place(driver), reference()
+    with tempfile.TemporaryDirectory(prefix="warpline-gpu-") as folder:
+        try:
+            server = harness.Server(driver=driver, certificates=machine.certificates(folder))
+        except (machine.NoDriver, RuntimeError) as problem:
+            server = None
+            report.add("gpu-server", "failed", str(problem))
+        try:
+            remote = machine.Remote(server) if server else None
+            pair = programs.Pair(report, place, remote) if remote else None
+            first_part(report, options, place, strict, pair)
+            arguments(report, options, place, remote)
+            if pair:
+                report.part("Programs, natively and through a server")
+                programs.own(report, pair, options.programs, options.short)
+                programs.samples(report, pair)
+                programs.frameworks(report, pair)
+        finally:
+            if server:
+                report.facts["server_log"] = server.log_text()[-20000:]
+                server.__exit__()
+
+
+def main(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--report", type=pathlib.Path, default=harness.ROOT / "build" / "gpu-report.txt")
+    parser.add_argument("--pack", metavar="FILE")
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM")
+    options = parser.parse_args(words)
+    if options.pack:
+        return pack.main(options.pack, options.programs)
+    report = Report()
+    try:
+        driver = machine.find_driver()
+    except machine.NoDriver as problem:
+        print(f"no GPU here: {problem}\n\n0 passed, 0 failed, 1 skipped")
+        return 1
+    report.say(f"Driver: {driver}")
+    report.facts["driver"] = driver.name
+    try:
+        everything(report, options, driver)
+    finally:
+        report.close()
+        report.write(options.report)
+    print(f"\nThe report to send in: {options.report}")
+    return 1 if report.count("failed") or not report.count("same") else 0
 
 
 if __name__ == "__main__":
