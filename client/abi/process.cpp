@@ -15,6 +15,7 @@
 #include "client/state/thread_state.h"
 #include "common/config/settings.h"
 #include "common/log/log.h"
+#include "cuda/abi/symbols/symbols.h"
 
 namespace warpline::client {
 
@@ -67,8 +68,8 @@ CUresult Process::connect_once() noexcept {
     } catch (const std::bad_alloc&) {
         m_connect_result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    // A driver newer than the interface that we serve would promise functions that we do not have.
-    const int version = m_connect_result == CUDA_SUCCESS ? std::min(server().driver_version, CUDA_VERSION) : CUDA_VERSION;
+    const int served = cuda::abi::k_newest_version;
+    const int version = m_connect_result == CUDA_SUCCESS ? std::min(server().driver_version, served) : served;
     m_driver_version.store(version, std::memory_order_release);
     return m_connect_result;
 }
@@ -76,7 +77,7 @@ CUresult Process::connect_once() noexcept {
 int Process::driver_version() noexcept {
     const int known = m_driver_version.load(std::memory_order_acquire);
     if (known != 0) return known;
-    if (m_forked.load()) return CUDA_VERSION;
+    if (m_forked.load()) return cuda::abi::k_newest_version;
     connect_once();
     return m_driver_version.load(std::memory_order_acquire);
 }

@@ -13,6 +13,7 @@
 #include "client/gen/module_calls.gen.h"
 #include "client/hooks/jit_options.h"
 #include "common/log/log.h"
+#include "cuda/image/ptx_version.h"
 
 namespace warpline::client {
 
@@ -55,6 +56,7 @@ Result<image::ImageInfo> read_units(const std::vector<const image::Entry*>& unit
     for (const image::Entry* unit : units) {
         image::ImageInfo one = WL_TRY(image::read_info(*unit));
         all.arch = one.arch;
+        all.ptx_version = std::max(all.ptx_version, one.ptx_version);
         all.uses_printf |= one.uses_printf;
         std::move(one.kernels.begin(), one.kernels.end(), std::back_inserter(all.kernels));
         std::move(one.globals.begin(), one.globals.end(), std::back_inserter(all.globals));
@@ -63,6 +65,27 @@ Result<image::ImageInfo> read_units(const std::vector<const image::Entry*>& unit
     std::sort(all.kernels.begin(), all.kernels.end(), by_name);
     std::sort(all.globals.begin(), all.globals.end(), by_name);
     return all;
+}
+
+/// What a GPU executes without compiling, if it is in the image.
+const image::Entry* machine_code(const image::Image& from, const Device& device) {
+    const image::Entry* taken = from.select(device.compute_capability());
+    return taken != nullptr && taken->kind == image::EntryKind::cubin ? taken : nullptr;
+}
+
+/// The server's driver would have to compile PTX that is newer than it is. Said here, because images are uploaded late, and
+/// nobody waits.
+bool is_too_new(const CodeImage& code, const Device& device) {
+    const int driver = Process::instance().server().driver_version;
+    const uint32_t newest = image::newest_ptx_version(driver), version = code.info.ptx_version;
+    if (version <= newest) return false;
+    if (machine_code(code.image, device) != nullptr) return false;
+    WL_LOG(warn, "client",
+           "PTX {}.{} is newer than the server's driver, which is of CUDA {}.{} and takes PTX up to {}.{}: compile for {}.{} "
+           "itself, or with an "
+           "older toolkit",
+           version / 10, version % 10, driver / 1000, driver % 1000 / 10, newest / 10, newest % 10, device.major, device.minor);
+    return true;
 }
 
 CUresult read_contents(CodeImage& code, const Device& device) {
@@ -75,13 +98,20 @@ CUresult read_contents(CodeImage& code, const Device& device) {
                    : "");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    const bool is_ptx = choice.units.front()->kind == image::EntryKind::ptx;
+    bool is_ptx = choice.units.front()->kind == image::EntryKind::ptx;
     Result<image::ImageInfo> info = read_units(choice.units);
+    if (const image::Entry* cubin = info.ok() ? nullptr : machine_code(code.image, device)) {
+        // PTX that cannot be read is no reason to refuse what need not be compiled: the driver may not look at it.
+        is_ptx = false;
+        choice.doubtful = true;
+        info = read_units({cubin});
+    }
     if (!info.ok()) {
         WL_LOG(warn, "client", "an image cannot be read: {}", info.error().what);
         return is_ptx ? CUDA_ERROR_INVALID_PTX : image_error(info.error());
     }
     code.info = std::move(*info);
+    if (is_ptx && is_too_new(code, device)) return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     code.ask_driver = choice.doubtful || code.image.container() == image::Container::ptx;
     return CUDA_SUCCESS;
 }

@@ -18,11 +18,13 @@ CUresult hook_client_cuDriverGetVersion(int* driverVersion) {
 
 CUresult hook_client_cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                                          CUdriverProcAddressQueryResult* symbolStatus) {
-    return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), symbol, pfn, cudaVersion, flags, symbolStatus);
+    return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), Process::instance().driver_version(), symbol, pfn,
+                                       cudaVersion, flags, symbolStatus);
 }
 
 CUresult hook_client_cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
-    return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), symbol, pfn, cudaVersion, flags, nullptr);
+    return cuda::abi::get_proc_address_v1(cuda::abi::driver_symbols(), Process::instance().driver_version(), symbol, pfn,
+                                          cudaVersion, flags);
 }
 
 CUresult hook_client_cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {

@@ -30,7 +30,7 @@ PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "makes", 
 def load(folder: Path) -> tuple[Api, Diagnostics]:
     """Everything below cuda/api. Errors: findings in the Diagnostics; DescriptionError for a file that is no YAML."""
     found = Diagnostics()
-    api = Api([], [], _read_symbols(folder / "symbols.txt"), [], {}, [], {}, set(), _read_lock(folder / "ids.lock"))
+    api = Api([], [], _read_all_symbols(folder), [], {}, [], {}, set(), _read_lock(folder / "ids.lock"))
     types = _read_types(folder / "types.yaml", found)
     api.handles, api.handle_types, api.integer_handles = types.kinds, types.handles, types.integer_handles
     api.scalars, api.structs = types.scalars, types.structs
@@ -43,7 +43,23 @@ def load(folder: Path) -> tuple[Api, Diagnostics]:
             _read_groups(document, api, found, Place(_shown(path), 1))
         else:
             _read_area(document, api, types, twins, found, Place(_shown(path), 1), path.stem)
+    _add_newer_group(api, Place("cuda/api/newer_symbols.txt", 1))
+    _set_since(api)
     return api, found
+
+
+def _add_newer_group(api: Api, place: Place) -> None:
+    """What newer toolkits have is refused as what unsupported.yaml lists; a name stands for its per-thread forms too."""
+    names = {s.symbol for s in api.symbols if s.newer}
+    plain = [n for n in sorted(names) if re.sub("_(ptsz|ptds)$", "", n) == n]
+    if plain:
+        api.groups.append(Group("newer than CUDA 13.0, whose interface is served", plain, place))
+
+
+def _set_since(api: Api) -> None:
+    versions = {s.symbol: s.version for s in api.symbols}
+    for call in api.calls:
+        call.since = min((versions[s] for s in [call.name, *call.aliases] if s in versions), default=0)
 
 
 def _shown(path: Path) -> str:
@@ -51,13 +67,17 @@ def _shown(path: Path) -> str:
     return "/".join(path.parts[-3:]) if path.parts[-3:-1] == ("cuda", "api") else str(path)
 
 
-def _read_symbols(path: Path) -> list[Symbol]:
+def _read_all_symbols(folder: Path) -> list[Symbol]:
+    return _read_symbols(folder / "symbols.txt", False) + _read_symbols(folder / "newer_symbols.txt", True)
+
+
+def _read_symbols(path: Path, newer: bool) -> list[Symbol]:
     symbols = []
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
             words = line.split("#")[0].split()
             if words:
-                symbols.append(Symbol(words[0], words[1], int(words[2]), len(words) > 3 and words[3] == "per_thread"))
+                symbols.append(Symbol(words[0], words[1], int(words[2]), len(words) > 3 and words[3] == "per_thread", newer))
     return symbols
 
 

@@ -15,6 +15,9 @@ CLASSES = ("local", "cached", "create", "ordered", "query", "blocking", "unsuppo
 ORDERS = ("objects", "legacy", "maps", "unmaps", "context", "everything")
 
 
+# The oldest driver that is served. What it has need not be looked for.
+OLDEST_DRIVER = 11080
+
 @dataclass(frozen=True)
 class Place:
     """Where in which file something is written, for diagnostics."""
@@ -239,6 +242,7 @@ class Call:
     reply: Message | None = None  # None: the call does not travel; without fields: the answer is the result alone
     payload: str = "none"  # in | out | none
     internal_waits: bool = False  # class internal: `waits: yes`
+    since: int = 0  # the CUDA version whose driver was the first to have it, 12040: from the pinned symbols
 
     @property
     def travels(self) -> bool:
@@ -253,6 +257,11 @@ class Call:
     def waits(self) -> bool:
         """The client waits for the reply of the generated body."""
         return self.cls in ("blocking", "query", "cached") or (self.cls == "internal" and self.internal_waits)
+
+    @property
+    def is_newer(self) -> bool:
+        """Some driver that we serve lacks it."""
+        return self.since > OLDEST_DRIVER and not self.pre_init
 
     @property
     def id_hex(self) -> str:
@@ -353,12 +362,14 @@ class Group:
 
 @dataclass
 class Symbol:
-    """A line of symbols.txt: an ELF symbol of the driver, and the name and version under which cuGetProcAddress finds it."""
+    """A line of symbols.txt or newer_symbols.txt: an ELF symbol of the driver, and the name and version under which cuGetProcAddress
+    finds it."""
 
     symbol: str  # "cuMemcpyHtoD_v2_ptds"
     function: str  # "cuMemcpyHtoD"
     version: int  # 7000
     per_thread: bool  # _ptsz / _ptds
+    newer: bool = False  # newer than the headers that we are built with: exported, refused, and not to be found by cuGetProcAddress
 
 
 @dataclass

@@ -5,6 +5,7 @@
 #include "cuda/image/container.h"
 #include "cuda/image/image.h"
 #include "cuda/image/ptx_tokens.h"
+#include "cuda/image/ptx_version.h"
 
 // Reads from PTX text what a loader needs: kernels with their parameters and bounds, and variables. Instructions are passed
 // over. [PTX ISA 9.0: 4.4 module directives, 5.2 types, 5.4 variables, 11 directives]
@@ -67,7 +68,6 @@ private:
 
     bool has_version() const { return m_tokens.peek() == ".version"; }
     Result<void> read_statement();
-    void read_version();
     void read_target();
     Result<void> read_entry();
     Result<void> read_function();
@@ -112,22 +112,13 @@ Result<void> PtxReader::read_statement() {
         m_external = external;
         return read_variables(token == ".const" ? Space::constant : Space::global);
     } else if (token == ".version") {
-        read_version();
+        m_info.ptx_version = parse_ptx_version(m_tokens.next());
     } else if (token == ".target") {
         read_target();
     } else if (token == "{") {
         return read_body(nullptr);
     }
     return {};
-}
-
-void PtxReader::read_version() {
-    std::string_view version = m_tokens.next();  // "9.0" is one word
-    size_t dot = version.find('.');
-    uint64_t major = 0, minor = 0;
-    if (dot == std::string_view::npos || !parse_ptx_number(version.substr(0, dot), major)) return;
-    if (!parse_ptx_number(version.substr(dot + 1), minor) || major > 1000 || minor > 9) return;
-    m_info.ptx_version = static_cast<uint32_t>(major * 10 + minor);
 }
 
 // ".target sm_90a, texmode_independent"

@@ -13,8 +13,11 @@ namespace {
 
 using GetProcAddress = decltype(&::cuGetProcAddress_v2);
 
-/// By its exported name first: the name says the exact prototype, which is what the table was compiled with.
-void* find_function(void* library, GetProcAddress get_proc_address, const DriverSymbol& symbol) {
+/// By its exported name first: the name says the exact prototype, which is what the table was compiled with. What is newer than
+/// the driver says to be does not exist, although a library might export it: cuGetProcAddress would give an older form, of
+/// another prototype.
+void* find_function(void* library, int driver_version, GetProcAddress get_proc_address, const DriverSymbol& symbol) {
+    if (symbol.version > driver_version) return symbol.older != nullptr ? dlsym(library, symbol.older) : nullptr;
     if (void* found = dlsym(library, symbol.symbol)) return found;
     if (get_proc_address != nullptr) {
         void* found = nullptr;
@@ -23,6 +26,11 @@ void* find_function(void* library, GetProcAddress get_proc_address, const Driver
         if (result == CUDA_SUCCESS && status == CU_GET_PROC_ADDRESS_SUCCESS) return found;
     }
     return symbol.older != nullptr ? dlsym(library, symbol.older) : nullptr;
+}
+
+bool ask_version(void* library, int& version) {
+    const auto ask = reinterpret_cast<decltype(&::cuDriverGetVersion)>(dlsym(library, "cuDriverGetVersion"));
+    return ask != nullptr && ask(&version) == CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -41,6 +49,10 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& probl
         return nullptr;
     }
     driver->m_kind = dlsym(library, "warpline_softgpu_marker") != nullptr ? DriverKind::software : DriverKind::nvidia;
+    if (!ask_version(library, driver->m_version)) {
+        problem = log::format("{} is not a CUDA driver: it does not tell its version", path);
+        return nullptr;
+    }
     driver->resolve(library);
     if (!driver->initialise(problem)) return nullptr;
     return driver;
@@ -49,7 +61,7 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& probl
 void Driver::resolve(void* library) {
     auto get_proc_address = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
     for (const DriverSymbol& symbol : driver_symbols()) {
-        void* function = find_function(library, get_proc_address, symbol);
+        void* function = find_function(library, m_version, get_proc_address, symbol);
         std::memcpy(reinterpret_cast<char*>(&m_table) + symbol.offset, &function, sizeof function);
         if (function == nullptr) {
             ++m_missing;
@@ -59,18 +71,14 @@ void Driver::resolve(void* library) {
 }
 
 bool Driver::initialise(std::string& problem) {
-    if (m_table.cuInit == nullptr || m_table.cuDriverGetVersion == nullptr || m_table.cuDeviceGetCount == nullptr) {
-        problem = log::format("{} is not a CUDA driver: it lacks cuInit, cuDriverGetVersion or cuDeviceGetCount", m_path);
+    if (m_table.cuInit == nullptr || m_table.cuDeviceGetCount == nullptr) {
+        problem = log::format("{} is not a CUDA driver: it lacks cuInit or cuDeviceGetCount", m_path);
         return false;
     }
     const CUresult result = m_table.cuInit(0);
     if (result != CUDA_SUCCESS) {
         problem = log::format("cuInit of {} failed: {} ({})", m_path, cuda::abi::error_name_for_log(result),
                               static_cast<int>(result));
-        return false;
-    }
-    if (m_table.cuDriverGetVersion(&m_version) != CUDA_SUCCESS) {
-        problem = log::format("{} does not tell its version", m_path);
         return false;
     }
     return true;

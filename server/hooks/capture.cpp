@@ -29,6 +29,15 @@ CUresult ask(ServerCall& call, CUstream stream, CaptureInfo& info) {
 /// threads. Ours change: only a relaxed capture may be ended by another thread than began it.
 constexpr CUstreamCaptureMode k_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
+/// The data of the edges to so many nodes; none at all where they are plain.
+bool read_edges(BytesView bytes, size_t nodes, std::vector<CUgraphEdgeData>& edges) {
+    if (bytes.empty()) return true;
+    if (bytes.size() != nodes * sizeof(CUgraphEdgeData)) return false;
+    edges.resize(nodes);
+    std::memcpy(edges.data(), bytes.data(), bytes.size());
+    return true;
+}
+
 bool is_mode(uint32_t mode) { return mode <= CU_STREAM_CAPTURE_MODE_RELAXED; }
 
 }  // namespace
@@ -46,12 +55,24 @@ CUresult hook_server_cuStreamBeginCaptureToGraph(ServerCall& call, const CuStrea
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     std::vector<CUgraphNode> nodes;
     WL_CUDA(find_nodes(call, args.dependencies, nodes));
-    std::vector<CUgraphEdgeData> edges(args.dependencyData.size() / sizeof(CUgraphEdgeData));
-    if (!args.dependencyData.empty()) {
-        if (args.dependencyData.size() != nodes.size() * sizeof(CUgraphEdgeData)) return CUDA_ERROR_INVALID_VALUE;
-        std::memcpy(edges.data(), args.dependencyData.data(), args.dependencyData.size());
-    }
+    std::vector<CUgraphEdgeData> edges;
+    if (!read_edges(args.dependencyData, nodes.size(), edges)) return CUDA_ERROR_INVALID_VALUE;
     return begin(stream, graph, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(), k_mode);
+}
+
+CUresult hook_server_cuStreamUpdateCaptureDependencies_v2(ServerCall& call,
+                                                          const CuStreamUpdateCaptureDependenciesV2Args& args) {
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    std::vector<CUgraphNode> nodes;
+    std::vector<CUgraphEdgeData> edges;
+    if (args.dependencies.size() != args.numDependencies) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(find_nodes(call, args.dependencies, nodes));
+    if (!read_edges(args.dependencyData, nodes.size(), edges)) return CUDA_ERROR_INVALID_VALUE;
+    // Drivers before CUDA 12.3 know plain edges only.
+    if (const auto update = call.driver()->cuStreamUpdateCaptureDependencies_v2)
+        return update(stream, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(), args.flags);
+    if (!edges.empty()) return call.missing_function();
+    return WL_DRIVER(call, cuStreamUpdateCaptureDependencies)(stream, nodes.data(), nodes.size(), args.flags);
 }
 
 CUresult hook_server_cuStreamEndCapture(ServerCall& call, const CuStreamEndCaptureArgs& args) {

@@ -5,6 +5,16 @@
 
 namespace warpline::server {
 
+namespace {
+
+/// By the form that the driver has: before CUDA 12 it told the node and not the edge.
+CUresult update_exec(ServerCall& call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo& info) {
+    if (const auto update = call.driver()->cuGraphExecUpdate_v2) return update(exec, graph, &info);
+    return WL_DRIVER(call, cuGraphExecUpdate)(exec, graph, &info.errorNode, &info.result);
+}
+
+}  // namespace
+
 CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraphInstantiateWithFlagsArgs& args) {
     const auto instantiate = WL_DRIVER(call, cuGraphInstantiateWithFlags);
     if (!call.may_bind(HandleKind::graph_exec, args.phGraphExec)) return CUDA_ERROR_INVALID_HANDLE;
@@ -57,7 +67,6 @@ CUresult hook_server_cuGraphExecDestroy(ServerCall& call, const CuGraphExecDestr
 
 CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpdateV2Args& args,
                                           CuGraphExecUpdateV2Values& values) {
-    const auto update = WL_DRIVER(call, cuGraphExecUpdate_v2);
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     GraphCopies& copies = call.session().graph_copies();
@@ -65,7 +74,7 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
     WL_CUDA(copies.survey(graph, survey));
     WL_CUDA(copies.link(survey));
     CUgraphExecUpdateResultInfo info{};
-    const CUresult result = update(exec, graph, &info);
+    const CUresult result = update_exec(call, exec, graph, info);
     if (result == CUDA_SUCCESS) copies.updated(exec, std::move(survey));
     const HandleTable& handles = call.session().handles();
     values.updateResult = static_cast<uint32_t>(info.result);
@@ -77,12 +86,12 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
 }
 
 CUresult hook_server_cuGraphExecKernelNodeSetParams_v2(ServerCall& call, const CuGraphExecKernelNodeSetParamsV2Args& args) {
-    const auto set = WL_DRIVER(call, cuGraphExecKernelNodeSetParams_v2);
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
     KernelNodeParams params;
     WL_CUDA(read_kernel_node(call, args, params));
-    return set(exec, node, &params.node);
+    return with_kernel_node(call, call.driver()->cuGraphExecKernelNodeSetParams_v2,
+                            call.driver()->cuGraphExecKernelNodeSetParams, &params.node, exec, node);
 }
 
 CUresult hook_server_cuGraphExecMemcpyNodeSetParams(ServerCall& call, const CuGraphExecMemcpyNodeSetParamsArgs& args) {

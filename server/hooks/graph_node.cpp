@@ -6,29 +6,30 @@
 namespace warpline::server {
 
 CUresult hook_server_cuGraphAddKernelNode_v2(ServerCall& call, const CuGraphAddKernelNodeV2Args& args) {
-    const auto add = WL_DRIVER(call, cuGraphAddKernelNode_v2);
     KernelNodeParams params;
     WL_CUDA(read_kernel_node(call, args, params));
     return add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
                     [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
-                        return add(node, graph, dependencies, count, &params.node);
+                        return with_kernel_node(call, call.driver()->cuGraphAddKernelNode_v2,
+                                                call.driver()->cuGraphAddKernelNode, &params.node, node, graph, dependencies,
+                                                count);
                     });
 }
 
 CUresult hook_server_cuGraphKernelNodeSetParams_v2(ServerCall& call, const CuGraphKernelNodeSetParamsV2Args& args) {
-    const auto set = WL_DRIVER(call, cuGraphKernelNodeSetParams_v2);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
     KernelNodeParams params;
     WL_CUDA(read_kernel_node(call, args, params));
-    return set(node, &params.node);
+    return with_kernel_node(call, call.driver()->cuGraphKernelNodeSetParams_v2, call.driver()->cuGraphKernelNodeSetParams,
+                            &params.node, node);
 }
 
 CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGraphKernelNodeGetParamsV2Args& args,
                                                    CuGraphKernelNodeGetParamsV2Values& values) {
-    const auto get = WL_DRIVER(call, cuGraphKernelNodeGetParams_v2);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
     CUDA_KERNEL_NODE_PARAMS params{};
-    WL_CUDA(get(node, &params));
+    WL_CUDA(with_kernel_node(call, call.driver()->cuGraphKernelNodeGetParams_v2, call.driver()->cuGraphKernelNodeGetParams,
+                             &params, node));
     values.f = call.session().functions().token_of(params.kern, params.func);
     if (values.f == 0) return CUDA_ERROR_INVALID_HANDLE;
     values.gridX = params.gridDimX, values.gridY = params.gridDimY, values.gridZ = params.gridDimZ;

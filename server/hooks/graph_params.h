@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
+
 #include "server/hooks/common.h"
 #include "server/hooks/kernel_params.h"
 
@@ -28,6 +31,16 @@ CUresult read_kernel_node(ServerCall& call, const Args& args, KernelNodeParams& 
     out.node.kernelParams = out.params.kernel_params();
     out.node.extra = out.params.extra();
     return CUDA_SUCCESS;
+}
+
+/// Calls the form that the driver has of a function on kernel nodes. Drivers before CUDA 12 have no kernels, and know the
+/// parameters up to there.
+template <typename New, typename Old, typename Params, typename... Before>
+CUresult with_kernel_node(ServerCall& call, New newer, Old older, Params* params, Before... before) {
+    using OldParams = std::conditional_t<std::is_const_v<Params>, const CUDA_KERNEL_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v1>;
+    static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1));
+    if (newer != nullptr) return newer(before..., params);
+    return older != nullptr ? older(before..., reinterpret_cast<OldParams*>(params)) : call.missing_function();
 }
 
 /// Gives a copy's end in host memory its staging memory, and checks the other end.

@@ -34,7 +34,7 @@ CUresult add_ptx(const image::Entry& entry, Code& code) {
     return CUDA_SUCCESS;
 }
 
-/// In dry mode a cubin will do: its kernels can be named and are not executed.
+/// In dry mode a cubin will do, and comes first, as on a GPU: its kernels can be named and are not executed.
 CUresult describe_cubin(const image::Image& source, Code& code) {
     const image::Entry* entry = source.select(process().config().compute_capability);
     for (const image::Entry& candidate : source.entries()) {
@@ -85,6 +85,12 @@ CUresult refuse(const image::Image& source) {
 
 CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out) {
     auto code = std::make_shared<Code>();
+    const image::Entry* taken = source.select(process().config().compute_capability);
+    code->compiled = taken == nullptr || taken->kind != image::EntryKind::cubin;
+    if (!process().config().execute && !code->compiled && describe_cubin(source, *code) == CUDA_SUCCESS) {
+        out = std::move(code);
+        return CUDA_SUCCESS;
+    }
     if (const image::Entry* entry = source.select_ptx(k_newest_ptx)) {
         CU_TRY(add_ptx(*entry, *code));
     } else {

@@ -3,9 +3,11 @@
 #include <chrono>
 
 #include "common/log/log.h"
+#include "cuda/image/ptx_version.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/dry_module.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/driver/version.h"
 
 namespace warpline::softgpu::driver {
 
@@ -23,6 +25,21 @@ void publish_globals(const exec::Module& code, const Context& context) {
         allocation->device = context.device().ordinal();
         process().addresses.insert(allocation);
     }
+}
+
+/// PTX that a driver of this version could not compile is refused, unless it would not have to: then machine code is executed
+/// on a GPU.
+exec::ModuleError too_new(const Code& code) {
+    const uint32_t newest = cuda::image::newest_ptx_version(driver_version());
+    for (const std::string& text : code.ptx) {
+        const uint32_t version = cuda::image::ptx_version(text);
+        if (!code.compiled || version <= newest) continue;
+        return {
+            CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            log::format("PTX {}.{} is newer than the driver, which is of CUDA {}.{} and takes PTX up to {}.{}", version / 10,
+                        version % 10, driver_version() / 1000, driver_version() % 1000 / 10, newest / 10, newest % 10)};
+    }
+    return {};
 }
 
 }  // namespace
@@ -47,8 +64,8 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
         if (loaded == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     } else {
         std::vector<std::string_view> texts(code->ptx.begin(), code->ptx.end());
-        exec::ModuleError error;
-        loaded = engine.load(texts, error);
+        exec::ModuleError error = too_new(*code);
+        if (error.cu_result == CUDA_SUCCESS) loaded = engine.load(texts, error);
         if (loaded == nullptr) {
             if (jit != nullptr) jit->write_error_log(error.log);
             WL_LOG(error, "softgpu", "module refused: {}", error.log);

@@ -31,6 +31,7 @@ class Library;
 struct Code {
     std::vector<std::string> ptx;
     std::shared_ptr<const cuda::image::ImageInfo> cubin;
+    bool compiled = true;  ///< a GPU's driver would compile the PTX; false: it has machine code for this device
 };
 
 /// Chooses the code of an image. Errors: invalid image, no binary for this GPU (with one log line that tells what to do).

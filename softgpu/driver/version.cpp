@@ -4,14 +4,14 @@
 #include <cstdlib>
 
 #include "common/log/log.h"
-#include "cuda/abi/cuda_types.h"
+#include "cuda/abi/symbols/symbols.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
 constexpr int k_oldest = 11000;
-constexpr int k_newest = CUDA_VERSION;
+constexpr int k_newest = cuda::abi::k_newest_version;
 
 std::optional<int> number(std::string_view digits) {
     int value = 0;
@@ -47,6 +47,15 @@ int driver_version() noexcept {
         return k_newest;
     }();
     return s_version;
+}
+
+CUresult refuse_newer(const char* call, int since) noexcept {
+    try {
+        WL_LOG(warn, "softgpu", "{} is not supported: it came with CUDA {}.{}, and SOFTGPU_DRIVER_VERSION is {}.{}", call,
+               since / 1000, since % 1000 / 10, driver_version() / 1000, driver_version() % 1000 / 10);
+    } catch (...) {  // out of memory while logging: the result says enough
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace warpline::softgpu::driver

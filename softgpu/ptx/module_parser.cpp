@@ -6,7 +6,7 @@ namespace warpline::softgpu::ptx {
 namespace {
 
 constexpr uint32_t k_newest_sm = 121;
-constexpr uint32_t k_newest_version = 90;
+constexpr uint32_t k_newest_version = 95;
 
 Linkage linkage_from(std::string_view word) {
     if (word == "visible") return Linkage::visible;
@@ -86,7 +86,7 @@ bool ModuleParser::version() {
     bool newer = major_number * 10 + std::min(minor_number, 9u) > k_newest_version || minor_number > 9;
     if (major_number < 1 || newer) {
         m_stop = true;
-        return error(DiagnosticKind::version, at, "PTX .version " + std::string(text) + " is not supported; the newest is 9.0");
+        return error(DiagnosticKind::version, at, "PTX .version " + std::string(text) + " is not supported; the newest is 9.5");
     }
     return true;
 }

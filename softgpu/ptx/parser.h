@@ -8,7 +8,7 @@
 namespace warpline::softgpu::ptx {
 
 /// What parse() gives. `module` is null if anything was wrong; `cu_result` then is the CUresult that says so:
-/// 218 invalid PTX, 222 .version newer than 9.0, 209 .target beyond sm_121 or of an arch-specific (a/f) kind that is refused.
+/// 218 invalid PTX, 222 .version newer than 9.5, 209 .target beyond sm_121 or of an arch-specific (a/f) kind that is refused.
 struct ParseResult {
     std::unique_ptr<Module> module;
     Diagnostics diagnostics;

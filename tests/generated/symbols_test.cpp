@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -49,21 +50,61 @@ struct Answer {
     friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-Answer ask(const char* name, int version, cuuint64_t flags = 0) {
-    void* address = reinterpret_cast<void*>(1);
+Answer ask(const char* name, int version, cuuint64_t flags = 0, int driver = k_newest_version) {
+    void* address = nullptr;
     auto status = static_cast<CUdriverProcAddressQueryResult>(99);
-    CUresult result = get_proc_address(driver_symbols(), name, &address, version, flags, &status);
+    CUresult result = get_proc_address(driver_symbols(), driver, name, &address, version, flags, &status);
     return {symbol_at(address), result, status};
 }
 
 Answer found(const char* symbol) { return {symbol, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SUCCESS}; }
-const Answer k_unknown{"", CUDA_ERROR_NOT_FOUND, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
-const Answer k_too_old{"", CUDA_ERROR_NOT_FOUND, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
+const Answer k_unknown{"", CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
+const Answer k_too_old{"", CUDA_SUCCESS, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
+const Answer k_beyond{"", CUDA_ERROR_INVALID_VALUE, static_cast<CUdriverProcAddressQueryResult>(99)};
 constexpr cuuint64_t k_per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-TEST(Symbols, B1_all_637_are_in_the_table) {
+TEST(Symbols, B1_all_are_in_the_table) {
     EXPECT_EQ(pinned().size(), 637u);
-    EXPECT_EQ(driver_symbols().size(), 637u);
+    EXPECT_EQ(driver_symbols().size(), 637u + 51u) << "those of the toolkit, and what newer ones have";
+    int newest = 0;
+    for (const Symbol& symbol : driver_symbols()) newest = std::max(newest, symbol.version);
+    EXPECT_EQ(newest, k_newest_version);
+}
+
+TEST(Symbols, A1_what_is_newer_than_the_driver_is_not_there) {
+    EXPECT_EQ(ask("cuLibraryLoadData", 11080, 0, 11080), k_unknown);
+    EXPECT_EQ(ask("cuLibraryLoadData", 12000, 0, 12000), found("cuLibraryLoadData"));
+    EXPECT_EQ(ask("cuLogsCurrent", 12040, 0, 12040), k_unknown);
+    EXPECT_EQ(ask("cuLogsCurrent", 12090, 0, 12040), k_beyond) << "a version above the driver's own";
+    EXPECT_EQ(ask("cuGetProcAddress", 12000, 0, 11080), found("cuGetProcAddress_v2")) << "libcudart 12 has found it already";
+    EXPECT_EQ(ask("cuEventElapsedTime", 12040, 0, 12040), found("cuEventElapsedTime"));
+    EXPECT_EQ(ask("cuGraphExecUpdate", 11080, 0, 11080), found("cuGraphExecUpdate"));
+    EXPECT_EQ(ask("cuMemPrefetchAsync", 12020, 0, 12020), found("cuMemPrefetchAsync_v2"));
+    EXPECT_EQ(ask("cuMemPrefetchAsync", 12010, 0, 12020), found("cuMemPrefetchAsync"));
+}
+
+TEST(Symbols, A1_what_newer_toolkits_have_is_known_and_not_served) {
+    EXPECT_EQ(ask("cuGraphAddNode", 13000), found("cuGraphAddNode_v2"));
+    EXPECT_EQ(ask("cuGraphAddNode", 13040), k_unknown) << "never an older form in its place: its arguments differ";
+    EXPECT_EQ(ask("cuKernelGetParamCount", 13020), k_unknown);
+}
+
+TEST(Symbols, A1_the_form_before_12_leaves_the_pointer_alone) {
+    int kept = 0;
+    void* address = &kept;
+    EXPECT_EQ(get_proc_address_v1(driver_symbols(), 12040, "cuNoSuchCall", &address, 12000, 0), CUDA_ERROR_NOT_FOUND);
+    EXPECT_EQ(address, &kept);
+    EXPECT_EQ(get_proc_address_v1(driver_symbols(), 12040, "cuInit", &address, 12000, 0), CUDA_SUCCESS);
+    EXPECT_EQ(symbol_at(address), "cuInit");
+    EXPECT_EQ(get_proc_address_v1(driver_symbols(), 12040, "cuInit", &address, 13000, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(Symbols, A1_an_unknown_name_is_an_error_for_those_who_say_so) {
+    int anything = 0;
+    void* address = &anything;
+    EXPECT_EQ(get_proc_address(driver_symbols(), 13000, "cuNoSuchCall", &address, 12000, 0, nullptr, UnknownSymbol::not_found),
+              CUDA_ERROR_NOT_FOUND);
+    EXPECT_EQ(address, nullptr);
 }
 
 TEST(Symbols, B1_each_is_found_by_its_own_name_and_version) {
@@ -115,11 +156,11 @@ TEST(Symbols, B1_what_is_not_there) {
 
 TEST(Symbols, B1_wrong_arguments) {
     void* address = nullptr;
-    EXPECT_EQ(get_proc_address(driver_symbols(), nullptr, &address, 13000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(get_proc_address(driver_symbols(), "cuInit", nullptr, 13000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(get_proc_address(driver_symbols(), "cuInit", &address, 13000, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(get_proc_address(driver_symbols(), "cuInit", &address, 13000, 3, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(get_proc_address(driver_symbols(), "cuInit", &address, 13000, 0, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(get_proc_address(driver_symbols(), 13000, nullptr, &address, 13000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(get_proc_address(driver_symbols(), 13000, "cuInit", nullptr, 13000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(get_proc_address(driver_symbols(), 13000, "cuInit", &address, 13000, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(get_proc_address(driver_symbols(), 13000, "cuInit", &address, 13000, 3, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(get_proc_address(driver_symbols(), 13000, "cuInit", &address, 13000, 0, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(symbol_at(address), "cuInit");
 }
 

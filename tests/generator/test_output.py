@@ -39,7 +39,7 @@ MAIN = """
 #include "cuda/abi/symbols/symbols.h"
 using namespace warpline::cuda::abi;
 static CUresult ask(const char* name, int version, cuuint64_t flags, void** out) {
-    return get_proc_address(driver_symbols(), name, out, version, flags, nullptr);
+    return get_proc_address(driver_symbols(), k_newest_version, name, out, version, flags, nullptr);
 }
 int main() {
     void* f = nullptr;

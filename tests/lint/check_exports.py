@@ -2,8 +2,9 @@
 """Checks that a stand-in driver exports exactly the pinned symbols of the CUDA driver and nothing else, and that it needs
 nothing from the machine but libc (and a sanitizer's run time in a sanitized build).
 
-Usage: check_exports.py LIBRARY SYMBOLS.txt"""
+Usage: check_exports.py LIBRARY SYMBOLS.txt…"""
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -12,9 +13,9 @@ LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
 SANITIZED = re.compile(r"^lib(asan|ubsan|tsan|stdc\+\+|gcc_s)\.so")
 
 
-def main(library, pinned):
-    with open(pinned) as file:
-        wanted = {line.split()[0] for line in file if line.strip() and not line.startswith("#")}
+def main(library, *pinned):
+    lines = [line for path in pinned for line in pathlib.Path(path).read_text().splitlines()]
+    wanted = {line.split()[0] for line in lines if line.strip() and not line.startswith("#")}
     output = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
     found = {line.split()[-1].split("@")[0] for line in output.splitlines() if line.split()[-2] != "A"}
     problems = [f"missing: {s}" for s in sorted(wanted - found)] + [f"surplus: {s}" for s in sorted(found - wanted)]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes cuda/api/symbols.txt: the symbols of a toolkit's stub libcuda.so, each with the name and the version under which
-cuGetProcAddress finds it.
+cuGetProcAddress finds it; and cuda/api/newer_symbols.txt: those that the headers of a newer toolkit declare besides.
 
   pin_symbols.py /usr/local/cuda cuda/api/symbols.txt
+  pin_symbols.py --newer INCLUDE cuda/api/symbols.txt cuda/api/newer_symbols.txt
 
 The versions are those of cudaTypedefs.h (PFN_<name>_v<version>[_ptsz|_ptds]): sorted by version they correspond one to one to the
 symbols of that name sorted by suffix (base, _v2, _v3, …). A count that does not agree stops the script.
@@ -46,16 +47,48 @@ def pair(symbols: list[str], versions: dict[tuple[str, bool], set[int]]) -> list
     return sorted(rows)
 
 
-def main() -> None:
-    toolkit, output = Path(sys.argv[1]), Path(sys.argv[2])
-    rows = pair(read_symbols(toolkit / "lib64/stubs/libcuda.so"), read_versions(toolkit / "include"))
+def read_declarations(include: Path) -> list[str]:
+    """The functions that cuda.h declares when it leaves every name as it is exported. There is no stub library in a wheel."""
+    source = "#define __CUDA_API_VERSION_INTERNAL 1\n#include <cuda.h>\n"
+    command = ["g++", "-E", "-P", "-x", "c++", "-I", str(include), "-"]
+    text = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
+    return sorted(set(re.findall(r"\bCUresult\s+(cu\w+)\s*\(", text)))
+
+
+def read_pinned(path: Path) -> list[tuple[str, str, int, bool]]:
+    lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return [(words[0], words[1], int(words[2]), len(words) > 3) for words in lines]
+
+
+def newer(include: Path, pinned: list[tuple[str, str, int, bool]]) -> list[tuple[str, str, int, bool]]:
+    known = {row[0] for row in pinned}
+    rows = pair(sorted(known | set(read_declarations(include))), read_versions(include))
+    gone = set(pinned) - set(rows)
+    if gone:
+        sys.exit(f"the newer headers say otherwise: {sorted(gone)}")
+    return [row for row in rows if row[0] not in known]
+
+
+def write(path: Path, title: str, rows: list[tuple[str, str, int, bool]]) -> None:
     lines = [
-        "# The symbols of the CUDA driver library (toolkit 13.0, stubs/libcuda.so), made by cuda/gen/tools/pin_symbols.py.",
+        f"# {title}, made by cuda/gen/tools/pin_symbols.py.",
         "# symbol  name for cuGetProcAddress  version from which on it is the one  [per_thread]",
     ]
     lines += [f"{symbol} {name} {version}{' per_thread' if twin else ''}" for symbol, name, version, twin in rows]
-    output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(rows)} symbols")
+
+
+def main() -> None:
+    if sys.argv[1] == "--newer":
+        include, pinned, output = map(Path, sys.argv[2:5])
+        rows = newer(include, read_pinned(pinned))
+        newest = max(version for _, _, version, _ in rows)
+        write(output, f"What the headers of toolkit {newest // 1000}.{newest % 1000 // 10} declare besides symbols.txt", rows)
+        return
+    toolkit, output = Path(sys.argv[1]), Path(sys.argv[2])
+    rows = pair(read_symbols(toolkit / "lib64/stubs/libcuda.so"), read_versions(toolkit / "include"))
+    write(output, "The symbols of the CUDA driver library (toolkit 13.0, stubs/libcuda.so)", rows)
 
 
 if __name__ == "__main__":

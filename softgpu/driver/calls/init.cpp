@@ -27,10 +27,11 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) { return cuda::abi:
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
-    return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), symbol, pfn, cudaVersion, flags, symbolStatus);
+    return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), driver_version(), symbol, pfn, cudaVersion, flags,
+                                       symbolStatus);
 }
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
-    return driver::cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
+    return cuda::abi::get_proc_address_v1(cuda::abi::driver_symbols(), driver_version(), symbol, pfn, cudaVersion, flags);
 }
 
 CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/image/ptx_tokens.h"
+#include "cuda/image/ptx_version.h"
 #include "samples.h"
 
 namespace warpline::cuda::image {
@@ -131,6 +132,23 @@ TEST(PtxTokens, Numbers) {
     EXPECT_TRUE(parse_ptx_number("18446744073709551615", number) && number == UINT64_MAX);
     for (const char* wrong : {"", "18446744073709551616", "12x", "0x", "U", "-1"})
         EXPECT_FALSE(parse_ptx_number(wrong, number)) << wrong;
+}
+
+TEST(PtxVersion, IsReadWithoutTheRest) {
+    EXPECT_EQ(ptx_version("// Generated\n.version 8.4\n.target sm_75\n rubbish {"), 84u);
+    EXPECT_EQ(ptx_version(".target sm_75\n.version 8.4\n"), 0u);
+    EXPECT_EQ(ptx_version(""), 0u);
+    EXPECT_EQ(ptx_version(".version nine"), 0u);
+}
+
+TEST(PtxVersion, EachDriverTakesThoseUpToItsOwn) {
+    EXPECT_EQ(newest_ptx_version(11080), 78u);
+    EXPECT_EQ(newest_ptx_version(12020), 82u);
+    EXPECT_EQ(newest_ptx_version(12060), 85u) << "12.5 and 12.6 have the same";
+    EXPECT_EQ(newest_ptx_version(12080), 87u);
+    EXPECT_EQ(newest_ptx_version(13000), 90u);
+    EXPECT_EQ(newest_ptx_version(13050), 95u);
+    EXPECT_EQ(newest_ptx_version(13060), UINT32_MAX) << "what is not known is left to the driver";
 }
 
 }  // namespace

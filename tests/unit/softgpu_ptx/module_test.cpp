@@ -22,7 +22,8 @@ TEST(PtxModule, ErrorCodes) {
         int cu_result;
     } const cases[] = {
         {".version 9.0\n.target sm_121\n.address_size 64\n", 0},
-        {".version 9.1\n.target sm_90\n", 222},
+        {".version 9.5\n.target sm_90\n", 0},
+        {".version 9.6\n.target sm_90\n", 222},
         {".version 10.0\n.target sm_90\n", 222},
         {".version 8.0\n.target sm_130\n", 209},
         {".version 8.0\n.target sm_90a\n", 209},
