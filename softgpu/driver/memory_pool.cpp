@@ -125,22 +125,26 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) c
     return CUDA_SUCCESS;
 }
 
-CUresult MemoryPool::set_access(const CUmemAccessDesc& access) {
+CUresult MemoryPool::check_access(const CUmemAccessDesc& access) const {
     if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    int accessor = access.location.id;
-    if (process().device(accessor) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    if (accessor == m_device.ordinal()) {
-        return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (process().device(access.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (access.location.id == m_device.ordinal()) {
+        // The pool's own device always has access (DB-34).
+        return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     }
     const bool granted = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    if (granted && !process().config().profile.peers) return CUDA_ERROR_INVALID_DEVICE;  // DB-21
+    return granted && !process().config().profile.peers ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;  // DB-21
+}
+
+void MemoryPool::set_access(const CUmemAccessDesc& access) {
+    const int accessor = access.location.id;
+    if (accessor == m_device.ordinal()) return;
     MutexLock lock(m_mutex);
     CUmemAccess_flags& now = m_access[accessor];
     bool had = now != CU_MEM_ACCESS_FLAGS_PROT_NONE, has = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     now = access.flags;
     if (has && !had) process().ranges.allow_peer(accessor, m_device.ordinal());
     if (had && !has) process().ranges.deny_peer(accessor, m_device.ordinal());
-    return CUDA_SUCCESS;
 }
 
 CUmemAccess_flags MemoryPool::access(const CUmemLocation& location) const {

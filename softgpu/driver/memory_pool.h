@@ -55,7 +55,10 @@ public:
 
     CUresult set_attribute(CUmemPool_attribute attribute, const void* value);
     CUresult get_attribute(CUmemPool_attribute attribute, void* value) const;
-    CUresult set_access(const CUmemAccessDesc& access);
+    /// Errors: invalid value, invalid device (no such device, no peer, or other than full access for the pool's own).
+    CUresult check_access(const CUmemAccessDesc& access) const;
+    /// For access that has been checked.
+    void set_access(const CUmemAccessDesc& access);
     CUmemAccess_flags access(const CUmemLocation& location) const;
 
 private:

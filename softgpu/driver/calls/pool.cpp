@@ -140,7 +140,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_
     if (map == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
-    for (size_t i = 0; i < count; ++i) CU_TRY(found->set_access(map[i]));
+    for (size_t i = 0; i < count; ++i) CU_TRY(found->check_access(map[i]));  // all of them, before any is set (DB-34)
+    for (size_t i = 0; i < count; ++i) found->set_access(map[i]);
     return CUDA_SUCCESS;
 }
 

@@ -127,6 +127,27 @@ TEST(MachineTest, WithoutPeers) {
     }
 }
 
+TEST(MachineTest, AccessToPoolsIsCheckedBeforeAnyIsSet) {  // DB-34, both profiles
+    for (const char* profile : {"generous", "strict"}) {
+        auto body = [] {
+            CUmemoryPool pool = nullptr;
+            ASSERT_CU(CU(cuDeviceGetDefaultMemPool)(&pool, 0));
+            CUmemLocation other{CU_MEM_LOCATION_TYPE_DEVICE, 1};
+            std::array<CUmemAccessDesc, 2> access = {
+                CUmemAccessDesc{other, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+                CUmemAccessDesc{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_NONE}};
+            EXPECT_EQ(CU(cuMemPoolSetAccess)(pool, access.data(), 2), CUDA_ERROR_INVALID_DEVICE);
+            CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+            EXPECT_CU(CU(cuMemPoolGetAccess)(&flags, pool, &other));
+            EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+            EXPECT_CU(CU(cuMemPoolSetAccess)(pool, access.data(), 1));
+            EXPECT_CU(CU(cuMemPoolGetAccess)(&flags, pool, &other));
+            EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        };
+        on_profile(profile, body, {{"SOFTGPU_DEVICES", "2"}});
+    }
+}
+
 /// A folder in which this test's processes compete for devices, and nobody else's.
 class ExclusiveTest : public testing::Test {
 protected:
