@@ -100,7 +100,7 @@ def everything(report, options, driver):
     with tempfile.TemporaryDirectory(prefix="warpline-gpu-") as folder:
         try:
             server = harness.Server(driver=driver, certificates=machine.certificates(folder))
-        except (machine.NoDriver, RuntimeError) as problem:
+        except (machine.NoDriver, RuntimeError, OSError) as problem:
             server = None
             report.add("gpu-server", "failed", str(problem))
         try:
