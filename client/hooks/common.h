@@ -37,13 +37,24 @@ CUresult synchronize_stream(Call& call, uint64_t stream);
 /// The same for all streams of the call's context.
 CUresult synchronize_context(Call& call);
 
+/// The call that was just answered has waited for the legacy default stream.
+inline void note_default_idle(const Call& call) {
+    if (Context* context = call.current()) raise_to(context->default_idle_at, call.number);
+}
+/// True if a synchronous copy to the device might wait there for what only another thread of the program can bring about: then
+/// the program has to wait, too, because what comes after the copy is held up on the server until it is done.
+inline bool copy_may_wait(const Call& call) {
+    const Context* context = call.current();
+    const bool idle = context && call.session.last_work() < context->default_idle_at.load(std::memory_order_acquire);
+    return !idle && call.session.last_work() != 0 && call.session.has_other_threads();
+}
+
 // --- memory (memory.cpp) ---
 
 /// Device memory of the current context's device.
 /// @param pool  token of the pool that it counts for, or 0
 CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool = 0);
-/// Gives a range back that forget() has returned. `synchronise`: as cuMemFree does, nothing later runs before all earlier work
-/// is done.
+/// Gives a range back that forget() has returned, and that nothing on the device uses any more.
 CUresult release_device_memory(Call& call, const DeviceRange& range);
 
 /// Where a pointer of a copy without a direction points.

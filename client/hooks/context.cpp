@@ -92,7 +92,11 @@ CUresult synchronize_context(Call& call) {
     const uint64_t records = call.state.records();
     CUresult result = gen::request_cuCtxSynchronize(call);
     if (result != CUDA_SUCCESS) return result;
-    if (Context* synced = call.current()) raise_to(synced->synced, records);
+    if (Context* synced = call.current()) {
+        raise_to(synced->synced, records);
+        raise_to(synced->idle_at, call.number);
+        raise_to(synced->default_idle_at, call.number);
+    }
     for (const DeviceRange& range : pools.context_settled(call.context, mark)) release_device_memory(call, range);
     return result;
 }

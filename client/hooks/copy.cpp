@@ -55,10 +55,7 @@ CUresult hook_client_cuMemcpyAsync(Call& call, CUdeviceptr dst, CUdeviceptr src,
 
 CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
     if (call.per_thread) return copy_to_device_async(call, dstDevice, srcHost, ByteCount, call.default_stream());
-    if (ByteCount == 0) return CUDA_SUCCESS;
-    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    settle_host_memory(call, srcHost, ByteCount);
-    return gen::issue_cuMemcpyHtoD_v2(call, dstDevice, ByteCount, as_bytes(srcHost, ByteCount));
+    return copy_to_device(call, dstDevice, srcHost, ByteCount);
 }
 
 CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,

@@ -134,15 +134,18 @@ CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timin
     settle_host_memory(call, plan.host_source.base, plan.host_source.is_linear() ? plan.host_source.total_bytes() : UINT32_MAX);
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
     bool async = timing == Timing::asynchronous || stream != 0;
+    Bytes rows;
+    BytesView bytes;
     if (plan.host_source.is_linear()) {
-        BytesView bytes(plan.host_source.base, plan.host_source.total_bytes());
-        return gen::issue_wlCopyToDevice(call, plan.source_array, plan.destination_array, plan.source_context,
-                                         plan.destination_context, copy, stream, async, bytes);
+        bytes = BytesView(plan.host_source.base, plan.host_source.total_bytes());
+    } else {
+        rows.resize(plan.host_source.total_bytes());
+        plan.host_source.gather(rows.data());
+        bytes = rows;
     }
-    Bytes rows(plan.host_source.total_bytes());
-    plan.host_source.gather(rows.data());
-    return gen::issue_wlCopyToDevice(call, plan.source_array, plan.destination_array, plan.source_context,
-                                     plan.destination_context, copy, stream, async, rows);
+    const auto send = !async && copy_may_wait(call) ? gen::request_wlCopyToDevice : gen::issue_wlCopyToDevice;
+    return send(call, plan.source_array, plan.destination_array, plan.source_context, plan.destination_context, copy, stream,
+                async, bytes);
 }
 
 CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
@@ -202,6 +205,16 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
                                      plan.destination_context, as_bytes(&plan.copy, sizeof plan.copy), stream, async);
 }
 
+CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes) {
+    if (size_bytes == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
+    settle_host_memory(call, source, size_bytes);
+    if (!copy_may_wait(call)) return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
+    const CUresult result = gen::request_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
+    if (result == CUDA_SUCCESS) note_default_idle(call);
+    return result;
+}
+
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
@@ -222,7 +235,11 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
-    if (timing == Timing::synchronous && stream == 0) return gen::request_cuMemcpyDtoH_v2(call, source, size_bytes, target);
+    if (timing == Timing::synchronous && stream == 0) {
+        const CUresult result = gen::request_cuMemcpyDtoH_v2(call, source, size_bytes, target);
+        if (result == CUDA_SUCCESS) note_default_idle(call);
+        return result;
+    }
     if (is_capturing(call, stream)) {
         CopyPlan plan = linear_plan(call, size_bytes);
         plan.to_host = true;
@@ -256,9 +273,7 @@ CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_
     if (to_device) {
         if (timing == Timing::asynchronous || stream != 0)
             return copy_to_device_async(call, destination, host_source, size_bytes, stream);
-        if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
-        settle_host_memory(call, host_source, size_bytes);
-        return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(host_source, size_bytes));
+        return copy_to_device(call, destination, host_source, size_bytes);
     }
     CopyTarget target = CopyTarget::linear(reinterpret_cast<void*>(destination), size_bytes);
     if (from_device) return copy_from_device(call, target, source, size_bytes, stream, timing);

@@ -34,6 +34,9 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing);
 /// A linear copy whose direction follows from its addresses.
 CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing);
 
+/// Copies into device memory in the legacy default stream. Waits only where copy_may_wait() says so.
+CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes);
+
 /// Bytes to the device, and from it, in stream order.
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream);
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,

@@ -1,7 +1,6 @@
 // Memory that graphs allocate, and conditional nodes. The addresses are the driver's: a graph has them from the moment it has
 // the node, so adding one waits for the answer.
 #include <cstring>
-#include <set>
 
 #include "client/gen/graph_calls.gen.h"
 #include "client/gen/graph_node_calls.gen.h"
@@ -14,26 +13,11 @@ namespace warpline::client {
 
 namespace {
 
-/// True for the first who asks about a block of addresses that the server has chosen. Like the process's one session, what is
-/// known of them is never given up.
-bool claim_block(uint64_t base) {
-    struct Claimed {
-        Mutex mutex;
-        std::set<uint64_t> blocks WL_GUARDED_BY(mutex);
-    };
-    static auto* claimed = new Claimed;
-    MutexLock lock(claimed->mutex);
-    return claimed->blocks.insert(base).second;
-}
-
 /// Makes memory at an address of the server's choice known, and keeps the address free of the program's own memory, so that
 /// pointers tell where they point.
 CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int device) {
-    constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
-    for (uint64_t block = address / k_block * k_block; block < address + size_bytes; block += k_block) {
-        if (!claim_block(block) || reserve_window_at({block, k_block})) continue;
+    if (!claim_server_range(address, size_bytes))
         return WL_REFUSE_CALL("cuGraphAddMemAllocNode", "the server's memory has an address that the program uses itself");
-    }
     DeviceRange range;
     range.base = address;
     range.size_bytes = range.capacity_bytes = size_bytes;

@@ -7,6 +7,8 @@
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
 #include "client/hooks/graph_memory.h"
+#include "client/session/address_window.h"
+#include "common/log/log.h"
 
 namespace warpline::client {
 
@@ -14,14 +16,63 @@ namespace {
 
 /// Backs a block with memory: without waiting while the server's grant lasts.
 CUresult map_block(Call& call, RangeHeap::Range block, int device) {
-    if (call.session.take_memory_credit(block.size_bytes)) return gen::issue_wlMap(call, block.base, block.size_bytes, device);
-    return gen::request_wlMapNow(call, block.base, block.size_bytes, device);
+    MemoryCredit& credit = call.session.memory_credit();
+    {
+        MutexLock lock(credit.order);
+        if (credit.take(device, block.size_bytes)) return gen::issue_wlMap(call, block.base, block.size_bytes, device);
+        credit.give_up(device);
+    }
+    gen::WlMapNowValues answer{};
+    const CUresult result = gen::request_wlMapNow(call, block.base, block.size_bytes, device, answer);
+    credit.answered(device, call.number, answer.credit);
+    return result;
 }
 
 void unmap_block(Call& call, RangeHeap::Range block) {
-    // The server grants credit anew when it sees what is free again.
-    gen::issue_wlUnmap(call, block.base, block.size_bytes);
-    call.state.memory.return_block(block);
+    // The server grants credit anew when it sees what is free again, and tells when the addresses can be used again.
+    if (gen::issue_wlUnmap(call, block.base, block.size_bytes) == CUDA_SUCCESS) call.state.freed_memory.put(call.number, block);
+}
+
+/// Takes back what the device has done with. False if that was nothing.
+bool settle_freed(Call& call) {
+    const auto over = call.state.freed_memory.take(call.session.freed_through());
+    for (const FreedMemory::Freed& freed : over) {
+        if (const auto* block = std::get_if<RangeHeap::Range>(&freed)) {
+            if (call.state.memory.has_window()) call.state.memory.return_block(*block);
+        } else {
+            release_device_memory(call, std::get<DeviceRange>(freed));
+        }
+    }
+    return !over.empty();
+}
+
+/// True if all that the device was given before is known to be done.
+bool is_idle(const Call& call, uint64_t context_token) {
+    const Context* context = call.state.contexts.find(context_token);
+    return context && call.session.last_work() < context->idle_at.load(std::memory_order_acquire);
+}
+
+/// Memory with a driver that cannot map: at its own address, which the program must not use for something else.
+CUresult allocate_by_driver(Call& call, DeviceRange& range) {
+    constexpr int k_attempts = 8;
+    std::vector<uint64_t> unusable;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    for (int attempt = 0; attempt < k_attempts && range.base == 0; ++attempt) {
+        gen::WlAllocValues answer{};
+        result = gen::request_wlAlloc(call, range.capacity_bytes, answer);
+        if (result != CUDA_SUCCESS) break;
+        if (claim_server_range(answer.address, range.capacity_bytes)) {
+            range.base = answer.address;
+        } else {
+            unusable.push_back(answer.address);  // kept while others are asked for, lest they be the same
+        }
+    }
+    for (const uint64_t address : unusable) gen::issue_wlUnmap(call, address, range.capacity_bytes);
+    if (range.base == 0 && result == CUDA_SUCCESS) {
+        WL_LOG(warn, "client", "{} device addresses of the server are in use in this program", unusable.size());
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return result;
 }
 
 constexpr unsigned k_host_alloc_flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -48,7 +99,8 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
     range.context = call.context;
     range.device = device;
     range.owner = pool;
-    for (;;) {
+    settle_freed(call);
+    while (memory.has_window()) {
         if (auto piece = memory.try_allocate(device, size_bytes)) {
             range.base = *piece;
             break;
@@ -57,6 +109,8 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
         if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
         if (CUresult result = map_block(call, *block, device); result != CUDA_SUCCESS) {
             memory.return_block(*block);
+            // The answer has waited for what was freed before.
+            if (result == CUDA_ERROR_OUT_OF_MEMORY && settle_freed(call)) continue;
             return result;
         }
         if (size_bytes > DeviceMemory::k_small_bytes) {
@@ -65,12 +119,19 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
         }
         memory.add_block(device, *block);
     }
+    if (!memory.has_window()) {
+        if (CUresult result = allocate_by_driver(call, range); result != CUDA_SUCCESS) return result;
+    }
     memory.register_range(range);
     address = range.base;
     return CUDA_SUCCESS;
 }
 
 CUresult release_device_memory(Call& call, const DeviceRange& range) {
+    if (!call.state.memory.has_window()) {
+        unmap_block(call, {range.base, range.capacity_bytes});
+        return CUDA_SUCCESS;
+    }
     std::optional<RangeHeap::Range> block = call.state.memory.release(range.device, range.base, range.capacity_bytes);
     if (block) unmap_block(call, *block);
     return CUDA_SUCCESS;
@@ -131,9 +192,13 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
     call.context = range->context;
-    // The address is free for others only after the server was told that this one is done with it.
-    CUresult result = gen::issue_cuMemFree_v2(call, dptr);
-    release_device_memory(call, *range);
+    settle_freed(call);
+    // CUDA waits here for the device. We do not, and nobody gets the memory until the server says that the device is done.
+    // Whole blocks it has to unmap anyway.
+    const bool own_block = !call.state.memory.has_window() || range->capacity_bytes > DeviceMemory::k_small_bytes;
+    if (own_block || is_idle(call, range->context)) return release_device_memory(call, *range);
+    const CUresult result = gen::issue_cuMemFree_v2(call, dptr);
+    if (result == CUDA_SUCCESS) call.state.freed_memory.put(call.number, *range);
     return result;
 }
 
@@ -152,7 +217,7 @@ CUresult hook_client_cuMemHostAlloc(Call& call, void** pp, size_t bytesize, unsi
 CUresult hook_client_cuMemAllocHost_v2(Call& call, void** pp, size_t bytesize) { return allocate_host(call, pp, bytesize, 0); }
 
 CUresult hook_client_cuMemFreeHost(Call& call, void* p) {
-    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    if (!p) return CUDA_SUCCESS;
     std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
     if (!range || range->base != reinterpret_cast<uint64_t>(p)) return CUDA_ERROR_INVALID_VALUE;
     settle_host_memory(call, p, range->size_bytes);

@@ -65,6 +65,7 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     CUresult result = gen::request_cuStreamSynchronize(call, stream);
     if (result != CUDA_SUCCESS) return result;
     if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
+    if (stream <= 1) note_default_idle(call);
     for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
         release_device_memory(call, range);
     }

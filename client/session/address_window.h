@@ -19,6 +19,11 @@ AddressWindow reserve_window(unsigned skip);
 /// Reserves exactly this range. False if some of it is in use.
 bool reserve_window_at(const AddressWindow& window);
 
+/// Keeps a range of addresses that the server has chosen free of the program's own memory, so that pointers tell where they
+/// point; in steps of 2 MiB, and as long as the process lives. False if the program has something there.
+/// @thread  any
+bool claim_server_range(uint64_t address, uint64_t size_bytes);
+
 void release_window(const AddressWindow& window);
 
 }  // namespace warpline::client

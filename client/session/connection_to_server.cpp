@@ -133,6 +133,8 @@ Result<void> ConnectionToServer::on_reply(protocol::Frame frame) {
         header.async_error_call = reply.getAsyncErrorCall();
         header.payload_bytes = reply.getPayloadBytes();
         header.memory_credit_bytes = reply.getCreditBytes();
+        header.memory_credit_device = reply.getCreditDevice();
+        header.freed_through = reply.getFreedThrough();
         if (reply.hasProgress()) return outbox().progress(reply.getProgress().getCalls(), reply.getProgress().getBytes());
         return {};
     }));
@@ -158,7 +160,7 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
                 m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()));
                 return {};
             }
-            case wire::Event::MEMORY_CREDIT: m_session.return_memory_credit(event.getMemoryCredit()); return {};
+            case wire::Event::MEMORY_CREDIT: m_session.memory_credit().grant(0, event.getMemoryCredit()); return {};
             case wire::Event::DRAIN:
                 WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,
                        event.getDrain().getSecondsLeft(), event.getDrain().getReason().cStr());

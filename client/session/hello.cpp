@@ -136,6 +136,9 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         info.memory_credit_bytes = reply.getMemoryCreditBytes();
         if (reply.getDevices().size() > k_max_devices) return Error{Code::malformed, "too many devices"};
         for (auto device : reply.getDevices()) info.devices.push_back(read_device(device));
+        for (Device& device : info.devices) {
+            if (info.window_bytes == 0) device.attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 0;
+        }
         auto limits = reply.getLimits();
         if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();

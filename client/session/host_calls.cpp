@@ -60,6 +60,7 @@ void HostCalls::enqueue(uint64_t id, CUresult status) {
         sigfillset(&all);
         ::pthread_sigmask(SIG_SETMASK, &all, &old);
         m_thread = std::thread([this] { run(); });
+        m_has_thread.store(true, std::memory_order_release);
         ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
     }
     m_changed.notify_all();

@@ -40,6 +40,8 @@ public:
 
     /// False while functions with Life::once wait for their turn.
     bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
+    /// True once there is a thread that runs them.
+    bool has_thread() const { return m_has_thread.load(std::memory_order_acquire); }
     uint64_t last_id() WL_EXCLUDES(m_mutex);
     /// The streams have been waited for: functions with Life::once up to this number have run, or never will, because their
     /// stream failed.
@@ -62,7 +64,8 @@ private:
 
     const std::function<void(uint64_t)> m_done;
     std::atomic<size_t> m_pending{0};  // functions of Life::once that have not run
-    Mutex m_mutex;                     // protects what follows; not held while a function runs
+    std::atomic<bool> m_has_thread{false};
+    Mutex m_mutex;  // protects what follows; not held while a function runs
     ConditionVariable m_changed;
     std::map<uint64_t, Entry> m_functions WL_GUARDED_BY(m_mutex);
     std::deque<std::pair<uint64_t, CUresult>> m_requests WL_GUARDED_BY(m_mutex);

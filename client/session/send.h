@@ -16,6 +16,38 @@
 
 namespace warpline::client {
 
+/// True for calls after which the device may be busy for longer than it takes the server to make them. Those that are known not
+/// to leave work behind are named; any other may.
+constexpr bool leaves_work(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuMemFree_v2:
+        case cuda::CallId::wlMap:
+        case cuda::CallId::wlMapNow:
+        case cuda::CallId::wlAlloc:
+        case cuda::CallId::wlUnmap:
+        case cuda::CallId::wlImageLoad:
+        case cuda::CallId::wlImageCompile:
+        case cuda::CallId::wlFunctionGet:
+        case cuda::CallId::wlFunctionAttributes:
+        case cuda::CallId::cuLibraryGetGlobal:
+        case cuda::CallId::cuModuleGetGlobal_v2:
+        case cuda::CallId::cuMemGetInfo_v2:
+        case cuda::CallId::cuStreamCreate:
+        case cuda::CallId::cuStreamCreateWithPriority:
+        case cuda::CallId::cuStreamQuery:
+        case cuda::CallId::cuStreamSynchronize:
+        case cuda::CallId::cuEventCreate:
+        case cuda::CallId::cuEventDestroy_v2:
+        case cuda::CallId::cuEventElapsedTime_v2:
+        case cuda::CallId::cuEventQuery:
+        case cuda::CallId::cuEventSynchronize:
+        case cuda::CallId::cuCtxSynchronize:
+        case cuda::CallId::cuMemcpyHtoD_v2:
+        case cuda::CallId::cuMemcpyDtoH_v2: return false;
+        default: return true;
+    }
+}
+
 /// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
 struct NumberNote {
     Call& call;
@@ -23,6 +55,7 @@ struct NumberNote {
     void operator()(uint64_t number) const {
         call.number = number;
         call.session.note_number(number);
+        if (leaves_work(call.id)) call.session.note_work(number);
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);

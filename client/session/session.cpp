@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "client/session/connection_to_server.h"
+#include "client/session/threads.h"
 #include "client/session/waiter.h"
+#include "client/state/completion.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -54,7 +56,7 @@ Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& sett
     std::unique_ptr<Session> session(new Session(std::move(on_end)));
     session->m_connections.push_back(WL_TRY(ConnectionToServer::connect(*session, settings, why)));
     session->m_info = WL_TRY(session->calls().exchange_hello(settings, why));
-    session->m_memory_credit.store(static_cast<int64_t>(session->m_info.memory_credit_bytes));
+    session->m_memory_credit.grant(0, session->m_info.memory_credit_bytes);
     session->m_connected_at = std::chrono::steady_clock::now();
     WL_TRY(session->establish(why));
     return session;
@@ -131,8 +133,15 @@ std::optional<CopyTarget> Session::target_of(uint64_t call) {
     return std::nullopt;
 }
 
+bool Session::has_other_threads() const {
+    constexpr unsigned k_connection_threads = 2;
+    const auto own = static_cast<unsigned>(m_connections.size()) * k_connection_threads + (m_host_calls.has_thread() ? 1u : 0u);
+    return client::has_other_threads(own);
+}
+
 Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame) {
-    if (header.memory_credit_bytes != 0) return_memory_credit(header.memory_credit_bytes);
+    raise_to(m_freed_through, header.freed_through);
+    if (header.memory_credit_bytes != 0) m_memory_credit.grant(header.memory_credit_device, header.memory_credit_bytes);
     if (header.async_error != CUDA_SUCCESS) on_async_error(header.async_error_call, header.async_error);
     Waiter* waiter = nullptr;
     {
@@ -235,15 +244,6 @@ void Session::copies_settled(uint64_t address, uint64_t size_bytes, uint64_t las
     while (!m_graph_launches.empty() && m_graph_launches.begin()->first <= last_number)
         over.insert(m_graph_launches.extract(m_graph_launches.begin()));
     count_copies();
-}
-
-bool Session::take_memory_credit(uint64_t bytes) {
-    int64_t credit = m_memory_credit.load(std::memory_order_relaxed);
-    auto wanted = static_cast<int64_t>(bytes);
-    while (credit >= wanted && wanted >= 0) {
-        if (m_memory_credit.compare_exchange_weak(credit, credit - wanted)) return true;
-    }
-    return false;
 }
 
 bool Session::take_watch() {

@@ -14,6 +14,7 @@
 
 #include "client/session/copy_target.h"
 #include "client/session/host_calls.h"
+#include "client/session/memory_credit.h"
 #include "client/state/devices.h"
 #include "common/base/mutex.h"
 #include "common/base/result.h"
@@ -54,6 +55,8 @@ struct ReplyHeader {
     uint64_t async_error_call = 0;
     uint64_t payload_bytes = 0;
     uint64_t memory_credit_bytes = 0;
+    int memory_credit_device = 0;
+    uint64_t freed_through = 0;
 };
 
 /// The client's end of a session (docs/session.md): its connections, who waits for which call, which bytes are on their way to
@@ -134,9 +137,20 @@ public:
 
     HostCalls& host_calls() { return m_host_calls; }
 
-    /// Takes from the memory that the server has granted without being asked. False: ask.
-    bool take_memory_credit(uint64_t bytes);
-    void return_memory_credit(uint64_t bytes) { m_memory_credit.fetch_add(static_cast<int64_t>(bytes)); }
+    /// What calls up to this one have freed is used by nobody any more.
+    uint64_t freed_through() const { return m_freed_through.load(std::memory_order_acquire); }
+
+    // --- work that the device may still be busy with ---
+
+    /// A call that leaves some was queued.
+    void note_work(uint64_t number) { m_last_work.store(number, std::memory_order_relaxed); }
+    /// The number of the newest one.
+    uint64_t last_work() const { return m_last_work.load(std::memory_order_relaxed); }
+    /// True if another thread of the program could be what such work waits for. @blocks no; asks the kernel
+    bool has_other_threads() const;
+
+    /// What the server has granted of its memory without being asked.
+    MemoryCredit& memory_credit() { return m_memory_credit; }
 
     /// Says goodbye after everything that is queued, and ends the connections. Takes bounded time.
     void finish();
@@ -182,8 +196,10 @@ private:
 
     std::atomic<int> m_deferred{0};              // CUresult
     std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
-    std::atomic<int64_t> m_memory_credit{0};     // bytes
-    std::atomic<uint64_t> m_last_number{0};      // of a call
+    MemoryCredit m_memory_credit;
+    std::atomic<uint64_t> m_freed_through{0};  // call
+    std::atomic<uint64_t> m_last_work{0};      // call
+    std::atomic<uint64_t> m_last_number{0};    // of a call
     std::atomic<int> m_watches{0};
     std::atomic<uint64_t> m_round_trips{0};
     std::atomic<uint64_t> m_payload_received{0};

@@ -30,7 +30,9 @@ Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std:
     if (info.window_base == window.base && info.window_bytes == window.size_bytes) return {};
     release_window(window);
     window = {info.window_base, info.window_bytes};
-    if (window.size_bytes != 0 && reserve_window_at(window)) return {};
+    // A driver that cannot map: its memory has addresses of its own, each claimed when it is known.
+    if (window.size_bytes == 0) return {};
+    if (reserve_window_at(window)) return {};
     why = log::format("{}: its device addresses ({:#x}, {} bytes) are in use in this program", info.address, info.window_base,
                       info.window_bytes);
     window = {};

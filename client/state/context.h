@@ -24,9 +24,11 @@ struct Context {
     /// Primary: how often it is retained; 0 means that it is not active. Others: 1 while it lives.
     std::atomic<unsigned> retained{0};
     std::atomic<unsigned> flags{0};
-    std::atomic<unsigned> attached{1};  ///< cuCtxAttach/cuCtxDetach
-    std::atomic<uint64_t> synced{0};    ///< its events with record numbers up to this are complete
-    Completion default_stream;          ///< of the legacy default stream: numbers of calls of the session
+    std::atomic<unsigned> attached{1};         ///< cuCtxAttach/cuCtxDetach
+    std::atomic<uint64_t> synced{0};           ///< its events with record numbers up to this are complete
+    std::atomic<uint64_t> idle_at{0};          ///< call of the session that found all its streams done with what came before
+    std::atomic<uint64_t> default_idle_at{0};  ///< the same of its legacy default stream
+    Completion default_stream;                 ///< of the legacy default stream: numbers of calls of the session
     std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
     std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
 

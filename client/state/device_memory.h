@@ -38,6 +38,8 @@ public:
     void set_window(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
     uint64_t window_base() const { return m_window_base; }
     uint64_t window_bytes() const { return m_window_bytes; }
+    /// False with a driver that cannot map: then device memory has the driver's addresses.
+    bool has_window() const { return m_window_bytes != 0; }
     bool in_window(uint64_t address) const { return address - m_window_base < m_window_bytes; }
 
     /// A piece of backed memory, if a block of this device has room for it. Larger pieces than k_small_bytes never have.

@@ -7,6 +7,7 @@
 #include "client/state/code.h"
 #include "client/state/context.h"
 #include "client/state/device_memory.h"
+#include "client/state/freed_memory.h"
 #include "client/state/graph_ends.h"
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
@@ -42,6 +43,7 @@ public:
     auto& table();
 
     DeviceMemory memory;
+    FreedMemory freed_memory;
     HostMemory host_memory;
     PoolHeap pool_heap;
     Captures captures;

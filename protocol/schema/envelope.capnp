@@ -35,8 +35,8 @@ struct HelloReply {
   driverKind @9 :DriverKind;
   limits @10 :Limits;
   windowAddress @11 :UInt64;
-  windowBytes @12 :UInt64;
-  memoryCreditBytes @13 :UInt64;  # what cuMemAlloc may take without asking
+  windowBytes @12 :UInt64;        # 0: this driver cannot map; its own addresses are used
+  memoryCreditBytes @13 :UInt64;  # what cuMemAlloc may take of the first device without asking
   devices @14 :List(Device);
   tenant @15 :Text;
   heartbeatMs @16 :UInt32;
@@ -102,6 +102,8 @@ struct Reply {
   payloadBytes @5 :UInt64;        # in this frame, or in the Bulk frames before it
   values @6 :AnyPointer;
   progress @7 :Progress;
+  creditDevice @8 :UInt8;         # which device's memory creditBytes is about
+  freedThrough @9 :UInt64;        # what calls up to this one have freed is used by nobody any more
 }
 
 # Cumulative since the start of the session, so that a lost or repeated report does no harm.

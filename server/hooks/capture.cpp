@@ -40,12 +40,24 @@ bool read_edges(BytesView bytes, size_t nodes, std::vector<CUgraphEdgeData>& edg
 
 bool is_mode(uint32_t mode) { return mode <= CU_STREAM_CAPTURE_MODE_RELAXED; }
 
+/// While something is captured, nothing is unmapped: drivers that wait for the device there break the capture.
+template <typename Begin>
+CUresult begin_watched(ServerCall& call, CUstream stream, Begin begin) {
+    FreedMemory& freed = call.session().freed();
+    const bool was_capturing = is_capturing(call, stream);
+    if (!was_capturing) freed.capture_begins(stream);
+    const CUresult result = begin();
+    if (result != CUDA_SUCCESS && !was_capturing) freed.capture_ended(stream);
+    return result;
+}
+
 }  // namespace
 
 CUresult hook_server_cuStreamBeginCapture_v2(ServerCall& call, const CuStreamBeginCaptureV2Args& args) {
     const auto begin = WL_DRIVER(call, cuStreamBeginCapture_v2);
     if (!is_mode(args.mode)) return CUDA_ERROR_INVALID_VALUE;
-    return begin(WL_FIND(call, CUstream, stream, args.hStream), k_mode);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    return begin_watched(call, stream, [&] { return begin(stream, k_mode); });
 }
 
 CUresult hook_server_cuStreamBeginCaptureToGraph(ServerCall& call, const CuStreamBeginCaptureToGraphArgs& args) {
@@ -57,7 +69,9 @@ CUresult hook_server_cuStreamBeginCaptureToGraph(ServerCall& call, const CuStrea
     WL_CUDA(find_nodes(call, args.dependencies, nodes));
     std::vector<CUgraphEdgeData> edges;
     if (!read_edges(args.dependencyData, nodes.size(), edges)) return CUDA_ERROR_INVALID_VALUE;
-    return begin(stream, graph, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(), k_mode);
+    return begin_watched(call, stream, [&] {
+        return begin(stream, graph, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(), k_mode);
+    });
 }
 
 CUresult hook_server_cuStreamUpdateCaptureDependencies_v2(ServerCall& call,
@@ -82,6 +96,7 @@ CUresult hook_server_cuStreamEndCapture(ServerCall& call, const CuStreamEndCaptu
     const bool is_known = call.find(HandleKind::graph, args.phGraph, known);
     if (!is_known && !call.may_bind(HandleKind::graph, args.phGraph)) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = end(stream, &graph);
+    if (!is_capturing(call, stream)) call.session().freed().capture_ended(stream);
     if (result != CUDA_SUCCESS) {
         if (is_known && args.drop) call.unbind(HandleKind::graph, args.phGraph);
         return result;

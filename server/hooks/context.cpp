@@ -13,10 +13,12 @@ CUresult reset_primary(ServerCall& call, CUdevice device) {
     CUdevice driver_device = 0;
     if (!session.contexts().driver_device(device, driver_device)) return CUDA_ERROR_INVALID_DEVICE;
     // Nothing of ours may have the context current while it goes.
+    session.context_ends(token);
     session.contexts().make_current(0);
     session.context_ended(token);
     const CUresult result = reset(driver_device);
     session.contexts().primary_was_reset(device);
+    session.memory().device_was_reset(device);
     return result;
 }
 
@@ -56,6 +58,7 @@ CUresult hook_server_cuCtxDestroy_v2(ServerCall& call, const CuCtxDestroyV2Args&
     Session& session = call.session();
     const auto entry = session.handles().find(HandleKind::context, args.ctx);
     if (!entry) return CUDA_ERROR_INVALID_CONTEXT;
+    session.context_ends(args.ctx);
     session.contexts().make_current(0);
     session.context_ended(args.ctx);
     session.handles().remove(HandleKind::context, args.ctx);

@@ -1,6 +1,7 @@
 #include "server/gen/copy_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/host_transfer.h"
+#include "server/hooks/reach.h"
 
 namespace warpline::server {
 
@@ -9,13 +10,17 @@ CUresult hook_server_cuMemcpyHtoD_v2(ServerCall& call, const CuMemcpyHtoDV2Args&
     if (call.payload_bytes() != args.byteCount) return CUDA_ERROR_INVALID_VALUE;
     const DeviceMemory& memory = call.session().memory();
     if (args.byteCount > 0 && !memory.contains(args.dstDevice, args.byteCount)) return memory.refusal(args.dstDevice);
-    for (uint64_t offset = 0;;) {
-        const auto part = call.next_part();
-        if (!part.ok()) return result_of(part.error());
-        if (part->empty()) return CUDA_SUCCESS;
-        WL_CUDA(copy(args.dstDevice + offset, part->data(), part->size()));
-        offset += part->size();
-    }
+    // The client waits where another thread of the program could be what the device waits for.
+    if (call.wants_reply()) call.release_order();
+    return wait_in_reach(call, args.dstDevice, [&] {
+        for (uint64_t offset = 0;;) {
+            const auto part = call.next_part();
+            if (!part.ok()) return result_of(part.error());
+            if (part->empty()) return CUDA_SUCCESS;
+            WL_CUDA(copy(args.dstDevice + offset, part->data(), part->size()));
+            offset += part->size();
+        }
+    });
 }
 
 CUresult hook_server_cuMemcpyHtoDAsync_v2(ServerCall& call, const CuMemcpyHtoDAsyncV2Args& args) {
@@ -25,7 +30,8 @@ CUresult hook_server_cuMemcpyHtoDAsync_v2(ServerCall& call, const CuMemcpyHtoDAs
     const DeviceMemory& memory = call.session().memory();
     if (args.byteCount > 0 && !memory.contains(args.dstDevice, args.byteCount)) return memory.refusal(args.dstDevice);
     return send_to_device(call, stream, [&](const void* source, uint64_t offset, uint64_t bytes) {
-        return copy(args.dstDevice + offset, source, bytes, stream);
+        return copy_in_reach(call, args.dstDevice, stream,
+                             [&](CUstream in) { return copy(args.dstDevice + offset, source, bytes, in); });
     });
 }
 
@@ -35,8 +41,10 @@ CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args&
     const DeviceMemory& memory = call.session().memory();
     if (!memory.contains(args.srcDevice, args.byteCount)) return memory.refusal(args.srcDevice);
     call.release_order();
-    return reply_from_device(call, args.byteCount, [&](void* target, uint64_t offset, uint64_t bytes) {
-        return copy(target, args.srcDevice + offset, bytes);
+    return wait_in_reach(call, args.srcDevice, [&] {
+        return reply_from_device(call, args.byteCount, [&](void* target, uint64_t offset, uint64_t bytes) {
+            return copy(target, args.srcDevice + offset, bytes);
+        });
     });
 }
 
@@ -45,8 +53,47 @@ CUresult hook_server_cuMemcpyDtoHAsync_v2(ServerCall& call, const CuMemcpyDtoHAs
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     const DeviceMemory& memory = call.session().memory();
     if (args.byteCount > 0 && !memory.contains(args.srcDevice, args.byteCount)) return memory.refusal(args.srcDevice);
-    return copy_back_in_stream(call, stream, args.byteCount,
-                               [&](void* target) { return copy(target, args.srcDevice, args.byteCount, stream); });
+    return copy_back_in_stream(call, stream, args.byteCount, [&](void* target) {
+        return copy_in_reach(call, args.srcDevice, stream,
+                             [&](CUstream in) { return copy(target, args.srcDevice, args.byteCount, in); });
+    });
+}
+
+namespace {
+
+/// The two ends of a copy within devices, if they are of different ones that may not access each other's memory.
+struct TwoDevices {
+    CUcontext source = nullptr;
+    CUcontext target = nullptr;
+};
+bool are_apart(ServerCall& call, uint64_t target, uint64_t source) {
+    CUdevice owner = 0;
+    return is_out_of_reach(call, target, owner) || is_out_of_reach(call, source, owner);
+}
+CUresult find_contexts(ServerCall& call, uint64_t target, uint64_t source, TwoDevices& contexts) {
+    WL_CUDA(context_for(call, target, contexts.target));
+    return context_for(call, source, contexts.source);
+}
+
+}  // namespace
+
+CUresult hook_server_cuMemcpyDtoD_v2(ServerCall& call, const CuMemcpyDtoDV2Args& args) {
+    if (!are_apart(call, args.dstDevice, args.srcDevice))
+        return WL_DRIVER(call, cuMemcpyDtoD_v2)(args.dstDevice, args.srcDevice, args.byteCount);
+    const auto copy = WL_DRIVER(call, cuMemcpyPeer);
+    TwoDevices contexts;
+    WL_CUDA(find_contexts(call, args.dstDevice, args.srcDevice, contexts));
+    return copy(args.dstDevice, contexts.target, args.srcDevice, contexts.source, args.byteCount);
+}
+
+CUresult hook_server_cuMemcpyDtoDAsync_v2(ServerCall& call, const CuMemcpyDtoDAsyncV2Args& args) {
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    if (!are_apart(call, args.dstDevice, args.srcDevice))
+        return WL_DRIVER(call, cuMemcpyDtoDAsync_v2)(args.dstDevice, args.srcDevice, args.byteCount, stream);
+    const auto copy = WL_DRIVER(call, cuMemcpyPeerAsync);
+    TwoDevices contexts;
+    WL_CUDA(find_contexts(call, args.dstDevice, args.srcDevice, contexts));
+    return copy(args.dstDevice, contexts.target, args.srcDevice, contexts.source, args.byteCount, stream);
 }
 
 }  // namespace warpline::server

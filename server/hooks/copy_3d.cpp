@@ -5,6 +5,7 @@
 #include "server/hooks/common.h"
 #include "server/hooks/graph_params.h"
 #include "server/hooks/host_transfer.h"
+#include "server/hooks/reach.h"
 
 namespace warpline::server {
 
@@ -82,6 +83,22 @@ CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& c) {
     return plain;
 }
 
+/// The end of a copy that is linear device memory; 0 if there is none, as an array is reached in its own context.
+uint64_t address_of(const CUDA_MEMCPY3D_PEER& copy) {
+    if (copy.srcMemoryType == CU_MEMORYTYPE_DEVICE) return copy.srcDevice;
+    return copy.dstMemoryType == CU_MEMORYTYPE_DEVICE ? copy.dstDevice : 0;
+}
+
+/// Each end in a context that reaches it.
+CUresult find_reach(ServerCall& call, CUDA_MEMCPY3D_PEER& copy) {
+    CUdevice owner = 0;
+    if (copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && is_out_of_reach(call, copy.srcDevice, owner))
+        WL_CUDA(context_for(call, copy.srcDevice, copy.srcContext));
+    if (copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_out_of_reach(call, copy.dstDevice, owner))
+        WL_CUDA(context_for(call, copy.dstDevice, copy.dstContext));
+    return CUDA_SUCCESS;
+}
+
 CUresult run_copy(ServerCall& call, const Copy3d& what) {
     // A copy of one row or one layer says 0 or 1, as the client's own call did; the driver wants at least 1.
     CUDA_MEMCPY3D_PEER copy = what.copy;
@@ -94,6 +111,19 @@ CUresult run_copy(ServerCall& call, const Copy3d& what) {
     const CUDA_MEMCPY3D plain = without_contexts(copy);
     if (what.async) return WL_DRIVER(call, cuMemcpy3DAsync_v2)(&plain, what.stream);
     return WL_DRIVER(call, cuMemcpy3D_v2)(&plain);
+}
+
+/// A copy between the worker's memory and a device, which may be another one than the current context's.
+CUresult run_host_copy(ServerCall& call, Copy3d what) {
+    CUdevice owner = 0;
+    const uint64_t address = address_of(what.copy);
+    if (!is_out_of_reach(call, address, owner)) return run_copy(call, what);
+    what.copy.srcContext = what.copy.dstContext = nullptr;
+    if (!what.async) return wait_in_reach(call, address, [&] { return run_copy(call, what); });
+    return copy_in_reach(call, address, what.stream, [&](CUstream stream) {
+        what.stream = stream;
+        return run_copy(call, what);
+    });
 }
 
 void take_from_host(Copy3d& what, const void* source) {
@@ -126,7 +156,8 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
     if (!payload.ok()) return result_of(payload.error());
     if (!what.async) {
         take_from_host(what, payload->data());
-        return run_copy(call, what);
+        if (call.wants_reply()) call.release_order();
+        return run_host_copy(call, what);
     }
     if (is_capturing(call, what.stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     // The stream reads the source when it gets there.
@@ -135,7 +166,7 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
     if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memcpy(staging->data, payload->data(), payload->size());
     take_from_host(what, staging->data);
-    const CUresult result = run_copy(call, what);
+    const CUresult result = run_host_copy(call, what);
     if (result != CUDA_SUCCESS) {
         copies.cancel(staging);
         return result;
@@ -174,6 +205,7 @@ CUresult hook_server_wlCopyOnDevice(ServerCall& call, const WlCopyOnDeviceArgs& 
     WL_CUDA(read_copy(call, args, what));
     WL_CUDA(check_source(call, what.copy));
     WL_CUDA(check_target(call, what.copy));
+    WL_CUDA(find_reach(call, what.copy));
     return run_copy(call, what);
 }
 
@@ -185,7 +217,7 @@ CUresult hook_server_wlCopyFromDevice(ServerCall& call, const WlCopyFromDeviceAr
     if (!call.reserve_reply_payload(what.packed_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     give_to_host(what, call.reply_payload().data());
     call.release_order();
-    CUresult result = run_copy(call, what);
+    CUresult result = run_host_copy(call, what);
     if (result == CUDA_SUCCESS && what.async) result = WL_DRIVER(call, cuStreamSynchronize)(what.stream);
     if (result != CUDA_SUCCESS) call.drop_reply_payload();
     return result;
@@ -199,7 +231,7 @@ CUresult hook_server_wlCopyFromDeviceAsync(ServerCall& call, const WlCopyFromDev
     what.async = true;
     return copy_back_in_stream(call, what.stream, what.packed_bytes, [&](void* target) {
         give_to_host(what, target);
-        return run_copy(call, what);
+        return run_host_copy(call, what);
     });
 }
 

@@ -6,18 +6,41 @@ namespace warpline::server {
 
 CUresult hook_server_wlMap(ServerCall& call, const WlMapArgs& args) {
     DeviceMemory& memory = call.session().memory();
-    memory.credit_used(args.bytes);
+    memory.credit().used(args.device, args.bytes);
     return memory.map(args.address, args.bytes, args.device);
 }
 
-CUresult hook_server_wlMapNow(ServerCall& call, const WlMapNowArgs& args) {
-    return call.session().memory().map(args.address, args.bytes, args.device);
+CUresult hook_server_wlMapNow(ServerCall& call, const WlMapNowArgs& args, WlMapNowValues& values) {
+    DeviceMemory& memory = call.session().memory();
+    FreedMemory& freed = call.session().freed();
+    CUresult result = memory.map(args.address, args.bytes, args.device);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && freed.any_before(call.number())) {
+        // CUDA's free would have waited; here this call does.
+        call.release_order();
+        if (freed.wait_before(call.number())) result = memory.map(args.address, args.bytes, args.device);
+    }
+    CUdevice device = 0;
+    // The client has given up what it had: only this call knows what is left now.
+    if (call.session().contexts().device_of(call.context(), device) && device == args.device)
+        values.credit = memory.credit().replace(device);
+    return result;
+}
+
+CUresult hook_server_wlAlloc(ServerCall& call, const WlAllocArgs& args, WlAllocValues& values) {
+    CUdevice device = 0;
+    if (!call.session().contexts().device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
+    DeviceMemory& memory = call.session().memory();
+    FreedMemory& freed = call.session().freed();
+    // The driver may wait for the device, and nothing later can name what is made here.
+    call.release_order();
+    CUresult result = memory.allocate(args.bytes, device, values.address);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && freed.wait_before(call.number()))
+        result = memory.allocate(args.bytes, device, values.address);
+    return result;
 }
 
 CUresult hook_server_wlUnmap(ServerCall& call, const WlUnmapArgs& args) {
-    // What was queued before may still use the memory. A failed context has nothing left that could.
-    if (call.driver()->cuCtxSynchronize != nullptr) call.driver()->cuCtxSynchronize();
-    return call.session().memory().unmap(args.address, args.bytes);
+    return call.session().freed().unmap(call.number(), call.context(), args.address, args.bytes);
 }
 
 CUresult hook_server_wlImageLoad(ServerCall& call, const WlImageLoadArgs& args) {
@@ -55,6 +78,7 @@ CUresult hook_server_wlFunctionGet(ServerCall& call, const WlFunctionGetArgs& ar
 }
 
 CUresult hook_server_wlThreadEnd(ServerCall& call, const WlThreadEndArgs&) {
+    call.session().freed().add(call.number(), call.context());  // as for streams that are destroyed
     call.session().streams().thread_ended(call.thread());
     return CUDA_SUCCESS;
 }

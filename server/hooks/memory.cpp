@@ -5,18 +5,34 @@
 
 namespace warpline::server {
 
-/// The client has given the address to its own allocator already; what is left to do is what makes that safe: nothing that was
-/// queued before may still use the memory when something later does.
+/// The client keeps the address to itself until it is told that nothing which was queued before can still use it.
 CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args) {
-    if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
-    // What a graph has allocated is the driver's.
-    if (!call.session().memory().in_window(args.dptr, 1)) return WL_DRIVER(call, cuMemFree_v2)(args.dptr);
-    const auto synchronize = WL_DRIVER(call, cuCtxSynchronize);
-    const CUresult result = synchronize();
-    // While a stream is captured the context cannot be waited for. What was captured runs when the client launches it, after
-    // this call in its order, so there is nothing to wait for.
-    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return CUDA_SUCCESS;
-    return result;
+    const DeviceMemory& memory = call.session().memory();
+    if (!memory.contains(args.dptr, 1)) {
+        call.session().freed().add(call.number(), call.context());
+        return memory.refusal(args.dptr);
+    }
+    if (memory.is_own(args.dptr)) {
+        call.session().freed().add(call.number(), call.context());
+        return CUDA_SUCCESS;
+    }
+    // What a graph has allocated is the driver's, whose free waits; the client waits for the answer.
+    const auto free = WL_DRIVER(call, cuMemFree_v2);
+    if (call.wants_reply()) call.release_order();
+    return free(args.dptr);
+}
+
+/// What is freed counts as free, as it does behind a free that waits.
+CUresult hook_server_cuMemGetInfo_v2(ServerCall& call, const CuMemGetInfoV2Args&, CuMemGetInfoV2Values& values) {
+    const auto get = WL_DRIVER(call, cuMemGetInfo_v2);
+    call.release_order();
+    call.session().freed().wait_before(call.number());
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    WL_CUDA(get(&free_bytes, &total_bytes));
+    values.free = free_bytes;
+    values.total = total_bytes;
+    return CUDA_SUCCESS;
 }
 
 /// The free takes place in the stream's order: the client reuses the addresses only behind it. The server has to know that both
@@ -25,7 +41,7 @@ CUresult hook_server_cuMemFreeAsync(ServerCall& call, const CuMemFreeAsyncArgs& 
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
     // What a graph has allocated is the driver's.
-    if (!call.session().memory().in_window(args.dptr, 1)) return WL_DRIVER(call, cuMemFreeAsync)(args.dptr, stream);
+    if (!call.session().memory().is_own(args.dptr)) return WL_DRIVER(call, cuMemFreeAsync)(args.dptr, stream);
     return CUDA_SUCCESS;
 }
 

@@ -74,6 +74,15 @@ CUresult hook_server_cuStreamDestroy_v2(ServerCall& call, const CuStreamDestroyV
     const auto destroy = WL_DRIVER(call, cuStreamDestroy_v2);
     if (args.hStream <= 2) return CUDA_ERROR_INVALID_HANDLE;  // the special streams are nobody's to destroy
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    // What it was given goes on without it, and is not watched any more: what is freed later waits for it here.
+    Session& session = call.session();
+    const auto entry = session.handles().find(HandleKind::stream, args.hStream);
+    const uint64_t owner = entry && entry->owner != 0 ? entry->owner : call.context();
+    if (session.contexts().make_current(owner) == CUDA_SUCCESS) {
+        session.freed().stream_ends(stream);
+        session.freed().add(call.number(), owner);
+        session.contexts().make_current(call.context());
+    }
     return destroy_object(call, HandleKind::stream, args.hStream, stream, destroy);
 }
 

@@ -7,58 +7,20 @@
 
 namespace warpline::server {
 
-namespace {
-
-constexpr uint64_t k_smallest_window_bytes = uint64_t{1} << 32;
-constexpr uint64_t k_largest_window_bytes = uint64_t{1} << 44;
-// Where neither Linux nor a driver puts things of its own, should the client's proposal be taken here. Below 2^46, which every
-// driver can reserve.
-constexpr uint64_t k_other_hints[] = {0x240000000000, 0x280000000000, 0x2c0000000000,
-                                      0x300000000000, 0x340000000000, 0x380000000000};
-
-bool has_virtual_memory(const Driver& driver) {
-    return driver->cuMemAddressReserve != nullptr && driver->cuMemCreate != nullptr && driver->cuMemMap != nullptr &&
-           driver->cuMemSetAccess != nullptr && driver->cuMemUnmap != nullptr && driver->cuMemRelease != nullptr;
-}
-
-}  // namespace
-
 DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters)
-    : m_driver(driver), m_devices(devices), m_counters(counters) {}
+    : m_driver(driver), m_devices(devices), m_counters(counters), m_credit(driver) {}
 
-CUdeviceptr DeviceMemory::reserve_at(uint64_t hint, uint64_t bytes, bool exactly) {
-    CUdeviceptr address = 0;
-    if (m_driver->cuMemAddressReserve(&address, bytes, k_block_bytes, hint, 0) != CUDA_SUCCESS) return 0;
-    if (!exactly || address == hint) return address;
-    // Wherever the driver found room, the client probably has something of its own.
-    if (m_driver->cuMemAddressFree != nullptr) m_driver->cuMemAddressFree(address, bytes);
-    return 0;
-}
-
-Result<DeviceMemory::Window> DeviceMemory::reserve_window(Window wanted) {
-    if (!has_virtual_memory(m_driver)) return Error{Code::unsupported, "this driver has no virtual memory management"};
-    const uint64_t largest = std::clamp(wanted.bytes, k_smallest_window_bytes, k_largest_window_bytes) & ~(k_block_bytes - 1);
-    const uint64_t hint = wanted.address & ~(k_block_bytes - 1);
-    for (uint64_t bytes = largest; bytes >= k_smallest_window_bytes; bytes /= 2) {
-        CUdeviceptr address = hint != 0 ? reserve_at(hint, bytes, true) : 0;
-        for (size_t i = 0; address == 0 && i < std::size(k_other_hints); ++i)
-            address = reserve_at(k_other_hints[i], bytes, true);
-        if (address == 0) continue;
-        m_window = {address, bytes};
-        return m_window;
+Result<DeviceMemory::Window> DeviceMemory::reserve_window(Window wanted, AddressSpace space) {
+    for (const DeviceSnapshot& device : m_devices) {
+        if (!device.attributes.empty() && device.attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0)
+            return Error{Code::unsupported, "a device has no virtual memory management"};
     }
-    for (uint64_t bytes = largest; bytes >= k_smallest_window_bytes; bytes /= 2) {
-        const CUdeviceptr address = reserve_at(0, bytes, false);
-        if (address == 0) continue;
-        m_window = {address, bytes};
-        return m_window;
-    }
-    return Error{Code::alloc_failed, "no range of addresses for device memory"};
+    m_window = WL_TRY(reserve_address_window(m_driver, wanted, space));
+    return m_window;
 }
 
 void DeviceMemory::release_window() {
-    if (m_window.bytes != 0 && m_driver->cuMemAddressFree != nullptr)
-        m_driver->cuMemAddressFree(m_window.address, m_window.bytes);
+    release_address_window(m_driver, m_window);
     m_window = {};
 }
 
@@ -71,11 +33,11 @@ CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device) {
     if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = create_and_map(address, bytes, device, accessors_of(device));
     if (result != CUDA_SUCCESS) {
-        m_poisoned[address] = {bytes, device};
+        m_poisoned[address] = {bytes, device, false, false};
         return result;
     }
     m_poisoned.erase(address);
-    m_ranges[address] = {bytes, device};
+    m_ranges[address] = {bytes, device, false, false};
     m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
     return CUDA_SUCCESS;
 }
@@ -122,8 +84,25 @@ std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device) const {
     return accessors;
 }
 
-CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
-    if (bytes == 0 || !in_window(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+CUresult DeviceMemory::allocate(uint64_t bytes, CUdevice device, uint64_t& address) {
+    if (m_driver->cuMemAlloc_v2 == nullptr || m_driver->cuMemFree_v2 == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    CUdeviceptr made = 0;
+    const CUresult result = m_driver->cuMemAlloc_v2(&made, bytes);
+    if (result != CUDA_SUCCESS) return result;
+    MutexLock lock(m_mutex);
+    if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) {
+        m_driver->cuMemFree_v2(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    m_ranges[made] = {bytes, device, true, false};
+    m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    address = made;
+    return CUDA_SUCCESS;
+}
+
+CUresult DeviceMemory::retire(uint64_t address, uint64_t bytes, bool& mapped) {
+    mapped = false;
+    if (bytes == 0 || bytes > UINT64_MAX - address) return CUDA_ERROR_INVALID_VALUE;
     MutexLock lock(m_mutex);
     // A poisoned block is only forgotten. Otherwise the range must be made of whole blocks of ours, without a gap.
     const auto poisoned = m_poisoned.find(address);
@@ -134,26 +113,54 @@ CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
     const auto first = m_ranges.find(address);
     auto it = first;
     uint64_t end = address;
-    while (end - address < bytes && it != m_ranges.end() && it->first == end && it->second.device >= 0) {
+    while (end - address < bytes && it != m_ranges.end() && it->first == end && it->second.device >= 0 && !it->second.retired) {
         end += it->second.bytes;
         ++it;
     }
     if (end - address != bytes) return CUDA_ERROR_INVALID_VALUE;
+    for (auto block = first; block != it; ++block) block->second.retired = true;
+    mapped = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult DeviceMemory::unmap_retired(uint64_t address, uint64_t bytes) {
+    Ranges blocks;
+    {
+        MutexLock lock(m_mutex);
+        for (auto it = m_ranges.find(address); it != m_ranges.end() && it->first - address < bytes && it->second.retired; ++it)
+            blocks.insert(*it);
+    }
     CUresult result = CUDA_SUCCESS;
-    for (auto block = first; block != it; ++block) {
-        const CUresult one = m_driver->cuMemUnmap(block->first, block->second.bytes);
+    CUcontext context = nullptr;
+    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&context);
+    for (const auto& [base, block] : blocks) {
+        CUresult one = CUDA_SUCCESS;  // what a context had allocated has gone with it
+        if (!block.allocated) {
+            one = m_driver->cuMemUnmap(base, block.bytes);
+        } else if (context != nullptr) {
+            one = m_driver->cuMemFree_v2(base);
+        }
         if (one != CUDA_SUCCESS && result == CUDA_SUCCESS) result = one;
     }
-    m_ranges.erase(first, it);
-    m_counters.device_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    m_credit_stale = true;
+    MutexLock lock(m_mutex);
+    for (const auto& [base, block] : blocks) {
+        m_ranges.erase(base);
+        m_counters.device_bytes.fetch_sub(block.bytes, std::memory_order_relaxed);
+        m_credit.freed(block.device);
+    }
     return result;
+}
+
+CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
+    bool mapped = false;
+    const CUresult result = retire(address, bytes, mapped);
+    return mapped ? unmap_retired(address, bytes) : result;
 }
 
 void DeviceMemory::add_range(uint64_t address, uint64_t bytes) {
     if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address) return;
     MutexLock lock(m_mutex);
-    if (m_ranges.size() < k_max_ranges) m_ranges.emplace(address, Range{bytes, -1});
+    if (m_ranges.size() < k_max_ranges) m_ranges.emplace(address, Range{bytes, -1, false, false});
 }
 
 void DeviceMemory::remove_range(uint64_t address) {
@@ -180,20 +187,37 @@ void DeviceMemory::remove_ranges(uint64_t address, uint64_t bytes) {
     }
 }
 
+DeviceMemory::Ranges::const_iterator DeviceMemory::containing(uint64_t address) const {
+    auto it = m_ranges.upper_bound(address);
+    if (it == m_ranges.begin()) return m_ranges.end();
+    --it;
+    return address - it->first < it->second.bytes && !it->second.retired ? it : m_ranges.end();
+}
+
 bool DeviceMemory::contains(uint64_t address, uint64_t bytes) const {
     if (bytes > UINT64_MAX - address) return false;
     MutexLock lock(m_mutex);
-    auto it = m_ranges.upper_bound(address);
-    if (it == m_ranges.begin()) return false;
-    --it;
-    if (address - it->first >= it->second.bytes) return false;
+    auto it = containing(address);
+    if (it == m_ranges.end()) return false;
     uint64_t end = it->first + it->second.bytes;
     while (end < address + bytes) {
         ++it;
-        if (it == m_ranges.end() || it->first != end) return false;
+        if (it == m_ranges.end() || it->first != end || it->second.retired) return false;
         end += it->second.bytes;
     }
     return true;
+}
+
+bool DeviceMemory::is_own(uint64_t address) const {
+    MutexLock lock(m_mutex);
+    const auto it = containing(address);
+    return it != m_ranges.end() && it->second.device >= 0;
+}
+
+CUdevice DeviceMemory::owner_of(uint64_t address) const {
+    MutexLock lock(m_mutex);
+    const auto it = containing(address);
+    return it != m_ranges.end() ? it->second.device : -1;
 }
 
 CUresult DeviceMemory::refusal(uint64_t address) const {
@@ -210,12 +234,18 @@ bool DeviceMemory::overlaps(uint64_t address, uint64_t bytes) const {
     return next != m_ranges.begin() && address - std::prev(next)->first < std::prev(next)->second.bytes;
 }
 
+bool DeviceMemory::is_open(CUdevice owner, CUdevice device) const {
+    MutexLock lock(m_mutex);
+    const std::vector<CUdevice> accessors = accessors_of(owner);
+    return std::find(accessors.begin(), accessors.end(), device) != accessors.end();
+}
+
 CUresult DeviceMemory::open_to_peer(CUdevice owner, CUdevice peer) {
     MutexLock lock(m_mutex);
     std::vector<CUdevice>& peers = m_peers[owner];
     if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     for (const auto& [address, range] : m_ranges) {
-        if (range.device != owner) continue;
+        if (range.device != owner || range.allocated || range.retired) continue;
         const CUresult result = set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         if (result != CUDA_SUCCESS) return result;
     }
@@ -231,7 +261,8 @@ CUresult DeviceMemory::close_to_peer(CUdevice owner, CUdevice peer) {
     peers.erase(found);
     if (!m_pool_peers[owner][peer].empty()) return CUDA_SUCCESS;  // its pools are shared still
     for (const auto& [address, range] : m_ranges) {
-        if (range.device == owner) set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        if (range.device == owner && !range.allocated && !range.retired)
+            set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
     }
     return CUDA_SUCCESS;
 }
@@ -246,7 +277,7 @@ CUresult DeviceMemory::share_pool(CUdevice owner, CUdevice peer, uint64_t pool, 
     on ? static_cast<void>(pools.insert(pool)) : static_cast<void>(pools.erase(pool));
     if (open || had == !pools.empty()) return CUDA_SUCCESS;
     for (const auto& [address, range] : m_ranges) {
-        if (range.device != owner) continue;
+        if (range.device != owner || range.allocated || range.retired) continue;
         const CUresult result =
             set_access(address, range.bytes, {peer}, on ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
         if (result != CUDA_SUCCESS) return result;
@@ -254,39 +285,46 @@ CUresult DeviceMemory::share_pool(CUdevice owner, CUdevice peer, uint64_t pool, 
     return CUDA_SUCCESS;
 }
 
-uint64_t DeviceMemory::free_bytes() {
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    if (m_driver->cuMemGetInfo_v2 != nullptr && m_driver->cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS)
-        return free_bytes;
-    return 0;
+void DeviceMemory::device_was_reset(CUdevice device) {
+    if (m_driver->cuMemRetainAllocationHandle == nullptr) return;
+    MutexLock lock(m_mutex);
+    m_reset.insert(device);
+    m_was_reset.store(true, std::memory_order_relaxed);
 }
 
-uint64_t DeviceMemory::first_credit(uint64_t wanted_bytes) {
-    uint64_t smallest = UINT64_MAX;
-    for (const DeviceSnapshot& device : m_devices) smallest = std::min(smallest, device.free_bytes);
+void DeviceMemory::restore(CUdevice device) {
     MutexLock lock(m_mutex);
-    // Half: what the client uses without asking must be there, also when other sessions allocate at the same time.
-    m_credit_target = m_devices.empty() ? 0 : static_cast<int64_t>(std::min(smallest / 2, wanted_bytes) & ~(k_block_bytes - 1));
-    m_credit = m_credit_target;
-    return static_cast<uint64_t>(m_credit);
-}
-
-uint64_t DeviceMemory::take_new_credit() {
-    MutexLock lock(m_mutex);
-    if (!m_credit_stale || m_credit >= m_credit_target / 2) return 0;
-    m_credit_stale = false;
-    const auto target = std::min<int64_t>(m_credit_target, static_cast<int64_t>(free_bytes() / 2 & ~(k_block_bytes - 1)));
-    if (target <= m_credit) return 0;
-    const int64_t added = target - m_credit;
-    m_credit = target;
-    return static_cast<uint64_t>(added);
-}
-
-void DeviceMemory::credit_used(uint64_t bytes) {
-    MutexLock lock(m_mutex);
-    m_credit -= static_cast<int64_t>(std::min<uint64_t>(bytes, uint64_t{1} << 50));
-    m_credit_stale = true;
+    if (m_reset.erase(device) == 0) return;
+    m_was_reset.store(!m_reset.empty(), std::memory_order_relaxed);
+    bool reserved = false;
+    for (auto it = m_ranges.begin(); it != m_ranges.end();) {
+        const auto [address, range] = *it;
+        CUmemGenericAllocationHandle memory{};
+        const bool concerned = range.device == device && !range.allocated && !range.retired;
+        // NOLINTNEXTLINE: an address of the device's, which the driver takes as a pointer
+        if (!concerned || m_driver->cuMemRetainAllocationHandle(&memory, reinterpret_cast<void*>(address)) == CUDA_SUCCESS) {
+            if (concerned) m_driver->cuMemRelease(memory);
+            ++it;
+            continue;
+        }
+        CUresult made = create_and_map(address, range.bytes, device, accessors_of(device));
+        if (made != CUDA_SUCCESS && made != CUDA_ERROR_OUT_OF_MEMORY && !reserved) {
+            // Perhaps the addresses themselves have gone.
+            CUdeviceptr again = 0;
+            reserved = m_driver->cuMemAddressReserve(&again, m_window.bytes + m_window.unused_bytes, k_block_bytes,
+                                                     m_window.address, 0) == CUDA_SUCCESS;
+            if (again == m_window.address) made = create_and_map(address, range.bytes, device, accessors_of(device));
+        }
+        if (made == CUDA_SUCCESS) {
+            ++it;
+            continue;
+        }
+        WL_LOG(warn, "memory", "{} bytes cannot be mapped again after a reset: {}", range.bytes,
+               cuda::abi::error_name_for_log(made));
+        m_poisoned[address] = range;
+        m_counters.device_bytes.fetch_sub(range.bytes, std::memory_order_relaxed);
+        it = m_ranges.erase(it);
+    }
 }
 
 }  // namespace warpline::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -9,6 +10,8 @@
 #include "server/daemon/control.h"
 #include "server/driver/driver.h"
 #include "server/driver/inventory.h"
+#include "server/resources/address_window.h"
+#include "server/resources/memory_credit.h"
 
 namespace warpline::server {
 
@@ -22,17 +25,12 @@ public:
     static constexpr size_t k_max_ranges = 4u << 20;
     static constexpr uint64_t k_block_bytes = uint64_t{2} << 20;  ///< what mappings are multiples of
 
-    struct Window {
-        uint64_t address = 0;
-        uint64_t bytes = 0;
-    };
+    using Window = AddressWindow;
 
     DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters);
 
-    /// Reserves the window, at the wanted address if the driver grants that, else at one that should be free on the client's
-    /// side too; halves the size until it fits.
-    /// @errors unsupported (this driver has no virtual memory management), alloc_failed (no such range, not even a small one)
-    Result<Window> reserve_window(Window wanted);
+    /// Reserves the window that the client wants, or another one. @errors those of reserve_address_window
+    Result<Window> reserve_window(Window wanted, AddressSpace space = AddressSpace::large);
     Window window() const { return m_window; }
     /// Gives the window back. For tests; a worker's window ends with its process.
     void release_window();
@@ -41,7 +39,18 @@ public:
     /// CUDA_ERROR_ILLEGAL_ADDRESS.
     /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), and the driver's
     CUresult map(uint64_t address, uint64_t bytes, CUdevice device);
-    /// Unmaps blocks that map() mapped. The device must be idle there: see cuMemFree in docs/session.md#memory.
+    /// Memory where the driver likes, for drivers that cannot map: the address is told to the client. A context of the device
+    /// must be current. @errors the driver's @blocks the driver may wait for the device
+    CUresult allocate(uint64_t bytes, CUdevice device, uint64_t& address);
+
+    /// Blocks that map() mapped, or memory that allocate() made, are no longer the client's: nothing may name them, and nothing
+    /// else be mapped there. `mapped` is false if there is nothing to unmap: they were poisoned.
+    /// @errors CUDA_ERROR_INVALID_VALUE (not the client's, or not whole)
+    CUresult retire(uint64_t address, uint64_t bytes, bool& mapped);
+    /// Unmaps them. The device must have done with them; where allocate() made them, their context must be current, or have
+    /// ended (then none is current). @blocks the driver may wait for the device
+    CUresult unmap_retired(uint64_t address, uint64_t bytes);
+    /// Both at once. For tests.
     CUresult unmap(uint64_t address, uint64_t bytes);
 
     /// A range that became valid otherwise: a module's global, a pool's allocation, a mapping of the client's own.
@@ -57,6 +66,10 @@ public:
     /// What to answer to a copy that contains() refuses: an address that was promised and could not be mapped is an illegal
     /// address, any other an invalid value.
     CUresult refusal(uint64_t address) const;
+    /// True if the session mapped or allocated the memory itself, and not the driver for a graph or a module.
+    bool is_own(uint64_t address) const;
+    /// The client's number of the device whose memory this is; -1 if that is not known.
+    CUdevice owner_of(uint64_t address) const;
     bool in_window(uint64_t address, uint64_t bytes) const {
         return bytes <= m_window.bytes && address >= m_window.address && address - m_window.address <= m_window.bytes - bytes;
     }
@@ -64,43 +77,49 @@ public:
     /// A device's allocations become accessible to another device (cuCtxEnablePeerAccess), those of the future too.
     CUresult open_to_peer(CUdevice owner, CUdevice peer);
     CUresult close_to_peer(CUdevice owner, CUdevice peer);
+    /// True if the device may access the owner's allocations.
+    bool is_open(CUdevice owner, CUdevice device) const;
     /// A pool of the owner's lets another device use its memory, or does no longer. Pools share blocks with each other.
     CUresult share_pool(CUdevice owner, CUdevice peer, uint64_t pool, bool on);
 
-    /// The credit at the start, and what a reply may add to it: bytes that the client may map without waiting for an answer.
-    uint64_t first_credit(uint64_t wanted_bytes);
-    uint64_t take_new_credit();
-    /// A map() that nobody waited for used up credit.
-    void credit_used(uint64_t bytes);
+    /// A primary context was reset. Whether a driver's mappings outlive that is nowhere said: restore() makes those of the
+    /// device that have gone anew, empty, so that what the client believes to be mapped is.
+    void device_was_reset(CUdevice device);
+    bool was_reset() const { return m_was_reset.load(std::memory_order_relaxed); }
+    /// At the next call in a context of the device, which must be current.
+    void restore(CUdevice device);
+
+    MemoryCredit& credit() { return m_credit; }
 
 private:
     struct Range {
         uint64_t bytes = 0;
-        CUdevice device = -1;  ///< -1: not ours to unmap
+        CUdevice device = -1;    ///< -1: not ours to unmap
+        bool allocated = false;  ///< by allocate(): freed and not unmapped
+        bool retired = false;
     };
     using Ranges = std::map<uint64_t, Range>;
 
-    CUdeviceptr reserve_at(uint64_t hint, uint64_t bytes, bool exactly);
     CUresult create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors);
     CUresult set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors, CUmemAccess_flags flags);
+    Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
     std::vector<CUdevice> accessors_of(CUdevice device) const WL_REQUIRES(m_mutex);
     bool overlaps(uint64_t address, uint64_t bytes) const WL_REQUIRES(m_mutex);
-    uint64_t free_bytes();
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
     SessionCounters& m_counters;
     Window m_window;  // constant after the handshake
 
-    mutable Mutex m_mutex;  // held while the driver maps: a range is either known or not there
+    mutable Mutex m_mutex;  // held while the driver maps, not while it unmaps: a range is either known or not there
     Ranges m_ranges WL_GUARDED_BY(m_mutex);
     Ranges m_poisoned WL_GUARDED_BY(m_mutex);
     std::map<CUdevice, std::vector<CUdevice>> m_peers WL_GUARDED_BY(m_mutex);  // owner → devices that may access
     std::map<CUdevice, std::map<CUdevice, std::set<uint64_t>>> m_pool_peers
-        WL_GUARDED_BY(m_mutex);                   // owner → peer → pools that it may use
-    int64_t m_credit WL_GUARDED_BY(m_mutex) = 0;  // granted and not used; a client that cheats makes it negative
-    int64_t m_credit_target WL_GUARDED_BY(m_mutex) = 0;
-    bool m_credit_stale WL_GUARDED_BY(m_mutex) = false;
+        WL_GUARDED_BY(m_mutex);  // owner → peer → pools that it may use
+    std::set<CUdevice> m_reset WL_GUARDED_BY(m_mutex);
+    std::atomic<bool> m_was_reset{false};  // m_reset is not empty; the executor's, in the session's order
+    MemoryCredit m_credit;
 };
 
 }  // namespace warpline::server

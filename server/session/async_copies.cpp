@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
@@ -13,71 +12,43 @@ namespace warpline::server {
 
 namespace {
 
-/// A copy of up to this size leaves from the driver's callback; the frame takes a copy of the bytes. Larger ones would hold up
-/// the stream while they are sent.
+/// A copy of up to this size leaves at once; the frame takes a copy of the bytes. Larger ones would hold up those of other
+/// streams while they are sent.
 constexpr uint64_t k_small_bytes = 64 * 1024;
-constexpr uint64_t k_smallest_staging_bytes = 64 * 1024;
 constexpr unsigned k_event_words = 16;
 
 }  // namespace
 
-AsyncCopies::AsyncCopies(const Driver& driver, ClientPort& client, uint64_t max_staging_bytes)
-    : m_driver(driver), m_client(client), m_max_staging_bytes(max_staging_bytes) {}
+AsyncCopies::AsyncCopies(const Driver& driver, ClientPort& client, StreamWatch& watch, uint64_t max_staging_bytes)
+    : m_driver(driver), m_client(client), m_watch(watch), m_staging(driver, max_staging_bytes) {}
 
 AsyncCopies::~AsyncCopies() {
     close();
     if (m_sender.joinable()) m_sender.join();
-    for (auto& [capacity, data] : m_spare) {
-        if (m_driver->cuMemFreeHost != nullptr) m_driver->cuMemFreeHost(data);
-    }
 }
 
-std::byte* AsyncCopies::take_staging(uint64_t bytes, uint64_t& capacity) {
-    capacity = std::max(k_smallest_staging_bytes, std::bit_ceil(std::max<uint64_t>(bytes, 1)));
-    {
-        MutexLock lock(m_mutex);
-        for (;;) {
-            const auto spare = m_spare.lower_bound(capacity);
-            if (spare != m_spare.end() && spare->first <= capacity * 4) {
-                capacity = spare->first;
-                std::byte* data = spare->second;
-                m_spare.erase(spare);
-                return data;
-            }
-            if (m_closed) return nullptr;
-            if (m_staging_bytes + capacity <= m_max_staging_bytes || m_staging_bytes == 0) break;
-            if (!m_spare.empty()) {  // none of the right size: give one back and take another
-                const auto last = std::prev(m_spare.end());
-                const auto [unfit_bytes, unfit] = *last;
-                m_spare.erase(last);
-                // Freeing waits for the device, and so for host functions of ours that want the mutex.
-                lock.unlock();
-                m_driver->cuMemFreeHost(unfit);
-                lock.lock();
-                m_staging_bytes -= unfit_bytes;
-                continue;
-            }
-            if (std::all_of(m_copies.begin(), m_copies.end(), [](const auto& item) { return item.second->repeats; }))
-                return nullptr;
-            m_changed.wait(m_mutex);
-        }
-        m_staging_bytes += capacity;
-    }
-    void* data = nullptr;
-    const bool possible = m_driver->cuMemHostAlloc != nullptr && m_driver->cuMemFreeHost != nullptr;
-    if (possible && m_driver->cuMemHostAlloc(&data, capacity, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS) {
-        return static_cast<std::byte*>(data);
-    }
+/// True if no copy that is under way will ever give its memory back by itself.
+bool AsyncCopies::all_stay() {
     MutexLock lock(m_mutex);
-    m_staging_bytes -= capacity;
-    return nullptr;
+    return m_closed || std::all_of(m_copies.begin(), m_copies.end(), [](const auto& item) { return item.second->repeats; });
+}
+
+std::byte* AsyncCopies::take_staging(uint64_t bytes) {
+    for (;;) {
+        const uint64_t seen = m_staging.generation();
+        if (std::byte* data = m_staging.try_take(bytes)) return data;
+        m_watch.collect();  // what streams have done with
+        if (std::byte* data = m_staging.try_take(bytes)) return data;
+        if (!m_staging.grow(bytes) && all_stay()) return nullptr;
+        const StreamWatch::Hurry hurry(m_watch);
+        m_staging.wait_change(seen);
+    }
 }
 
 AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeats) {
-    uint64_t capacity = 0;
-    std::byte* data = take_staging(bytes, capacity);
+    std::byte* data = take_staging(bytes);
     if (data == nullptr) return nullptr;
-    auto copy = std::unique_ptr<Copy>(new Copy{*this, call, data, bytes, capacity, repeats});
+    auto copy = std::unique_ptr<Copy>(new Copy{*this, call, data, bytes, repeats});
     Copy* result = copy.get();
     MutexLock lock(m_mutex);
     m_copies.emplace(result, std::move(copy));
@@ -85,22 +56,13 @@ AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeat
 }
 
 CUresult AsyncCopies::finish_in_stream(Copy* copy, CUstream stream) {
-    return run_in_stream(copy, stream, &AsyncCopies::completed);
-}
-CUresult AsyncCopies::release_in_stream(Copy* copy, CUstream stream) {
-    return run_in_stream(copy, stream, &AsyncCopies::released);
+    // Not given back if the driver cannot tell when it has done with it.
+    return m_watch.add(stream, StreamWatch::Urgency::soon,
+                       [this, copy](CUresult result) { result == CUDA_SUCCESS ? complete(*copy) : fail(*copy, result); });
 }
 
-CUresult AsyncCopies::run_in_stream(Copy* copy, CUstream stream, CUhostFn function) {
-    if (m_driver->cuLaunchHostFunc == nullptr) {
-        cancel(copy);
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    const CUresult result = m_driver->cuLaunchHostFunc(stream, function, copy);
-    // The driver may still be using the staging memory: it is not used again.
-    if (result != CUDA_SUCCESS)
-        WL_LOG(debug, "copies", "call {}: cuLaunchHostFunc gives {}", copy->call, static_cast<int>(result));
-    return result;
+CUresult AsyncCopies::release_in_stream(Copy* copy, CUstream stream) {
+    return m_watch.add(stream, StreamWatch::Urgency::whenever, [this, copy](CUresult) { recycle(copy); });
 }
 
 void AsyncCopies::cancel(Copy* copy) { recycle(copy); }
@@ -110,9 +72,16 @@ void CUDA_CB AsyncCopies::completed(void* copy) {
     done->owner.complete(*done);
 }
 
-void CUDA_CB AsyncCopies::released(void* copy) {
-    auto* done = static_cast<Copy*>(copy);
-    done->owner.recycle(done);
+/// The stream failed before the copy, or in it. The device does nothing more in that context: the memory is free.
+void AsyncCopies::fail(Copy& copy, CUresult result) {
+    const auto sent =
+        m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_event_words, [&](wire::Event::Builder event) {
+            auto done = event.initCopyDone();
+            done.setCall(copy.call);
+            done.setResult(static_cast<int32_t>(result));
+        });
+    if (!sent.ok()) WL_LOG(debug, "copies", "the end of copy {} cannot be told: {}", copy.call, sent.error().what);
+    recycle(&copy);
 }
 
 void AsyncCopies::complete(Copy& copy) {
@@ -175,12 +144,21 @@ void AsyncCopies::recycle(Copy* copy) {
     MutexLock lock(m_mutex);
     const auto found = m_copies.find(copy);
     if (found == m_copies.end()) return;
-    m_spare.emplace(copy->capacity, copy->data);
+    m_staging.give(copy->data);
     m_copies.erase(found);
-    m_changed.notify_all();
 }
 
 void AsyncCopies::wait_queued() {
+    m_watch.collect();
+    wait_sent();
+}
+
+void AsyncCopies::wait_queued_in_host_function() {
+    m_watch.collect_for_host_function();
+    wait_sent();
+}
+
+void AsyncCopies::wait_sent() {
     if (m_to_send.load(std::memory_order_acquire) == 0) return;
     MutexLock lock(m_mutex);
     const uint64_t until = m_queued;
@@ -188,6 +166,7 @@ void AsyncCopies::wait_queued() {
 }
 
 void AsyncCopies::close() {
+    m_staging.close();
     MutexLock lock(m_mutex);
     m_closed = true;
     m_changed.notify_all();

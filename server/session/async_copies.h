@@ -10,13 +10,16 @@
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "server/driver/driver.h"
+#include "server/resources/staging_memory.h"
+#include "server/session/stream_watch.h"
 
 namespace warpline::server {
 
 class ClientPort;
 
-/// Asynchronous copies to the client's memory: the driver copies into staging memory of ours, and a host function behind the
-/// copy tells us that it is there. Small ones leave from that function, large ones from a thread.
+/// Asynchronous copies to the client's memory: the driver copies into staging memory of ours, and an event behind the copy
+/// tells us that it is there, or that it never will be. Small ones leave from the thread that learns it, large ones from a
+/// thread of their own.
 class AsyncCopies {
 public:
     /// One copy. `data` is page-locked, and filled by the driver.
@@ -25,15 +28,16 @@ public:
         uint64_t call = 0;
         std::byte* data = nullptr;
         uint64_t bytes = 0;
-        uint64_t capacity = 0;
         bool repeats = false;  ///< part of a graph: sent after each launch of it, never recycled
     };
 
-    AsyncCopies(const Driver& driver, ClientPort& client, uint64_t max_staging_bytes);
+    AsyncCopies(const Driver& driver, ClientPort& client, StreamWatch& watch, uint64_t max_staging_bytes);
     ~AsyncCopies();
 
+    StagingMemory& staging() { return m_staging; }
+
     /// Staging for a copy of this call. Null: no memory. A context must be current.
-    /// @blocks while max_staging_bytes are in use by copies that have not left
+    /// @blocks while all of max_staging_bytes that would do are in use by copies that have not left
     Copy* begin(uint64_t call, uint64_t bytes, bool repeats);
     /// To be called after the driver has queued the copy into `copy->data`: lets it be sent when the stream gets there. On
     /// failure the copy is cancelled.
@@ -46,27 +50,30 @@ public:
     /// The host function: `copy` is complete. For graphs, whose nodes are made elsewhere. @thread the driver's
     static void CUDA_CB completed(void* copy);
 
-    static void CUDA_CB released(void* copy);
-
     /// Returns when every copy that has completed is queued for the client: before any reply that covers it.
     /// @blocks while large copies leave
     void wait_queued();
+    /// The same for a host function, which may not call the driver.
+    void wait_queued_in_host_function();
 
     /// The connection is gone.
     void close();
 
 private:
-    CUresult run_in_stream(Copy* copy, CUstream stream, CUhostFn function);
     void complete(Copy& copy);
+    void fail(Copy& copy, CUresult result);
     void send(Copy& copy);
+    void wait_sent();
     void recycle(Copy* copy) WL_EXCLUDES(m_mutex);
     void sender_main();
-    std::byte* take_staging(uint64_t bytes, uint64_t& capacity) WL_EXCLUDES(m_mutex);
+    std::byte* take_staging(uint64_t bytes) WL_EXCLUDES(m_mutex);
+    bool all_stay() WL_EXCLUDES(m_mutex);
     bool in_flight(Copy* copy) const WL_REQUIRES(m_mutex) { return m_copies.contains(copy); }
 
     const Driver& m_driver;
     ClientPort& m_client;
-    const uint64_t m_max_staging_bytes;
+    StreamWatch& m_watch;
+    StagingMemory m_staging;
 
     std::atomic<uint64_t> m_to_send{0};  // large copies that completed; written under the mutex, read without it by wait_queued
     Mutex m_mutex;
@@ -75,8 +82,6 @@ private:
     uint64_t m_queued WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_sent WL_GUARDED_BY(m_mutex) = 0;
     std::map<Copy*, std::unique_ptr<Copy>> m_copies WL_GUARDED_BY(m_mutex);
-    std::multimap<uint64_t, std::byte*> m_spare WL_GUARDED_BY(m_mutex);  // by capacity
-    uint64_t m_staging_bytes WL_GUARDED_BY(m_mutex) = 0;                 // allocated in all
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     std::thread m_sender;
 };

@@ -20,6 +20,22 @@ Footprint footprint_of(Session& session, const protocol::CallView& view) {
     return footprint;
 }
 
+/// Calls that give work to the legacy default stream without naming it.
+bool uses_default_stream(cuda::CallId id) {
+    const cuda::CallInfo* info = cuda::call_info(id);
+    if (info == nullptr) return false;
+    const std::string_view area(info->area);
+    return area == "memset" || area == "copy" || id == cuda::CallId::wlCopyToDevice || id == cuda::CallId::wlCopyOnDevice;
+}
+
+/// Sees to it that what a call in this context takes for granted is there. The context is current.
+void prepare_context(Session& session, uint64_t context) {
+    session.context_used(context);
+    CUdevice device = 0;
+    if (session.memory().was_reset() && context != 0 && session.contexts().device_of(context, device))
+        session.memory().restore(device);
+}
+
 }  // namespace
 
 /// A call that waits for others to end, and then has its turn.
@@ -92,6 +108,8 @@ void BatchWork::serve(const protocol::CallView& view) {
     if (entry == nullptr) return m_session.client().did_misbehave("a call that does not exist");
     ServerCall call(m_session, view, shared_from_this(), view.streamed ? m_unit.stream : nullptr);
     const CUresult current = m_session.contexts().make_current(view.header.context);
+    if (current == CUDA_SUCCESS) prepare_context(m_session, view.header.context);
+    if (uses_default_stream(call.id())) m_session.streams().note_default_used(view.header.context);
     const Result<void> served = current != CUDA_SUCCESS && entry->needs_context ? finish(call, current) : entry->serve(call);
     // From here on the batch may be another thread's.
     if (!served.ok() && served.error().code != Code::shutting_down) m_session.client().did_misbehave(served.error().what);

@@ -70,6 +70,7 @@ bool ServerCall::find_value(HandleKind kind, uint64_t token, uint64_t& value) {
         CUstream stream = nullptr;
         if (token == 2 && m_session.streams().of_thread(m_thread, m_context, stream) != CUDA_SUCCESS) return false;
         if (token == 1) stream = CU_STREAM_LEGACY;
+        if (token != 2) m_session.streams().note_default_used(m_context);
         value = handle_to_value(stream);
         return true;
     }

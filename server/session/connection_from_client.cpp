@@ -139,8 +139,11 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     ClientPort& client = *this;
     m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), m_options.session);
     m_admitted.store(true, std::memory_order_release);
-    const auto window = m_session->memory().reserve_window(hello.window);
-    if (!window.ok()) return refuse(Code::alloc_failed, window.error().what);
+    const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());
+    // Virtual GPUs and some virtual machines cannot map: then allocations wait, and have the driver's addresses.
+    if (!window.ok())
+        WL_LOG(info, "session", "device memory has the driver's own addresses, and allocating it waits: {}",
+               window.error().what);
     if (!m_options.output.empty()) {
         m_session->set_output(std::make_unique<OutputCapture>(m_options.output, [this](int stream, BytesView text) {
             static_cast<void>(m_link.outbox().add_message<wire::Event>(
@@ -157,8 +160,8 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     welcome.credit = m_options.credit;
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.count());
-    welcome.window = *window;
-    welcome.memory_credit_bytes = m_session->memory().first_credit(m_options.memory_credit_bytes);
+    welcome.window = m_session->memory().window();
+    welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
     auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
     return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));
 }

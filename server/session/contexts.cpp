@@ -42,6 +42,15 @@ CUresult Contexts::find(uint64_t token, CUcontext& context) {
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
+bool Contexts::is_made(uint64_t token) {
+    if (m_handles.find(HandleKind::context, token)) return true;
+    MutexLock lock(m_mutex);
+    for (size_t i = 0; i < m_devices.size(); ++i) {
+        if (token == primary_token(m_devices[i].device)) return m_primary[i] != nullptr;
+    }
+    return false;
+}
+
 CUresult Contexts::make_current(uint64_t token) {
     const uint64_t epoch = m_epoch.load(std::memory_order_acquire);
     if (t_current.epoch == epoch && t_current.token == token) return CUDA_SUCCESS;

@@ -25,6 +25,9 @@ public:
     /// what the driver says of a primary context that cannot be made
     CUresult find(uint64_t token, CUcontext& context);
 
+    /// False for a primary context that is not retained, and for what is no context.
+    bool is_made(uint64_t token);
+
     /// Makes a context the calling thread's current one, unless it is already. Token 0: none.
     CUresult make_current(uint64_t token);
 

@@ -252,6 +252,13 @@ CUresult GraphCopies::run(CUgraphExec exec, const LaunchCall& call, Launch& laun
     const CUresult launched = m_driver->cuGraphLaunch(exec, call.stream);
     launch.failed = launched != CUDA_SUCCESS;
     const CUresult followed = m_driver->cuLaunchHostFunc(call.stream, &GraphCopies::run_finish, &launch);
+    // In a context that has failed no host function is called: then this is how we learn that the launch is over.
+    const auto over = [this, &launch](CUresult result) {
+        if (result != CUDA_SUCCESS) fail(launch);
+        launch.watched.store(false, std::memory_order_release);  // acquired in sweep
+    };
+    launch.watched.store(true, std::memory_order_relaxed);
+    if (m_watch.add(call.stream, StreamWatch::Urgency::whenever, over) != CUDA_SUCCESS) launch.watched.store(false);
     return launched != CUDA_SUCCESS ? launched : followed;
 }
 
@@ -273,12 +280,21 @@ void GraphCopies::prepare(Launch& launch) {
             std::memcpy(source->staging->data, from, source->staging->bytes);
             from += source->staging->bytes;
         }
-        m_copies.cancel(launch.shipped);
+        free_shipped(launch);
         return;
     }
     std::vector<uint64_t> wanted;
     for (const HostCopyPtr& source : launch.sources) wanted.push_back(source->source);
     if (!wanted.empty()) m_host_calls.ask(wanted, CUDA_SUCCESS);
+}
+
+void GraphCopies::free_shipped(Launch& launch) {
+    if (launch.shipped != nullptr && !launch.shipped_free.exchange(true)) m_copies.cancel(launch.shipped);
+}
+
+void GraphCopies::fail(Launch& launch) {
+    free_shipped(launch);
+    launch.finished.store(true, std::memory_order_release);
 }
 
 void GraphCopies::finish(Launch& launch) {
@@ -300,7 +316,9 @@ void GraphCopies::finish(Launch& launch) {
 
 /// Launches that are over let their copies go here, where the driver may be called.
 void GraphCopies::sweep() {
-    std::erase_if(m_launches, [](const Launch& launch) { return launch.finished.load(std::memory_order_acquire); });
+    std::erase_if(m_launches, [](const Launch& launch) {
+        return launch.finished.load(std::memory_order_acquire) && !launch.watched.load(std::memory_order_acquire);
+    });
 }
 
 void GraphCopies::receive(uint64_t source, uint64_t offset, BytesView bytes) {

@@ -24,8 +24,8 @@ class ClientPort;
 /// @thread  the executor's, in the session's order, unless it says otherwise
 class GraphCopies final : private SurveyLookup {
 public:
-    GraphCopies(const Driver& driver, AsyncCopies& copies, HostCalls& host_calls, ClientPort& client)
-        : m_driver(driver), m_copies(copies), m_host_calls(host_calls), m_client(client) {}
+    GraphCopies(const Driver& driver, AsyncCopies& copies, StreamWatch& watch, HostCalls& host_calls, ClientPort& client)
+        : m_driver(driver), m_copies(copies), m_watch(watch), m_host_calls(host_calls), m_client(client) {}
     ~GraphCopies() override;
 
     /// What the client says of its side of a copy.
@@ -103,8 +103,10 @@ private:
         std::vector<HostCopyPtr> sources, targets;
         AsyncCopies::Copy* shipped = nullptr;
         bool tell_end = false;
-        bool failed = false;  ///< the graph was not launched
+        bool failed = false;                    ///< the graph was not launched
+        std::atomic<bool> shipped_free{false};  ///< somebody has seen to `shipped`
         std::atomic<bool> finished{false};
+        std::atomic<bool> watched{false};  ///< an event behind it is still to tell
     };
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
     static void CUDA_CB run_prepare(void* launch);
@@ -112,6 +114,8 @@ private:
     CUresult run(CUgraphExec exec, const LaunchCall& call, Launch& launch);
     void prepare(Launch& launch);
     void finish(Launch& launch);
+    void fail(Launch& launch);
+    void free_shipped(Launch& launch);
     void sweep();
     bool ships(const Launch& launch, const LaunchCall& call) const;
     CUresult wait_for_others(const Exec& exec, CUstream stream) const;
@@ -119,6 +123,7 @@ private:
 
     const Driver& m_driver;
     AsyncCopies& m_copies;
+    StreamWatch& m_watch;
     HostCalls& m_host_calls;
     ClientPort& m_client;
     std::map<CUgraph, std::vector<HostCopyPtr>> m_of_graph;

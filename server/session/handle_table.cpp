@@ -68,6 +68,18 @@ uint64_t HandleTable::token_of(HandleKind kind, uint64_t value) const {
     return found != m_tokens.end() ? found->second : 0;
 }
 
+std::vector<uint64_t> HandleTable::values_of(HandleKind kind, uint64_t owner) const {
+    std::vector<uint64_t> values;
+    MutexLock lock(m_mutex);
+    const auto owned = m_owned.find(owner);
+    if (owned == m_owned.end()) return values;
+    for (const uint64_t token : owned->second) {
+        const auto entry = m_entries.find(token);
+        if (token_is(kind, token) && entry != m_entries.end()) values.push_back(entry->second.value);
+    }
+    return values;
+}
+
 size_t HandleTable::size() const {
     MutexLock lock(m_mutex);
     return m_entries.size();

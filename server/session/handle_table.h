@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "cuda/gen/call_id.gen.h"
@@ -51,6 +52,8 @@ public:
 
     /// The token of a graph, node, event, array or function that the driver has named; 0: it has none.
     uint64_t token_of(HandleKind kind, uint64_t value) const WL_EXCLUDES(m_mutex);
+    /// The driver's handles of this kind that die with the owner.
+    std::vector<uint64_t> values_of(HandleKind kind, uint64_t owner) const WL_EXCLUDES(m_mutex);
     size_t size() const WL_EXCLUDES(m_mutex);
 
 private:

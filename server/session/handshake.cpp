@@ -59,7 +59,7 @@ Result<HelloData> read_hello(BytesView body) {
         data.program = text_of(hello.getProgram());
         data.pid = hello.getPid();
         data.host = text_of(hello.getHost());
-        data.window = {hello.getWindowAddress(), hello.getWindowBytes()};
+        data.window = {hello.getWindowAddress(), hello.getWindowBytes(), 0};
         data.driver_version = hello.getDriverVersion();
         data.further_connection = hello.getSessionId().size() > 0 || hello.getLane() != 0;
         data.visible_devices = text_of(hello.getVisibleDevices());

@@ -72,7 +72,7 @@ void HostCalls::run_ticket(Ticket* ticket, CUresult status) {
 
 void HostCalls::ask(const std::vector<uint64_t>& ids, CUresult status) {
     // What the stream copied before must be in the client's memory when its function looks at it.
-    m_copies.wait_queued();
+    m_copies.wait_queued_in_host_function();
     for (uint64_t id : ids) {
         {
             MutexLock lock(m_mutex);

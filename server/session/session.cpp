@@ -26,13 +26,17 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_functions(driver, m_handles),
       m_streams(driver),
       m_memory(driver, devices, counters),
-      m_copies(driver, client, options.max_staging_bytes),
+      m_watch(driver),
+      m_freed(driver, m_memory, m_watch, m_handles, m_streams),
+      m_copies(driver, client, m_watch, options.max_staging_bytes),
       m_host_calls(client, m_copies),
-      m_graph_copies(driver, m_copies, m_host_calls, client),
+      m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
       m_executor({}) {}
 
 Session::~Session() {
     m_host_calls.close();
+    m_watch.close();
+    m_freed.close();
     m_copies.close();
     m_executor.stop();
     m_call_order.clear();
@@ -85,8 +89,22 @@ void Session::connection_lost() {
     m_copies.close();
 }
 
+void Session::context_ends(uint64_t context) {
+    CUcontext handle = nullptr;
+    if (!m_contexts.is_made(context) || m_contexts.find(context, handle) != CUDA_SUCCESS) return;
+    m_watch.end_context(handle);
+    m_copies.staging().context_ended(handle);
+    m_staging_ready.store(false, std::memory_order_relaxed);
+}
+
+void Session::context_used(uint64_t context) {
+    if (context == 0 || m_staging_ready.exchange(true, std::memory_order_relaxed)) return;
+    m_copies.staging().prepare();
+}
+
 void Session::context_ended(uint64_t context) {
     m_contexts.forget_current();
+    m_freed.context_ended(context);
     m_functions.context_ended(context);
     m_streams.context_ended(context);
     m_handles.remove_owned(context);
@@ -139,7 +157,12 @@ Result<Session::ReplyExtras> Session::before_reply(ServerCall& call) {
         m_async_result = CUDA_SUCCESS;
         m_async_call = 0;
     }
-    extras.credit_bytes = m_memory.take_new_credit();
+    CUdevice device = 0;
+    if (m_memory.credit().has_news() && m_contexts.device_of(call.context(), device)) {
+        extras.credit_bytes = m_memory.credit().renew(device);
+        extras.credit_device = device;
+    }
+    extras.freed_through = m_freed.through();
     extras.progress = m_grant.report();
     return extras;
 }
@@ -154,6 +177,8 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
             reply.setAsyncError(extras.async_result);
             reply.setAsyncErrorCall(extras.async_call);
             reply.setCreditBytes(extras.credit_bytes);
+            reply.setCreditDevice(static_cast<uint8_t>(extras.credit_device));
+            reply.setFreedThrough(extras.freed_through);
             reply.setPayloadBytes(extras.payload_bytes);
             auto progress = reply.initProgress();
             progress.setCalls(extras.progress.calls);

@@ -19,12 +19,14 @@
 #include "server/session/call_order.h"
 #include "server/session/contexts.h"
 #include "server/session/executor.h"
+#include "server/session/freed_memory.h"
 #include "server/session/functions.h"
 #include "server/session/graph_copies.h"
 #include "server/session/handle_table.h"
 #include "server/session/host_calls.h"
 #include "server/session/links.h"
 #include "server/session/output_capture.h"
+#include "server/session/stream_watch.h"
 #include "server/session/streams.h"
 #include "server/session/waits.h"
 
@@ -72,6 +74,8 @@ public:
     Functions& functions() { return m_functions; }
     Streams& streams() { return m_streams; }
     DeviceMemory& memory() { return m_memory; }
+    FreedMemory& freed() { return m_freed; }
+    StreamWatch& watch() { return m_watch; }
     AsyncCopies& copies() { return m_copies; }
     HostCalls& host_calls() { return m_host_calls; }
     GraphCopies& graph_copies() { return m_graph_copies; }
@@ -88,8 +92,12 @@ public:
     /// Calls `done` when everything that came before has been executed. @errors quota
     Result<void> push_last(std::function<void()> done);
 
+    /// A context is about to end: what is on its way out of it is waited for. @blocks until its streams are done
+    void context_ends(uint64_t context);
     /// A context has gone, or a primary one was reset: everything that was made in it is forgotten.
     void context_ended(uint64_t context);
+    /// The first call in a context, or in another one than before. @blocks while memory is page-locked
+    void context_used(uint64_t context);
 
     /// Nobody is there any more to answer host calls, or to take copies. @thread any
     void connection_lost();
@@ -110,6 +118,8 @@ private:
         int32_t async_result;
         uint64_t async_call;
         uint64_t credit_bytes;
+        CUdevice credit_device;
+        uint64_t freed_through;
         uint64_t payload_bytes;
         protocol::CreditGrant::Progress progress;
     };
@@ -128,6 +138,8 @@ private:
     Functions m_functions;
     Streams m_streams;
     DeviceMemory m_memory;
+    StreamWatch m_watch;
+    FreedMemory m_freed;
     AsyncCopies m_copies;
     HostCalls m_host_calls;
     GraphCopies m_graph_copies;
@@ -140,6 +152,8 @@ private:
     uint64_t m_async_call WL_GUARDED_BY(m_error_mutex) = 0;
 
     CallOrder m_call_order;
+    std::atomic<bool> m_staging_ready{false};  // the executor's, in the session's order
+
     Executor m_executor;  // last: its threads use all of the above
 };
 

@@ -11,8 +11,9 @@ CUresult Streams::of_thread(uint32_t thread, uint64_t context, CUstream& stream)
     }
     if (m_streams.size() >= k_max_thread_streams) return CUDA_ERROR_OUT_OF_MEMORY;
     if (m_driver->cuStreamCreate == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-    // Not CU_STREAM_NON_BLOCKING: a per-thread default stream waits for the legacy one, and the reverse.
-    const CUresult result = m_driver->cuStreamCreate(&stream, CU_STREAM_DEFAULT);
+    // A per-thread default stream waits for the legacy one, and the reverse; ours has nothing to do with it.
+    const CUresult result =
+        m_driver->cuStreamCreate(&stream, thread == k_own_thread ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT);
     if (result == CUDA_SUCCESS) m_streams[{thread, context}] = stream;
     return result;
 }
@@ -20,6 +21,15 @@ CUresult Streams::of_thread(uint32_t thread, uint64_t context, CUstream& stream)
 bool Streams::exists(uint32_t thread, uint64_t context) {
     MutexLock lock(m_mutex);
     return m_streams.contains({thread, context});
+}
+
+std::vector<CUstream> Streams::of_context(uint64_t context) {
+    std::vector<CUstream> streams;
+    MutexLock lock(m_mutex);
+    for (const auto& [key, stream] : m_streams) {
+        if (key.second == context) streams.push_back(stream);
+    }
+    return streams;
 }
 
 void Streams::thread_ended(uint32_t thread) {

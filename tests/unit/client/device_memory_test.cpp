@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/state/freed_memory.h"
 #include "client/state/pool_heap.h"
 
 namespace warpline::client {
@@ -143,6 +144,20 @@ TEST(PoolHeap, special_streams_differ_by_thread_and_context) {
     EXPECT_EQ(PoolHeap::key(0, 7, 1), PoolHeap::key(1, 7, 2));  // the legacy stream by its two names
     EXPECT_NE(PoolHeap::key(2, 7, 1), PoolHeap::key(2, 7, 2));
     EXPECT_NE(PoolHeap::key(0, 7, 1), PoolHeap::key(0, 8, 1));
+}
+
+TEST(FreedMemory, B8_is_nobodys_until_the_device_has_done_with_it) {
+    FreedMemory freed;
+    EXPECT_TRUE(freed.take(UINT64_MAX - 1).empty());
+    freed.put(9, RangeHeap::Range{k_base, k_block});
+    freed.put(5, range_at(k_base + k_block, 256));
+    EXPECT_TRUE(freed.take(4).empty());
+    const auto over = freed.take(8);
+    ASSERT_EQ(over.size(), 1u);
+    EXPECT_EQ(std::get<DeviceRange>(over[0]).base, k_base + k_block);
+    EXPECT_TRUE(freed.take(8).empty());
+    EXPECT_EQ(freed.take(9).size(), 1u);
+    EXPECT_TRUE(freed.take(UINT64_MAX - 1).empty());
 }
 
 }  // namespace

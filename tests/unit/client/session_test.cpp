@@ -11,6 +11,7 @@
 #include "client/gen/launch_calls.gen.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/gen/memset_calls.gen.h"
+#include "client/hooks/copy_plan.h"
 #include "tests/unit/client/fake_server.h"
 
 namespace warpline::client {
@@ -244,16 +245,70 @@ TEST(Session, device_output_is_written_before_the_synchronisation_returns) {
     EXPECT_EQ(testing::internal::GetCapturedStdout(), "hello from the device\n");
 }
 
-TEST(Session, memory_credit_is_spent_and_renewed) {
+// C16: the server does nothing else while such a copy waits for the device, unless the program waits, too. There are other
+// threads here: the server's.
+TEST(Session, a_copy_to_the_device_is_waited_for_only_behind_work) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall& seen) {
+        if (seen.header.wants_reply) server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    client.state.memory.set_window(0x300000000000, 64 << 20);
+    DeviceRange range;
+    range.base = 0x300000000000;
+    range.size_bytes = 4096;
+    client.state.memory.register_range(range);
+    const std::vector<std::byte> bytes(1000, std::byte{7});
+    const auto copy = [&] { return copy_to_device(call, range.base, bytes.data(), bytes.size()); };
+    ASSERT_EQ(copy(), CUDA_SUCCESS);
+    ASSERT_EQ(copy(), CUDA_SUCCESS);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 0u) << "nothing can be in front of them";
+    const uint32_t size = 4;
+    ASSERT_EQ(gen::issue_cuLaunchKernel(call, 1, 1, 1, 1, 1, 1, 1, 0, 0, as_bytes(&size, 4), as_bytes(&size, 4)), CUDA_SUCCESS);
+    ASSERT_EQ(copy(), CUDA_SUCCESS);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, 1u);
+}
+
+TEST(Session, memory_credit_comes_with_hello) {
     FakeServer server;
     SessionFixture client(server);
-    EXPECT_TRUE(client.session->take_memory_credit(60 << 20));
-    EXPECT_FALSE(client.session->take_memory_credit(8 << 20));
-    EXPECT_TRUE(client.session->take_memory_credit(4 << 20));
-    EXPECT_FALSE(client.session->take_memory_credit(1));
-    EXPECT_FALSE(client.session->take_memory_credit(UINT64_MAX));
-    client.session->return_memory_credit(5);
-    EXPECT_TRUE(client.session->take_memory_credit(5));
+    MemoryCredit& credit = client.session->memory_credit();
+    MutexLock lock(credit.order);
+    EXPECT_TRUE(credit.take(0, 60 << 20));
+    EXPECT_FALSE(credit.take(0, 8 << 20));
+    EXPECT_FALSE(credit.take(1, 1)) << "each device has its own";
+    EXPECT_TRUE(credit.take(0, 4 << 20));
+    EXPECT_FALSE(credit.take(0, 1));
+    EXPECT_FALSE(credit.take(0, UINT64_MAX));
+    credit.grant(0, 5);
+    EXPECT_TRUE(credit.take(0, 5));
+}
+
+// A4: what was granted before the server decides is about memory that the decision may give away.
+TEST(MemoryCredit, a_decision_replaces_what_was_granted_before) {
+    MemoryCredit credit;
+    credit.grant(0, 100);
+    MutexLock lock(credit.order);
+    credit.give_up(0);
+    EXPECT_FALSE(credit.take(0, 1)) << "given up";
+    credit.grant(0, 50);  // sent before the server has decided
+    EXPECT_FALSE(credit.take(0, 1));
+    credit.answered(0, 7, 20);
+    EXPECT_FALSE(credit.take(0, 21));
+    EXPECT_TRUE(credit.take(0, 20));
+}
+
+TEST(MemoryCredit, of_several_decisions_the_last_one_counts) {
+    MemoryCredit credit;
+    MutexLock lock(credit.order);
+    credit.give_up(0);
+    credit.give_up(0);
+    credit.answered(0, 9, 10);  // the threads wake in any order
+    EXPECT_FALSE(credit.take(0, 1)) << "another answer is on its way";
+    credit.answered(0, 8, 1000);
+    EXPECT_FALSE(credit.take(0, 11));
+    EXPECT_TRUE(credit.take(0, 10));
 }
 
 TEST(Session, says_goodbye) {

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -69,13 +69,19 @@ struct Event {
     bool done = true;
 };
 
+/// Device memory: of which device, and how much.
+struct Piece {
+    CUdevice device = 0;
+    size_t bytes = 0;
+};
+
 struct State {
     std::mutex mutex;
     std::condition_variable changed;  // global
-    std::map<CUdeviceptr, size_t> mapped;
-    std::map<CUmemGenericAllocationHandle, size_t> memory;
+    std::map<CUdeviceptr, Piece> mapped;
+    std::map<CUmemGenericAllocationHandle, Piece> memory;
     uint64_t next_handle = 0x1000;
-    int sticky = 0;
+    std::atomic<int> sticky = 0;
     uint64_t global = 0;
     std::set<Stream*> streams;
 };
@@ -94,21 +100,30 @@ Stream& stream_of(CUstream stream) {
 }
 
 thread_local CUcontext t_context = nullptr;
-const auto k_context = reinterpret_cast<CUcontext>(0xc0);
+constexpr uintptr_t k_first_context = 0xc0;  // of device 0; the next device's is the next number
 
-bool contains(CUdeviceptr address, size_t bytes) {
+CUdevice current_device() { return static_cast<CUdevice>(reinterpret_cast<uintptr_t>(t_context) - k_first_context); }
+
+/// The device whose memory this is; -1 if it is none.
+CUdevice owner_of(CUdeviceptr address, size_t bytes) {
     State& s = state();
     std::lock_guard lock(s.mutex);
-    if (address - reinterpret_cast<CUdeviceptr>(&s.global) < sizeof s.global) return bytes <= sizeof s.global;
+    if (address - reinterpret_cast<CUdeviceptr>(&s.global) < sizeof s.global)
+        return bytes <= sizeof s.global ? current_device() : -1;
     auto it = s.mapped.upper_bound(address);
-    return it != s.mapped.begin() && (--it, address - it->first < it->second) && bytes <= it->second - (address - it->first);
+    if (it == s.mapped.begin()) return -1;
+    --it;
+    const size_t offset = address - it->first;
+    return offset < it->second.bytes && bytes <= it->second.bytes - offset ? it->second.device : -1;
 }
+/// For a plain copy: memory that is mapped is accessible to its own device only.
+bool contains(CUdeviceptr address, size_t bytes) { return owner_of(address, bytes) == current_device(); }
 
 CUresult ready() {
     if (t_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     State& s = state();
     std::lock_guard lock(s.mutex);
-    return static_cast<CUresult>(s.sticky);
+    return static_cast<CUresult>(s.sticky.load());
 }
 
 /// Waits inside of the driver until somebody has copied a number other than zero to the variable.
@@ -117,6 +132,27 @@ void wait_for_variable() {
     std::unique_lock lock(s.mutex);
     s.changed.wait(lock, [&s] { return s.global != 0; });
 }
+
+size_t free_bytes() {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    size_t free = size_t{6} << 30;
+    for (const auto& [address, piece] : s.mapped) free -= piece.bytes;
+    return free;
+}
+
+/// What drivers do before memory comes or goes.
+void wait_for_device() {
+    std::set<Stream*> streams;
+    {
+        std::lock_guard lock(state().mutex);
+        streams = state().streams;
+    }
+    legacy_stream().wait();
+    for (Stream* stream : streams) stream->wait();
+}
+
+bool has_no_mapping() { return std::getenv("FAKE_DRIVER_NO_MAPPING") != nullptr; }
 
 // "full": its launch waits as if the driver's queue was full. "lazy": asking for it as a function waits, as loading its image
 // does.
@@ -177,10 +213,11 @@ EXPORT CUresult cuInit(unsigned) {
     return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
-EXPORT CUresult cuDeviceGetCount(int* count) { return *count = 1, CUDA_SUCCESS; }
-EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-    return ordinal == 0 ? (*device = 0, CUDA_SUCCESS) : CUDA_ERROR_INVALID_DEVICE;
+EXPORT CUresult cuDeviceGetCount(int* count) {
+    const char* devices = std::getenv("FAKE_DRIVER_DEVICES");
+    return *count = devices != nullptr ? std::atoi(devices) : 1, CUDA_SUCCESS;
 }
+EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGetName(char* name, int length, CUdevice) {
     std::snprintf(name, static_cast<size_t>(length), "Fake GPU");
     return CUDA_SUCCESS;
@@ -192,19 +229,23 @@ EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return *value = 8, CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return *value = 9, CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return *value = 4, CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: return *value = has_no_mapping() ? 0 : 1, CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = k_context, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    return *context = reinterpret_cast<CUcontext>(k_first_context + static_cast<uintptr_t>(device)), CUDA_SUCCESS;
+}
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice) { return CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return t_context = context, CUDA_SUCCESS; }
-EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return *device = current_device(), CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetCurrent(CUcontext* context) { return *context = t_context, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSynchronize() {
-    legacy_stream().wait();
+    wait_for_device();
     return ready();
 }
 EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-    return *free = size_t{6} << 30, *total = size_t{8} << 30, CUDA_SUCCESS;
+    return *free = free_bytes(), *total = size_t{8} << 30, CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr hint, unsigned long long) {
@@ -217,13 +258,13 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     munmap(reinterpret_cast<void*>(address), bytes);
     return CUDA_SUCCESS;
 }
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* memory, size_t bytes, const CUmemAllocationProp*,
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* memory, size_t bytes, const CUmemAllocationProp* properties,
                             unsigned long long) {
-    if (bytes > size_t{6} << 30) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > free_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
     State& s = state();
     std::lock_guard lock(s.mutex);
     *memory = s.next_handle++;
-    s.memory[*memory] = bytes;
+    s.memory[*memory] = {properties->location.id, bytes};
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle memory) {
@@ -231,11 +272,11 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle memory) {
     std::lock_guard lock(s.mutex);
     return s.memory.erase(memory) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle memory, unsigned long long) {
     State& s = state();
     std::lock_guard lock(s.mutex);
     mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE);
-    s.mapped[address] = bytes;
+    s.mapped[address] = {s.memory[memory].device, bytes};
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
@@ -246,19 +287,42 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return CUDA_SUCCESS;
 }
+// Without mapping: memory at the driver's addresses, where freeing and allocating wait.
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+    if (bytes > free_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    s.mapped[*address = reinterpret_cast<CUdeviceptr>(got)] = {current_device(), bytes};
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
+    wait_for_device();
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    const auto found = s.mapped.find(address);
+    if (found == s.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
+    munmap(reinterpret_cast<void*>(address), found->second.bytes);
+    s.mapped.erase(found);
+    return CUDA_SUCCESS;
+}
+// As drivers do, once everything that runs is over.
 EXPORT CUresult cuMemHostAlloc(void** data, size_t bytes, unsigned) {
+    wait_for_device();
     *data = std::malloc(bytes);
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFreeHost(void* data) {
-    // As drivers do, once everything that may use it is over.
-    std::set<Stream*> streams;
-    {
-        std::lock_guard lock(state().mutex);
-        streams = state().streams;
-    }
-    for (Stream* stream : streams) stream->wait();
+    wait_for_device();
     std::free(data);
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemHostRegister_v2(void*, size_t, unsigned) {
+    wait_for_device();
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemHostUnregister(void*) {
+    wait_for_device();
     return CUDA_SUCCESS;
 }
 
@@ -275,6 +339,7 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t b
         std::memcpy(&word, source, sizeof word);
         __atomic_store_n(reinterpret_cast<uint32_t*>(target), word, __ATOMIC_RELEASE);
     } else {
+        legacy_stream().wait();
         std::memcpy(reinterpret_cast<void*>(target), source, bytes);
     }
     return CUDA_SUCCESS;
@@ -302,6 +367,20 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t by
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
+    if (!contains(target, bytes) || !contains(source, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    legacy_stream().push([=] { std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), bytes); });
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyPeer(CUdeviceptr target, CUcontext to, CUdeviceptr source, CUcontext from, size_t bytes) {
+    const auto device = [](CUcontext context) {
+        return static_cast<CUdevice>(reinterpret_cast<uintptr_t>(context) - k_first_context);
+    };
+    if (owner_of(target, bytes) != device(to) || owner_of(source, bytes) != device(from)) return CUDA_ERROR_INVALID_VALUE;
+    legacy_stream().push([=] { std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), bytes); });
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
     auto* made = new Stream;
     *stream = reinterpret_cast<CUstream>(made);
@@ -316,7 +395,10 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 }
 EXPORT CUresult cuStreamQuery(CUstream stream) { return stream_of(stream).idle() ? ready() : CUDA_ERROR_NOT_READY; }
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
-    stream_of(stream).push([=] { function(data); });
+    // "will not be called in the event of an error in the CUDA context" (cuda.h)
+    stream_of(stream).push([=] {
+        if (state().sticky == 0) function(data);
+    });
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
@@ -324,6 +406,38 @@ EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
+    auto* recorded = reinterpret_cast<Event*>(event);
+    {
+        std::lock_guard lock(recorded->mutex);
+        recorded->done = false;
+    }
+    stream_of(stream).push([recorded] {
+        std::lock_guard lock(recorded->mutex);
+        recorded->done = true;
+        recorded->changed.notify_all();
+    });
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+    stream_of(stream).push([event] {
+        auto* awaited = reinterpret_cast<Event*>(event);
+        std::unique_lock lock(awaited->mutex);
+        awaited->changed.wait(lock, [awaited] { return awaited->done; });
+    });
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuEventQuery(CUevent event) {
+    auto* asked = reinterpret_cast<Event*>(event);
+    std::lock_guard lock(asked->mutex);
+    return asked->done ? static_cast<CUresult>(state().sticky.load()) : CUDA_ERROR_NOT_READY;
+}
+EXPORT CUresult cuEventSynchronize(CUevent event) {
+    auto* awaited = reinterpret_cast<Event*>(event);
+    std::unique_lock lock(awaited->mutex);
+    awaited->changed.wait(lock, [awaited] { return awaited->done; });
+    return static_cast<CUresult>(state().sticky.load());
+}
 // The name of drivers from before CUDA 12.8: of cuEventElapsedTime_v2 there is none here.
 #undef cuEventElapsedTime
 EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {

@@ -10,6 +10,7 @@
 #include "protocol/schema/internal.capnp.h"
 #include "protocol/schema/launch.capnp.h"
 #include "protocol/schema/library.capnp.h"
+#include "protocol/schema/memory.capnp.h"
 #include "protocol/schema/stream.capnp.h"
 #include "server/session/handle_table.h"
 #include "tests/unit/server/server_process.h"
@@ -27,8 +28,9 @@ inline const uint64_t k_event = make_token(HandleKind::event, 1, 0);
 struct Program {
     FakeClient& client;
 
-    void map(uint64_t address, uint64_t bytes) {
-        client.send<wire::WlMap>(CallId::wlMap, [&](wire::WlMap::Builder b) { b.setAddress(address), b.setBytes(bytes); });
+    void map(uint64_t address, uint64_t bytes, int device = 0) {
+        client.send<wire::WlMap>(
+            CallId::wlMap, [&](wire::WlMap::Builder b) { b.setAddress(address), b.setBytes(bytes), b.setDevice(device); });
     }
     uint64_t put(uint64_t address, BytesView bytes) {
         return client.send<wire::CuMemcpyHtoDV2>(

@@ -1,6 +1,7 @@
 // Sessions of a real gpu-server process over real TLS, with a driver made for the tests.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -222,6 +223,166 @@ TEST_F(OvertakenTest, C16_AClientMayLeaveWhileALaunchWaits) {
     EXPECT_TRUE(m_server.wait_log("session end"));
 }
 
+/// A kernel that runs until the gate at the window's start is opened.
+void launch_gate(Program& program, uint64_t stream) {
+    program.map(k_window, k_block);
+    program.map(k_window + k_block, k_block);
+    program.load();
+    const uint64_t gate = program.function("gate", 0);
+    if (stream != 0) program.make_stream();
+    program.launch(gate, {k_window}, stream);
+}
+void open_gate(Program& program) {
+    const uint32_t open = 1;
+    program.put(k_window, as_bytes(&open, sizeof open));
+}
+
+// Each of these waits on a GPU, and what it waits for is in the hands of the program's other thread.
+TEST_F(SessionTest, C16_ACopyToTheDeviceThatWaitsDoesNotHoldUpOtherThreads) {
+    Program program{*m_client};
+    launch_gate(program, 0);
+    const std::string bytes = pattern(1000);
+    const uint64_t waiting = m_client->send<wire::CuMemcpyHtoDV2>(
+        CallId::cuMemcpyHtoD_v2, [&](auto b) { b.setDstDevice(k_window + k_block), b.setByteCount(bytes.size()); },
+        as_bytes(bytes), true, 1);
+    open_gate(program);
+    EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
+    EXPECT_EQ(program.get(k_window + k_block, bytes.size()).payload, bytes);
+}
+
+uint64_t freed_through(const FakeReply& reply) {
+    uint64_t through = 0;
+    EXPECT_TRUE(protocol::read_message<wire::Reply>(reply.body, [&](wire::Reply::Reader message) {
+                    through = message.getFreedThrough();
+                }).ok());
+    return through;
+}
+
+TEST_F(SessionTest, C16_AFreeWaitsForNobodyAndIsToldWhenItIsOver) {
+    Program program{*m_client};
+    launch_gate(program, k_stream);
+    const uint64_t freed =
+        m_client->send<wire::WlUnmap>(CallId::wlUnmap, [](auto b) { b.setAddress(k_window + k_block), b.setBytes(k_block); });
+    const FakeReply meanwhile = program.get(k_window + 64, 16, 2);
+    EXPECT_EQ(meanwhile.result, 0);
+    EXPECT_LT(freed_through(meanwhile), freed);
+    EXPECT_EQ(program.get(k_window + k_block, 16).result, CUDA_ERROR_INVALID_VALUE) << "freed is freed";
+    open_gate(program);
+    EXPECT_EQ(program.synchronize().result, 0);
+    // As cuMemGetInfo counts it, the memory is free again.
+    const FakeReply reply = m_client->call<wire::CuMemGetInfoV2>(CallId::cuMemGetInfo_v2, [](auto) {});
+    uint64_t free_bytes = 0;
+    EXPECT_TRUE(read_values<wire::CuMemGetInfoV2Reply>(reply, [&](auto values) { free_bytes = values.getFree(); }));
+    EXPECT_EQ(free_bytes, (uint64_t{6} << 30) - k_block);
+    EXPECT_GE(freed_through(reply), freed);
+    EXPECT_TRUE(m_client->async_errors().empty());
+}
+
+TEST_F(SessionTest, C16_MemoryForCopiesIsThereWhileTheDeviceIsBusy) {
+    Program program{*m_client};
+    launch_gate(program, k_stream);
+    program.put(k_window + 64, as_bytes("12345678"));
+    const uint64_t copy = m_client->send<wire::CuMemcpyDtoHAsyncV2>(
+        CallId::cuMemcpyDtoHAsync_v2, [](auto b) { b.setSrcDevice(k_window + 64), b.setByteCount(8); });
+    const auto got = m_client->wait_copy(copy);
+    open_gate(program);
+    ASSERT_TRUE(got.has_value());
+    EXPECT_EQ(*got, "12345678");
+}
+
+TEST_F(SessionTest, A4_AnAllocationWaitsForWhatWasFreedBeforeIt) {
+    Program program{*m_client};
+    program.map(k_window, uint64_t{4} << 30);
+    program.put(k_window, as_bytes("in use"));
+    m_client->send<wire::WlUnmap>(CallId::wlUnmap, [](auto b) { b.setAddress(k_window), b.setBytes(uint64_t{4} << 30); });
+    const FakeReply reply = m_client->call<wire::WlMapNow>(
+        CallId::wlMapNow, [](auto b) { b.setAddress(k_window + (uint64_t{8} << 30)), b.setBytes(uint64_t{5} << 30); });
+    EXPECT_EQ(reply.result, 0);
+}
+
+// In a context that has failed the driver calls no host functions: nobody may wait for one.
+TEST(Session, A5_CopiesThatNeverCompleteHoldUpNobody) {
+    ServerProcess server({"--staging-memory=4MiB"});
+    ASSERT_TRUE(server.ready());
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    Program program{*client};
+    program.map(k_window, 8 * k_block);
+    program.load();
+    program.make_stream();
+    program.launch(program.function("fault", 0), {});
+    std::vector<uint64_t> copies;
+    for (int i = 0; i < 20; ++i) {
+        copies.push_back(client->send<wire::CuMemcpyDtoHAsyncV2>(CallId::cuMemcpyDtoHAsync_v2, [&](auto b) {
+            b.setSrcDevice(k_window), b.setByteCount(1024 * 1024), b.setHStream(k_stream);
+        }));
+    }
+    EXPECT_EQ(program.synchronize().result, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// Without peer access: memory that is mapped cannot be reached from another device, not even by copies.
+TEST(Session, A7_CopiesReachTheMemoryOfOtherDevices) {
+    setenv("FAKE_DRIVER_DEVICES", "2", 1);
+    ServerProcess server;
+    unsetenv("FAKE_DRIVER_DEVICES");
+    ASSERT_TRUE(server.ready());
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    Program program{*client};
+    program.map(k_window, k_block, 0);
+    program.map(k_window + k_block, k_block, 1);
+    program.make_stream();
+    const uint64_t own = k_window, other = k_window + k_block;
+    const std::string small = pattern(100), large = pattern(100000);
+    program.put(other, as_bytes(small));
+    EXPECT_EQ(program.get(other, small.size()).payload, small);
+    client->send<wire::CuMemcpyHtoDAsyncV2>(
+        CallId::cuMemcpyHtoDAsync_v2,
+        [&](auto b) { b.setDstDevice(other), b.setByteCount(large.size()), b.setHStream(k_stream); }, as_bytes(large));
+    const uint64_t copy = client->send<wire::CuMemcpyDtoHAsyncV2>(CallId::cuMemcpyDtoHAsync_v2, [&](auto b) {
+        b.setSrcDevice(other), b.setByteCount(large.size()), b.setHStream(k_stream);
+    });
+    EXPECT_EQ(client->wait_copy(copy), large);
+    client->send<wire::CuMemcpyDtoDV2>(
+        CallId::cuMemcpyDtoD_v2, [&](auto b) { b.setDstDevice(own), b.setSrcDevice(other), b.setByteCount(large.size()); });
+    EXPECT_EQ(program.get(own, large.size()).payload, large);
+    EXPECT_EQ(program.synchronize().async_error, 0);
+    EXPECT_TRUE(client->async_errors().empty());
+}
+
+// Virtual GPUs, some virtual machines.
+TEST(Session, A6_WithoutMappingMemoryHasTheDriversAddresses) {
+    setenv("FAKE_DRIVER_NO_MAPPING", "1", 1);
+    ServerProcess server;
+    unsetenv("FAKE_DRIVER_NO_MAPPING");
+    ASSERT_TRUE(server.ready());
+    std::string why;
+    auto client = FakeClient::connect(server.port(), server.client_credentials(), why);
+    ASSERT_NE(client, nullptr) << why;
+    const auto hello = client->hello();
+    ASSERT_TRUE(hello.has_value());
+    EXPECT_EQ(hello->error, "");
+    EXPECT_EQ(hello->window_bytes, 0u);
+    client->context = hello->primary_context;
+    Program program{*client};
+    const auto allocate = [&](uint64_t bytes, int expected) {
+        uint64_t address = 0;
+        const FakeReply reply = client->call<wire::WlAlloc>(CallId::wlAlloc, [&](auto b) { b.setBytes(bytes); });
+        EXPECT_EQ(reply.result, expected);
+        read_values<wire::WlAllocReply>(reply, [&](auto values) { address = values.getAddress(); });
+        return address;
+    };
+    const uint64_t address = allocate(uint64_t{4} << 30, 0);
+    ASSERT_NE(address, 0u);
+    program.put(address + 1000, as_bytes("12345678"));
+    EXPECT_EQ(program.get(address + 1000, 8).payload, "12345678");
+    allocate(uint64_t{3} << 30, CUDA_ERROR_OUT_OF_MEMORY);
+    client->send<wire::WlUnmap>(CallId::wlUnmap, [&](auto b) { b.setAddress(address), b.setBytes(uint64_t{4} << 30); });
+    EXPECT_EQ(program.get(address, 8).result, CUDA_ERROR_INVALID_VALUE);
+    allocate(uint64_t{5} << 30, 0);
+    EXPECT_TRUE(client->async_errors().empty());
+}
+
 TEST_F(SessionTest, A6_HostFunctionsRunOnTheClientInTheStreamsOrder) {
     Program program{*m_client};
     program.make_stream();
@@ -314,6 +475,21 @@ TEST_F(SessionTest, MemoryBeyondTheDeviceIsRefusedExactly) {
     };
     EXPECT_EQ(map_now(k_window, uint64_t{32} << 30), CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(map_now(k_window, k_block), 0);
+}
+
+// 6 GiB are free, and 1 GiB may be used without asking: not after somebody has been given nearly all.
+TEST_F(SessionTest, A4_ADecisionLeavesNoCreditThatIsNotThere) {
+    const auto map_now = [&](uint64_t address, uint64_t bytes) {
+        uint64_t credit = 0;
+        const FakeReply reply =
+            m_client->call<wire::WlMapNow>(CallId::wlMapNow, [&](auto b) { b.setAddress(address), b.setBytes(bytes); });
+        EXPECT_EQ(reply.result, 0);
+        EXPECT_TRUE(read_values<wire::WlMapNowReply>(reply, [&](auto values) { credit = values.getCredit(); }));
+        return credit;
+    };
+    EXPECT_EQ(map_now(k_window, k_block), uint64_t{1} << 30);
+    EXPECT_EQ(map_now(k_window + k_block, (uint64_t{6} << 30) - 51 * k_block), 25 * k_block);
+    EXPECT_EQ(map_now(k_window + (uint64_t{8} << 30), 49 * k_block), 0u);
 }
 
 TEST_F(SessionTest, A11_FindsAFunctionByItsOlderName) {

@@ -1,8 +1,10 @@
 // Handle table, device memory and kernel parameters, without a process around them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "server/hooks/kernel_params.h"
 #include "server/resources/device_memory.h"
@@ -76,6 +78,12 @@ struct FakeMemory {
     static inline bool full = false;
     static inline CUdeviceptr occupied = 0;
     static inline std::vector<CUdeviceptr> granted;
+    enum class Hints { honoured, small, ignored, refused };
+    static inline Hints hints = Hints::honoured;
+    static inline int attempts = 0;
+    static inline CUdeviceptr highest_hint = 0;
+    static inline uint64_t free_bytes = 0;
+    static inline bool context_active = true;
 
     static DriverTable table() {
         mapped.clear();
@@ -84,9 +92,38 @@ struct FakeMemory {
         occupied = 0;
         granted.clear();
         DriverTable table;
-        table.cuMemAddressReserve = [](CUdeviceptr* address, size_t, size_t, CUdeviceptr hint, unsigned long long) {
-            *address = hint == occupied || hint == 0 ? 0x7f0000000000 : hint;
+        attempts = 0;
+        hints = Hints::honoured;
+        highest_hint = 0;
+        free_bytes = uint64_t{6} << 30;
+        context_active = true;
+        table.cuMemAddressReserve = [](CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr hint, unsigned long long) {
+            ++attempts;
+            highest_hint = std::max(highest_hint, hint);
+            if (hints == Hints::refused && hint != 0) return CUDA_ERROR_INVALID_VALUE;
+            if (hints == Hints::small && bytes > uint64_t{1} << 40) return CUDA_ERROR_OUT_OF_MEMORY;
+            const bool elsewhere = hint == occupied || hint == 0 || hints == Hints::ignored;
+            *address = elsewhere ? 0x7f0000000000 : hint;
             granted.push_back(*address);
+            return CUDA_SUCCESS;
+        };
+        table.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
+            *free = free_bytes;
+            *total = uint64_t{8} << 30;
+            return CUDA_SUCCESS;
+        };
+        table.cuDevicePrimaryCtxGetState = [](CUdevice, unsigned*, int* active) {
+            *active = context_active ? 1 : 0;
+            return CUDA_SUCCESS;
+        };
+        table.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) {
+            *context = reinterpret_cast<CUcontext>(0xc0);
+            return CUDA_SUCCESS;
+        };
+        table.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+        table.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle*, void* address) {
+            if (!mapped.contains(reinterpret_cast<CUdeviceptr>(address))) return CUDA_ERROR_INVALID_VALUE;
+            ++live_handles;
             return CUDA_SUCCESS;
         };
         table.cuMemAddressFree = [](CUdeviceptr address, size_t) {
@@ -120,7 +157,7 @@ constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
 
 class DeviceMemoryTest : public testing::Test {
 protected:
-    void SetUp() override { ASSERT_TRUE(m_memory.reserve_window({k_base, uint64_t{1} << 40}).ok()); }
+    void SetUp() override { ASSERT_TRUE(m_memory.reserve_window({k_base, uint64_t{1} << 40, 0}).ok()); }
 
     Driver m_driver{FakeMemory::table(), DriverKind::nvidia, 13000};
     std::vector<DeviceSnapshot> m_devices{1};
@@ -132,11 +169,91 @@ TEST_F(DeviceMemoryTest, AnOccupiedWindowMovesToWhereTheClientHasRoomToo) {
     FakeMemory::occupied = k_base;
     FakeMemory::granted.clear();
     DeviceMemory memory(m_driver, m_devices, m_counters);
-    const auto window = memory.reserve_window({k_base, uint64_t{1} << 40});
+    const auto window = memory.reserve_window({k_base, uint64_t{1} << 40, 0});
     ASSERT_TRUE(window.ok());
     EXPECT_NE(window->address, k_base);
     EXPECT_LT(window->address, uint64_t{1} << 46);
     EXPECT_EQ(FakeMemory::granted, std::vector<CUdeviceptr>{window->address});  // what was not wanted is given back
+}
+
+// What drivers do with hints is said differently by different people; none of it may cost a session, or many attempts.
+TEST(AddressWindow, IsFoundWhateverADriverDoesWithHints) {
+    const Driver driver{FakeMemory::table(), DriverKind::nvidia, 13000};
+    const AddressWindow wanted{k_base, uint64_t{1} << 44, 0};
+    for (const auto& [hints, address, bytes] : std::vector<std::tuple<FakeMemory::Hints, uint64_t, uint64_t>>{
+             {FakeMemory::Hints::honoured, k_base, uint64_t{1} << 44},
+             {FakeMemory::Hints::small, k_base, uint64_t{1} << 40},
+             {FakeMemory::Hints::ignored, 0x7f0000000000, uint64_t{14} << 40},
+             {FakeMemory::Hints::refused, 0x7f0000000000, uint64_t{14} << 40},
+         }) {
+        FakeMemory::hints = hints;
+        FakeMemory::attempts = 0;
+        FakeMemory::granted.clear();
+        const auto window = reserve_address_window(driver, wanted, AddressSpace::large);
+        ASSERT_TRUE(window.ok());
+        EXPECT_EQ(window->address, address);
+        EXPECT_EQ(window->bytes, bytes);
+        EXPECT_LE(FakeMemory::attempts, 18);
+        EXPECT_EQ(FakeMemory::granted, std::vector<CUdeviceptr>{address}) << "what was not wanted is given back";
+    }
+}
+
+TEST(AddressWindow, UnderWslNoHintIsTooHighToReturn) {
+    const Driver driver{FakeMemory::table(), DriverKind::nvidia, 13000};
+    const auto window = reserve_address_window(driver, {k_base, uint64_t{1} << 44, 0}, AddressSpace::low);
+    ASSERT_TRUE(window.ok());
+    EXPECT_EQ(window->address, uint64_t{64} << 30);
+    EXPECT_EQ(window->bytes, uint64_t{448} << 30);
+    EXPECT_LT(FakeMemory::highest_hint, uint64_t{2} << 40);
+    FakeMemory::hints = FakeMemory::Hints::refused;
+    EXPECT_TRUE(reserve_address_window(driver, {k_base, uint64_t{1} << 44, 0}, AddressSpace::low).ok());
+    EXPECT_LT(FakeMemory::highest_hint, uint64_t{2} << 40);
+}
+
+TEST(MemoryCredit, A4_IsAboutWhatIsFreeWhenItIsGranted) {
+    const Driver driver{FakeMemory::table(), DriverKind::nvidia, 13000};
+    DeviceSnapshot device;
+    device.free_bytes = uint64_t{6} << 30;  // as it was when the worker started
+    constexpr uint64_t k_most = uint64_t{1} << 30;
+    MemoryCredit credit(driver);
+    FakeMemory::free_bytes = uint64_t{100} << 20;
+    EXPECT_EQ(credit.at_start(device, k_most), uint64_t{50} << 20);
+    FakeMemory::free_bytes = uint64_t{40} << 20;
+    EXPECT_EQ(credit.replace(0), uint64_t{20} << 20) << "instead of what was left";
+    EXPECT_EQ(credit.renew(0), 0u) << "nothing happened since";
+    credit.used(0, uint64_t{20} << 20);
+    FakeMemory::free_bytes = uint64_t{6} << 30;
+    EXPECT_TRUE(credit.has_news());
+    EXPECT_EQ(credit.renew(0), k_most);
+    FakeMemory::context_active = false;
+    EXPECT_EQ(MemoryCredit(driver).at_start(device, k_most), 0u) << "nobody can say what is free";
+}
+
+TEST_F(DeviceMemoryTest, AResetLeavesWhatTheClientKnowsMapped) {
+    m_devices[0].driver_device = 0;
+    ASSERT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
+    ASSERT_EQ(m_memory.map(k_base + k_block, k_block, 0), CUDA_SUCCESS);
+    // A driver whose mappings outlive the reset of a context …
+    m_memory.device_was_reset(0);
+    EXPECT_TRUE(m_memory.was_reset());
+    m_memory.restore(0);
+    EXPECT_FALSE(m_memory.was_reset());
+    EXPECT_EQ(FakeMemory::mapped.size(), 2u);
+    EXPECT_EQ(FakeMemory::live_handles, 0u);
+    // … and one whose mappings end with it.
+    FakeMemory::mapped.clear();
+    m_memory.device_was_reset(0);
+    m_memory.restore(0);
+    EXPECT_EQ(FakeMemory::mapped.size(), 2u);
+    EXPECT_TRUE(m_memory.contains(k_base, 2 * k_block));
+    EXPECT_EQ(FakeMemory::live_handles, 0u);
+    // No memory: the addresses say so when they are used.
+    FakeMemory::mapped.clear();
+    FakeMemory::full = true;
+    m_memory.device_was_reset(0);
+    m_memory.restore(0);
+    EXPECT_EQ(m_memory.refusal(k_base), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(m_counters.device_bytes.load(), 0u);
 }
 
 TEST_F(DeviceMemoryTest, MapsAndUnmapsWholeBlocks) {

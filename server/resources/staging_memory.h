@@ -1,0 +1,76 @@
+#pragma once
+
+// Page-locked memory of the worker's, for copies on their way.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "server/driver/driver.h"
+
+namespace warpline::server {
+
+/// Memory that the device copies from and to without waiting. It is taken in slabs that are kept, because drivers page-lock and
+/// unlock only while the device is idle; the next slab is made ahead of need by a thread of its own, so that a call hardly ever
+/// waits for one. The memory is ours and registered with the driver: the end of the context that it was registered in makes it
+/// slower, and not a trap.
+///
+/// @thread  any
+class StagingMemory {
+public:
+    StagingMemory(const Driver& driver, uint64_t most_bytes) : m_driver(driver), m_most_bytes(most_bytes) {}
+    ~StagingMemory();
+    StagingMemory(const StagingMemory&) = delete;
+    StagingMemory& operator=(const StagingMemory&) = delete;
+
+    /// The first slab, while the device has nothing to do yet; and page-locks again what a context has taken with it. A context
+    /// must be current.
+    void prepare() WL_EXCLUDES(m_mutex);
+
+    /// Memory of this size, if there is some without waiting.
+    std::byte* try_take(uint64_t bytes) WL_EXCLUDES(m_mutex);
+    /// Has a slab made in which this would fit; room is found by try_take() once `generation()` has changed. False: no more
+    /// memory may be taken, or can. A context must be current.
+    bool grow(uint64_t bytes) WL_EXCLUDES(m_mutex);
+    void give(std::byte* data) WL_EXCLUDES(m_mutex);
+
+    /// Waits until memory was given back, or a slab made, since `seen`.
+    uint64_t generation() const WL_EXCLUDES(m_mutex);
+    void wait_change(uint64_t seen) WL_EXCLUDES(m_mutex);
+
+    /// The context has gone, and with it what was registered in it.
+    void context_ended(CUcontext context) WL_EXCLUDES(m_mutex);
+    void close() WL_EXCLUDES(m_mutex);
+
+private:
+    struct Slab {
+        std::byte* data = nullptr;
+        uint64_t bytes = 0;
+        CUcontext registered_in = nullptr;
+    };
+    bool lock_pages(void* data, uint64_t bytes) const;
+    bool make_slab(uint64_t bytes, CUcontext context) WL_EXCLUDES(m_mutex);
+    bool ask_for_slab(uint64_t bytes) WL_REQUIRES(m_mutex);
+    void grower_main();
+
+    const Driver& m_driver;
+    const uint64_t m_most_bytes;
+    mutable Mutex m_mutex;  // never held while the driver is called
+    ConditionVariable m_changed;
+    std::vector<Slab> m_slabs WL_GUARDED_BY(m_mutex);
+    std::map<std::byte*, uint64_t> m_free WL_GUARDED_BY(m_mutex);  // by address, joined with neighbours of the same slab
+    std::map<std::byte*, uint64_t> m_taken WL_GUARDED_BY(m_mutex);
+    uint64_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_slab_bytes WL_GUARDED_BY(m_mutex) = 0;  // made and being made
+    uint64_t m_generation WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_wanted_bytes WL_GUARDED_BY(m_mutex) = 0;  // the slab that is to be made next; 0: none
+    CUcontext m_context WL_GUARDED_BY(m_mutex) = nullptr;
+    bool m_failed WL_GUARDED_BY(m_mutex) = false;  // this machine has no more
+    bool m_closed WL_GUARDED_BY(m_mutex) = false;
+    std::thread m_grower WL_GUARDED_BY(m_mutex);
+};
+
+}  // namespace warpline::server

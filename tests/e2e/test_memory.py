@@ -1,0 +1,51 @@
+"""Memory and copies where a driver is less generous than the software GPU's own profile (A1, A6, C5; docs/driver-behaviour.md)."""
+
+import unittest
+
+import harness
+
+PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "memory_waits", "pools", "two_devices")}
+
+
+def setUpModule():
+    for program in PROGRAMS.values():
+        harness.build_program(program)
+
+
+class MemoryTest(unittest.TestCase):
+    def check(self, name, profile, flags=(), **environment):
+        with harness.Server(environment={"SOFTGPU_PROFILE": profile, **environment}, flags=flags) as server:
+            done = harness.run([PROGRAMS[name].binary], "remote", server, seconds=120)
+            said = f"{profile}: exit code {done.code}\n{done.stdout}{done.stderr}{server.log_text()}"
+            self.assertEqual(done.code, 0, said)
+            self.assertIn("verified", done.stdout, said)
+            return server.log_text()
+
+    def test_strict_driver(self):
+        self.check("memory_waits", "strict")
+
+    def test_whatever_a_driver_does_with_hints(self):
+        for hints in ("ignored", "refused"):
+            with self.subTest(hints):
+                self.check("copies", f"strict,hints={hints}")
+
+    def test_without_virtual_memory_management(self):
+        for name in ("memory_waits", "copies", "pools"):
+            with self.subTest(name):
+                self.assertIn("the driver's own addresses", self.check(name, "strict,vmm=no"))
+
+    def test_copies_behind_a_fault(self):
+        for profile in ("generous", "strict"):
+            with self.subTest(profile):
+                self.check("fault_copies", profile, flags=("--staging-memory=4MiB",))
+
+    def test_two_devices_without_peer_access(self):
+        for mode in ("direct", "remote"):
+            environment = {"SOFTGPU_DEVICES": "2", "SOFTGPU_PROFILE": "strict,peers=no"}
+            with self.subTest(mode), harness.Server(environment=environment) as server:
+                done = harness.run([PROGRAMS["two_devices"].binary], mode, server, extra=environment)
+                self.assertIn("verified", done.stdout, f"{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,166 @@
+// Memory calls that wait for the device while another thread has what the device waits for; and memory that runs out.
+#include <cstring>
+#include <thread>
+
+#include "check.h"
+
+__global__ void wait_for(volatile int* gate) {
+    while (*gate == 0) {
+    }
+}
+
+struct Gate {
+    int* flag = nullptr;
+    int* one = nullptr;
+    cudaStream_t stream = nullptr;
+    Gate() {
+        CHECK(cudaMalloc(&flag, sizeof(int)));
+        CHECK(cudaMallocHost(&one, sizeof(int)));
+        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        *one = 1;
+        CHECK(cudaMemset(flag, 0, sizeof(int)));
+        CHECK(cudaDeviceSynchronize());
+    }
+    void open() const { CHECK(cudaMemcpyAsync(flag, one, sizeof(int), cudaMemcpyHostToDevice, stream)); }
+    ~Gate() {
+        CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaStreamDestroy(stream));
+        CHECK(cudaFreeHost(one));
+        CHECK(cudaFree(flag));
+    }
+};
+
+/// `waiting` cannot end before the gate is open, and the thread that opens it begins after that.
+template <typename Waiting>
+static void with_gate(cudaStream_t stream, Waiting waiting) {
+    Gate gate;
+    wait_for<<<1, 1, 0, stream>>>(gate.flag);
+    CHECK(cudaGetLastError());
+    std::thread other([&] { gate.open(); });
+    waiting();
+    other.join();
+    CHECK(cudaDeviceSynchronize());
+}
+
+static void copies() {
+    const std::vector<char> bytes(300000, 'c');
+    char* device = nullptr;
+    CHECK(cudaMalloc(&device, bytes.size()));
+    with_gate(nullptr, [&] { CHECK(cudaMemcpy(device, bytes.data(), bytes.size(), cudaMemcpyHostToDevice)); });
+    std::vector<char> back(bytes.size());
+    CHECK(cudaMemcpy(back.data(), device, bytes.size(), cudaMemcpyDeviceToHost));
+    EXPECT(back == bytes);
+    with_gate(nullptr, [&] { CHECK(cudaMemcpy2D(device, 1000, bytes.data(), 500, 500, 100, cudaMemcpyHostToDevice)); });
+    CHECK(cudaFree(device));
+}
+
+static void frees() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    for (size_t bytes : {size_t{1000}, size_t{8} << 20}) {
+        void *first = nullptr, *second = nullptr;
+        CHECK(cudaMalloc(&first, bytes));
+        with_gate(stream, [&] { CHECK(cudaFree(first)); });
+        CHECK(cudaMalloc(&second, bytes));
+        CHECK(cudaMemset(second, 7, bytes));
+        CHECK(cudaFree(second));
+    }
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaFreeHost(nullptr));
+    CHECK(cudaFree(nullptr));
+}
+
+/// What is not there is refused by the call that asks for it, and given once there is room.
+static void runs_out() {
+    size_t free_bytes = 0, total_bytes = 0, now = 0;
+    CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    void *most = nullptr, *more = nullptr;
+    CHECK(cudaMalloc(&most, free_bytes / 10 * 9));
+    EXPECT_EQ(cudaMalloc(&more, free_bytes / 10 * 2), cudaErrorMemoryAllocation);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(most));
+    CHECK(cudaMalloc(&more, free_bytes / 10 * 8));
+    CHECK(cudaMemset(more, 1, 1000));
+    CHECK(cudaFree(more));
+    CHECK(cudaMemGetInfo(&now, &total_bytes));
+    EXPECT(now + (size_t{8} << 20) >= free_bytes);
+    // In small pieces, which nobody waits for, until the device says no.
+    std::vector<void*> pieces;
+    CHECK(cudaMalloc(&most, free_bytes / 100 * 97));
+    for (;;) {
+        const cudaError_t result = cudaMalloc(&more, size_t{8} << 20);
+        if (result == cudaErrorMemoryAllocation) break;
+        CHECK(result);
+        pieces.push_back(more);
+        EXPECT(pieces.size() * (size_t{8} << 20) <= free_bytes / 10);
+    }
+    EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+    CHECK(cudaDeviceSynchronize());
+    for (void* piece : pieces) CHECK(cudaFree(piece));
+    CHECK(cudaFree(most));
+}
+
+/// Many allocations and frees with work in between, in streams that do not wait for each other: no piece is anybody else's.
+__global__ void fill(int* data, int count, int value) {
+    for (int i = threadIdx.x; i < count; i += blockDim.x) data[i] = value;
+}
+static void reuse() {
+    constexpr int k_count = 1000, k_rounds = 200;
+    cudaStream_t streams[4];
+    for (auto& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    int* results = nullptr;
+    CHECK(cudaMalloc(&results, k_rounds * k_count * sizeof(int)));
+    for (int i = 0; i < k_rounds; ++i) {
+        int* data = nullptr;
+        CHECK(cudaMalloc(&data, k_count * sizeof(int)));
+        fill<<<1, 32, 0, streams[i % 4]>>>(data, k_count, i);
+        CHECK(cudaMemcpyAsync(results + i * k_count, data, k_count * sizeof(int), cudaMemcpyDeviceToDevice, streams[i % 4]));
+        CHECK(cudaFree(data));
+    }
+    CHECK(cudaDeviceSynchronize());
+    std::vector<int> got(static_cast<size_t>(k_rounds) * k_count);
+    CHECK(cudaMemcpy(got.data(), results, got.size() * sizeof(int), cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], static_cast<int>(i / k_count));
+    for (auto& stream : streams) CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaFree(results));
+}
+
+/// Memory that another stream frees while one is captured: the capture goes on.
+static void capture() {
+    cudaStream_t stream, other;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    int *kept = nullptr, *freed = nullptr;
+    CHECK(cudaMalloc(&kept, 1000 * sizeof(int)));
+    CHECK(cudaMallocAsync(&freed, size_t{8} << 20, other));
+    fill<<<1, 32, 0, other>>>(freed, 1000, 1);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    fill<<<1, 32, 0, stream>>>(kept, 1000, 5);
+    CHECK(cudaFreeAsync(freed, other));
+    CHECK(cudaStreamSynchronize(other));
+    fill<<<1, 32, 0, stream>>>(kept, 500, 6);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    std::vector<int> got(1000);
+    CHECK(cudaMemcpy(got.data(), kept, 1000 * sizeof(int), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(got[i], i < 500 ? 6 : 5);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaStreamDestroy(other));
+    CHECK(cudaFree(kept));
+}
+
+int main() {
+    copies();
+    frees();
+    runs_out();
+    reuse();
+    capture();
+    std::printf("memory calls that wait: verified\n");
+}

@@ -1,0 +1,100 @@
+// Copies that touch the memory of another device than the current one, in all the ways that CUDA has for them, without peer
+// access.
+#include <cstring>
+
+#include "check.h"
+
+static constexpr size_t k_bytes = 300000, k_pitch = 1000, k_width = 700, k_rows = 100;
+
+static std::vector<unsigned char> pattern(unsigned seed) {
+    std::vector<unsigned char> bytes(k_bytes);
+    for (size_t i = 0; i < k_bytes; ++i) bytes[i] = static_cast<unsigned char>(i * 31 + i / 251 + seed);
+    return bytes;
+}
+
+static unsigned char* device_memory[2];
+
+static void fill(int device, unsigned seed) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaMemcpy(device_memory[device], pattern(seed).data(), k_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
+}
+static void expect(int device, unsigned seed) {
+    CHECK(cudaSetDevice(device));
+    std::vector<unsigned char> got(k_bytes);
+    CHECK(cudaMemcpy(got.data(), device_memory[device], k_bytes, cudaMemcpyDeviceToHost));
+    EXPECT(got == pattern(seed));
+}
+
+static void between_devices(int current) {
+    cudaStream_t stream;
+    fill(0, 1);
+    fill(1, 2);
+    CHECK(cudaSetDevice(current));
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaMemcpy(device_memory[1], device_memory[0], k_bytes, cudaMemcpyDeviceToDevice));
+    CHECK(cudaDeviceSynchronize());
+    expect(1, 1);
+    fill(0, 3);
+    CHECK(cudaSetDevice(current));
+    CHECK(cudaMemcpyAsync(device_memory[1], device_memory[0], k_bytes, cudaMemcpyDefault, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    expect(1, 3);
+    fill(1, 4);
+    CHECK(cudaSetDevice(current));
+    CHECK(cudaMemcpyPeerAsync(device_memory[0], 0, device_memory[1], 1, k_bytes, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    expect(0, 4);
+    fill(1, 5);
+    CHECK(cudaSetDevice(current));
+    CHECK(cudaMemcpy2D(device_memory[0], k_bytes, device_memory[1], k_bytes, k_bytes, 1, cudaMemcpyDeviceToDevice));
+    CHECK(cudaDeviceSynchronize());
+    expect(0, 5);
+    CHECK(cudaSetDevice(current));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+/// To and from the host while the other device is current.
+static void from_elsewhere(int current) {
+    const int other = 1 - current;
+    cudaStream_t stream;
+    CHECK(cudaSetDevice(current));
+    CHECK(cudaStreamCreate(&stream));
+    unsigned char* pinned = nullptr;
+    CHECK(cudaMallocHost(&pinned, k_bytes));
+    CHECK(cudaMemcpy(device_memory[other], pattern(6).data(), k_bytes, cudaMemcpyHostToDevice));
+    std::vector<unsigned char> got(k_bytes);
+    CHECK(cudaMemcpy(got.data(), device_memory[other], k_bytes, cudaMemcpyDeviceToHost));
+    EXPECT(got == pattern(6));
+    std::memcpy(pinned, pattern(7).data(), k_bytes);
+    CHECK(cudaMemcpyAsync(device_memory[other], pinned, k_bytes, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(pinned, device_memory[other], k_bytes, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(std::memcmp(pinned, pattern(7).data(), k_bytes) == 0);
+    expect(other, 7);
+    CHECK(cudaSetDevice(current));
+    std::vector<unsigned char> rows(k_width * k_rows, 'r'), back(k_width * k_rows);
+    CHECK(cudaMemcpy2D(device_memory[other], k_pitch, rows.data(), k_width, k_width, k_rows, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy2D(back.data(), k_width, device_memory[other], k_pitch, k_width, k_rows, cudaMemcpyDeviceToHost));
+    EXPECT(back == rows);
+    std::memset(pinned, 's', k_width * k_rows);
+    CHECK(cudaMemcpy2DAsync(device_memory[other], k_pitch, pinned, k_width, k_width, k_rows, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpy2DAsync(pinned + 100000, k_width, device_memory[other], k_pitch, k_width, k_rows, cudaMemcpyDeviceToHost,
+                            stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(std::memcmp(pinned + 100000, pinned, k_width * k_rows) == 0);
+    CHECK(cudaFreeHost(pinned));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+int main() {
+    for (int device = 0; device < 2; ++device) {
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaMalloc(&device_memory[device], k_bytes));
+    }
+    for (int current = 0; current < 2; ++current) {
+        between_devices(current);
+        from_elsewhere(current);
+    }
+    std::printf("copies of two devices: verified\n");
+}

@@ -1,0 +1,222 @@
+// Streams that are watched, and memory that is freed while they run or are captured; with a driver that does what the test
+// says.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "server/session/freed_memory.h"
+#include "server/session/handle_table.h"
+#include "server/session/stream_watch.h"
+#include "server/session/streams.h"
+
+namespace warpline::server {
+
+namespace {
+
+/// Streams that are busy until they are told otherwise, and the events recorded in them.
+struct FakeStreams {
+    static inline std::mutex mutex;
+    static inline std::condition_variable changed;
+    static inline std::set<CUstream> busy;
+    static inline std::set<CUstream> capturing;
+    static inline std::map<CUevent, CUstream> recorded;  // events that are not reached
+    static inline std::set<CUdeviceptr> mapped;
+    static inline int broken_captures = 0;
+    static inline CUresult failure = CUDA_SUCCESS;
+    static inline uintptr_t next_event = 1;
+
+    static bool reached(CUevent event) {
+        const auto found = recorded.find(event);
+        return failure != CUDA_SUCCESS || found == recorded.end() || !busy.contains(found->second);
+    }
+    static DriverTable table() {
+        busy.clear(), capturing.clear(), recorded.clear(), mapped.clear();
+        broken_captures = 0, failure = CUDA_SUCCESS;
+        DriverTable table;
+        table.cuEventCreate = [](CUevent* event, unsigned) {
+            const std::lock_guard lock(mutex);
+            *event = reinterpret_cast<CUevent>(next_event++);
+            return CUDA_SUCCESS;
+        };
+        table.cuEventRecord = [](CUevent event, CUstream stream) {
+            const std::lock_guard lock(mutex);
+            if (capturing.contains(stream)) ++broken_captures;
+            recorded[event] = stream;
+            return CUDA_SUCCESS;
+        };
+        table.cuEventQuery = [](CUevent event) {
+            const std::lock_guard lock(mutex);
+            return reached(event) ? failure : CUDA_ERROR_NOT_READY;
+        };
+        table.cuEventSynchronize = [](CUevent event) {
+            std::unique_lock lock(mutex);
+            changed.wait(lock, [event] { return reached(event); });
+            return failure;
+        };
+        table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+            const std::lock_guard lock(mutex);
+            *status = capturing.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+            return CUDA_SUCCESS;
+        };
+        table.cuMemAddressReserve = [](CUdeviceptr* address, size_t, size_t, CUdeviceptr hint, unsigned long long) {
+            *address = hint;
+            return CUDA_SUCCESS;
+        };
+        table.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp*, unsigned long long) {
+            *handle = 1;
+            return CUDA_SUCCESS;
+        };
+        table.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
+        table.cuMemMap = [](CUdeviceptr address, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+            const std::lock_guard lock(mutex);
+            mapped.insert(address);
+            return CUDA_SUCCESS;
+        };
+        table.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; };
+        // As a driver that synchronises there.
+        table.cuMemUnmap = [](CUdeviceptr address, size_t) {
+            const std::lock_guard lock(mutex);
+            if (!capturing.empty()) ++broken_captures;
+            mapped.erase(address);
+            return CUDA_SUCCESS;
+        };
+        return table;
+    }
+    static void finish(CUstream stream) {
+        const std::lock_guard lock(mutex);
+        busy.erase(stream);
+        changed.notify_all();
+    }
+};
+
+constexpr uint64_t k_base = 0x300000000000;
+constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
+const uint64_t k_context = Contexts::primary_token(0);
+const auto k_first = reinterpret_cast<CUstream>(0x1000);
+const auto k_second = reinterpret_cast<CUstream>(0x2000);
+
+class FreedMemoryTest : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(m_memory.reserve_window({k_base, uint64_t{1} << 40, 0}).ok());
+        ASSERT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
+        m_handles.bind(HandleKind::stream, make_token(HandleKind::stream, 1, 0), {0x1000, k_context, false});
+        m_handles.bind(HandleKind::stream, make_token(HandleKind::stream, 1, 1), {0x2000, k_context, false});
+    }
+    void TearDown() override {
+        FakeStreams::finish(k_first);
+        FakeStreams::finish(k_second);
+        m_watch.close();
+        m_freed.close();
+    }
+
+    Driver m_driver{FakeStreams::table(), DriverKind::nvidia, 13000};
+    std::vector<DeviceSnapshot> m_devices{1};
+    SessionCounters m_counters{};
+    HandleTable m_handles;
+    Streams m_streams{m_driver};
+    DeviceMemory m_memory{m_driver, m_devices, m_counters};
+    StreamWatch m_watch{m_driver};
+    FreedMemory m_freed{m_driver, m_memory, m_watch, m_handles, m_streams};
+};
+
+TEST_F(FreedMemoryTest, B8_IsOverWhenEveryStreamHasDoneWithIt) {
+    FakeStreams::busy = {k_first, k_second};
+    ASSERT_EQ(m_freed.unmap(7, k_context, k_base, k_block), CUDA_SUCCESS);
+    EXPECT_FALSE(m_memory.contains(k_base, 1));
+    EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_ERROR_INVALID_VALUE) << "not while it is there";
+    FakeStreams::finish(k_first);
+    m_watch.collect();
+    EXPECT_EQ(m_freed.through(), 6u);
+    FakeStreams::finish(k_second);
+    EXPECT_TRUE(m_freed.wait_before(8));
+    EXPECT_EQ(m_freed.through(), 7u);
+    EXPECT_TRUE(FakeStreams::mapped.empty());
+    EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
+}
+
+TEST_F(FreedMemoryTest, A5_IsOverInAContextThatHasFailed) {
+    FakeStreams::busy = {k_first};
+    m_freed.add(7, k_context);
+    {
+        const std::lock_guard lock(FakeStreams::mutex);
+        FakeStreams::failure = CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    m_watch.collect();
+    EXPECT_EQ(m_freed.through(), 7u);
+}
+
+TEST_F(FreedMemoryTest, B8_BreaksNoCapture) {
+    m_freed.capture_begins(k_first);
+    FakeStreams::capturing = {k_first};
+    ASSERT_EQ(m_freed.unmap(7, k_context, k_base, k_block), CUDA_SUCCESS);
+    m_freed.add(8, k_context);
+    m_watch.collect();
+    EXPECT_LT(m_freed.through(), 7u) << "what the stream did before the capture is not known to be over";
+    EXPECT_FALSE(m_freed.any_before(9)) << "nobody can wait for it";
+    EXPECT_EQ(FakeStreams::mapped.size(), 1u);
+    EXPECT_EQ(FakeStreams::broken_captures, 0);
+    {
+        const std::lock_guard lock(FakeStreams::mutex);
+        FakeStreams::capturing.clear();
+    }
+    m_freed.capture_ended(k_first);
+    EXPECT_TRUE(m_freed.wait_before(9));
+    EXPECT_EQ(m_freed.through(), 8u);
+    EXPECT_TRUE(FakeStreams::mapped.empty());
+    EXPECT_EQ(FakeStreams::broken_captures, 0);
+}
+
+TEST_F(FreedMemoryTest, TheDefaultStreamIsWatchedOnlyWhereItIsUsed) {
+    FakeStreams::busy = {nullptr};
+    m_freed.add(7, k_context);
+    m_watch.collect();
+    EXPECT_EQ(m_freed.through(), 7u);
+    m_streams.note_default_used(k_context);
+    m_freed.add(8, k_context);
+    m_watch.collect();
+    EXPECT_EQ(m_freed.through(), 7u);
+    FakeStreams::finish(nullptr);
+    m_watch.collect();
+    EXPECT_EQ(m_freed.through(), 8u);
+}
+
+TEST(StreamWatch, A5_TellsUrgentPointsByItselfAndOthersWhenAsked) {
+    Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
+    FakeStreams::busy = {k_first, k_second};
+    std::mutex mutex;
+    std::condition_variable told;
+    std::vector<int> order;
+    StreamWatch watch(driver);
+    const auto note = [&](int number) {
+        return [&, number](CUresult) {
+            const std::lock_guard lock(mutex);
+            order.push_back(number);
+            told.notify_all();
+        };
+    };
+    ASSERT_EQ(watch.add(k_first, StreamWatch::Urgency::whenever, note(1)), CUDA_SUCCESS);
+    ASSERT_EQ(watch.add(k_first, StreamWatch::Urgency::soon, note(2)), CUDA_SUCCESS);
+    ASSERT_EQ(watch.add(k_second, StreamWatch::Urgency::soon, note(3)), CUDA_SUCCESS);
+    // A stream that does not move holds up no other one.
+    FakeStreams::finish(k_second);
+    {
+        std::unique_lock lock(mutex);
+        told.wait(lock, [&] { return order == std::vector<int>{3}; });
+    }
+    FakeStreams::finish(k_first);
+    {
+        std::unique_lock lock(mutex);
+        told.wait(lock, [&] { return order == std::vector<int>{3, 1, 2}; });
+    }
+    ASSERT_EQ(watch.add(k_first, StreamWatch::Urgency::whenever, note(4)), CUDA_SUCCESS);
+    watch.collect_for_host_function();
+    EXPECT_EQ(order.back(), 4);
+}
+
+}  // namespace
+}  // namespace warpline::server
