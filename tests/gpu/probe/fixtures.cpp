@@ -75,8 +75,14 @@ CUdeviceptr Fixtures::device_memory() {
     if (m_device_memory == 0) {
         made("device memory", WL_CU(m_driver, cuMemAlloc_v2)(&m_device_memory, k_device_bytes));
         made("device memory", WL_CU(m_driver, cuMemsetD8_v2)(m_device_memory, 0, k_device_bytes));
+        made("device memory", WL_CU(m_driver, cuCtxSynchronize)());  // memsets of device memory do not wait
     }
     return m_device_memory;
+}
+
+int Fixtures::attribute(CUdevice_attribute which) {
+    int value = -1;
+    return WL_CU(m_driver, cuDeviceGetAttribute)(&value, which, 0) == CUDA_SUCCESS ? value : -1;
 }
 
 CUmodule Fixtures::module() { return as<CUmodule>(handle("module")); }

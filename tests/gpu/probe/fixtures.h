@@ -31,6 +31,8 @@ public:
     uint64_t destroyed(const std::string& kind);
 
     CUdeviceptr device_memory();
+    /// Of device 0; -1 if the driver does not tell it.
+    int attribute(CUdevice_attribute which);
     CUfunction function(const char* name);
     CUmodule module();
     /// Forgets (and does not destroy) all but the context: the next question makes its own.

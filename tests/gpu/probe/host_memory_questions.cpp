@@ -116,6 +116,7 @@ void add_allocation(const Group& ask) {
         return result;
     });
     ask("host-alloc/flags", [](Asker& a) {
+        a.value("can_map", a.fixtures.attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY));
         void* memory = nullptr;
         unsigned flags = 77;
         made("host memory", WL_CU(a.driver, cuMemHostAlloc)(&memory, 64, 0));
@@ -153,6 +154,7 @@ void add_allocation(const Group& ask) {
         return static_cast<int>(WL_CU(a.driver, cuMemHostGetFlags)(&flags, Pages().at));
     });
     ask("host-pointer/interior", [](Asker& a) {
+        a.value("can_map", a.fixtures.attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY));
         void* memory = nullptr;
         made("host memory", WL_CU(a.driver, cuMemHostAlloc)(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
         CUdeviceptr base = 0, inside = 0;

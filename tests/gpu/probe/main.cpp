@@ -102,6 +102,7 @@ int main_of(int argc, char** argv) {
         for (const Question& question : questions) std::printf("%s\n", question.id.c_str());
         return 0;
     }
+    if (!driver_loads(options)) return 2;
     const Answers answers = ask(questions, options);
     std::FILE* file = out.empty() ? stdout : std::fopen(out.c_str(), "w");
     if (!file) {

@@ -184,6 +184,17 @@ size_t ask_in_child(Batch group, const RunOptions& options, Answers& answers) {
 
 }  // namespace
 
+bool driver_loads(const RunOptions& options) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        Driver driver(options.driver);
+        std::_Exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 Answers ask(const Questions& questions, const RunOptions& options) {
     Answers answers;
     size_t next = 0;

@@ -21,6 +21,9 @@ struct RunOptions {
 ///   "hang"        no answer within the limit
 ///   "missing"     the driver does not export values.symbol
 ///   "no fixture"  what the question is about could not be made: values.what, values.error
+/// True if the driver can be loaded; else a line on stderr says why. In a process of its own, as everything that a driver does.
+bool driver_loads(const RunOptions& options);
+
 using Answers = std::map<std::string, std::string>;
 Answers ask(const Questions& questions, const RunOptions& options);
 

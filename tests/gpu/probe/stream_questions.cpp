@@ -42,6 +42,7 @@ void add_events(const Group& ask) {
         const CUstream stream = make_stream(a);
         const CUdeviceptr flag = a.fixtures.device_memory();
         made("memset", WL_CU(a.driver, cuMemsetD32_v2)(flag, 0, 1));
+        made("wait", WL_CU(a.driver, cuCtxSynchronize)());
         made("record", WL_CU(a.driver, cuEventRecord)(first, stream));
         made("wait for value", WL_CU(a.driver, cuStreamWaitValue32_v2)(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
         made("record", WL_CU(a.driver, cuEventRecord)(second, stream));
@@ -180,6 +181,7 @@ void add_memory(const Group& ask) {
     });
     ask("memory/alloc-managed-0", [](Asker& a) {
         CUdeviceptr memory = 0;
+        a.value("managed_memory", a.fixtures.attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY));
         return static_cast<int>(WL_CU(a.driver, cuMemAllocManaged)(&memory, 0, CU_MEM_ATTACH_GLOBAL));
     });
     ask("memory/alloc-too-much", [](Asker& a) {
