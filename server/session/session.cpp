@@ -192,6 +192,8 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
 
 Result<void> finish(ServerCall& call, CUresult result) {
     Session& session = call.session();
+    // What a failed call has reserved nobody has written: it is memory of this process.
+    if (result != CUDA_SUCCESS) call.drop_reply_payload();
     if (call.wants_reply()) return session.send_reply(call, result, 0, nullptr);
     if (result != CUDA_SUCCESS) session.report_async_error(call.number(), result);
     return {};

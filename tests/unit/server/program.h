@@ -44,7 +44,7 @@ struct Program {
         return client.call<wire::CuCtxSynchronize>(
             CallId::cuCtxSynchronize, [](auto) {}, {}, thread);
     }
-    void load(std::string_view image = "fake ptx", uint64_t library = k_library) {
+    void load(std::string_view image = ".version 8.0 // fake ptx", uint64_t library = k_library) {
         client.send<wire::WlImageLoad>(
             CallId::wlImageLoad, [&](auto b) { b.setImage(library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
     }

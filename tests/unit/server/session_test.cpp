@@ -423,7 +423,7 @@ TEST_F(SessionTest, C5_AStickyErrorStaysInItsSession) {
 }
 
 TEST_F(SessionTest, CompilingTellsItsLog) {
-    const std::string image = "broken";
+    const std::string image = ".version 8.0 // broken";
     const FakeReply reply = m_client->call<wire::WlImageCompile>(
         CallId::wlImageCompile, [&](auto b) { b.setImage(k_library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
     EXPECT_EQ(reply.result, CUDA_ERROR_INVALID_PTX);
