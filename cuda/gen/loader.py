@@ -9,11 +9,12 @@ import yamlplace
 from diagnostics import Diagnostics
 from mapping import TypeTable, map_call
 from model import ORDERS, Api, Area, Call, Group, HandleKind, Param, Place, Scalar, Symbol, Twin
+from ranges import read_ranges
 from yamlplace import Map, Seq
 
 CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
-    "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait",
+    "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait", "ranges",
 }  # fmt: skip
 # Field of Call, key of the entry.
 FLAGS = (
@@ -170,6 +171,7 @@ def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Dia
         if read is not None:
             call.params.append(read)
     map_call(call, entry, types, found)
+    read_ranges(call, entry, types, found)
     return call
 
 

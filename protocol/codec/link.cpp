@@ -10,13 +10,6 @@ int64_t nanoseconds(Clock::time_point time) {
 
 Error malformed(const char* what) { return {Code::malformed, what}; }
 
-// The body of a Pong: the time stamp of the Ping that it answers, 0 if it only acknowledges.
-Buffer pong_body(uint64_t echo_us) {
-    Buffer body;
-    (void)body.append(as_bytes(&echo_us, sizeof echo_us));
-    return body;
-}
-
 }  // namespace
 
 Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {
@@ -88,7 +81,7 @@ Result<void> Link::on_frame(Frame frame) {
     m_received_sequence.store(m_receive.received(), std::memory_order_relaxed);
     if (m_receive.acknowledgement_due()) {
         m_receive.acknowledgement_left();
-        (void)m_outbox.add_body(FrameKind::pong, pong_body(0));
+        (void)m_outbox.add_pong(0);
     }
     if (WL_TRY(handle_own(frame))) return {};
     return m_handler.on_frame(std::move(frame));
@@ -99,7 +92,7 @@ Result<bool> Link::handle_own(const Frame& frame) {
     switch (frame.header.kind) {
         case FrameKind::ping:
             if (!frame.body.empty() || frame.header.payload_bytes != 0) return malformed("a Ping is not empty");
-            (void)m_outbox.add_body(FrameKind::pong, pong_body(frame.header.timestamp_us));
+            (void)m_outbox.add_pong(frame.header.timestamp_us);
             return true;
         case FrameKind::pong: {
             uint64_t echo_us = 0;

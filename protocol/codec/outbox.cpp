@@ -1,6 +1,7 @@
 #include "protocol/codec/outbox.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace warpline::protocol {
 
@@ -160,6 +161,19 @@ Result<void> Outbox::add_body(FrameKind kind, Buffer body, BytesView payload, Ur
     return add_frame(kind, std::move(frame), payload, urgency);
 }
 
+Result<void> Outbox::add_pong(uint64_t echo_us) {
+    {
+        MutexLock lock(m_mutex);
+        if (echo_us != 0) m_pong_echo_us = echo_us;
+        if (m_pong_queued) return m_closed ? Result<void>(m_error) : Result<void>();
+        m_pong_queued = true;
+        m_pong_echo_us = echo_us;
+    }
+    Buffer body;
+    if (!body.append(as_bytes(&echo_us, sizeof echo_us))) return k_no_memory;
+    return add_body(FrameKind::pong, std::move(body));
+}
+
 Result<uint64_t> Outbox::queue_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk, bool counts_credit) {
     if (chunk.empty() || chunk.size() > m_options.chunk_bytes)
         return Error{Code::bad_argument, "a part of a payload has a wrong size"};
@@ -228,6 +242,10 @@ bool Outbox::take(std::vector<BytesView>& views, uint64_t acknowledgement) {
         frame.header.sequence = m_send.next_sequence(frame.header.kind);
         frame.header.acknowledgement = acknowledgement;
         frame.header.timestamp_us = now;
+        if (frame.header.kind == FrameKind::pong) {
+            std::memcpy(frame.body.data(), &m_pong_echo_us, sizeof m_pong_echo_us);
+            m_pong_queued = false;
+        }
         bytes += frame.wire_bytes();
         ++m_counters.frames;
         m_counters.payload_bytes += frame.header.payload_bytes;

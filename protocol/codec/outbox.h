@@ -104,6 +104,10 @@ public:
     /// Queues a frame with a body that is already encoded (build_message()).
     Result<void> add_body(FrameKind kind, Buffer body, BytesView payload = {}, Urgency urgency = Urgency::writer);
 
+    /// Queues a Pong; while one waits to leave, that one answers. So a peer that asks, and does not listen, costs one frame.
+    /// @param echo_us  the time stamp of the Ping; 0: it only acknowledges @blocks no
+    Result<void> add_pong(uint64_t echo_us);
+
     /// Queues part of a payload for the peer without copying it. `chunk` must stay as it is until wait_sent(ticket) returns.
     ///
     /// @return  a ticket for wait_sent()
@@ -198,7 +202,9 @@ private:
     bool m_streaming WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
-    bool m_writing WL_GUARDED_BY(m_mutex) = false;  // between take() and sent()
+    bool m_pong_queued WL_GUARDED_BY(m_mutex) = false;
+    uint64_t m_pong_echo_us WL_GUARDED_BY(m_mutex) = 0;  // of the Pong in the queue
+    bool m_writing WL_GUARDED_BY(m_mutex) = false;       // between take() and sent()
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
     Counters m_counters WL_GUARDED_BY(m_mutex);
 };

@@ -125,7 +125,12 @@ CUresult hook_server_cuGraphExecHostNodeSetParams(ServerCall& call, const CuGrap
     HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
-    return set(exec, node, &params);
+    if (const CUresult result = set(exec, node, &params); result != CUDA_SUCCESS) {
+        call.session().host_calls().drop_ticket(ticket);
+        return result;
+    }
+    call.session().graph_copies().give_ticket(exec, node, ticket);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::server

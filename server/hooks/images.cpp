@@ -1,5 +1,8 @@
 #include "server/hooks/images.h"
 
+#include <algorithm>
+
+#include "cuda/image/container.h"
 #include "cuda/image/image.h"
 #include "server/hooks/common.h"
 
@@ -9,10 +12,36 @@ namespace {
 
 constexpr size_t k_max_options = 64;
 
-/// Options whose value is a pointer into the client's memory, or the size of a buffer there. The logs are ours; the rest (wall
-/// time, symbol tables) has no meaning here.
-bool points_into_client(CUjit_option option) {
+enum class OptionUse : uint8_t { ours, passed_on, unknown };
+
+/// What the driver is told of an option: nothing of those whose value is a pointer into the client's memory, or the size of a
+/// buffer there (the logs are ours, the rest has no meaning here); and nothing that this server does not know, because its
+/// value could be a pointer.
+OptionUse use_of(CUjit_option option) {
     switch (option) {
+        case CU_JIT_MAX_REGISTERS:
+        case CU_JIT_THREADS_PER_BLOCK:
+        case CU_JIT_OPTIMIZATION_LEVEL:
+        case CU_JIT_TARGET_FROM_CUCONTEXT:
+        case CU_JIT_TARGET:
+        case CU_JIT_FALLBACK_STRATEGY:
+        case CU_JIT_GENERATE_DEBUG_INFO:
+        case CU_JIT_LOG_VERBOSE:
+        case CU_JIT_GENERATE_LINE_INFO:
+        case CU_JIT_CACHE_MODE:
+        case CU_JIT_NEW_SM3X_OPT:
+        case CU_JIT_FAST_COMPILE:
+        case CU_JIT_LTO:
+        case CU_JIT_FTZ:
+        case CU_JIT_PREC_DIV:
+        case CU_JIT_PREC_SQRT:
+        case CU_JIT_FMA:
+        case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
+        case CU_JIT_POSITION_INDEPENDENT_CODE:
+        case CU_JIT_MIN_CTA_PER_SM:
+        case CU_JIT_MAX_THREADS_PER_BLOCK:
+        case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+        case CU_JIT_SPLIT_COMPILE: return OptionUse::passed_on;
         case CU_JIT_INFO_LOG_BUFFER:
         case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
         case CU_JIT_ERROR_LOG_BUFFER:
@@ -22,15 +51,11 @@ bool points_into_client(CUjit_option option) {
         case CU_JIT_GLOBAL_SYMBOL_COUNT:
         case CU_JIT_WALL_TIME:
         case CU_JIT_REFERENCED_KERNEL_NAMES:
-        case CU_JIT_REFERENCED_VARIABLE_NAMES: return true;
-        default: return false;
+        case CU_JIT_REFERENCED_KERNEL_COUNT:
+        case CU_JIT_REFERENCED_VARIABLE_NAMES:
+        case CU_JIT_REFERENCED_VARIABLE_COUNT: return OptionUse::ours;
+        default: return OptionUse::unknown;
     }
-}
-
-/// The driver reads headers and trusts them: what they say must lie inside of what came.
-bool is_sound(BytesView image, ImageKind kind) {
-    if (kind == ImageKind::ptx) return !image.empty();
-    return cuda::image::Image::from_bytes(image).ok();
 }
 
 /// An image of -rdc=true consists of a linked fatbin and of those of its translation units, which a driver takes only through a
@@ -71,13 +96,33 @@ bool JitLog::prepare(const std::vector<uint64_t>& options, const std::vector<uin
     if (options.size() != values.size() || options.size() > k_max_options) return false;
     for (size_t i = 0; i < options.size(); ++i) {
         const auto option = static_cast<CUjit_option>(options[i]);
-        if (!points_into_client(option)) add(option, values[i]);
+        const OptionUse use = options[i] < CU_JIT_NUM_OPTIONS ? use_of(option) : OptionUse::unknown;
+        if (use == OptionUse::unknown) {
+            WL_LOG(warn, "image", "option {} of a compilation is unknown here and refused", options[i]);
+            return false;
+        }
+        if (use == OptionUse::passed_on) add(option, values[i]);
     }
     add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(m_info.data()));
     add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, k_log_bytes - 1);
     add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(m_error.data()));
     add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, k_log_bytes - 1);
     return true;
+}
+
+bool is_sound(BytesView bytes, ImageKind kind) {
+    using cuda::image::Container;
+    const auto image = cuda::image::Image::from_bytes(bytes);
+    if (!image.ok()) return false;
+    const Container found = image->container();
+    if (kind == ImageKind::ptx) return found == Container::ptx;
+    if (kind == ImageKind::cubin ? found != Container::cubin : found != Container::fatbin) return false;
+    // Machine code inside of a fatbin has headers of its own. That which is compressed the driver unpacks, by the sizes that it
+    // finds itself.
+    return std::all_of(image->entries().begin(), image->entries().end(), [](const cuda::image::Entry& entry) {
+        const bool plain = entry.kind == cuda::image::EntryKind::cubin && entry.compression == cuda::image::Compression::none;
+        return !plain || cuda::image::elf_size(entry.stored.data(), entry.stored.size()).ok();
+    });
 }
 
 CUresult load_image(ServerCall& call, uint64_t token, bool library, ImageKind kind, const std::vector<uint64_t>& options,
@@ -100,12 +145,14 @@ CUresult load_image(ServerCall& call, uint64_t token, bool library, ImageKind ki
         CUlibrary loaded = nullptr;
         WL_CUDA(load(&loaded, code, log.options(), log.values(), log.count(), nullptr, nullptr, 0));
         call.bind(handle_kind, token, loaded, 0);
+        call.session().functions().note_image(token, *payload);
         return CUDA_SUCCESS;
     }
     const auto load = WL_DRIVER(call, cuModuleLoadDataEx);
     CUmodule loaded = nullptr;
     WL_CUDA(load(&loaded, code, log.count(), log.options(), log.values()));
     call.bind(handle_kind, token, loaded, call.context());
+    call.session().functions().note_image(token, *payload);
     return CUDA_SUCCESS;
 }
 

@@ -18,7 +18,7 @@ public:
     JitLog() : m_info(k_log_bytes, '\0'), m_error(k_log_bytes, '\0') {}
 
     /// Takes over the client's options, in the order in which it gave them, except those that point into its memory; and adds
-    /// the two logs. False if there are more options than any call can have.
+    /// the two logs. False if there are more options than any call can have, or one that is not known here.
     bool prepare(const std::vector<uint64_t>& options, const std::vector<uint64_t>& values);
 
     unsigned count() const { return static_cast<unsigned>(m_options.size()); }
@@ -36,6 +36,10 @@ private:
     std::vector<CUjit_option> m_options;
     std::vector<void*> m_values;
 };
+
+/// True if bytes are what `kind` says, and what the headers in them say lies inside of them: the driver reads headers and
+/// trusts them, is told no size, and decides by the first bytes what it has before it.
+bool is_sound(BytesView bytes, ImageKind kind);
 
 /// Loads the container in a call's payload as a module or a library, and names it by the client's token.
 ///

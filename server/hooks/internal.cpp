@@ -45,13 +45,13 @@ CUresult hook_server_wlFunctionGet(ServerCall& call, const WlFunctionGetArgs& ar
         const auto library = WL_FIND(call, CUlibrary, library, args.image);
         CUkernel kernel = nullptr;
         WL_CUDA(get(&kernel, library, name.c_str()));
-        return functions.bind_kernel(args.function, kernel, args.image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        return functions.bind_kernel(args.function, kernel, args.image, name) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     }
     const auto get = WL_DRIVER(call, cuModuleGetFunction);
     const auto module = WL_FIND(call, CUmodule, module, args.image);
     CUfunction function = nullptr;
     WL_CUDA(get(&function, module, name.c_str()));
-    return functions.bind_function(args.function, function, args.image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return functions.bind_function(args.function, function, args.image, name) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult hook_server_wlThreadEnd(ServerCall& call, const WlThreadEndArgs&) {

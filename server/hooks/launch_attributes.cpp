@@ -1,5 +1,7 @@
 #include "server/hooks/launch_attributes.h"
 
+#include "server/session/regions.h"
+
 namespace warpline::server {
 
 CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
@@ -19,7 +21,24 @@ CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUla
             WL_LOG(warn, "server",
                    "the launch attribute 'device-updatable kernel node' is not supported: its handle cannot travel");
             return CUDA_ERROR_NOT_SUPPORTED;
-        default: return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return check_attribute(call, id, value);
+        // Numbers, all of them.
+        case CU_LAUNCH_ATTRIBUTE_IGNORE:
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;
+        // Whatever comes later may hold handles or pointers.
+        default:
+            WL_LOG(warn, "server", "launch attribute {} is unknown here and refused", static_cast<int>(id));
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 

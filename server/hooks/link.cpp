@@ -4,11 +4,39 @@
 
 namespace warpline::server {
 
+namespace {
+
+bool begins_with(BytesView bytes, std::string_view magic) {
+    return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+/// True if bytes may be what a linker is told that they are: it must not take them for something else by their first bytes.
+bool is_input(BytesView bytes, CUjitInputType type) {
+    switch (type) {
+        case CU_JIT_INPUT_PTX: return is_sound(bytes, ImageKind::ptx);
+        case CU_JIT_INPUT_CUBIN: return is_sound(bytes, ImageKind::cubin);
+        case CU_JIT_INPUT_FATBINARY: return is_sound(bytes, ImageKind::fatbin);
+        case CU_JIT_INPUT_OBJECT:
+            return begins_with(bytes,
+                               "\x7f"
+                               "ELF") ||
+                   is_sound(bytes, ImageKind::fatbin);
+        case CU_JIT_INPUT_LIBRARY: return begins_with(bytes, "!<arch>\n");
+        case CU_JIT_INPUT_NVVM: return begins_with(bytes, "BC\xc0\xde") || begins_with(bytes, "\xed\x43\x4e\x7f");
+        default: return false;
+    }
+}
+
+}  // namespace
+
 // The driver writes its log into buffers that are named when the link begins: they live in the session until the link is gone.
 
 CUresult hook_server_cuLinkCreate_v2(ServerCall& call, const CuLinkCreateV2Args& args) {
     const auto create = WL_DRIVER(call, cuLinkCreate_v2);
     if (!call.may_bind(HandleKind::link, args.stateOut)) return CUDA_ERROR_INVALID_HANDLE;
+    const HandleTable& handles = call.session().handles();
+    if (call.session().links().full([&](uint64_t token) { return handles.find(HandleKind::link, token).has_value(); }))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     auto log = std::make_unique<JitLog>();
     if (!log->prepare(args.options, args.values)) return CUDA_ERROR_INVALID_VALUE;
     CUlinkState state = nullptr;
@@ -23,6 +51,9 @@ CUresult hook_server_cuLinkAddData_v2(ServerCall& call, const CuLinkAddDataV2Arg
     const auto state = WL_FIND(call, CUlinkState, link, args.state);
     const auto payload = call.whole_payload();
     if (!payload.ok()) return result_of(payload.error());
+    // What a driver says of the first four; it has no name for the others.
+    if (args.type >= CU_JIT_NUM_INPUT_TYPES || payload->empty()) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_input(*payload, static_cast<CUjitInputType>(args.type))) return CUDA_ERROR_INVALID_IMAGE;
     // PTX is text and ends with a zero, which need not have travelled.
     std::vector<uint64_t> data(payload->size() / sizeof(uint64_t) + 1);
     std::memcpy(data.data(), payload->data(), payload->size());

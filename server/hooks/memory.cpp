@@ -8,7 +8,6 @@ namespace warpline::server {
 /// The client has given the address to its own allocator already; what is left to do is what makes that safe: nothing that was
 /// queued before may still use the memory when something later does.
 CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args) {
-    if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
     // What a graph has allocated is the driver's.
     if (!call.session().memory().in_window(args.dptr, 1)) return WL_DRIVER(call, cuMemFree_v2)(args.dptr);
     const auto synchronize = WL_DRIVER(call, cuCtxSynchronize);
@@ -23,7 +22,6 @@ CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args)
 /// exist.
 CUresult hook_server_cuMemFreeAsync(ServerCall& call, const CuMemFreeAsyncArgs& args) {
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
-    if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
     // What a graph has allocated is the driver's.
     if (!call.session().memory().in_window(args.dptr, 1)) return WL_DRIVER(call, cuMemFreeAsync)(args.dptr, stream);
     return CUDA_SUCCESS;
@@ -77,7 +75,6 @@ CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
     const auto map = WL_DRIVER(call, cuMemMap);
     const auto memory = WL_FIND(call, CUmemGenericAllocationHandle, allocation, args.handle);
     DeviceMemory& device_memory = call.session().memory();
-    if (!device_memory.in_window(args.ptr, args.size)) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(map(args.ptr, args.size, args.offset, memory, args.flags));
     device_memory.add_range(args.ptr, args.size);
     return CUDA_SUCCESS;
@@ -86,7 +83,6 @@ CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
 CUresult hook_server_cuMemUnmap(ServerCall& call, const CuMemUnmapArgs& args) {
     const auto unmap = WL_DRIVER(call, cuMemUnmap);
     DeviceMemory& device_memory = call.session().memory();
-    if (!device_memory.is_clients_own(args.ptr, args.size)) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(unmap(args.ptr, args.size));
     device_memory.remove_ranges(args.ptr, args.size);
     return CUDA_SUCCESS;

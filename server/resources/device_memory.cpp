@@ -16,6 +16,13 @@ constexpr uint64_t k_largest_window_bytes = uint64_t{1} << 44;
 constexpr uint64_t k_other_hints[] = {0x240000000000, 0x280000000000, 0x2c0000000000,
                                       0x300000000000, 0x340000000000, 0x380000000000};
 
+/// The ranges, taken together, in which the thread found what it asked about last.
+struct Recent {
+    uint64_t epoch = 0;
+    uint64_t begin = 0, end = 0;
+};
+thread_local Recent t_recent;
+
 bool has_virtual_memory(const Driver& driver) {
     return driver->cuMemAddressReserve != nullptr && driver->cuMemCreate != nullptr && driver->cuMemMap != nullptr &&
            driver->cuMemSetAccess != nullptr && driver->cuMemUnmap != nullptr && driver->cuMemRelease != nullptr;
@@ -24,7 +31,10 @@ bool has_virtual_memory(const Driver& driver) {
 }  // namespace
 
 DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters)
-    : m_driver(driver), m_devices(devices), m_counters(counters) {}
+    : m_driver(driver), m_devices(devices), m_counters(counters) {
+    static std::atomic<uint64_t> objects{0};
+    m_epoch = (objects.fetch_add(1) + 1) * k_epochs;
+}
 
 CUdeviceptr DeviceMemory::reserve_at(uint64_t hint, uint64_t bytes, bool exactly) {
     CUdeviceptr address = 0;
@@ -145,21 +155,36 @@ CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
         if (one != CUDA_SUCCESS && result == CUDA_SUCCESS) result = one;
     }
     m_ranges.erase(first, it);
+    forgot();
     m_counters.device_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     m_credit_stale = true;
     return result;
 }
 
-void DeviceMemory::add_range(uint64_t address, uint64_t bytes) {
+void DeviceMemory::add_range(uint64_t address, uint64_t bytes, uint64_t owner) {
     if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address) return;
     MutexLock lock(m_mutex);
-    if (m_ranges.size() < k_max_ranges) m_ranges.emplace(address, Range{bytes, -1});
+    const auto known = m_ranges.find(address);
+    if (known != m_ranges.end() && known->second.bytes == bytes && known->second.owner == owner) return;
+    forget(address, bytes);
+    if (overlaps(address, bytes) || m_ranges.size() >= k_max_ranges) return;
+    m_ranges[address] = {bytes, -1, owner};
+    if (owner != 0) m_owned[owner].push_back(address);
 }
 
-void DeviceMemory::remove_range(uint64_t address) {
-    MutexLock lock(m_mutex);
+/// Of what is not ours to unmap, everything that lies in there, be it in part.
+void DeviceMemory::forget(uint64_t address, uint64_t bytes) {
+    auto it = m_ranges.lower_bound(address);
+    if (it != m_ranges.begin() && address - std::prev(it)->first < std::prev(it)->second.bytes) --it;
+    while (it != m_ranges.end() && (it->first < address || it->first - address < bytes))
+        it = it->second.device < 0 ? m_ranges.erase(it) : std::next(it);
+    forgot();
+}
+
+void DeviceMemory::forget_owned(uint64_t address, uint64_t owner) {
     const auto found = m_ranges.find(address);
-    if (found != m_ranges.end() && found->second.device < 0) m_ranges.erase(found);
+    if (found != m_ranges.end() && found->second.owner == owner) m_ranges.erase(found);
+    forgot();
 }
 
 bool DeviceMemory::is_clients_own(uint64_t address, uint64_t bytes) const {
@@ -175,24 +200,29 @@ bool DeviceMemory::is_clients_own(uint64_t address, uint64_t bytes) const {
 
 void DeviceMemory::remove_ranges(uint64_t address, uint64_t bytes) {
     MutexLock lock(m_mutex);
-    for (auto it = m_ranges.lower_bound(address); it != m_ranges.end() && it->first - address < bytes;) {
-        it = it->second.device < 0 ? m_ranges.erase(it) : std::next(it);
-    }
+    forget(address, bytes);
 }
 
 bool DeviceMemory::contains(uint64_t address, uint64_t bytes) const {
     if (bytes > UINT64_MAX - address) return false;
+    const Recent& recent = t_recent;
+    if (recent.epoch == m_epoch.load(std::memory_order_acquire) && address >= recent.begin && address < recent.end &&
+        bytes <= recent.end - address) {
+        return true;
+    }
     MutexLock lock(m_mutex);
     auto it = m_ranges.upper_bound(address);
     if (it == m_ranges.begin()) return false;
     --it;
     if (address - it->first >= it->second.bytes) return false;
+    const uint64_t begin = it->first;
     uint64_t end = it->first + it->second.bytes;
     while (end < address + bytes) {
         ++it;
         if (it == m_ranges.end() || it->first != end) return false;
         end += it->second.bytes;
     }
+    t_recent = {m_epoch.load(std::memory_order_relaxed), begin, end};
     return true;
 }
 

@@ -92,8 +92,7 @@ void BatchWork::serve(const protocol::CallView& view) {
     if (entry == nullptr) return m_session.client().did_misbehave("a call that does not exist");
     ServerCall call(m_session, view, shared_from_this(), view.streamed ? m_unit.stream : nullptr);
     const CUresult current = m_session.contexts().make_current(view.header.context);
-    const Result<void> served =
-        current != CUDA_SUCCESS && entry->needs_context ? finish(call, current) : entry->serve(call);
+    const Result<void> served = current != CUDA_SUCCESS && entry->needs_context ? finish(call, current) : entry->serve(call);
     // From here on the batch may be another thread's.
     if (!served.ok() && served.error().code != Code::shutting_down) m_session.client().did_misbehave(served.error().what);
     call.skip_payload();

@@ -1,6 +1,7 @@
 #pragma once
 
-// Which calls may run while an earlier one is still waiting inside of the driver (docs/threading.md, "Calls that are overtaken").
+// Which calls may run while an earlier one is still waiting inside of the driver (docs/threading.md, "Calls that are
+// overtaken").
 
 #include <atomic>
 #include <cstdint>
@@ -34,15 +35,16 @@ public:
 
     std::vector<Touch> touches;
     std::vector<uint64_t> streams;
-    bool after_all = false;       ///< waits for every earlier call
-    bool before_all = false;      ///< every later call waits for it
-    bool client_waits = false;    ///< a thread of the program waits for the reply: what comes after it there has not been sent
-    bool maps_memory = false;     ///< gives addresses memory: work in streams waits for it, and it waits for what unmaps
-    bool unmaps_memory = false;   ///< takes memory from addresses, which may be mapped again
+    bool after_all = false;      ///< waits for every earlier call
+    bool before_all = false;     ///< every later call waits for it
+    bool client_waits = false;   ///< a thread of the program waits for the reply: what comes after it there has not been sent
+    bool maps_memory = false;    ///< gives addresses memory: work in streams waits for it, and it waits for what unmaps
+    bool unmaps_memory = false;  ///< takes memory from addresses, which may be mapped again
 };
 
-/// The calls of a session that are not where the session's order has arrived: those that were overtaken while they waited inside
-/// of the driver, and those behind them that need what these make, or come after them in a stream. Everything else goes on.
+/// The calls of a session that are not where the session's order has arrived: those that were overtaken while they waited
+/// inside of the driver, and those behind them that need what these make, or come after them in a stream. Everything else goes
+/// on.
 ///
 /// A session without such calls pays one atomic read per call.
 ///
@@ -55,8 +57,8 @@ public:
     /// A call that is being executed has been overtaken: later calls come to hold(). @return its number, for ended()
     uint64_t overtaken(const Footprint& footprint) WL_EXCLUDES(m_mutex);
 
-    /// A call whose turn has come. False: nothing keeps it from running. Else it is kept, with `work`, until what it waits for has
-    /// ended. @param number  receives its number, for ended(), before anybody can have the work again
+    /// A call whose turn has come. False: nothing keeps it from running. Else it is kept, with `work`, until what it waits for
+    /// has ended. @param number  receives its number, for ended(), before anybody can have the work again
     bool hold(const Footprint& footprint, const std::shared_ptr<OrderedWork>& work, uint64_t& number) WL_EXCLUDES(m_mutex);
 
     /// A call has ended. @return the work that nothing keeps any longer, in its order

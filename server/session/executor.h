@@ -89,7 +89,7 @@ private:
     uint64_t m_leader WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_last_leader WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_steps WL_GUARDED_BY(m_mutex) = 0;
-    std::shared_ptr<OrderedWork> m_current WL_GUARDED_BY(m_mutex);  // what the leader is at
+    std::shared_ptr<OrderedWork> m_current WL_GUARDED_BY(m_mutex);                        // what the leader is at
     std::unordered_map<uint64_t, std::function<void()>> m_at_end WL_GUARDED_BY(m_mutex);  // by leaders that were overtaken
     std::atomic<uint64_t> m_may_be_overtaken{0};  // the leader that says so; released by it, acquired by the watch
 

@@ -14,6 +14,17 @@ namespace warpline::server {
 /// @thread  any
 class Links {
 public:
+    /// Links at a time; each has two logs. @source JitLog::k_log_bytes
+    static constexpr size_t k_max_links = 1024;
+
+    /// True if there is no room, not even once those are forgotten that ended with their context: `alive(token)`.
+    template <typename Alive>
+    bool full(Alive&& alive) {
+        MutexLock lock(m_mutex);
+        if (m_logs.size() < k_max_links) return false;
+        std::erase_if(m_logs, [&](const auto& item) { return !alive(item.first); });
+        return m_logs.size() >= k_max_links;
+    }
     void add(uint64_t token, std::unique_ptr<JitLog> log) {
         MutexLock lock(m_mutex);
         m_logs[token] = std::move(log);

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "server/daemon/worker_process.h"
-
 namespace warpline::server {
 
 Result<int> OutputCapture::redirect_stdout() {
@@ -30,7 +28,10 @@ Result<int> OutputCapture::redirect_stdout() {
 }
 
 OutputCapture::OutputCapture(std::vector<Source> sources, Sink sink)
-    : m_sources(std::move(sources)), m_sink(std::move(sink)), m_stop_fd(eventfd(0, EFD_CLOEXEC)) {
+    : m_sources(std::move(sources)),
+      m_sink(std::move(sink)),
+      m_stop_fd(eventfd(0, EFD_CLOEXEC)),
+      m_log_texts(m_sources.size()) {
     for (const Source& source : m_sources) {
         if (source.copy_fd >= 0) copy_pending(source.fd, source.copy_fd);
     }
@@ -43,13 +44,14 @@ OutputCapture::~OutputCapture() {
     close(m_stop_fd);
 }
 
-bool OutputCapture::hand_on(const Source& source) {
+bool OutputCapture::hand_on(size_t index) {
+    const Source& source = m_sources[index];
     std::byte buffer[16 * 1024];
     const ssize_t got = read(source.fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) return true;
     if (got <= 0) return false;
     const BytesView text{buffer, static_cast<size_t>(got)};
-    if (source.copy_fd >= 0) write_text(source.copy_fd, text);
+    if (source.copy_fd >= 0) m_log_texts[index].write(source.copy_fd, text);
     m_sink(source.stream, text);
     return true;
 }
@@ -57,8 +59,8 @@ bool OutputCapture::hand_on(const Source& source) {
 void OutputCapture::drain() {
     std::fflush(stdout);
     MutexLock lock(m_mutex);
-    for (const Source& source : m_sources) {
-        while (hand_on(source)) {
+    for (size_t i = 0; i < m_sources.size(); ++i) {
+        while (hand_on(i)) {
         }
     }
 }
@@ -75,7 +77,7 @@ void OutputCapture::thread_main() {
             if ((watched[i].revents & (POLLERR | POLLHUP)) != 0) watched[i].fd = -1;
             if ((watched[i].revents & POLLIN) == 0) continue;
             MutexLock lock(m_mutex);
-            static_cast<void>(hand_on(m_sources[i]));
+            static_cast<void>(hand_on(i));
         }
     }
 }

@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "common/base/result.h"
+#include "server/daemon/worker_process.h"
 
 namespace warpline::server {
 
@@ -37,12 +38,13 @@ public:
 private:
     void thread_main();
     /// Hands on one piece. @return false: nothing is there
-    bool hand_on(const Source& source) WL_REQUIRES(m_mutex);
+    bool hand_on(size_t source) WL_REQUIRES(m_mutex);
 
     const std::vector<Source> m_sources;
     const Sink m_sink;
     int m_stop_fd;
-    Mutex m_mutex;  // one reader of a pipe at a time, so that the order is kept
+    Mutex m_mutex;                                               // one reader of a pipe at a time, so that the order is kept
+    std::vector<DriverText> m_log_texts WL_GUARDED_BY(m_mutex);  // of each source
     std::thread m_thread;
 };
 

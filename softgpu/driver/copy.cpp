@@ -1,5 +1,6 @@
 #include "softgpu/driver/copy.h"
 
+#include "common/base/region.h"
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/memory.h"
 #include "softgpu/driver/process.h"
@@ -45,25 +46,30 @@ CUresult linear_side(const Side& side, const CopyOperation& extent, Access acces
     bool host = side.type == CU_MEMORYTYPE_HOST;
     uint64_t base = host ? side.host : side.device;
     if (base == 0) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t row_pitch = side.pitch != 0 ? side.pitch : side.x + extent.width_bytes;
-    uint64_t rows = side.height != 0 ? side.height : side.y + extent.height;
-    if (extent.height > 1 && row_pitch < side.x + extent.width_bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (extent.depth > 1 && rows < side.y + extent.height) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t slice_pitch = 0, skipped = 0, last = 0;
-    bool overflow = __builtin_mul_overflow(row_pitch, rows, &slice_pitch) ||
-                    __builtin_mul_overflow(slice_pitch, side.z + extent.depth, &skipped);
-    if (overflow) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t first = base + side.z * slice_pitch + side.y * row_pitch + side.x;
-    last = first + (extent.depth - 1) * slice_pitch + (extent.height - 1) * row_pitch + extent.width_bytes;
-    if (last < first) return CUDA_ERROR_INVALID_VALUE;
+    const Checked row_end = Checked(side.x) + extent.width_bytes, rows_end = Checked(side.y) + extent.height;
+    const Checked row_pitch = side.pitch != 0 ? Checked(side.pitch) : row_end;
+    const Checked rows = side.height != 0 ? Checked(side.height) : rows_end;
+    const Checked slice_pitch = row_pitch * rows;
+    if (!row_end.fits() || !rows_end.fits() || !slice_pitch.fits()) return CUDA_ERROR_INVALID_VALUE;
+    if (extent.height > 1 && !row_end.at_most(row_pitch.value())) return CUDA_ERROR_INVALID_VALUE;
+    if (extent.depth > 1 && !rows_end.at_most(rows.value())) return CUDA_ERROR_INVALID_VALUE;
+    Region region;
+    region.address = Checked(base) + Checked(side.z) * slice_pitch + Checked(side.y) * row_pitch + side.x;
+    region.row_bytes = extent.width_bytes;
+    region.rows = extent.height;
+    region.pitch = row_pitch;
+    region.layers = extent.depth;
+    region.layer_pitch = slice_pitch;
+    if (!region.fits()) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t first = region.address.value(), span = region.span().value();
     // Of unified memory the driver knows, all of it has to be known; the rest is pageable host memory.
     bool must_be_known = side.type == CU_MEMORYTYPE_DEVICE || (!host && !is_pageable(first));
     if (must_be_known) {
-        CU_TRY(check_device_range(first, last - first, access));
-        out.known_bytes = last - first;
+        CU_TRY(check_device_range(first, span, access));
+        out.known_bytes = span;
     }
-    out.row_pitch_bytes = row_pitch;
-    out.slice_pitch_bytes = slice_pitch;
+    out.row_pitch_bytes = row_pitch.value();
+    out.slice_pitch_bytes = slice_pitch.value();
     out.base = reinterpret_cast<uint8_t*>(first);
     return CUDA_SUCCESS;
 }
@@ -237,6 +243,11 @@ CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& oper
     CU_TRY(element_bytes_of(described, element));
     const CUextent3D& extent = described.extent;
     CUDA_MEMCPY3D out{};
+    for (const CUmemcpy3DOperand* operand : {&described.src, &described.dst}) {
+        const bool pointer = operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+        const size_t elements = pointer ? operand->op.ptr.rowLength : operand->op.array.offset.x;
+        if (!(Checked(elements) * element).fits() || !(Checked(extent.width) * element).fits()) return CUDA_ERROR_INVALID_VALUE;
+    }
     out.WidthInBytes = extent.width * element;
     out.Height = extent.height;
     out.Depth = extent.depth;
@@ -271,12 +282,18 @@ CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& oper
 CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS& params) {
     if (params.elementSize != 1 && params.elementSize != 2 && params.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
     if (params.width == 0 || params.height == 0) return CUDA_SUCCESS;
-    uint64_t row = 0, span = 0;
-    if (__builtin_mul_overflow(params.width, params.elementSize, &row)) return CUDA_ERROR_INVALID_VALUE;
+    const Checked row = Checked(params.width) * params.elementSize;
     if (params.dst % params.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (params.height > 1 && (params.pitch < row || params.pitch % params.elementSize != 0)) return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(params.pitch, params.height - 1, &span)) return CUDA_ERROR_INVALID_VALUE;
-    return check_device_range(params.dst, span + row, Access::write);
+    if (params.height > 1 && (!row.at_most(params.pitch) || params.pitch % params.elementSize != 0)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Region region;
+    region.address = params.dst;
+    region.row_bytes = row;
+    region.rows = params.height;
+    region.pitch = params.pitch;
+    if (!region.fits()) return CUDA_ERROR_INVALID_VALUE;
+    return check_device_range(params.dst, region.span().value(), Access::write);
 }
 
 }  // namespace warpline::softgpu::driver

@@ -98,6 +98,26 @@ TEST(Link, AGapEndsTheConnection_F3) {
     EXPECT_EQ(b.input(a.output()).error().code, Code::malformed);
 }
 
+TEST(Link, PingsOfAPeerThatDoesNotListenCostOnePong_F3) {
+    Side side;
+    auto ping = header_of(FrameKind::ping);
+    for (uint64_t i = 1; i <= 10000; ++i) {
+        ping.timestamp_us = i;
+        ASSERT_TRUE(side.input(frame_bytes(ping, {})).ok());
+    }
+    EXPECT_LT(side.link.outbox().queued_bytes(), 1000u);
+    const Bytes pongs = side.output();
+    ASSERT_EQ(frames_in(pongs).size(), 1u);
+    // The newest answer counts.
+    uint64_t echo_us = 0;
+    ASSERT_TRUE(read_at(frames_in(pongs)[0].body.view(), 0, echo_us));
+    EXPECT_EQ(echo_us, 10000u);
+    // And the next one is answered again.
+    ping.timestamp_us = 10001;
+    ASSERT_TRUE(side.input(frame_bytes(ping, {})).ok());
+    EXPECT_EQ(frames_in(side.output()).size(), 1u);
+}
+
 TEST(Link, AnswersPings_C1) {
     Side a, b;
     ASSERT_TRUE(a.link.tick(Clock::now() + 1500ms).ok());

@@ -42,7 +42,7 @@ struct Program {
         return client.call<wire::CuCtxSynchronize>(
             CallId::cuCtxSynchronize, [](auto) {}, {}, thread);
     }
-    void load(std::string_view image = "fake ptx", uint64_t library = k_library) {
+    void load(std::string_view image = ".version 8.0 // fake ptx", uint64_t library = k_library) {
         client.send<wire::WlImageLoad>(
             CallId::wlImageLoad, [&](auto b) { b.setImage(library), b.setKind(3), b.setLibrary(true); }, as_bytes(image));
     }
@@ -54,8 +54,8 @@ struct Program {
     }
     /// Address of the variable that some functions of the fake driver wait for.
     uint64_t variable() {
-        const FakeReply reply = client.call<wire::CuLibraryGetGlobal>(
-            CallId::cuLibraryGetGlobal, [&](auto b) { b.setLibrary(k_library), b.setName("x"); });
+        const FakeReply reply = client.call<wire::CuLibraryGetGlobal>(CallId::cuLibraryGetGlobal,
+                                                                      [&](auto b) { b.setLibrary(k_library), b.setName("x"); });
         uint64_t address = 0;
         read_values<wire::CuLibraryGetGlobalReply>(reply, [&](auto values) { address = values.getDptr(); });
         return address;
@@ -74,8 +74,7 @@ struct Program {
         });
     }
     void make_stream(uint64_t stream = k_stream, unsigned flags = 0) {
-        client.send<wire::CuStreamCreate>(CallId::cuStreamCreate,
-                                          [&](auto b) { b.setPhStream(stream), b.setFlags(flags); });
+        client.send<wire::CuStreamCreate>(CallId::cuStreamCreate, [&](auto b) { b.setPhStream(stream), b.setFlags(flags); });
     }
 };
 
