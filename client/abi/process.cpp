@@ -13,11 +13,18 @@
 #include "client/session/session.h"
 #include "client/session/start.h"
 #include "client/state/thread_state.h"
+#include "common/base/scope_guard.h"
 #include "common/config/settings.h"
 #include "common/log/log.h"
 #include "cuda/abi/symbols/symbols.h"
 
 namespace warpline::client {
+
+namespace {
+
+std::atomic<int> g_connecting{0};  // threads that connect, or want to
+
+}  // namespace
 
 Process& Process::instance() noexcept {
     // Never destroyed: calls come after static destructors have run.
@@ -36,6 +43,11 @@ void Process::watch_forks() { ::pthread_atfork(nullptr, nullptr, &Process::after
 void Process::after_fork_in_child() noexcept {
     Process& process = instance();
     forget_threads_after_fork();
+    if (g_connecting.load() != 0) {
+        // Another thread was about to connect, holds its locks for ever here, and its connection is the parent's.
+        process.m_forked.store(true);
+        return;
+    }
     if (!process.m_session) return;
     // The parent's connections are its own; nothing here touches them again.
     if (process.status() == CUDA_ERROR_NOT_INITIALIZED && !process.m_forked.load()) {
@@ -60,6 +72,9 @@ void Process::begin_anew() noexcept {
 }
 
 CUresult Process::connect_once() noexcept {
+    // Around the lock: whoever sees zero finds it open.
+    g_connecting.fetch_add(1);
+    ScopeGuard ended([] { g_connecting.fetch_sub(1); });
     MutexLock lock(m_init_mutex);
     if (m_tried) return m_connect_result;
     m_tried = true;

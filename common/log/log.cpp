@@ -1,5 +1,6 @@
 #include "common/log/log.h"
 
+#include <pthread.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -26,11 +27,28 @@ struct State {
     Mutex mutex;
     std::vector<std::pair<std::string, Level>> areas WL_GUARDED_BY(mutex);
     std::string process WL_GUARDED_BY(mutex);
+    Mutex formatter_mutex;
 };
+
+State& state();
+
+// A child has the locks as they were, and none of the threads that held them: nobody holds them while a process forks.
+void before_fork() WL_NO_THREAD_SAFETY_ANALYSIS {
+    state().mutex.lock();
+    state().formatter_mutex.lock();
+}
+void after_fork() WL_NO_THREAD_SAFETY_ANALYSIS {
+    state().formatter_mutex.unlock();
+    state().mutex.unlock();
+}
 
 State& state() {
     // Never destroyed: the client library logs while the process exits.
-    static auto* instance = new State;
+    static auto* instance = [] {
+        auto* made = new State;
+        ::pthread_atfork(&before_fork, &after_fork, &after_fork);
+        return made;
+    }();
     return *instance;
 }
 
@@ -104,13 +122,12 @@ void vwrite(Level level, std::string_view area, fmt::string_view format, fmt::fo
             process = s.process;
         }
         spdlog::memory_buf_t line;
-        static auto* formatter_mutex = new Mutex;
         static auto* formatter = new spdlog::pattern_formatter("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v");
         std::string text = fmt::format("warpline{}{} {}: {}", process.empty() ? "" : " ", process, std::string(area),
                                        fmt::vformat(format, args));
         spdlog::details::log_msg message("", static_cast<spdlog::level::level_enum>(level), text);
         {
-            MutexLock lock(*formatter_mutex);
+            MutexLock lock(s.formatter_mutex);
             formatter->format(message, line);
         }
         write_all(s.fd.load(std::memory_order_relaxed), {line.data(), line.size()});
