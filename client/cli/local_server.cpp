@@ -90,6 +90,8 @@ Result<void> LocalServer::launch(const std::string& driver, std::string& why) {
         ::setsid();
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (::getppid() != parent) ::_exit(0);
+        // What the program may see is its own affair, and counted among all devices.
+        ::unsetenv("CUDA_VISIBLE_DEVICES");
         int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), null = ::open("/dev/null", O_RDONLY);
         ::dup2(null, 0);
         ::dup2(log, 1);

@@ -4,36 +4,19 @@
 
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "common/log/log.h"
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/driver/visible_slots.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
-/// A number for this machine, so that devices of two machines have different UUIDs.
-uint64_t machine_number() {
-    std::ifstream file("/etc/machine-id");
-    std::string text;
-    std::getline(file, text);
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (char letter : text) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
-    return hash;
-}
-
-CUuuid make_uuid(int ordinal, bool mig) {
-    CUuuid uuid{};
-    std::memcpy(uuid.bytes, mig ? "WLMI" : "WLSG", 4);
-    uint64_t machine = machine_number();
-    std::memcpy(uuid.bytes + 4, &machine, sizeof(machine));
-    uuid.bytes[15] = static_cast<char>(ordinal);
-    return uuid;
-}
+uint32_t slot_of(int ordinal, const Config& config) { return visible_slots(config).at(static_cast<size_t>(ordinal)); }
 
 }  // namespace
 
@@ -41,7 +24,7 @@ Device::Device(int ordinal, const Config& config, VisibleRanges& ranges)
     : m_ordinal(ordinal),
       m_config(config),
       m_ranges(ranges),
-      m_uuid(make_uuid(ordinal, config.profile.mig)),
+      m_uuid(uuid_of_slot(slot_of(ordinal, config), config.profile.mig)),
       m_heap(*this),
       m_quarantine(config.memory_bytes / 8),
       m_physical(std::make_unique<PhysicalStore>()) {
@@ -59,7 +42,7 @@ std::string Device::name() const {
 
 bool Device::open_exclusive() {
     if (m_config.profile.compute_mode != Profile::ComputeMode::exclusive) return true;
-    return m_exclusive.open("exclusive-" + std::to_string(m_ordinal));
+    return m_exclusive.open("exclusive-" + std::to_string(slot_of(m_ordinal, m_config)));
 }
 
 CUresult Device::admit_context() {
@@ -76,7 +59,7 @@ void Device::dismiss_context() {
 
 std::string Device::pci_bus_id() const {
     char text[32];
-    std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", 0, m_ordinal + 1, 0);
+    std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", 0, slot_of(m_ordinal, m_config) + 1, 0);
     return text;
 }
 

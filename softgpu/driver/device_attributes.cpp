@@ -1,4 +1,5 @@
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/visible_slots.h"
 #include "softgpu/exec/multiprocessors.h"
 
 namespace warpline::softgpu::driver {
@@ -161,8 +162,9 @@ void Device::set_attributes() {
     m_attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = static_cast<int>(m_config.compute_capability % 10);
     m_attributes[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = m_config.compute_capability >= 90 ? 1 : 0;
     m_attributes[CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED] = m_config.compute_capability >= 90 ? 1 : 0;
-    m_attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = m_ordinal + 1;
-    m_attributes[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = m_ordinal;
+    const auto slot = static_cast<int>(visible_slots(m_config).at(static_cast<size_t>(m_ordinal)));
+    m_attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = slot + 1;
+    m_attributes[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = slot;
     const Profile& profile = m_config.profile;
     if (!profile.vmm) {
         m_attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 0;

@@ -19,6 +19,7 @@
 #include "softgpu/driver/stream.h"
 #include "softgpu/driver/table_host.h"
 #include "softgpu/driver/texture.h"
+#include "softgpu/driver/visible_slots.h"
 
 namespace warpline::softgpu::driver {
 
@@ -54,7 +55,9 @@ CUresult Process::initialise(unsigned int flags) {
         ranges.set_checker(m_checker.get());
         std::atexit(&report_at_exit);
     }
-    for (uint32_t ordinal = 0; ordinal < m_config.devices; ++ordinal) {
+    const size_t visible = visible_slots(m_config).size();
+    if (visible == 0) return CUDA_ERROR_NO_DEVICE;
+    for (size_t ordinal = 0; ordinal < visible; ++ordinal) {
         auto device = std::make_unique<Device>(static_cast<int>(ordinal), m_config, ranges);
         if (!device->open_exclusive()) return CUDA_ERROR_OPERATING_SYSTEM;
         device->primary = std::make_shared<Context>(*device, true, CU_CTX_SCHED_AUTO);
