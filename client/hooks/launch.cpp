@@ -2,10 +2,11 @@
 #include "client/hooks/launch.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "client/gen/launch_calls.gen.h"
+#include "client/hooks/capture.h"
+#include "client/session/environment.h"
 
 namespace warpline::client {
 
@@ -15,14 +16,6 @@ constexpr size_t k_max_param_bytes = 32764;  // CUDA C++ Programming Guide, __gl
 
 bool exceeds(unsigned value, const Device& device, CUdevice_attribute limit) {
     return value == 0 || value > static_cast<unsigned>(device.attribute(limit));
-}
-
-bool launches_block() {
-    static const bool wanted = [] {
-        const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
-        return value && std::strcmp(value, "1") == 0;
-    }();
-    return wanted;
 }
 
 /// The function behind a launch, ready to be named to the server.
@@ -42,7 +35,8 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
 }
 
 CUresult settle(Call& call, CUresult launched, uint64_t stream) {
-    if (launched != CUDA_SUCCESS || !launches_block() || stream > 2) return launched;
+    // What is captured runs later.
+    if (launched != CUDA_SUCCESS || !launches_block() || is_capturing(call, stream)) return launched;
     return synchronize_stream(call, stream);
 }
 

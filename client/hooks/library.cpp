@@ -1,6 +1,7 @@
 // Libraries: images that belong to no context, and their kernels.
 #include "client/gen/library_calls.gen.h"
 #include "client/hooks/code.h"
+#include "client/session/environment.h"
 
 namespace warpline::client {
 
@@ -16,7 +17,7 @@ CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigne
     code->library = true;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->ask_driver) result = compile_now(call, *code, option_count, options, values);
+    if (code->ask_driver || loads_eagerly()) result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.libraries.remove(made.token);
         return result;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "client/session/environment.h"
 #include "client/session/hello.h"
 #include "client/session/session.h"
 #include "common/log/log.h"
@@ -53,7 +54,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
     net::TlsContext context = WL_TRY(net::TlsContext::create(net::TlsRole::client, settings.credentials, why));
     net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, settings.connect_timeout, why));
     net::tune_stream_socket(socket.fd());
-    auto preamble = protocol::encode_preamble(protocol::Preamble{});
+    auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::new_session, {}, driver_settings()});
     if (auto sent = socket.write_all(preamble, settings.connect_timeout); !sent.ok()) {
         why = log::format("{}: the server closed the connection at once", endpoint->to_string());
         return sent.error();

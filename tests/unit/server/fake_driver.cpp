@@ -1,6 +1,8 @@
 // A CUDA driver for the server's tests: devices made of host memory, streams made of threads, kernels made of C++. It exists
 // because the tests need a driver that waits, fails, prints and crashes exactly when told to.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -96,6 +98,36 @@ Stream& stream_of(CUstream stream) {
 thread_local CUcontext t_context = nullptr;
 const auto k_context = reinterpret_cast<CUcontext>(0xc0);
 
+/// A line for the server's log, if the test wants to know.
+void tell(const char* what, unsigned value) {
+    if (std::getenv("FAKE_DRIVER_TELLS") != nullptr) std::fprintf(stderr, "fake driver: %s %u\n", what, value);
+}
+
+struct Primary {
+    std::mutex mutex;
+    int retained = 0;
+    unsigned flags = 0;
+    int lock_fd = -1;
+
+    /// In exclusive mode one process at a time has the device: who has locked the file that the variable names.
+    bool take_device() {
+        const char* path = std::getenv("FAKE_DRIVER_EXCLUSIVE");
+        if (path == nullptr) return true;
+        lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (flock(lock_fd, LOCK_EX | LOCK_NB) == 0) return true;
+        close(lock_fd);
+        return false;
+    }
+    void give_device() {
+        if (lock_fd >= 0) close(lock_fd);
+        lock_fd = -1;
+    }
+};
+Primary& primary() {
+    static auto* instance = new Primary;
+    return *instance;
+}
+
 bool contains(CUdeviceptr address, size_t bytes) {
     State& s = state();
     std::lock_guard lock(s.mutex);
@@ -174,6 +206,9 @@ EXPORT CUresult cuInit(unsigned) {
     // More than a pipe holds.
     for (int i = 0; std::getenv("FAKE_DRIVER_CHATTY") != nullptr && i < 4000; ++i)
         std::fprintf(stderr, "fake driver: line %d of what it has to say\n", i);
+    // As NVIDIA's where device nodes are missing: a setuid program makes them.
+    if (std::getenv("FAKE_DRIVER_NEEDS_NODES") != nullptr && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+        return CUDA_ERROR_OPERATING_SYSTEM;
     return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
@@ -192,11 +227,38 @@ EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return *value = 8, CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return *value = 9, CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return *value = 4, CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+            *value =
+                std::getenv("FAKE_DRIVER_EXCLUSIVE") != nullptr ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
+            return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = k_context, CUDA_SUCCESS; }
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice) { return CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
+    return *flags = primary().flags, *active = primary().retained > 0, CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice, unsigned flags) { return primary().flags = flags, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+    Primary& p = primary();
+    std::lock_guard lock(p.mutex);
+    if (p.retained == 0 && !p.take_device()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (p.retained++ == 0) tell("context made, flags", p.flags);
+    return *context = k_context, CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
+    Primary& p = primary();
+    std::lock_guard lock(p.mutex);
+    if (p.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--p.retained == 0) p.give_device();
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice) {
+    Primary& p = primary();
+    std::lock_guard lock(p.mutex);
+    p.retained = 0;
+    p.give_device();
+    return CUDA_SUCCESS;
+}
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return t_context = context, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSynchronize() {
@@ -319,7 +381,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data)
     stream_of(stream).push([=] { function(data); });
     return CUDA_SUCCESS;
 }
-EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
+EXPORT CUresult cuEventCreate(CUevent* event, unsigned flags) {
+    tell("event made, flags", flags);
     *event = reinterpret_cast<CUevent>(new Event);
     return CUDA_SUCCESS;
 }

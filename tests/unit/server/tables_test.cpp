@@ -1,5 +1,6 @@
 // Handle table, device memory and kernel parameters, without a process around them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <map>
@@ -7,6 +8,7 @@
 #include "server/hooks/kernel_params.h"
 #include "server/resources/device_memory.h"
 #include "server/session/handle_table.h"
+#include "server/session/inventory_record.h"
 #include "server/session/waits.h"
 
 namespace warpline::server {
@@ -114,6 +116,38 @@ struct FakeMemory {
         return table;
     }
 };
+
+TEST(Inventory, B13_AMigDeviceHasANameOfItsOwn) {
+    DriverTable table;
+    table.cuDeviceGetCount = [](int* count) { return *count = 2, CUDA_SUCCESS; };
+    table.cuDeviceGet = [](CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; };
+    table.cuDeviceGetName = [](char* name, int, CUdevice device) {
+        std::strcpy(name, device == 0 ? "NVIDIA A30" : "NVIDIA A30 MIG 1g.6gb");
+        return CUDA_SUCCESS;
+    };
+    table.cuDeviceGetUuid_v2 = [](CUuuid* uuid, CUdevice device) {
+        return std::memset(uuid, device == 0 ? 0x11 : 0x22, sizeof *uuid), CUDA_SUCCESS;
+    };
+    table.cuDeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) { return *can = 1, CUDA_SUCCESS; };
+    const Driver driver(table, DriverKind::nvidia, 13000);
+    const auto devices = take_inventory(driver, true);
+    ASSERT_TRUE(devices.ok());
+    ASSERT_EQ(select_devices(*devices, "MIG-2222").size(), 1u);
+    EXPECT_EQ(select_devices(*devices, "MIG-2222")[0].driver_device, 1);
+    EXPECT_TRUE(select_devices(*devices, "GPU-2222").empty());
+
+    // As another worker gets to know them.
+    const auto record = write_inventory(*devices);
+    ASSERT_TRUE(record.ok());
+    const auto known = read_inventory(*record);
+    close(*record);
+    ASSERT_TRUE(known.ok());
+    ASSERT_EQ(known->size(), 2u);
+    EXPECT_EQ(select_devices(*known, "MIG-2222,0")[0].driver_device, 1);
+    ASSERT_EQ((*known)[1].peers.size(), 1u);
+    EXPECT_TRUE((*known)[1].peers[0].can_access);
+    EXPECT_EQ((*known)[1].uuid.bytes[0], 0x22);
+}
 
 constexpr uint64_t k_base = 0x300000000000;
 constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
