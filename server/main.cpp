@@ -38,6 +38,12 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
         std::fprintf(stderr, "gpu-server: '%s' is no address to listen on (--listen ADDRESS:PORT)\n", listen.c_str());
         return EXIT_FAILURE;
     }
+    const std::string& contexts = settings.text("ready_contexts");
+    if (contexts != "none" && contexts != "first" && contexts != "all") {
+        std::fprintf(stderr, "gpu-server: '%s' is not where contexts can be ready (--ready-contexts none, first or all)\n",
+                     contexts.c_str());
+        return EXIT_FAILURE;
+    }
     options.max_sessions = static_cast<uint32_t>(settings.integer("max_sessions"));
     options.warm_workers = static_cast<uint32_t>(settings.integer("workers_ready"));
     options.drain = settings.seconds("drain_seconds");

@@ -12,6 +12,7 @@
 #include "client/abi/process.h"
 #include "client/session/session.h"
 #include "common/base/bytes.h"
+#include "cuda/abi/driver_log.h"
 
 #define WL_EXPORT extern "C" __attribute__((visibility("default"), used))
 
@@ -32,6 +33,15 @@ CUresult guard(F&& body) noexcept {
     }
 }
 
+/// Why the current context cannot be used: there is none, or it is destroyed, or reset.
+inline CUresult no_context(const Call& call, const Context* found) {
+    const bool ended = found ? found->ended.load(std::memory_order_relaxed) : call.context != 0;
+    return ended ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/// True if the server has shown a device with this ordinal.
+bool is_device(CUdevice ordinal);
+
 inline ThreadState& count_call(CallClass call_class) {
     ThreadState& thread = this_thread();
     auto& count = thread.calls[static_cast<size_t>(call_class)];
@@ -42,7 +52,8 @@ inline ThreadState& count_call(CallClass call_class) {
 /// CUDA_SUCCESS if the calling thread has a current context that is alive, and no kernel has failed in it for good.
 inline CUresult check_context(const Call& call) {
     const Context* context = call.current();
-    return context && context->active() ? call.session.sticky_error() : CUDA_ERROR_INVALID_CONTEXT;
+    if (context && context->active()) return call.session.sticky_error();
+    return no_context(call, context);
 }
 
 /// What becomes of a call on a stream that is being captured: a node, or an error that breaks the capture.
@@ -59,10 +70,20 @@ inline CUresult check_capture(const Call& call, CUstream stream, InCapture in_ca
 /// broken by this.
 CUresult check_unsafe_call(const Call& call);
 
-/// The result for a handle that is not one of ours: contexts have a code of their own.
+/// The result for a handle that is not one of ours: contexts have a code of their own, and what graphs and texture references
+/// are made of is a value like any other.
 template <HandleKind kind>
 constexpr CUresult bad_handle() {
-    return kind == HandleKind::context ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+    switch (kind) {
+        case HandleKind::context: return CUDA_ERROR_INVALID_CONTEXT;
+        case HandleKind::graph:
+        case HandleKind::graph_node:
+        case HandleKind::graph_exec:
+        case HandleKind::user_object:
+        case HandleKind::tex_ref:
+        case HandleKind::surf_ref: return CUDA_ERROR_INVALID_VALUE;
+        default: return CUDA_ERROR_INVALID_HANDLE;
+    }
 }
 
 template <HandleKind kind>

@@ -200,7 +200,8 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     if (!phGraph && capture->owns_graph) return CUDA_ERROR_INVALID_VALUE;
     uint64_t graph = 0;
     CUresult result = end_on_server(call, stream, *capture, !capture->broken, graph);
-    if (const Graph* made = result == CUDA_SUCCESS ? call.state.graphs.find(graph) : nullptr) {
+    if (Graph* made = result == CUDA_SUCCESS ? call.state.graphs.find(graph) : nullptr) {
+        if (capture->memory) made->memory.store(true);
         for (const UserReferencesPtr& references : call.state.captures.kept(id)) made->references->add_inner(references);
     }
     end_capture(call, id);

@@ -12,7 +12,9 @@
 #include "client/gen/library_calls.gen.h"
 #include "client/gen/module_calls.gen.h"
 #include "client/hooks/jit_options.h"
+#include "client/session/environment.h"
 #include "common/log/log.h"
+#include "cuda/abi/driver_settings.h"
 #include "cuda/image/ptx_version.h"
 
 namespace warpline::client {
@@ -37,6 +39,28 @@ struct Choice {
     std::vector<const image::Entry*> units;  ///< several if it is to be linked; empty: there is nothing for this device
     bool doubtful = false;                   ///< only the driver knows whether it can take it
 };
+
+/// Whether the environment lets a driver take the image for a device: CUDA_DISABLE_PTX_JIT, CUDA_FORCE_PTX_JIT and the like.
+CUresult check_environment(const image::Image& from, const Device& device) {
+    namespace abi = cuda::abi;
+    if (abi::takes_ptx(driver_settings()) && !abi::takes_ptx_only(driver_settings())) return CUDA_SUCCESS;
+    const uint32_t capability = device.compute_capability();
+    const image::Entry* best = from.select(capability);
+    const bool has_code = best && best->kind == image::EntryKind::cubin;
+    const bool has_ptx = from.select_ptx(capability) || !from.select_linkable_ptx(capability).empty();
+    if (abi::takes_ptx_only(driver_settings()) && !has_ptx) {
+        WL_LOG(warn, "client", "an image has no PTX for {}, and the environment forbids its machine code (CUDA_FORCE_PTX_JIT)",
+               device.name);
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    if (!abi::takes_ptx(driver_settings()) && !has_code) {
+        WL_LOG(warn, "client",
+               "an image has no machine code for {}, and the environment forbids to compile (CUDA_DISABLE_PTX_JIT)",
+               device.name);
+        return CUDA_ERROR_JIT_COMPILATION_DISABLED;
+    }
+    return CUDA_SUCCESS;
+}
 
 Choice choose(const image::Image& from, const Device& device) {
     const bool software = Process::instance().server().driver_kind == DriverKind::software;
@@ -89,6 +113,7 @@ bool is_too_new(const CodeImage& code, const Device& device) {
 }
 
 CUresult read_contents(CodeImage& code, const Device& device) {
+    if (CUresult refused = check_environment(code.image, device); refused != CUDA_SUCCESS) return refused;
     Choice choice = choose(code.image, device);
     if (choice.units.empty()) {
         WL_LOG(warn, "client", "an image has no code for {} (compute capability {}.{}){}", device.name, device.major,
@@ -184,10 +209,11 @@ CUresult compile_now(Call& call, CodeImage& code, unsigned option_count, CUjit_o
     if (CUresult result = jit.read(option_count, options, values); result != CUDA_SUCCESS) return result;
     Bytes joined;
     Call own = for_code(call, code);
-    gen::WlImageCompileValues logs;
+    gen::WlImageCompileValues answer;
     CUresult result = gen::request_wlImageCompile(own, code.owner, upload_kind(code), code.library, jit.options(), jit.values(),
-                                                  upload_bytes(code, joined), logs);
-    jit.write_logs(logs.infoLog, logs.errorLog, options, values, option_count);
+                                                  upload_bytes(code, joined), answer);
+    jit.outputs().write(
+        {std::move(answer.infoLog), std::move(answer.errorLog), answer.infoBytes, answer.errorBytes, answer.wallTime});
     MutexLock lock(code.mutex);
     code.uploaded = result == CUDA_SUCCESS;
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) {

@@ -11,6 +11,8 @@ namespace warpline::client {
 namespace {
 
 constexpr unsigned k_known_flags = CU_CTX_FLAGS_MASK;
+/// Of every context, whichever form of cuCtxCreate has made it.
+constexpr unsigned k_api_version = 3020;
 
 /// Forgets everything that a context owned, after the server was told that it ends: tokens of streams, events and modules,
 /// memory.
@@ -53,13 +55,14 @@ void end_primary(Call& call, Context& context) {
     cuda::abi::context_storage_clear(to_handle<CUcontext>(context.token));
     forget_objects(call, context.token);
     call.session.forget_deferred();
+    context.ended.store(true);
     context.flags.store(0);
     MutexLock lock(context.mutex);
     context.limits.fill(std::nullopt);
     context.peers = 0;
 }
 
-CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_version) {
+CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
     auto made = call.state.contexts.make();
@@ -67,7 +70,6 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
     made.object->token = made.token;
     made.object->id = call.state.next_id();
     made.object->device = dev;
-    made.object->api_version = api_version;
     made.object->flags.store(flags);
     made.object->retained.store(1);
     CUresult result = gen::issue_cuCtxCreate_v2(call, made.token, flags, dev);
@@ -104,6 +106,7 @@ CUresult synchronize_context(Call& call) {
 CUresult hook_client_cuDevicePrimaryCtxRetain(Call& call, CUcontext* pctx, CUdevice dev) {
     Context* context = primary_context(call, dev);
     if (!context) return CUDA_ERROR_INVALID_DEVICE;
+    context->ended.store(false);
     // The server's worker holds the primary contexts of its devices: retaining one is a matter of counting.
     context->retained.fetch_add(1, std::memory_order_acq_rel);
     *pctx = to_handle<CUcontext>(context->token);
@@ -154,22 +157,24 @@ CUresult hook_client_cuDevicePrimaryCtxGetState(Call& call, CUdevice dev, unsign
 }
 
 CUresult hook_client_cuCtxCreate_v2(Call& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
-    return create_context(call, pctx, flags, dev, 3020);
+    return create_context(call, pctx, flags, dev);
 }
 
 CUresult hook_client_cuCtxCreate_v3(Call& call, CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
                                     unsigned int flags, CUdevice dev) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (paramsArray || numParams != 0)
         return WL_REFUSE_CALL("cuCtxCreate_v3", "execution affinity needs an MPS server on this machine");
-    return create_context(call, pctx, flags, dev, 11040);
+    return create_context(call, pctx, flags, dev);
 }
 
 CUresult hook_client_cuCtxCreate_v4(Call& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
                                     CUdevice dev) {
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams)) {
         return WL_REFUSE_CALL("cuCtxCreate_v4", "execution affinity and graphics interoperation need a GPU in this machine");
     }
-    return create_context(call, pctx, flags, dev, 12050);
+    return create_context(call, pctx, flags, dev);
 }
 
 CUresult hook_client_cuCtxDestroy_v2(Call& call, CUcontext ctx) {
@@ -271,7 +276,7 @@ CUresult hook_client_cuCtxGetId(Call& call, CUcontext ctx, unsigned long long* c
 CUresult hook_client_cuCtxGetApiVersion(Call& call, CUcontext ctx, unsigned int* version) {
     const Context* context = context_or_current(call, ctx);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    *version = context->api_version;
+    *version = k_api_version;
     return CUDA_SUCCESS;
 }
 
@@ -286,16 +291,51 @@ CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority,
 
 CUresult hook_client_cuCtxSynchronize(Call& call) { return synchronize_context(call); }
 
+namespace {
+
+/// All streams of a context are concerned: none may be captured.
+CUresult check_whole_context(Call& call, CUcontext handle, const Context*& context) {
+    context = context_or_current(call, handle);
+    if (!context || !context->active()) return no_context(call, context);
+    return call.state.captures.break_for_context(context->token) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent) {
+    const Context* context = nullptr;
+    Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
+    if (event->context != context->token) return CUDA_ERROR_INVALID_HANDLE;
+    return gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));
+}
+
+CUresult hook_client_cuCtxWaitEvent(Call& call, CUcontext hCtx, CUevent hEvent) {
+    const Context* context = nullptr;
+    const Event* event = call.state.events.find(to_token(hEvent));
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
+    if (const uint64_t id = event->capture_id.load(); call.state.captures.active(id)) {
+        call.state.captures.break_off(id);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return gen::issue_cuCtxWaitEvent(call, context->token, to_token(hEvent));
+}
+
 CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
     const Context* context = context_or_current(call, ctx);
-    if (!context || !context->active()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context || !context->active()) {
+        if (ctx) call.context = 0;  // a handle that is none of ours says nothing about what is current
+        return no_context(call, context);
+    }
     call.context = context->token;
     return synchronize_context(call);
 }
 
 CUresult hook_client_cuCtxGetLimit(Call& call, size_t* pvalue, CUlimit limit) {
     Context* context = call.current();
-    if (limit < 0 || static_cast<size_t>(limit) >= k_limit_count) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit < 0 || static_cast<size_t>(limit) >= k_limit_count) return CUDA_ERROR_INVALID_VALUE;
     {
         MutexLock lock(context->mutex);
         if (context->limits[limit]) {
@@ -319,7 +359,7 @@ CUresult hook_client_cuCtxGetLimit(Call& call, size_t* pvalue, CUlimit limit) {
 
 CUresult hook_client_cuCtxSetLimit(Call& call, CUlimit limit, size_t value) {
     Context* context = call.current();
-    if (limit < 0 || static_cast<size_t>(limit) >= k_limit_count) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit < 0 || static_cast<size_t>(limit) >= k_limit_count) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = gen::request_cuCtxSetLimit(call, static_cast<uint32_t>(limit), value);
     if (result != CUDA_SUCCESS) return result;
     // The driver may round: what it made of it is asked for once, here.

@@ -262,6 +262,7 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
 
 CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (destination == 0 || source == 0) return CUDA_ERROR_INVALID_VALUE;
     bool to_device = side_of(call.state, destination) == Side::device;
     bool from_device = side_of(call.state, source) == Side::device;
     auto* host_source = reinterpret_cast<const void*>(source);

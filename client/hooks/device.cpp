@@ -10,6 +10,8 @@
 
 namespace warpline::client {
 
+bool is_device(CUdevice ordinal) { return find_device(ordinal) != nullptr; }
+
 const Device* find_device(int ordinal) {
     const auto& devices = Process::instance().server().devices;
     return ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size() ? &devices[static_cast<size_t>(ordinal)] : nullptr;

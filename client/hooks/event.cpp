@@ -35,6 +35,7 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
 
 CUresult hook_client_cuEventCreate(Call& call, CUevent* phEvent, unsigned int Flags) {
     if (Flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
     if (Flags & CU_EVENT_INTERPROCESS) {
         return WL_REFUSE_CALL("cuEventCreate", "events for other processes of this machine: the GPU is not in it");
     }

@@ -138,6 +138,7 @@ CUresult hook_client_cuFuncSetSharedMemConfig(Call& call, CUfunction hfunc, CUsh
 }
 
 CUresult hook_client_cuFuncGetName(Call& call, const char** name, CUfunction hfunc) {
+    if (!hfunc) return CUDA_ERROR_INVALID_VALUE;
     const Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     *name = function->kernel->name.c_str();

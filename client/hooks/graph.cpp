@@ -17,6 +17,7 @@ namespace {
 /// @param ask  `ask(fresh tokens, nodes, total)`
 template <typename Ask>
 CUresult list_nodes(Call& call, CUgraphNode* nodes, size_t* count, Ask&& ask) {
+    if (nodes && *count == 0) return CUDA_ERROR_INVALID_VALUE;  // an array without room is no question
     std::vector<uint64_t> found;
     uint64_t total = 0;
     if (CUresult result = ask(std::span<const uint64_t>(), found, total); result != CUDA_SUCCESS) return result;
@@ -35,6 +36,11 @@ CUresult list_nodes(Call& call, CUgraphNode* nodes, size_t* count, Ask&& ask) {
     for (size_t i = 0; i < room; ++i) nodes[i] = i < found.size() ? to_handle<CUgraphNode>(found[i]) : nullptr;
     *count = std::min(room, found.size());
     return CUDA_SUCCESS;
+}
+
+/// True if an edge is more than a plain one: who asks without room for that would lose it.
+bool carries_data(const Bytes& edges) {
+    return std::any_of(edges.begin(), edges.end(), [](std::byte byte) { return byte != std::byte{}; });
 }
 
 CUresult check_graph(const Call& call, CUgraph graph) {
@@ -58,7 +64,7 @@ CUresult list_neighbours(Call& call, CUgraphNode node, Request request, CUgraphN
             found = std::move(answer.nodes);
             edges = std::move(answer.edgeData);
             total = answer.count;
-            return asked;
+            return asked == CUDA_SUCCESS && nodes && !edge_data && carries_data(edges) ? CUDA_ERROR_LOSSY_QUERY : asked;
         });
     if (result == CUDA_SUCCESS && nodes && edge_data) copy_array(edge_data, *count, edges);
     return result;
@@ -81,6 +87,7 @@ CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
 CUresult hook_client_cuGraphClone(Call& call, CUgraph* phGraphClone, CUgraph originalGraph) {
     const Graph* original = call.state.graphs.find(to_token(originalGraph));
     if (!original) return CUDA_ERROR_INVALID_VALUE;
+    if (original->memory.load()) return CUDA_ERROR_NOT_SUPPORTED;  // its memory has one address
     auto made = make_object<HandleKind::graph>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = gen::issue_cuGraphClone(call, made.token, to_token(originalGraph));
@@ -96,15 +103,24 @@ CUresult hook_client_cuGraphClone(Call& call, CUgraph* phGraphClone, CUgraph ori
 CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
     GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
     if (!node) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = gen::issue_cuGraphDestroyNode(call, to_token(hNode));
+    const Graph* graph = call.state.graphs.find(node->graph);
+    if (graph && graph->memory.load()) return CUDA_ERROR_NOT_SUPPORTED;
+    // Of which graph it is, and whether that can lose it, the server knows of nodes that capture has made.
+    CUresult result =
+        graph ? gen::issue_cuGraphDestroyNode(call, to_token(hNode)) : gen::request_cuGraphDestroyNode(call, to_token(hNode));
     if (result != CUDA_SUCCESS) return result;
     std::vector<UserReferencesPtr> inner;
+    UserReferencesPtr holder;
+    UserObjectPtr end;
     {
         MutexLock lock(node->mutex);
         inner.swap(node->inner);
+        holder.swap(node->holder);
+        end.swap(node->end);
     }
     call.state.graph_nodes.remove(to_token(hNode));
     for (const UserReferencesPtr& references : inner) references->clear();
+    if (holder && end) holder->remove(end, 1);
     return result;
 }
 
@@ -135,7 +151,7 @@ CUresult hook_client_cuGraphGetRootNodes(Call& call, CUgraph hGraph, CUgraphNode
 CUresult hook_client_cuGraphGetEdges_v2(Call& call, CUgraph hGraph, CUgraphNode* from, CUgraphNode* to,
                                         CUgraphEdgeData* edgeData, size_t* numEdges) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
-    if (!from != !to) return CUDA_ERROR_INVALID_VALUE;
+    if (!from != !to || (from && *numEdges == 0)) return CUDA_ERROR_INVALID_VALUE;
     const size_t wanted = from ? std::min(*numEdges, FreshNodes::k_max / 2) : 0;
     FreshNodes fresh(call, wanted * 2);
     gen::CuGraphGetEdgesV2Values answer;
@@ -147,6 +163,7 @@ CUresult hook_client_cuGraphGetEdges_v2(Call& call, CUgraph hGraph, CUgraphNode*
         *numEdges = answer.count;
         return CUDA_SUCCESS;
     }
+    if (!edgeData && carries_data(answer.edgeData)) return CUDA_ERROR_LOSSY_QUERY;
     const size_t count = std::min({wanted, answer.from.size(), answer.to.size()});
     for (size_t i = 0; i < *numEdges; ++i) {
         from[i] = i < count ? to_handle<CUgraphNode>(answer.from[i]) : nullptr;

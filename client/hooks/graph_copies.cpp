@@ -79,11 +79,13 @@ CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream) {
     described.srcPitch = described.dstPitch = rows.pitch_bytes;
     described.srcHeight = described.dstHeight = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
     HostEndOfCopy host(call, described, plan);
-    return host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+    const CUresult result = host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return gen::issue_wlCaptureCopy(call, plan.source_array, plan.destination_array, plan.source_context,
                                         plan.destination_context, as_bytes(&plan.copy, sizeof plan.copy), stream, true, source,
                                         address, bytes);
     });
+    if (result == CUDA_SUCCESS) hold_in_capture(call, stream, host.held());
+    return result;
 }
 
 CUresult learn_copies(Call& call, uint64_t exec) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "client/hooks/copy_plan.h"
+#include "client/hooks/graph_holds.h"
 
 namespace warpline::client {
 
@@ -22,9 +23,16 @@ public:
         const CUresult result = issue(source, reinterpret_cast<uint64_t>(m_end.rows.base), m_end.span_bytes());
         call.copy_to = nullptr;
         if (!m_is_source && result == CUDA_SUCCESS) call.state.graph_ends.add_target(call.number, m_end);
-        if (m_is_source && result != CUDA_SUCCESS) call.session.host_calls().forget(source);
+        if (m_is_source && result != CUDA_SUCCESS) {
+            call.session.host_calls().forget(source);
+            call.state.graph_ends.remove_source(source);
+        }
+        if (result == CUDA_SUCCESS)
+            m_held = make_end(call, m_is_source ? EndKind::source : EndKind::target, m_is_source ? source : call.number);
         return result;
     }
+    /// After send(): to be held by whatever has the node.
+    const UserObjectPtr& held() const { return m_held; }
 
 private:
     /// The host call that sends the bytes when the server asks for them.
@@ -33,6 +41,7 @@ private:
     bool m_exists = false;
     bool m_is_source = false;
     GraphEnd m_end;
+    UserObjectPtr m_held;
 };
 
 /// A copy from or to host memory in a stream that is being captured.

@@ -2,19 +2,13 @@
 #include <cstring>
 
 #include "client/gen/graph_exec_calls.gen.h"
+#include "client/hooks/graph_holds.h"
 #include "client/hooks/graph_params.h"
 #include "client/hooks/graph_tokens.h"
 
 namespace warpline::client {
 
 namespace {
-
-/// An executable graph has other references to user objects; launches under way keep theirs.
-void exchange_references(GraphExec& exec, UserReferencesPtr references) {
-    if (references && references->empty()) references = nullptr;
-    MutexLock lock(exec.mutex);
-    exec.references.swap(references);  // the caller's end gives the earlier ones up, without the lock
-}
 
 /// The same for a child graph of it.
 void exchange_child(GraphExec& exec, GraphNode& node, const Graph& child) {
@@ -99,6 +93,10 @@ CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CU
     resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
     if (result != CUDA_SUCCESS) return result;
     if (GraphExec* exec = call.state.graph_execs.find(to_token(hGraphExec))) {
+        {
+            MutexLock lock(exec->mutex);
+            exec->ends.clear();
+        }
         if (const Graph* graph = call.state.graphs.find(to_token(hGraph)))
             exchange_references(*exec, graph->references->clone());
     }
@@ -152,7 +150,9 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
                                                          copy.destination_array, struct_bytes(&copy.copy),
                                                          ctx ? to_token(ctx) : call.context, source, address, bytes);
     });
-    return result == CUDA_SUCCESS && copy.host.exists() ? learn_copies(call, to_token(hGraphExec)) : result;
+    if (result != CUDA_SUCCESS || !copy.host.exists()) return result;
+    hold_in_exec(call, to_token(hGraphExec), to_token(hNode), copy.host.held());
+    return learn_copies(call, to_token(hGraphExec));
 }
 
 CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -160,7 +160,10 @@ CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraph
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
     uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
-    return gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
+    const CUresult result = gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
+    if (result == CUDA_SUCCESS)
+        hold_in_exec(call, to_token(hGraphExec), to_token(hNode), make_end(call, EndKind::function, id));
+    return result;
 }
 
 CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,

@@ -5,6 +5,7 @@
 #include "client/gen/graph_calls.gen.h"
 #include "client/gen/graph_node_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
+#include "client/hooks/capture.h"
 #include "client/hooks/graph_memory.h"
 #include "client/hooks/graph_new_node.h"
 #include "client/session/address_window.h"
@@ -29,6 +30,12 @@ CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int de
     return CUDA_SUCCESS;
 }
 
+/// Notes of the graph that it has memory, if a node of that kind was added.
+CUresult has_memory(Call& call, const NewNode& node, CUresult added) {
+    if (added == CUDA_SUCCESS) call.state.graphs.find(to_token(node.graph))->memory.store(true);
+    return added;
+}
+
 }  // namespace
 
 CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_bytes, int device, uint64_t stream) {
@@ -38,6 +45,7 @@ CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_byte
     CUresult result = gen::request_cuMemAllocAsync(call, size_bytes, stream, answer);
     if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, device);
     if (result == CUDA_SUCCESS) *address = answer.address;
+    if (const Stream* state = stream_state(call, stream)) call.state.captures.note_memory(state->capture_id.load());
     return result;
 }
 
@@ -54,13 +62,15 @@ CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& p
                                                 array_bytes(access, access_count), size_bytes, answer);
         if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, properties.location.id);
         if (result == CUDA_SUCCESS) address = answer.address;
-        return result;
+        return has_memory(call, node, result);
     });
 }
 
 CUresult add_free(Call& call, const NewNode& node, CUdeviceptr address) {
     return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::request_cuGraphAddMemFreeNode(call, token, to_token(node.graph), dependencies, node.count, address);
+        return has_memory(
+            call, node,
+            gen::request_cuGraphAddMemFreeNode(call, token, to_token(node.graph), dependencies, node.count, address));
     });
 }
 

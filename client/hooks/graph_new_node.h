@@ -24,6 +24,7 @@ CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
         call.state.graph_nodes.remove(made.token);
         return result;
     }
+    made.object->graph = to_token(node.graph);
     *node.out = to_handle<CUgraphNode>(made.token);
     return CUDA_SUCCESS;
 }

@@ -23,13 +23,16 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
     CopyNode copy;
     if (CUresult refused = copy.read(call, params); refused != CUDA_SUCCESS) return refused;
     uint64_t token_of_context = context ? to_token(context) : call.context;
-    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
             return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
                                                    copy.destination_array, struct_bytes(&copy.copy), token_of_context, source,
                                                    address, bytes);
         });
     });
+    if (result == CUDA_SUCCESS && copy.host.exists())
+        hold_in_graph(call, to_token(node.graph), to_token(*node.out), copy.host.held());
+    return result;
 }
 
 CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {
@@ -38,7 +41,12 @@ CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user
     CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddHostNode(call, token, to_token(node.graph), dependencies, id);
     });
-    if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
+    const UserObjectPtr end = make_end(call, EndKind::function, id);
+    if (result == CUDA_SUCCESS) {
+        hold_in_graph(call, to_token(node.graph), to_token(*node.out), end);
+    } else {
+        end->release(1);
+    }
     return result;
 }
 
@@ -158,17 +166,21 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
     CopyNode copy;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = copy.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
-    return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+    const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
                                                      struct_bytes(&copy.copy), source, address, bytes);
     });
+    if (result == CUDA_SUCCESS && copy.host.exists()) hold_in_node(call, to_token(hNode), copy.host.held());
+    return result;
 }
 
 CUresult hook_client_cuGraphHostNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-    return gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode),
-                                               register_host_node(call, nodeParams->fn, nodeParams->userData));
+    const uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
+    const CUresult result = gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode), id);
+    if (result == CUDA_SUCCESS) hold_in_node(call, to_token(hNode), make_end(call, EndKind::function, id));
+    return result;
 }
 
 CUresult hook_client_cuGraphEventRecordNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {

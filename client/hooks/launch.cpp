@@ -2,10 +2,12 @@
 #include "client/hooks/launch.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "client/gen/launch_calls.gen.h"
+#include "client/hooks/capture.h"
+#include "client/session/environment.h"
 
 namespace warpline::client {
 
@@ -15,14 +17,6 @@ constexpr size_t k_max_param_bytes = 32764;  // CUDA C++ Programming Guide, __gl
 
 bool exceeds(unsigned value, const Device& device, CUdevice_attribute limit) {
     return value == 0 || value > static_cast<unsigned>(device.attribute(limit));
-}
-
-bool launches_block() {
-    static const bool wanted = [] {
-        const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
-        return value && std::strcmp(value, "1") == 0;
-    }();
-    return wanted;
 }
 
 /// The function behind a launch, ready to be named to the server.
@@ -42,7 +36,8 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
 }
 
 CUresult settle(Call& call, CUresult launched, uint64_t stream) {
-    if (launched != CUDA_SUCCESS || !launches_block() || stream > 2) return launched;
+    // What is captured runs later.
+    if (launched != CUDA_SUCCESS || !launches_block() || is_capturing(call, stream)) return launched;
     return synchronize_stream(call, stream);
 }
 
@@ -56,6 +51,27 @@ CUresult check_cooperative(Call& call, CUfunction f, const LaunchShape& shape) {
     uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
     auto processors = static_cast<uint64_t>(find_device(call.device())->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
     return grid > processors * static_cast<uint64_t>(blocks) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+struct ClusterShape {
+    unsigned x, y, z;
+};
+
+/// What a cluster must be like, as far as arguments, function and device tell. Source: CUDA C++ Programming Guide, Thread Block
+/// Clusters: at most 8 blocks on every device, up to 16 where the function allows it, which the server knows.
+CUresult check_cluster(const Device& device, const Function& function, const CUlaunchConfig& config, const ClusterShape& c) {
+    constexpr uint64_t k_largest = 16;
+    const uint64_t blocks = uint64_t{c.x} * c.y * c.z;
+    if (blocks == 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto& required = function.kernel->cluster;
+    if (required[0] != 0 && blocks != 1) {
+        const bool same = c.x == required[0] && c.y == std::max(required[1], 1u) && c.z == std::max(required[2], 1u);
+        if (!same) return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (blocks == 1) return CUDA_SUCCESS;
+    if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    const bool divides = config.gridDimX % c.x == 0 && config.gridDimY % c.y == 0 && config.gridDimZ % c.z == 0;
+    return blocks <= k_largest && divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 /// True if the attribute is data that means the same on the server.
@@ -81,6 +97,12 @@ bool can_travel(const Call& call, const CUlaunchAttribute& attribute) {
         case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
         default: return false;
     }
+}
+
+/// The enumeration has a gap.
+bool is_launch_attribute(CUlaunchAttributeID id) {
+    constexpr int k_unused = 15;
+    return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING && id != k_unused;
 }
 
 /// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
@@ -147,6 +169,9 @@ CUresult LaunchParams::read(const Function& function, void** kernel_params, void
             }
         }
         if (size_bytes > k_max_param_bytes || (size_bytes != 0 && !buffer)) return CUDA_ERROR_INVALID_VALUE;
+        for (const auto& param : function.kernel->params) {
+            if (size_bytes < uint64_t{param.offset_bytes} + param.size_bytes) return CUDA_ERROR_INVALID_VALUE;
+        }
         m_params = as_bytes(buffer, size_bytes);
         return CUDA_SUCCESS;
     }
@@ -172,6 +197,7 @@ CUresult check_attributes(const Call& call, const CUlaunchAttribute* attributes,
     if (!attributes || count > k_max_attributes) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; ++i) {
         if (can_travel(call, attributes[i])) continue;
+        if (!is_launch_attribute(attributes[i].id)) return CUDA_ERROR_INVALID_VALUE;
         std::string reason = "launch attribute " + std::to_string(static_cast<int>(attributes[i].id));
         static std::atomic<bool> told{false};
         return static_cast<CUresult>(refuse("cuLaunchKernelEx", reason.c_str(), told));
@@ -234,6 +260,16 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
+    for (const CUlaunchAttribute& attribute : std::span(config->attrs, config->numAttrs)) {
+        const auto& cluster = attribute.value.clusterDim;
+        CUresult refused = CUDA_SUCCESS;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            refused = check_cluster(*find_device(call.device()), *function, *config, {cluster.x, cluster.y, cluster.z});
+        } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute.value.cooperative != 0) {
+            refused = check_cooperative(call, f, shape);
+        }
+        if (refused != CUDA_SUCCESS) return refused;
+    }
     const uint64_t stream = stream_token(call, hStream);
     CUresult result = gen::issue_cuLaunchKernelEx(call, to_token(f), shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
                                                   shape.block_y, shape.block_z, shape.shared_bytes, stream, params.params(),

@@ -1,6 +1,7 @@
 // Libraries: images that belong to no context, and their kernels.
 #include "client/gen/library_calls.gen.h"
 #include "client/hooks/code.h"
+#include "client/session/environment.h"
 
 namespace warpline::client {
 
@@ -16,7 +17,9 @@ CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigne
     code->library = true;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->ask_driver) result = compile_now(call, *code, option_count, options, values);
+    // Who passes options wants them obeyed, and their answers.
+    if (code->ask_driver || option_count != 0 || loads_eagerly())
+        result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.libraries.remove(made.token);
         return result;
@@ -25,20 +28,31 @@ CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigne
     return CUDA_SUCCESS;
 }
 
+/// The values may be missing: there are options without one.
+CUresult check_options(const CUlibraryOption* options, unsigned count) {
+    if (count != 0 && !options) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; ++i) {
+        if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
 const Function* find_function(const Call& call, CUkernel kernel) { return call.state.functions.find(to_token(kernel)); }
 
 }  // namespace
 
 CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const void* code, CUjit_option* jitOptions,
-                                       void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**,
-                                       unsigned int) {
+                                       void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
+                                       void**, unsigned int numLibraryOptions) {
+    if (CUresult refused = check_options(libraryOptions, numLibraryOptions); refused != CUDA_SUCCESS) return refused;
     // The library's options say who keeps the bytes; we always keep a copy of our own.
     return load_library(call, library, code, numJitOptions, jitOptions, jitOptionsValues);
 }
 
 CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
-                                           void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*, void**,
-                                           unsigned int) {
+                                           void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
+                                           void**, unsigned int numLibraryOptions) {
+    if (CUresult refused = check_options(libraryOptions, numLibraryOptions); refused != CUDA_SUCCESS) return refused;
     Bytes bytes;
     if (CUresult result = read_file(fileName, bytes); result != CUDA_SUCCESS) return result;
     return load_library(call, library, bytes.data(), numJitOptions, jitOptions, jitOptionsValues);
@@ -140,6 +154,7 @@ CUresult hook_client_cuKernelGetLibrary(Call& call, CUlibrary* pLib, CUkernel ke
 }
 
 CUresult hook_client_cuKernelGetName(Call& call, const char** name, CUkernel hfunc) {
+    if (!hfunc) return CUDA_ERROR_INVALID_VALUE;
     const Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     *name = function->kernel->name.c_str();

@@ -7,15 +7,10 @@ namespace warpline::client {
 
 namespace {
 
-void keep_logs(const JitOptions& jit, Link& link) {
-    const JitOptions::Logs& logs = jit.logs();
-    if (logs.info) link.info_log = logs.info, link.info_log_bytes = logs.info_bytes;
-    if (logs.error) link.error_log = logs.error, link.error_log_bytes = logs.error_bytes;
-}
-
-void write_logs(const Link& link, const std::string& info, const std::string& error) {
-    JitOptions::Logs logs{link.info_log, link.error_log, link.info_log_bytes, link.error_log_bytes};
-    logs.write(info, error);
+/// What an answer tells of a compilation.
+template <typename Values>
+JitResults results_of(Values& answer) {
+    return {std::move(answer.infoLog), std::move(answer.errorLog), answer.infoBytes, answer.errorBytes, answer.wallTime};
 }
 
 CUresult add(Call& call, CUlinkState state, CUjitInputType type, BytesView data, const char* name, unsigned count,
@@ -24,11 +19,10 @@ CUresult add(Call& call, CUlinkState state, CUjitInputType type, BytesView data,
     if (!link) return CUDA_ERROR_INVALID_HANDLE;
     JitOptions jit;
     if (CUresult refused = jit.read(count, options, values); refused != CUDA_SUCCESS) return refused;
-    keep_logs(jit, *link);
     gen::CuLinkAddDataV2Values answer;
     CUresult result = gen::request_cuLinkAddData_v2(call, to_token(state), static_cast<uint32_t>(type), text_or_empty(name),
                                                     jit.options(), jit.values(), data, answer);
-    write_logs(*link, answer.infoLog, answer.errorLog);
+    link->outputs.write(results_of(answer));
     return result;
 }
 
@@ -40,7 +34,7 @@ CUresult hook_client_cuLinkCreate_v2(Call& call, unsigned int numOptions, CUjit_
     if (CUresult refused = jit.read(numOptions, options, optionValues); refused != CUDA_SUCCESS) return refused;
     auto made = make_object<HandleKind::link>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    keep_logs(jit, *made.object);
+    made.object->outputs = jit.outputs();
     CUresult result = gen::issue_cuLinkCreate_v2(call, made.token, jit.options(), jit.values());
     if (result != CUDA_SUCCESS) {
         call.state.links.remove(made.token);
@@ -70,7 +64,7 @@ CUresult hook_client_cuLinkComplete(Call& call, CUlinkState state, void** cubinO
     link->cubin.clear();
     gen::CuLinkCompleteValues answer;
     CUresult result = gen::request_cuLinkComplete(call, to_token(state), CopyTarget::into(link->cubin), answer);
-    write_logs(*link, answer.infoLog, answer.errorLog);
+    link->outputs.write(results_of(answer));
     if (result != CUDA_SUCCESS) return result;
     *cubinOut = link->cubin.data();
     if (sizeOut) *sizeOut = link->cubin.size();

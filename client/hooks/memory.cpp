@@ -82,7 +82,8 @@ constexpr unsigned k_host_register_flags =
 CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
     if (CUresult refused = check_context(call); refused != CUDA_SUCCESS) return refused;
     if (flags & ~k_host_alloc_flags) return CUDA_ERROR_INVALID_VALUE;
-    void* address = call.state.host_memory.allocate(bytes, call.context, call.device(), flags);
+    // No bytes are no error, and have an address that can be freed.
+    void* address = call.state.host_memory.allocate(std::max<size_t>(bytes, 1), call.context, call.device(), flags);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
     *pp = address;
     return CUDA_SUCCESS;
@@ -244,6 +245,9 @@ CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, 
 CUresult hook_client_cuMemHostUnregister(Call& call, void* p) {
     std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
     if (!range) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    // What is known, and was not registered from this address on, is an invalid value.
+    if (range->origin != HostOrigin::registered || range->base != reinterpret_cast<uint64_t>(p))
+        return CUDA_ERROR_INVALID_VALUE;
     settle_host_memory(call, p, range->size_bytes);
     return call.state.host_memory.unregister(p) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
@@ -255,7 +259,8 @@ CUresult hook_client_cuMemHostGetFlags(Call& call, unsigned int* pFlags, void* p
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuMemHostGetDevicePointer_v2(Call& call, CUdeviceptr*, void* p, unsigned int) {
+CUresult hook_client_cuMemHostGetDevicePointer_v2(Call& call, CUdeviceptr*, void* p, unsigned int Flags) {
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!call.state.host_memory.find(reinterpret_cast<uint64_t>(p))) return CUDA_ERROR_INVALID_VALUE;
     return WL_REFUSE_CALL("cuMemHostGetDevicePointer", "host memory mapped into the GPU's address space; copy it instead");
 }

@@ -4,6 +4,7 @@
 
 #include "client/gen/module_calls.gen.h"
 #include "client/hooks/code.h"
+#include "client/session/environment.h"
 
 namespace warpline::client {
 
@@ -19,7 +20,9 @@ CUresult load_module(Call& call, CUmodule* module, const void* bytes, unsigned o
     code->context = call.context;
     made.object->code = code;
     CUresult result = CUDA_SUCCESS;
-    if (code->ask_driver) result = compile_now(call, *code, option_count, options, values);
+    // Who passes options wants them obeyed, and their answers.
+    if (code->ask_driver || option_count != 0 || loads_eagerly())
+        result = compile_now(call, *code, option_count, options, values);
     if (result != CUDA_SUCCESS) {
         call.state.modules.remove(made.token);
         return result;
@@ -51,7 +54,8 @@ CUresult hook_client_cuModuleLoadFatBinary(Call& call, CUmodule* module, const v
 
 CUresult hook_client_cuModuleUnload(Call& call, CUmodule hmod) {
     Module* module = call.state.modules.find(to_token(hmod));
-    if (!module || module->library != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    if (module->library != 0) return CUDA_ERROR_NOT_PERMITTED;  // it ends with its library
     std::shared_ptr<CodeImage> code = module->code;
     bool uploaded = false;
     {
@@ -130,8 +134,7 @@ CUresult hook_client_cuModuleEnumerateFunctions(Call& call, CUfunction* function
 
 CUresult hook_client_cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     if (!mode) return CUDA_ERROR_INVALID_VALUE;
-    const char* wanted = std::getenv("CUDA_MODULE_LOADING");
-    *mode = wanted && std::string_view(wanted) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    *mode = loads_eagerly() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 

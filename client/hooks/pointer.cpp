@@ -92,6 +92,23 @@ size_t size_of(CUpointer_attribute attribute) {
     }
 }
 
+constexpr auto k_last_attribute = CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+
+/// What is said of memory that CUDA does not know. Where devices reach ordinary memory, it is the processor's, at the same
+/// address for them.
+void put_default(CUdeviceptr address, CUpointer_attribute attribute, void* data) {
+    const Device* device = find_device(0);
+    const bool pageable = device && device->attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(data, address); break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: put(data, pageable ? address : CUdeviceptr{0}); break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, int{pageable ? CU_DEVICE_CPU : CU_DEVICE_INVALID}); break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: break;  // not written
+        default: std::memset(data, 0, size_of(attribute));
+    }
+}
+
 }  // namespace
 
 CUresult hook_client_cuPointerGetAttribute(Call& call, void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
@@ -105,12 +122,15 @@ CUresult hook_client_cuPointerGetAttributes(Call& call, unsigned int numAttribut
     if (numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
     Pointer pointer = look_up(call.state, ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
-        if (!data[i]) return CUDA_ERROR_INVALID_VALUE;
+        const bool exists = attributes[i] >= CU_POINTER_ATTRIBUTE_CONTEXT && attributes[i] <= k_last_attribute;
+        if (!data[i] || !exists) return CUDA_ERROR_INVALID_VALUE;
         // Here, unlike with a single attribute, what does not apply is answered with zeros (and an unknown pointer is no
         // error).
-        if (pointer.known() && attribute_of(pointer, attributes[i], data[i]) == CUDA_SUCCESS) continue;
-        std::memset(data[i], 0, size_of(attributes[i]));
-        if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) put(data[i], -2);
+        if (pointer.known()) {
+            if (attribute_of(pointer, attributes[i], data[i]) != CUDA_SUCCESS) std::memset(data[i], 0, size_of(attributes[i]));
+        } else {
+            put_default(pointer.address, attributes[i], data[i]);
+        }
     }
     return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include "client/hooks/capture.h"
 #include "client/hooks/common.h"
 #include "client/hooks/completion.h"
+#include "client/hooks/graph_holds.h"
 #include "client/hooks/launch.h"
 
 namespace warpline::client {
@@ -141,6 +142,13 @@ CUresult hook_client_cuStreamGetCtx_v2(Call& call, CUstream hStream, CUcontext* 
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuStreamGetGreenCtx(Call& call, CUstream hStream, CUgreenCtx* phCtx) {
+    uint64_t context = 0;
+    CUresult result = context_of(call, hStream, context);
+    if (result == CUDA_SUCCESS) *phCtx = nullptr;  // no stream is made of a green context
+    return result;
+}
+
 CUresult hook_client_cuStreamGetId(Call& call, CUstream hStream, unsigned long long* streamId) {
     uint64_t id = 0;
     CUresult result = id_of_stream(call.state, call.context, hStream, id);
@@ -178,7 +186,12 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     uint64_t id = call.session.host_calls().add([fn, userData](CUresult) { fn(userData); }, life);
     if (life == HostCalls::Life::persistent) call.state.graph_ends.add_function(id, {fn, userData});
     CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);
-    if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
+    if (result != CUDA_SUCCESS) {
+        call.session.host_calls().forget(id);
+        call.state.graph_ends.remove_function(id);
+    } else if (life == HostCalls::Life::persistent) {
+        hold_in_capture(call, stream, make_end(call, EndKind::function, id));
+    }
     return result;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "client/session/environment.h"
 #include "client/session/hello.h"
 #include "client/session/session.h"
 #include "common/log/log.h"
@@ -53,7 +54,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
     net::TlsContext context = WL_TRY(net::TlsContext::create(net::TlsRole::client, settings.credentials, why));
     net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, settings.connect_timeout, why));
     net::tune_stream_socket(socket.fd());
-    auto preamble = protocol::encode_preamble(protocol::Preamble{});
+    auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::new_session, {}, driver_settings()});
     if (auto sent = socket.write_all(preamble, settings.connect_timeout); !sent.ok()) {
         why = log::format("{}: the server closed the connection at once", endpoint->to_string());
         return sent.error();
@@ -157,8 +158,8 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
             case wire::Event::OUTPUT: m_session.on_output(event.getOutput().getStream(), frame.payload_view()); return {};
             case wire::Event::HOST_CALL: {
                 auto wanted = event.getHostCall();
-                m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()));
-                return {};
+                if (m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()))) return {};
+                return Error{Code::quota, "the server asks for more host functions than any program has under way"};
             }
             case wire::Event::MEMORY_CREDIT: m_session.memory_credit().grant(0, event.getMemoryCredit()); return {};
             case wire::Event::DRAIN:
@@ -172,7 +173,8 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
 }
 
 Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
-    std::optional<CopyTarget> target = m_session.target_of(call);
+    const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(call, offset, bytes));
+    m_part_target = target;
     if (!target || !target->is_linear() || total > target->total_bytes() || offset > total || bytes > total - offset) {
         return MutableBytesView{};
     }
@@ -182,9 +184,9 @@ Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64
 Result<void> ConnectionToServer::on_bulk(const protocol::Frame& frame) {
     if (frame.placed.data()) return {};
     protocol::BulkHeader bulk = WL_TRY(protocol::read_bulk_header(frame.body.view(), frame.payload_view().size()));
-    std::optional<CopyTarget> target = m_session.target_of(bulk.call);
-    if (!target) return {};  // a copy that was given up
-    if (!target->write(bulk.offset, frame.payload_view())) return Error{Code::malformed, "more bytes than were asked for"};
+    if (!m_part_target) return {};  // a copy that was given up
+    if (!m_part_target->write(bulk.offset, frame.payload_view()))
+        return Error{Code::malformed, "more bytes than were asked for"};
     return {};
 }
 

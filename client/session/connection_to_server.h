@@ -2,9 +2,11 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/session/copy_target.h"
 #include "client/state/devices.h"
 #include "common/net/channel_pump.h"
 #include "common/net/tls.h"
@@ -74,7 +76,8 @@ private:
     std::unique_ptr<net::ChannelPump> m_pump;
     std::unique_ptr<HelloAnswer> m_hello;
     std::string m_address;
-    std::string m_goodbye;  // the receiving thread's: what the server said when it closed
+    std::optional<CopyTarget> m_part_target;  // the receiving thread's: of the Bulk frame at hand
+    std::string m_goodbye;                    // the receiving thread's: what the server said when it closed
     std::promise<void> m_ended;
 };
 

@@ -39,9 +39,11 @@ void HostCalls::forget(uint64_t id) {
     m_functions.erase(it);
 }
 
-void HostCalls::request(uint64_t id, CUresult status) {
+bool HostCalls::request(uint64_t id, CUresult status) {
     MutexLock lock(m_mutex);
+    if (m_requests.size() >= k_max_requests) return false;
     if (!m_stopping) enqueue(id, status);
+    return true;
 }
 
 void HostCalls::post(Function function) {

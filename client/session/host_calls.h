@@ -32,8 +32,10 @@ public:
     uint64_t add(Function function, Life life) WL_EXCLUDES(m_mutex);
     void forget(uint64_t id) WL_EXCLUDES(m_mutex);
 
-    /// The server asks for it. Does not wait.
-    void request(uint64_t id, CUresult status) WL_EXCLUDES(m_mutex);
+    /// Requests that wait for their turn. Servers ask for one function per stream, and for the sources of a graph at once.
+    static constexpr size_t k_max_requests = 1u << 20;
+    /// The server asks for it. False if it has asked for too many. Does not wait.
+    bool request(uint64_t id, CUresult status) WL_EXCLUDES(m_mutex);
 
     /// Runs a function on the same thread, of which the server knows nothing. Does not wait.
     void post(Function function) WL_EXCLUDES(m_mutex);

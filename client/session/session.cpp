@@ -81,10 +81,10 @@ void Session::note_waiter(uint64_t number, Waiter& waiter) {
 void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats) {
     MutexLock lock(m_mutex);
     if (repeats) {
-        m_graph_copies.emplace(number, target);
+        m_graph_copies.emplace(number, Copy{target});
         return;
     }
-    m_copies.emplace(number, target);
+    m_copies.emplace(number, Copy{target});
     count_copies();
 }
 
@@ -122,15 +122,36 @@ CUresult Session::not_sent(const Error& error, Waiter* waiter) {
     return static_cast<CUresult>(to_cu_result(error.code));
 }
 
-std::optional<CopyTarget> Session::target_of(uint64_t call) {
+void Session::forget_graph_copy(uint64_t number) {
+    MutexLock lock(m_mutex);
+    m_graph_copies.erase(number);
+}
+
+Session::Copy* Session::find_copy(uint64_t call) {
+    if (auto it = m_copies.find(call); it != m_copies.end()) return &it->second;
+    const auto found = m_graph_copies.find(call);
+    if (found == m_graph_copies.end()) return nullptr;
+    const bool launched = std::any_of(m_graph_launches.begin(), m_graph_launches.end(), [call](const auto& launch) {
+        return std::find(launch.second.targets.begin(), launch.second.targets.end(), call) != launch.second.targets.end();
+    });
+    return launched ? &found->second : nullptr;
+}
+
+Result<std::optional<CopyTarget>> Session::target_of(uint64_t call, uint64_t offset, uint64_t bytes) {
+    const Error gap{Code::malformed, "a part of a payload does not follow upon the one before it"};
     MutexLock lock(m_mutex);
     if (auto it = m_waiters.find(call); it != m_waiters.end()) {
-        if (it->second->wants_payload) return it->second->target;
-        return std::nullopt;
+        Waiter& waiter = *it->second;
+        if (!waiter.wants_payload) return std::optional<CopyTarget>();
+        if (offset != waiter.received) return gap;
+        waiter.received += bytes;
+        return std::optional(waiter.target);
     }
-    if (auto it = m_copies.find(call); it != m_copies.end()) return it->second;
-    if (auto it = m_graph_copies.find(call); it != m_graph_copies.end()) return it->second;
-    return std::nullopt;
+    Copy* copy = find_copy(call);
+    if (!copy) return std::optional<CopyTarget>();
+    if (offset != copy->received) return gap;
+    copy->received += bytes;
+    return std::optional(copy->target);
 }
 
 bool Session::has_other_threads() const {
@@ -154,7 +175,14 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
     CUresult result = header.result;
     m_payload_received.fetch_add(header.payload_bytes, std::memory_order_relaxed);
     BytesView payload = frame.payload_view();
-    if (!payload.empty() && (!waiter->wants_payload || !waiter->target.write(0, payload))) result = CUDA_ERROR_UNKNOWN;
+    const CopyTarget& target = waiter->target;
+    const bool whole = !waiter->wants_payload || target.collect || waiter->received + payload.size() == target.total_bytes();
+    const bool fits = payload.empty() || (waiter->wants_payload && target.write(waiter->received, payload));
+    if (result == CUDA_SUCCESS && !(whole && fits)) {
+        WL_LOG(error, "client", "the reply to call {} says success and has another number of bytes than were asked for",
+               header.call);
+        result = CUDA_ERROR_UNKNOWN;
+    }
     waiter->reply = std::move(frame);
     waiter->signal(result);
     return {};
@@ -162,14 +190,26 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
 
 Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
     if (end_graph_launch(call)) return {};
-    std::optional<CopyTarget> target = target_of(call);
-    if (!target) {
-        // Nobody waits for it any more (copies_settled).
-        WL_LOG(debug, "client", "{} bytes for a copy that was given up", bytes);
-        return {};
+    CopyTarget target;
+    uint64_t received = 0;
+    {
+        MutexLock lock(m_mutex);
+        Copy* copy = find_copy(call);
+        if (!copy) {
+            // Nobody waits for it any more (copies_settled).
+            WL_LOG(debug, "client", "{} bytes for a copy that was given up", bytes);
+            return {};
+        }
+        target = copy->target;
+        received = std::exchange(copy->received, 0);  // a graph's copy comes again with the next launch
     }
     m_payload_received.fetch_add(bytes, std::memory_order_relaxed);
-    if (!payload.empty() && !target->write(0, payload)) return Error{Code::malformed, "more bytes than the copy has"};
+    if (!payload.empty() && !target.write(received, payload)) return Error{Code::malformed, "more bytes than the copy has"};
+    if (result == CUDA_SUCCESS && received + payload.size() != target.total_bytes()) {
+        WL_LOG(error, "client", "the copy of call {} is said to be done, and has another number of bytes than were asked for",
+               call);
+        result = CUDA_ERROR_UNKNOWN;
+    }
     {
         MutexLock lock(m_mutex);
         m_copies.erase(call);
@@ -219,7 +259,7 @@ CUresult Session::find_sticky_error() const {
 bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
     if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
     MutexLock lock(m_mutex);
-    const auto meets = [&](const auto& copy) { return copy.second.spans(address, size_bytes); };
+    const auto meets = [&](const auto& copy) { return copy.second.target.spans(address, size_bytes); };
     if (std::any_of(m_copies.begin(), m_copies.end(), meets)) return true;
     for (const auto& [number, launch] : m_graph_launches) {
         for (const uint64_t target : launch.targets) {
@@ -240,7 +280,7 @@ bool Session::graph_functions_pending() {
 void Session::copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) {
     decltype(m_graph_launches) over;  // what they held is given up without the lock
     MutexLock lock(m_mutex);
-    std::erase_if(m_copies, [&](const auto& copy) { return copy.second.spans(address, size_bytes); });
+    std::erase_if(m_copies, [&](const auto& copy) { return copy.second.target.spans(address, size_bytes); });
     while (!m_graph_launches.empty() && m_graph_launches.begin()->first <= last_number)
         over.insert(m_graph_launches.extract(m_graph_launches.begin()));
     count_copies();
@@ -309,11 +349,15 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
         m_deferred.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
         m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
     }
+    // The process ends: its threads go on waiting, as they would for a GPU. Who would return now returns to a libcudart that
+    // has ended, and crashes there.
+    if (m_finishing.load()) return;
     for (auto& [number, waiter] : waiters) waiter->signal(CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 void Session::finish() {
     if (m_quiet.exchange(true)) return;
+    m_finishing.store(true);
     for (auto& connection : m_connections) connection->finish();
     write_output();
 }

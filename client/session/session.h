@@ -89,6 +89,8 @@ public:
     /// @param repeats  the copy is part of a graph: its bytes come after each launch
     void note_copy(uint64_t number, const CopyTarget& target, bool repeats) WL_EXCLUDES(m_mutex);
     void note_graph_launch(uint64_t number, const GraphLaunch& launch) WL_EXCLUDES(m_mutex);
+    /// The graph with this copy is gone, and all that was made of it.
+    void forget_graph_copy(uint64_t number) WL_EXCLUDES(m_mutex);
     /// Waits for the reply; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device printed.
     CUresult wait(Waiter& waiter);
     /// A call could not be queued, or not completely: what the program is told.
@@ -170,8 +172,18 @@ private:
     void on_lost(const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
     /// From now on the end of the connection is news. An error if it has come already: then nobody has been told.
     Result<void> establish(std::string& why) WL_EXCLUDES(m_mutex);
-    /// Where the payload of a call goes; nothing if nobody wants it.
-    std::optional<CopyTarget> target_of(uint64_t call) WL_EXCLUDES(m_mutex);
+    /// Where a part of the payload of a call goes, and counts it; nothing if nobody wants it. Copies of graphs want it while a
+    /// launch that makes them is under way, and never else: their memory may be anything then.
+    /// @errors  malformed: it does not follow upon the part before it
+    Result<std::optional<CopyTarget>> target_of(uint64_t call, uint64_t offset, uint64_t bytes) WL_EXCLUDES(m_mutex);
+
+    /// Bytes on their way to the program's memory.
+    struct Copy {
+        CopyTarget target;
+        uint64_t received = 0;  ///< of their parts
+    };
+    /// The copy that an event of the server's may end now; null: none.
+    Copy* find_copy(uint64_t call) WL_REQUIRES(m_mutex);
 
     void count_copies() WL_REQUIRES(m_mutex) {
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
@@ -187,10 +199,10 @@ private:
 
     mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
-    std::unordered_map<uint64_t, CopyTarget> m_copies WL_GUARDED_BY(m_mutex);        // on their way, once
-    std::unordered_map<uint64_t, CopyTarget> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
-    std::map<uint64_t, GraphLaunch> m_graph_launches WL_GUARDED_BY(m_mutex);         // whose end is not told
-    std::atomic<size_t> m_copy_count{0};                                             // of m_copies and m_graph_launches
+    std::unordered_map<uint64_t, Copy> m_copies WL_GUARDED_BY(m_mutex);        // on their way, once
+    std::unordered_map<uint64_t, Copy> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
+    std::map<uint64_t, GraphLaunch> m_graph_launches WL_GUARDED_BY(m_mutex);   // whose end is not told
+    std::atomic<size_t> m_copy_count{0};                                       // of m_copies and m_graph_launches
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 
@@ -203,7 +215,8 @@ private:
     std::atomic<int> m_watches{0};
     std::atomic<uint64_t> m_round_trips{0};
     std::atomic<uint64_t> m_payload_received{0};
-    std::atomic<bool> m_quiet{true};  // not established yet, or ending by our own will; set false under m_mutex
+    std::atomic<bool> m_quiet{true};       // not established yet, or ending by our own will; set false under m_mutex
+    std::atomic<bool> m_finishing{false};  // the process ends
 
     Mutex m_output_mutex;  // protects what the device printed and the program has not been shown
     std::deque<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);

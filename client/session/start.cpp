@@ -94,7 +94,13 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     connection.heartbeat = settings.seconds("heartbeat_seconds");
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.program = program_name();
-    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) connection.visible_devices = visible;
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+        if (*visible == 0) {
+            why = "CUDA_VISIBLE_DEVICES is set and empty: the program wants no GPU";
+            return Error{Code::not_configured, "no GPU is wanted"};
+        }
+        connection.visible_devices = visible;
+    }
     Error last{Code::connect_refused, "no server"};
     std::string reasons;
     for (const std::string& server : servers) {

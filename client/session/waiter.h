@@ -31,7 +31,8 @@ public:
 
     CopyTarget target;
     bool wants_payload = false;
-    uint64_t number = 0;  ///< of the call; 0 until it is registered
+    uint64_t received = 0;  ///< bytes of the payload, in parts; the receiving thread's
+    uint64_t number = 0;    ///< of the call; 0 until it is registered
     CUresult result = CUDA_ERROR_UNKNOWN;
     protocol::Frame reply;  ///< for decoding the values
 

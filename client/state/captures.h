@@ -28,6 +28,7 @@ public:
         uint64_t graph = 0;      ///< token, if the program has named the graph or has been told of it
         bool owns_graph = true;  ///< the program has not named it: it ends with a capture that fails
         bool broken = false;     ///< a forbidden call came: it can only be ended
+        bool memory = false;     ///< it allocates or frees
     };
 
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
@@ -73,6 +74,12 @@ public:
         if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.graph = graph;
     }
 
+    /// An allocation was captured.
+    void note_memory(uint64_t id) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.memory = true;
+    }
+
     /// A launch of an executable graph is captured: its user objects belong to the captured graph.
     void keep(uint64_t id, UserReferencesPtr references) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
@@ -111,6 +118,19 @@ public:
         MutexLock lock(m_mutex);
         for (auto& [id, active] : m_active) {
             if (!holds_up(active, context)) continue;
+            active.capture.broken = true;
+            concerned = true;
+        }
+        return concerned;
+    }
+
+    /// A call concerns all streams of a context: true if some are captured, which breaks their captures.
+    bool break_for_context(uint64_t context) WL_EXCLUDES(m_mutex) {
+        bool concerned = false;
+        if (!any()) return false;
+        MutexLock lock(m_mutex);
+        for (auto& [id, active] : m_active) {
+            if (active.capture.context != context) continue;
             active.capture.broken = true;
             concerned = true;
         }

@@ -19,10 +19,10 @@ struct Context {
     uint64_t id = 0;  ///< unique in the process (cuCtxGetId)
     int device = 0;
     bool primary = false;
-    unsigned api_version = 3020;
 
     /// Primary: how often it is retained; 0 means that it is not active. Others: 1 while it lives.
     std::atomic<unsigned> retained{0};
+    std::atomic<bool> ended{false};  ///< primary: it was active, and has been released or reset since
     std::atomic<unsigned> flags{0};
     std::atomic<unsigned> attached{1};         ///< cuCtxAttach/cuCtxDetach
     std::atomic<uint64_t> synced{0};           ///< its events with record numbers up to this are complete

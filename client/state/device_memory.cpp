@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "client/state/token.h"
+
 namespace warpline::client {
 
 void DeviceMemory::set_window(uint64_t base, uint64_t size_bytes) {
@@ -158,7 +160,10 @@ std::vector<DeviceRange> DeviceMemory::forget_owner(uint64_t owner) {
 }
 
 std::vector<DeviceRange> DeviceMemory::forget_context(uint64_t context) {
-    return forget_if([context](const DeviceRange& range) { return range.context == context; });
+    // What is a pool's belongs to no context.
+    return forget_if([context](const DeviceRange& range) {
+        return range.context == context && token_kind(range.owner) != HandleKind::mem_pool;
+    });
 }
 
 void DeviceMemory::set_sync_memops(uint64_t base, bool on) {

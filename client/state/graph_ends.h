@@ -32,6 +32,13 @@ public:
     void add_source(uint64_t id, const GraphEnd& end) WL_EXCLUDES(m_mutex) { add(m_sources, id, end); }
     void add_target(uint64_t number, const GraphEnd& end) WL_EXCLUDES(m_mutex) { add(m_targets, number, end); }
     void add_function(uint64_t id, const Function& function) WL_EXCLUDES(m_mutex) { add(m_functions, id, function); }
+    void remove_source(uint64_t id) WL_EXCLUDES(m_mutex) { remove(m_sources, id); }
+    void remove_target(uint64_t number) WL_EXCLUDES(m_mutex) { remove(m_targets, number); }
+    void remove_function(uint64_t id) WL_EXCLUDES(m_mutex) { remove(m_functions, id); }
+    size_t size() const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        return m_sources.size() + m_targets.size() + m_functions.size();
+    }
     std::optional<GraphEnd> source(uint64_t id) const WL_EXCLUDES(m_mutex) { return find(m_sources, id); }
     std::optional<GraphEnd> target(uint64_t number) const WL_EXCLUDES(m_mutex) { return find(m_targets, number); }
     std::optional<Function> function(uint64_t id) const WL_EXCLUDES(m_mutex) { return find(m_functions, id); }
@@ -44,6 +51,11 @@ private:
         MutexLock lock(m_mutex);
         map.insert_or_assign(id, value);
         m_any.store(true, std::memory_order_release);
+    }
+    template <typename T>
+    void remove(std::map<uint64_t, T>& map, uint64_t id) {
+        MutexLock lock(m_mutex);
+        map.erase(id);
     }
     template <typename T>
     std::optional<T> find(const std::map<uint64_t, T>& map, uint64_t id) const {

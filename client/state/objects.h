@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/state/completion.h"
+#include "client/state/jit_outputs.h"
 #include "client/state/user_objects.h"
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
@@ -36,6 +37,7 @@ struct Stream {
 
 struct Graph {
     uint64_t context = 0;
+    std::atomic<bool> memory{false};  ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
 };
 
@@ -47,11 +49,15 @@ struct UserObjectEntry {
 /// A node of a graph, with what questions about it have handed out.
 struct GraphNode {
     uint64_t context = 0;
+    uint64_t graph = 0;                 ///< token of its graph; 0 if capture or cloning has made it
     Mutex mutex;                        // protects what follows
     Bytes params WL_GUARDED_BY(mutex);  ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
     std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);           ///< of a conditional node
     std::vector<UserReferencesPtr> inner WL_GUARDED_BY(mutex);  ///< of its child graph or bodies, as far as known here
+    // What it has of the program's (graph_holds.h), and the references of its graph, which hold that. Null: not known here.
+    UserObjectPtr end WL_GUARDED_BY(mutex);
+    UserReferencesPtr holder WL_GUARDED_BY(mutex);
 };
 
 /// An executable graph, and what it has to do with the program's memory.
@@ -62,6 +68,7 @@ struct GraphExec {
     std::vector<uint64_t> sources WL_GUARDED_BY(mutex);  ///< copies from it that are read at each launch
     std::vector<uint64_t> targets WL_GUARDED_BY(mutex);
     bool host_functions WL_GUARDED_BY(mutex) = false;
+    std::map<uint64_t, UserObjectPtr> ends WL_GUARDED_BY(mutex);  ///< given to nodes of it, by token (graph_holds.h)
     UserReferencesPtr references WL_GUARDED_BY(mutex);  ///< never changed, only exchanged: launches share them; null: none
 };
 
@@ -100,10 +107,7 @@ struct PhysicalMemory {
 /// A cuLink… operation: where the program wants the logs of its steps, and the result, which is ours until it is destroyed.
 struct Link {
     uint64_t context = 0;
-    char* info_log = nullptr;
-    char* error_log = nullptr;
-    size_t info_log_bytes = 0;
-    size_t error_log_bytes = 0;
+    JitOutputs outputs;  ///< as the options of cuLinkCreate name them
     Bytes cubin;
 };
 

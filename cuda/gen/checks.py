@@ -16,6 +16,7 @@ def check(api: Api, found: Diagnostics) -> None:
         _reason(call, found)
         _hooks(call, found)
         _waits(call, found)
+        _ranges(call, found)
     _symbols(api, found)
 
 
@@ -93,6 +94,15 @@ def _waits(call: Call, found: Diagnostics) -> None:
     if call.reply.fields or call.payload == "out":
         text = f"a call of class {call.cls} has no reply to carry what it returns"
         found.add(call.place, call.name, "reply-without-wait", text)
+
+
+def _ranges(call: Call, found: Diagnostics) -> None:
+    """No device address travels unchecked: each is part of a range, or the entry's hook is named as who looks at it."""
+    named = " ".join(r.address for r in call.ranges)
+    for field in call.addresses:
+        if f"(args.{field.name})" not in named:
+            text = f"{field.name} is a device address: `ranges` must say what is touched there"
+            found.add(call.place, call.name, "range-missing", text)
 
 
 def _symbols(api: Api, found: Diagnostics) -> None:

@@ -19,6 +19,8 @@ KINDS = {
     "pointer-without-length": "a pointer to bytes or numbers must say how many",
     "bad-length": "the length names no parameter",
     "bad-payload": "payload: more than one, or not where the message allows it",
+    "bad-range": "a range of device memory that is not described as one",
+    "range-missing": "a device address of which no range says what is touched there",
     "needs-hook": "the entry cannot be generated and names no hook",
     "hook-without-side": "a hook is named for a side on which the call has no body",
     "reply-without-wait": "a call that nobody waits for has a reply with fields",

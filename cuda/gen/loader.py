@@ -9,22 +9,26 @@ import yamlplace
 from diagnostics import Diagnostics
 from mapping import TypeTable, map_call
 from model import ORDERS, Api, Area, Call, Group, HandleKind, Param, Place, Scalar, Symbol, Twin
+from ranges import read_ranges
 from yamlplace import Map, Seq
 
 CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
-    "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait",
+    "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait", "nulls_first",
+    "answers_errors", "ranges",
 }  # fmt: skip
 # Field of Call, key of the entry.
 FLAGS = (
     ("parks", "parks"),
     ("pre_init", "before_init"),
     ("no_context", "no_context"),
+    ("nulls_first", "nulls_first"),
+    ("answers_errors", "answers_errors"),
     ("reports", "reports"),
     ("internal_waits", "waits"),
     ("may_wait", "may_wait"),
 )
-PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "makes", "payload", "string"}
+PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "makes", "payload", "string", "max"}
 
 
 def load(folder: Path) -> tuple[Api, Diagnostics]:
@@ -190,6 +194,7 @@ def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Dia
         if read is not None:
             call.params.append(read)
     map_call(call, entry, types, found)
+    read_ranges(call, entry, types, found)
     return call
 
 
@@ -222,12 +227,14 @@ def _read_param(entry, call: Call, found: Diagnostics) -> Param | None:
     if param.dir not in ("", "in", "out", "inout", "none"):
         found.add(entry.place, call.name, "bad-value", f"`dir: {param.dir}` of {param.name} is not in, out, inout or none")
     null = entry.get("null")
-    if null not in (None, "ok", "invalid_value"):
-        found.add(entry.place, call.name, "bad-value", f"`null` of {param.name} is ok or invalid_value")
+    if null not in (None, "ok", "empty", "invalid_value"):
+        found.add(entry.place, call.name, "bad-value", f"`null` of {param.name} is ok, empty or invalid_value")
     # Stream 0 is the legacy default stream: a handle parameter of that type never refuses it.
-    param.null_ok = null == "ok" or (param.type == "CUstream" and null is None)
+    param.null_ok = null in ("ok", "empty") or (param.type == "CUstream" and null is None)
+    param.null_empty = null == "empty"
     param.len = str(entry["len"]) if "len" in entry else None
     param.min = entry.get("min")
+    param.max = str(entry["max"]) if "max" in entry else None
     param.destroys = bool(entry.get("destroys", False))
     param.makes = bool(entry.get("makes", False))
     param.wants_payload = bool(entry.get("payload", False))

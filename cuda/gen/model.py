@@ -161,7 +161,9 @@ class Param:
     place: Place
     len: str | None = None  # C++ expression of the number of elements (bytes for void*): a parameter's name or a number
     null_ok: bool = False  # a pointer or handle may be null / zero
+    null_empty: bool = False  # a pointer may be null only if its length is 0
     min: int | None = None  # smaller scalars are CUDA_ERROR_INVALID_VALUE
+    max: str | None = None  # greater ones too, as unsigned numbers: a number or an enumerator
     destroys: bool = False  # the handle ends with this call
     makes: bool = False  # later uses of the handle mean what this call makes of it
     handle: HandleKind | None = None
@@ -204,6 +206,24 @@ class Param:
 
 
 @dataclass
+class Range:
+    """Memory of a device that a call touches: a range of addresses, or the ranges that structures name (`within`)."""
+
+    access: str  # read | write | both
+    place: Place
+    address: str = ""  # C++ expressions in `args.…`, made of numbers that never wrap around (common/base/region.h)
+    bytes: str = "0"
+    rows: str = "1"
+    pitch: str = "0"
+    null_ok: bool = False  # address 0 names nothing
+    of: str = "memory"  # memory (any of the session's) | mappings (whole ones of the client's own) | window (mapped or not)
+    at: WireField | None = None  # the field with the address
+    numbers: list[WireField] = field(default_factory=list)  # the fields that say how much is touched
+    within: WireField | None = None  # the field with the structures
+    struct: str = ""  # their type
+
+
+@dataclass
 class Twin:
     """The per-thread-default-stream form of a call: the same prototype; stream 0 means CU_STREAM_PER_THREAD in it."""
 
@@ -235,8 +255,11 @@ class Call:
     notes: str = ""
     pre_init: bool = False  # `before_init: yes`: may be called before cuInit
     no_context: bool = False  # `no_context: yes`: runs without a current context; local calls decide for themselves
+    answers_errors: bool = False  # `answers_errors: yes`: the reply's values come with an error as well
+    nulls_first: bool = False  # `nulls_first: yes`: null pointers are refused even before cuInit
     reports: bool = False  # `reports: yes`: CUDA documents that it may return errors of earlier asynchronous calls
     capture: str = ""  # while streams are captured: node (it becomes one) | refused (on such a stream) | unsafe (it may wait)
+    ranges: list[Range] = field(default_factory=list)  # device memory that it touches
     custom_wire: bool = False  # the entry lists its message itself; both sides are hooked
     request: Message | None = None  # None: the call does not travel
     reply: Message | None = None  # None: the call does not travel; without fields: the answer is the result alone
@@ -287,6 +310,12 @@ class Call:
         if not self.exported:
             return []
         return [self.name, *self.aliases, *(t.symbol for t in self.twins)]
+
+    @property
+    def addresses(self) -> list[WireField]:
+        """The fields of the request that are device addresses by their type."""
+        fields = self.request.fields if self.request else []
+        return [f for f in fields if f.param is not None and f.param.type == "CUdeviceptr"]
 
     @property
     def payload_param(self) -> Param | None:

@@ -18,6 +18,7 @@ FOLDERS = {
     "coverage": "docs",
     "tests": "tests/generated",
     "probe": "tests/gpu/probe",
+    "hostile": "tests/generated/hostile",
 }
 
 

@@ -55,12 +55,19 @@ Result<uint64_t> elf_size(const std::byte* elf, uint64_t limit_bytes) {
 }
 
 bool looks_like_ptx(BytesView start) {
-    for (std::byte byte : start) {
-        char c = static_cast<char>(byte);
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
-        return c == '.' || c == '/';
+    // The directive .version comes first; white space and comments may stand before it.
+    std::string_view text = as_text(start);
+    for (;;) {
+        size_t at = text.find_first_not_of(" \t\r\n\f\v");
+        if (at == std::string_view::npos) return false;
+        text.remove_prefix(at);
+        if (text.substr(0, 2) != "//" && text.substr(0, 2) != "/*") break;
+        const bool line = text[1] == '/';
+        const size_t end = text.find(line ? "\n" : "*/", 2);
+        if (end == std::string_view::npos) return false;
+        text.remove_prefix(end + (line ? 1 : 2));
     }
-    return false;
+    return text.substr(0, 8) == ".version";
 }
 
 Target cubin_target(BytesView elf) {

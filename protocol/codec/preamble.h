@@ -15,6 +15,9 @@ struct Preamble {
     enum class Kind : uint16_t { new_session = 1, further_connection = 2, ping = 3 };
     Kind kind = Kind::new_session;
     SessionId session{};  ///< zeros for a new one
+    /// What the driver must be told before it starts (cuda/abi/driver_settings.h); of new sessions only. In clear text,
+    /// before anybody is known: no setting may give a program more than it has without.
+    uint64_t driver_settings = 0;
 };
 inline constexpr size_t k_preamble_bytes = 32;
 

@@ -1,21 +1,23 @@
 #include "server/daemon/gpu_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "common/log/log.h"
+#include "cuda/abi/visible_devices.h"
 
 namespace warpline::server {
 
-std::string uuid_text(const void* bytes) {
-    const auto* uuid = static_cast<const uint8_t*>(bytes);
-    std::string text = "GPU-";
-    for (size_t i = 0; i < 16; ++i) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-        text += log::format("{:02x}", uuid[i]);
-    }
-    return text;
+namespace {
+
+std::string uuid_text(const DeviceRow& device) {
+    CUuuid uuid;
+    std::memcpy(uuid.bytes, device.uuid, sizeof uuid.bytes);
+    return cuda::abi::device_name_of(uuid, get_text(device.name));
 }
+
+}  // namespace
 
 std::string gpu_table(const ReadyMessage& ready) {
     using Row = std::vector<std::string>;
@@ -25,7 +27,7 @@ std::string gpu_table(const ReadyMessage& ready) {
         rows.push_back({std::to_string(device.ordinal), get_text(device.name),
                         log::format("{:.1f} GiB", static_cast<double>(device.total_bytes) / (1 << 30)),
                         log::format("{}.{}", device.compute_major, device.compute_minor),
-                        std::to_string(device.multiprocessors), get_text(device.pci_bus_id), uuid_text(device.uuid)});
+                        std::to_string(device.multiprocessors), get_text(device.pci_bus_id), uuid_text(device)});
     }
     std::vector<size_t> widths(rows.front().size(), 0);
     for (const Row& row : rows) {

@@ -6,9 +6,6 @@
 
 namespace warpline::server {
 
-/// "GPU-…", as NVIDIA's tools write it.
-std::string uuid_text(const void* bytes);
-
 /// The table of GPUs that gpu-server prints at its start: one line per device, and one about the driver. Ends with a newline.
 std::string gpu_table(const ReadyMessage& ready);
 

@@ -64,6 +64,7 @@ Supervisor::~Supervisor() {
     for (const Waiting& connection : m_waiting) close(connection.fd);
     if (m_listener >= 0) close(m_listener);
     close(m_signals);
+    forget_inventory();
 }
 
 int Supervisor::run() {
@@ -188,10 +189,17 @@ void Supervisor::route(Waiting connection) {
 
 void Supervisor::hand_out_waiting() {
     for (const auto& worker : m_workers) {
-        if (m_waiting.empty()) return;
         if (worker->state != WorkerState::idle) continue;
-        const Waiting connection = std::move(m_waiting.front());
-        m_waiting.pop_front();
+        const auto next = std::find_if(m_waiting.begin(), m_waiting.end(), [&](const Waiting& waiting) {
+            return waiting.preamble.driver_settings == worker->driver_settings;
+        });
+        if (next == m_waiting.end()) {
+            // It was started for somebody who has gone.
+            if (worker->driver_settings != 0) stop_worker(*worker, "nobody needs its driver's settings any more");
+            continue;
+        }
+        const Waiting connection = std::move(*next);
+        m_waiting.erase(next);
         worker->enter(WorkerState::greeting);
         worker->peer = connection.peer;
         if (!give(*worker, connection)) stop_worker(*worker, "its control channel is broken");
@@ -267,6 +275,14 @@ void Supervisor::start_drain() {
             stop_worker(*worker, "the server is shutting down");
         }
     }
+}
+
+/// Workers that have a driver with these settings for a client, or will have one.
+size_t Supervisor::available(uint64_t driver_settings) const {
+    return static_cast<size_t>(std::count_if(m_workers.begin(), m_workers.end(), [&](const auto& worker) {
+        return (worker->state == WorkerState::starting || worker->state == WorkerState::idle) &&
+               worker->driver_settings == driver_settings;
+    }));
 }
 
 size_t Supervisor::count(WorkerState state) const {

@@ -75,6 +75,8 @@ private:
     void handle_message(WorkerProcess& worker, const ControlMessage& message);
     void handle_admit(WorkerProcess& worker, const ControlMessage& message);
     void handle_ready(WorkerProcess& worker, const ControlMessage& message);
+    void adopt_inventory(int fd);
+    void forget_inventory();
     void reap();
     void buried(WorkerProcess& worker, int status);
     void stop_worker(WorkerProcess& worker, const char* why);
@@ -86,6 +88,8 @@ private:
     void announce();
     std::string address() const;
     size_t count(WorkerState state) const;
+    size_t available(uint64_t driver_settings) const;
+    bool start_worker(uint64_t driver_settings);
 
     SupervisorOptions m_options;
     std::vector<std::string> m_arguments;
@@ -99,6 +103,7 @@ private:
 
     std::chrono::steady_clock::time_point m_accept_again;  // after running out of descriptors
 
+    int m_inventory = -1;  // what the first worker has found out about the devices, sealed; -1: nobody has yet
     bool m_announced = false;
     bool m_draining = false;
     bool m_stop_now = false;

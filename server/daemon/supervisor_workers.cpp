@@ -1,12 +1,16 @@
 // The supervisor's dealings with its workers: the pool, their messages, their end.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <map>
 
 #include "common/log/log.h"
+#include "cuda/abi/driver_settings.h"
 #include "server/daemon/gpu_table.h"
 #include "server/daemon/supervisor.h"
 
@@ -38,19 +42,34 @@ void Supervisor::keep_pool() {
     if (m_failed_starts > 0 && Clock::now() < m_next_start) return;
     // A connection that waits needs a worker of its own; while workers fail to start, one attempt at a time is enough.
     const size_t bound = size_t{m_options.max_sessions} + m_options.warm_workers + 1;
-    // The first one tells us the devices, whatever the size of the pool.
-    const size_t ahead = std::max<size_t>(m_options.warm_workers, m_announced ? 0 : 1);
-    const size_t wanted = m_failed_starts > 0 ? 1 : ahead + m_waiting.size();
-    while (count(WorkerState::starting) + count(WorkerState::idle) < wanted && m_workers.size() < bound) {
-        auto worker = WorkerProcess::spawn(m_arguments);
-        if (!worker.ok()) {
-            WL_LOG(error, "server", "{} (errno {})", worker.error().what, worker.error().detail);
-            ++m_failed_starts;
-            m_next_start = Clock::now() + k_longest_retry;
-            return;
-        }
-        m_workers.push_back(std::move(*worker));
+    // The first one tells us the devices, whatever the size of the pool; the others take over what it has found out.
+    const bool one_first = m_failed_starts > 0 || m_inventory < 0;
+    std::map<uint64_t, size_t> waiting;  // by the settings of the driver
+    for (const Waiting& connection : m_waiting) ++waiting[connection.preamble.driver_settings];
+    const size_t wanted = one_first ? 1 : m_options.warm_workers + waiting[0];
+    while (available(0) < wanted && m_workers.size() < bound) {
+        if (!start_worker(0)) return;
     }
+    if (one_first) return;
+    for (const auto& [settings, count] : waiting) {
+        while (settings != 0 && available(settings) < count && m_workers.size() < bound) {
+            if (!start_worker(settings)) return;
+        }
+    }
+}
+
+bool Supervisor::start_worker(uint64_t driver_settings) {
+    // A driver that counts the devices in another order knows them by other numbers.
+    const bool own_order = (driver_settings & cuda::abi::k_order_by_bus) != 0;
+    auto worker = WorkerProcess::spawn(m_arguments, driver_settings, own_order ? -1 : m_inventory);
+    if (worker.ok()) {
+        m_workers.push_back(std::move(*worker));
+        return true;
+    }
+    WL_LOG(error, "server", "{} (errno {})", worker.error().what, worker.error().detail);
+    ++m_failed_starts;
+    m_next_start = Clock::now() + k_longest_retry;
+    return false;
 }
 
 void Supervisor::handle_worker(WorkerProcess& worker) {
@@ -64,7 +83,13 @@ void Supervisor::handle_worker(WorkerProcess& worker) {
             worker.signal(SIGKILL);
             return;
         }
-        if (message->fd >= 0) close(message->fd);  // workers have no descriptor to give
+        const bool first = message->kind == ControlKind::ready && worker.state == WorkerState::starting &&
+                           worker.driver_settings == 0 && m_inventory < 0;
+        if (message->fd >= 0 && first) {
+            adopt_inventory(message->fd);
+        } else if (message->fd >= 0) {
+            close(message->fd);  // workers have no other descriptor to give
+        }
         handle_message(worker, *message);
     }
 }
@@ -96,6 +121,21 @@ void Supervisor::handle_message(WorkerProcess& worker, const ControlMessage& mes
            static_cast<uint32_t>(message.kind));
     worker.end_reason = "the worker sent nonsense to the supervisor";
     worker.signal(SIGKILL);
+}
+
+/// From a worker that has not seen a client yet. Sealed, so that none that has seen one can change it.
+void Supervisor::adopt_inventory(int fd) {
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0) {
+        m_inventory = fd;
+        return;
+    }
+    WL_LOG(error, "server", "the inventory of the devices cannot be sealed (errno {}); each worker takes its own", errno);
+    close(fd);
+}
+
+void Supervisor::forget_inventory() {
+    if (m_inventory >= 0) close(m_inventory);
+    m_inventory = -1;
 }
 
 void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& message) {
@@ -206,6 +246,7 @@ void Supervisor::audit_end(WorkerProcess& worker, int status) {
 /// After SIGHUP: the idle workers hold the old certificates and settings; new ones take their place.
 void Supervisor::renew_pool() {
     if (m_draining) return;
+    forget_inventory();  // the devices that are offered may be others now
     WL_LOG(info, "server", "SIGHUP: workers that serve nobody are replaced; running sessions keep what they have");
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::idle || worker->state == WorkerState::starting) stop_worker(*worker, "renewed");

@@ -6,10 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "common/base/scope_guard.h"
+#include "cuda/abi/driver_settings.h"
 
 extern char** environ;
 
@@ -29,17 +32,32 @@ struct WorkerEnds {
     int messages = -1;  ///< the reading end of its standard error
     int standard_error = -1;
     int log = -1;
+    int inventory = -1;  ///< may stay -1
 
     ~WorkerEnds() {
-        for (int fd : {control, counters, messages, standard_error, log}) {
+        for (int fd : {control, counters, messages, standard_error, log, inventory}) {
             if (fd >= 0) close(fd);
         }
     }
     bool complete() const { return control >= 0 && counters >= 0 && messages >= 0 && standard_error >= 0 && log >= 0; }
 };
 
+/// Our environment, with what the settings of a driver put into it.
+std::vector<std::string> environment_with(uint64_t driver_settings) {
+    const auto settings = cuda::abi::variables_of(driver_settings);
+    std::vector<std::string> variables;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view name(*variable, std::strcspn(*variable, "="));
+        const bool replaced =
+            std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == name; });
+        if (!replaced) variables.emplace_back(*variable);
+    }
+    for (const auto& [name, value] : settings) variables.push_back(name + "=" + value);
+    return variables;
+}
+
 /// Runs the program anew with its ends in place and default signals.
-Result<pid_t> spawn_self(const std::vector<std::string>& arguments, const WorkerEnds& ends) {
+Result<pid_t> spawn_self(const std::vector<std::string>& arguments, uint64_t driver_settings, const WorkerEnds& ends) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -54,6 +72,11 @@ Result<pid_t> spawn_self(const std::vector<std::string>& arguments, const Worker
     posix_spawn_file_actions_adddup2(&actions, ends.log, k_worker_log_fd);
     posix_spawn_file_actions_adddup2(&actions, ends.messages, k_worker_messages_fd);
     posix_spawn_file_actions_adddup2(&actions, ends.standard_error, STDERR_FILENO);
+    if (ends.inventory >= 0) {
+        posix_spawn_file_actions_adddup2(&actions, ends.inventory, k_worker_inventory_fd);
+    } else {
+        posix_spawn_file_actions_addopen(&actions, k_worker_inventory_fd, "/dev/null", O_RDONLY, 0);
+    }
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
@@ -67,8 +90,12 @@ Result<pid_t> spawn_self(const std::vector<std::string>& arguments, const Worker
     std::vector<char*> argv;
     for (std::string& text : texts) argv.push_back(text.data());
     argv.push_back(nullptr);
+    std::vector<std::string> variables = environment_with(driver_settings);
+    std::vector<char*> environment;
+    for (std::string& variable : variables) environment.push_back(variable.data());
+    environment.push_back(nullptr);
     pid_t pid = -1;
-    const int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
+    const int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environment.data());
     if (error != 0) return io_error("starting a worker failed", error);
     return pid;
 }
@@ -127,7 +154,8 @@ void copy_pending(int from_fd, int to_fd) {
     }
 }
 
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const std::vector<std::string>& arguments) {
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const std::vector<std::string>& arguments, uint64_t driver_settings,
+                                                            int inventory_fd) {
     auto counters = WL_TRY(SharedCounters::create());
     int control[2] = {-1, -1};   // ours, the worker's
     int messages[2] = {-1, -1};  // ours, the worker's
@@ -149,10 +177,12 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const std::vector<st
     ends.messages = out_of_the_way(messages[0]);
     ends.standard_error = out_of_the_way(messages[1]);
     ends.log = out_of_the_way(STDERR_FILENO);
-    if (!ends.complete()) return io_error("out of descriptors", errno);
-    const pid_t pid = WL_TRY(spawn_self(arguments, ends));
+    if (inventory_fd >= 0) ends.inventory = out_of_the_way(inventory_fd);
+    if (!ends.complete() || (inventory_fd >= 0 && ends.inventory < 0)) return io_error("out of descriptors", errno);
+    const pid_t pid = WL_TRY(spawn_self(arguments, driver_settings, ends));
     close_ours.dismiss();
-    return std::unique_ptr<WorkerProcess>(new WorkerProcess(pid, control[0], messages[0], std::move(counters)));
+    return std::unique_ptr<WorkerProcess>(
+        new WorkerProcess(pid, driver_settings, control[0], messages[0], std::move(counters)));
 }
 
 WorkerProcess::~WorkerProcess() {

@@ -18,8 +18,9 @@ namespace warpline::server {
 /// Descriptors at which a worker finds its ends, and the argument that makes gpu-server a worker.
 constexpr int k_worker_control_fd = 3;
 constexpr int k_worker_counters_fd = 4;
-constexpr int k_worker_log_fd = 5;       ///< the server's standard error: a worker's own is a pipe, for its client
-constexpr int k_worker_messages_fd = 6;  ///< the reading end of that pipe
+constexpr int k_worker_log_fd = 5;        ///< the server's standard error: a worker's own is a pipe, for its client
+constexpr int k_worker_messages_fd = 6;   ///< the reading end of that pipe
+constexpr int k_worker_inventory_fd = 7;  ///< what another worker has found out about the devices; nothing to be read: take it
 constexpr std::string_view k_worker_argument = "--worker-of=";
 
 enum class WorkerState : uint8_t {
@@ -56,9 +57,12 @@ class WorkerProcess {
 public:
     /// Starts gpu-server again as a worker, with the same arguments.
     ///
+    /// @param driver_settings  that its driver is to start with
+    /// @param inventory_fd  of read_inventory(); -1: the worker takes it and hands it in
     /// @errors  io (no descriptors, no process)
     /// @blocks  no
-    static Result<std::unique_ptr<WorkerProcess>> spawn(const std::vector<std::string>& arguments);
+    static Result<std::unique_ptr<WorkerProcess>> spawn(const std::vector<std::string>& arguments, uint64_t driver_settings,
+                                                        int inventory_fd);
     ~WorkerProcess();
     WorkerProcess(const WorkerProcess&) = delete;
     WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -77,6 +81,7 @@ public:
         since = std::chrono::steady_clock::now();
     }
 
+    const uint64_t driver_settings;
     WorkerState state = WorkerState::starting;
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();  ///< of the state
     std::string peer;                                                                ///< address:port of its connection
@@ -88,8 +93,12 @@ public:
     bool asked_to_stop = false;
 
 private:
-    WorkerProcess(pid_t pid, int control_fd, int messages_fd, std::unique_ptr<SharedCounters> counters)
-        : m_pid(pid), m_messages_fd(messages_fd), m_control(control_fd), m_counters(std::move(counters)) {}
+    WorkerProcess(pid_t pid, uint64_t settings, int control_fd, int messages_fd, std::unique_ptr<SharedCounters> counters)
+        : driver_settings(settings),
+          m_pid(pid),
+          m_messages_fd(messages_fd),
+          m_control(control_fd),
+          m_counters(std::move(counters)) {}
 
     pid_t m_pid;
     const int m_messages_fd;  // the pipe that is its standard error; owned

@@ -1,12 +1,12 @@
 #include "server/driver/inventory.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
-#include "server/daemon/gpu_table.h"
+#include "cuda/abi/visible_devices.h"
+#include "server/driver/primary_context.h"
 
 namespace warpline::server {
 
@@ -65,10 +65,11 @@ void ask_peers(const DriverTable& cuda, DeviceSnapshot& device, int count) {
 }
 
 /// What only a context can tell. A device whose context cannot be made (exclusive mode, out of memory) is told without it.
-void ask_context(const DriverTable& cuda, DeviceSnapshot& device) {
+void ask_context(const Driver& driver, DeviceSnapshot& device) {
+    const DriverTable& cuda = driver.table();
     CUcontext context = nullptr;
-    if (cuda.cuDevicePrimaryCtxRetain == nullptr || cuda.cuCtxSetCurrent == nullptr) return;
-    const CUresult made = cuda.cuDevicePrimaryCtxRetain(&context, device.device);
+    if (cuda.cuCtxSetCurrent == nullptr) return;
+    const CUresult made = retain_primary(driver, device.device, context);
     if (made != CUDA_SUCCESS) {
         WL_LOG(warn, "driver", "device {} gives no context: {}", device.device, cuda::abi::error_name_for_log(made));
         return;
@@ -88,9 +89,8 @@ void ask_context(const DriverTable& cuda, DeviceSnapshot& device) {
         device.free_bytes = free_bytes;
     }
     cuda.cuCtxSetCurrent(nullptr);
-    // The first device's stays, so that a session finds it warm; a context on each of many would take memory that nobody uses.
-    if (device.driver_device != 0 && cuda.cuDevicePrimaryCtxRelease_v2 != nullptr)
-        cuda.cuDevicePrimaryCtxRelease_v2(device.device);
+    // A context takes memory that others could use.
+    if (cuda.cuDevicePrimaryCtxRelease_v2 != nullptr) cuda.cuDevicePrimaryCtxRelease_v2(device.device);
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ Result<std::vector<DeviceSnapshot>> take_inventory(const Driver& driver, bool co
         ask_identity(cuda, device);
         ask_attributes(cuda, device);
         ask_peers(cuda, device, count);
-        if (contexts) ask_context(cuda, device);
+        if (contexts) ask_context(driver, device);
         if (device.free_bytes == 0) device.free_bytes = device.total_bytes;
         devices.push_back(std::move(device));
     }
@@ -124,19 +124,6 @@ Result<std::vector<DeviceSnapshot>> take_inventory(const Driver& driver, bool co
 }
 
 namespace {
-
-const DeviceSnapshot* find_named(const std::vector<DeviceSnapshot>& devices, std::string_view name) {
-    size_t ordinal = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
-    if (error == std::errc{} && end == name.data() + name.size()) return ordinal < devices.size() ? &devices[ordinal] : nullptr;
-    const DeviceSnapshot* found = nullptr;
-    for (const DeviceSnapshot& device : devices) {
-        if (name.size() < 5 || !uuid_text(device.uuid.bytes).starts_with(name)) continue;
-        if (found != nullptr) return nullptr;  // ambiguous
-        found = &device;
-    }
-    return found;
-}
 
 /// Peers are counted as the devices are.
 void count_anew(std::vector<DeviceSnapshot>& devices) {
@@ -159,20 +146,10 @@ void count_anew(std::vector<DeviceSnapshot>& devices) {
 
 std::vector<DeviceSnapshot> select_devices(const std::vector<DeviceSnapshot>& devices, const std::string& visible) {
     if (visible.empty()) return devices;
+    std::vector<std::string> names;
+    for (const DeviceSnapshot& device : devices) names.push_back(cuda::abi::device_name_of(device.uuid, device.name));
     std::vector<DeviceSnapshot> selected;
-    std::string_view rest = visible;
-    while (!rest.empty()) {
-        const size_t comma = std::min(rest.find(','), rest.size());
-        std::string_view name = rest.substr(0, comma);
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
-        while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
-        while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
-        const DeviceSnapshot* found = find_named(devices, name);
-        if (found == nullptr) break;
-        const auto same = [found](const DeviceSnapshot& device) { return device.driver_device == found->driver_device; };
-        if (std::any_of(selected.begin(), selected.end(), same)) return {};  // as the driver: named twice, none is seen
-        selected.push_back(*found);
-    }
+    for (const size_t index : cuda::abi::visible_devices(visible, names)) selected.push_back(devices[index]);
     count_anew(selected);
     return selected;
 }

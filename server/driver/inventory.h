@@ -46,8 +46,8 @@ struct DeviceSnapshot {
 };
 
 /// Asks the driver about all its devices. With `contexts`, each device's primary context is made for a moment, to ask what only
-/// a context can tell (limits, stream priorities, free memory); it stays alive on the first device, so that a session finds it
-/// warm.
+/// a context can tell (limits, stream priorities, free memory).
+///
 ///
 /// @errors  internal (the driver refuses what every driver answers; detail: the CUresult)
 /// @blocks  while contexts are made: up to a second per GPU

@@ -38,6 +38,14 @@ inline CUresult result_of(const Error& error) { return static_cast<CUresult>(to_
         wl_handle;                                                                                       \
     })
 
+/// What the parameters of a function are (a pointer), or why that cannot be told from the hook that asks for it.
+#define WL_LAYOUT(call, token)                                  \
+    ({                                                          \
+        const ParamLayout* wl_layout = (call).layout_of(token); \
+        if (wl_layout == nullptr) return (call).not_found();    \
+        wl_layout;                                              \
+    })
+
 /// The driver's CUresult, returned from the hook unless it is a success.
 #define WL_CUDA(expression)                         \
     do {                                            \

@@ -22,7 +22,20 @@ CUresult reset_primary(ServerCall& call, CUdevice device) {
     return result;
 }
 
+/// Threads of a worker that wait are many, and other sessions' programs want the processor: they sleep, unless the program asks
+/// for something else. What it reads back is what it has asked for, which the client knows.
+unsigned with_sleeping_waits(unsigned flags) {
+    return (flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_AUTO ? flags | CU_CTX_SCHED_BLOCKING_SYNC : flags;
+}
+
 }  // namespace
+
+CUresult hook_server_cuDevicePrimaryCtxSetFlags_v2(ServerCall& call, const CuDevicePrimaryCtxSetFlagsV2Args& args) {
+    const auto set = WL_DRIVER(call, cuDevicePrimaryCtxSetFlags_v2);
+    CUdevice device = 0;
+    if (!call.find_device(args.dev, device)) return CUDA_ERROR_INVALID_DEVICE;
+    return set(device, with_sleeping_waits(args.flags));
+}
 
 CUresult hook_server_cuDevicePrimaryCtxRelease_v2(ServerCall& call, const CuDevicePrimaryCtxReleaseV2Args& args) {
     return reset_primary(call, args.dev);
@@ -40,9 +53,9 @@ CUresult hook_server_cuCtxCreate_v2(ServerCall& call, const CuCtxCreateV2Args& a
     CUdevice device = 0;
     if (!call.session().contexts().driver_device(args.dev, device)) return CUDA_ERROR_INVALID_DEVICE;
     if (create != nullptr) {
-        WL_CUDA(create(&context, args.flags, device));
+        WL_CUDA(create(&context, with_sleeping_waits(args.flags), device));
     } else if (create_v4 != nullptr) {
-        WL_CUDA(create_v4(&context, nullptr, args.flags, device));
+        WL_CUDA(create_v4(&context, nullptr, with_sleeping_waits(args.flags), device));
     } else {
         return call.missing_function();
     }

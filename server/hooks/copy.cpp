@@ -8,8 +8,6 @@ namespace warpline::server {
 CUresult hook_server_cuMemcpyHtoD_v2(ServerCall& call, const CuMemcpyHtoDV2Args& args) {
     const auto copy = WL_DRIVER(call, cuMemcpyHtoD_v2);
     if (call.payload_bytes() != args.byteCount) return CUDA_ERROR_INVALID_VALUE;
-    const DeviceMemory& memory = call.session().memory();
-    if (args.byteCount > 0 && !memory.contains(args.dstDevice, args.byteCount)) return memory.refusal(args.dstDevice);
     // The client waits where another thread of the program could be what the device waits for.
     if (call.wants_reply()) call.release_order();
     return wait_in_reach(call, args.dstDevice, [&] {
@@ -27,8 +25,6 @@ CUresult hook_server_cuMemcpyHtoDAsync_v2(ServerCall& call, const CuMemcpyHtoDAs
     const auto copy = WL_DRIVER(call, cuMemcpyHtoDAsync_v2);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     if (call.payload_bytes() != args.byteCount) return CUDA_ERROR_INVALID_VALUE;
-    const DeviceMemory& memory = call.session().memory();
-    if (args.byteCount > 0 && !memory.contains(args.dstDevice, args.byteCount)) return memory.refusal(args.dstDevice);
     return send_to_device(call, stream, [&](const void* source, uint64_t offset, uint64_t bytes) {
         return copy_in_reach(call, args.dstDevice, stream,
                              [&](CUstream in) { return copy(args.dstDevice + offset, source, bytes, in); });
@@ -38,8 +34,6 @@ CUresult hook_server_cuMemcpyHtoDAsync_v2(ServerCall& call, const CuMemcpyHtoDAs
 CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args& args) {
     const auto copy = WL_DRIVER(call, cuMemcpyDtoH_v2);
     if (args.byteCount == 0) return CUDA_SUCCESS;
-    const DeviceMemory& memory = call.session().memory();
-    if (!memory.contains(args.srcDevice, args.byteCount)) return memory.refusal(args.srcDevice);
     call.release_order();
     return wait_in_reach(call, args.srcDevice, [&] {
         return reply_from_device(call, args.byteCount, [&](void* target, uint64_t offset, uint64_t bytes) {
@@ -51,8 +45,6 @@ CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args&
 CUresult hook_server_cuMemcpyDtoHAsync_v2(ServerCall& call, const CuMemcpyDtoHAsyncV2Args& args) {
     const auto copy = WL_DRIVER(call, cuMemcpyDtoHAsync_v2);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
-    const DeviceMemory& memory = call.session().memory();
-    if (args.byteCount > 0 && !memory.contains(args.srcDevice, args.byteCount)) return memory.refusal(args.srcDevice);
     return copy_back_in_stream(call, stream, args.byteCount, [&](void* target) {
         return copy_in_reach(call, args.srcDevice, stream,
                              [&](CUstream in) { return copy(target, args.srcDevice, args.byteCount, in); });

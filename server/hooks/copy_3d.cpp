@@ -6,6 +6,7 @@
 #include "server/hooks/graph_params.h"
 #include "server/hooks/host_transfer.h"
 #include "server/hooks/reach.h"
+#include "server/session/regions.h"
 
 namespace warpline::server {
 
@@ -19,6 +20,14 @@ struct Copy3d {
     uint64_t packed_bytes = 0;  ///< of the region, rows and layers without gaps
 };
 
+/// Gives numbers that have no meaning, because there is one row or one layer, values that no driver stumbles over. (A graph's
+/// node keeps them: the program can ask for them.)
+void tidy(const CopySide& side, const CUDA_MEMCPY3D_PEER& copy) {
+    if (side.type != CU_MEMORYTYPE_DEVICE || side.z > 0 || copy.Depth > 1) return;
+    side.height = side.y + copy.Height;
+    if (side.y == 0 && copy.Height == 1) side.pitch = side.x + copy.WidthInBytes;
+}
+
 template <typename Args>
 CUresult read_copy(ServerCall& call, const Args& args, Copy3d& out) {
     if (args.copy.size() != sizeof out.copy) return CUDA_ERROR_INVALID_VALUE;
@@ -31,43 +40,20 @@ CUresult read_copy(ServerCall& call, const Args& args, Copy3d& out) {
     out.copy.dstContext = WL_FIND_OR_NULL(call, CUcontext, context, args.dstContext);
     out.stream = WL_FIND(call, CUstream, stream, args.hStream);
     out.async = args.async;
-    const unsigned __int128 bytes = static_cast<unsigned __int128>(out.copy.WidthInBytes) *
-                                    (out.copy.Height | uint64_t{out.copy.Height == 0}) *
-                                    (out.copy.Depth | uint64_t{out.copy.Depth == 0});
-    if (bytes > UINT64_MAX / 2) return CUDA_ERROR_INVALID_VALUE;
-    out.packed_bytes = static_cast<uint64_t>(bytes);
+    // A copy of one row or one layer says 0 or 1, as the client's own call did; drivers differ in what they make of 0. From
+    // here on the numbers are those that were checked.
+    if (!settle(out.copy)) return CUDA_ERROR_INVALID_VALUE;
+    out.copy.Height = std::max<size_t>(out.copy.Height, 1);
+    out.copy.Depth = std::max<size_t>(out.copy.Depth, 1);
+    tidy(source_side(out.copy), out.copy);
+    tidy(target_side(out.copy), out.copy);
+    const Checked bytes = Checked(out.copy.WidthInBytes) * out.copy.Height * out.copy.Depth;
+    if (!bytes.at_most(INT64_MAX)) return CUDA_ERROR_INVALID_VALUE;
+    out.packed_bytes = bytes.value();
     return CUDA_SUCCESS;
 }
 
 bool is_on_device(CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; }
-
-/// The range of linear memory that one side of a copy touches must be the session's own.
-CUresult check_side(ServerCall& call, CUmemorytype type, CUdeviceptr address, uint64_t pitch, uint64_t rows_per_layer,
-                    uint64_t x, uint64_t y, uint64_t z, const CUDA_MEMCPY3D_PEER& copy) {
-    if (type != CU_MEMORYTYPE_DEVICE || copy.WidthInBytes == 0) return CUDA_SUCCESS;
-    const uint64_t height = copy.Height == 0 ? 1 : copy.Height;
-    const uint64_t depth = copy.Depth == 0 ? 1 : copy.Depth;
-    const uint64_t layer_rows = rows_per_layer == 0 ? height : rows_per_layer;
-    const auto row = [&](uint64_t layer_index, uint64_t row_index) {
-        return (static_cast<unsigned __int128>(layer_index) * layer_rows + row_index) * pitch;
-    };
-    const unsigned __int128 begin = address + row(z, y) + x;
-    const unsigned __int128 end = address + row(z + depth - 1, y + height - 1) + x + copy.WidthInBytes;
-    if (end > UINT64_MAX || end < begin) return CUDA_ERROR_INVALID_VALUE;
-    const DeviceMemory& memory = call.session().memory();
-    const auto first = static_cast<uint64_t>(begin);
-    return memory.contains(first, static_cast<uint64_t>(end - begin)) ? CUDA_SUCCESS : memory.refusal(first);
-}
-
-CUresult check_source(ServerCall& call, const CUDA_MEMCPY3D_PEER& c) {
-    if (!is_on_device(c.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
-    return check_side(call, c.srcMemoryType, c.srcDevice, c.srcPitch, c.srcHeight, c.srcXInBytes, c.srcY, c.srcZ, c);
-}
-
-CUresult check_target(ServerCall& call, const CUDA_MEMCPY3D_PEER& c) {
-    if (!is_on_device(c.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
-    return check_side(call, c.dstMemoryType, c.dstDevice, c.dstPitch, c.dstHeight, c.dstXInBytes, c.dstY, c.dstZ, c);
-}
 
 CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& c) {
     CUDA_MEMCPY3D plain{};
@@ -100,10 +86,7 @@ CUresult find_reach(ServerCall& call, CUDA_MEMCPY3D_PEER& copy) {
 }
 
 CUresult run_copy(ServerCall& call, const Copy3d& what) {
-    // A copy of one row or one layer says 0 or 1, as the client's own call did; the driver wants at least 1.
-    CUDA_MEMCPY3D_PEER copy = what.copy;
-    if (copy.Height == 0) copy.Height = 1;
-    if (copy.Depth == 0) copy.Depth = 1;
+    const CUDA_MEMCPY3D_PEER& copy = what.copy;
     if (copy.srcContext != nullptr || copy.dstContext != nullptr) {
         if (what.async) return WL_DRIVER(call, cuMemcpy3DPeerAsync)(&copy, what.stream);
         return WL_DRIVER(call, cuMemcpy3DPeer)(&copy);
@@ -132,7 +115,7 @@ void take_from_host(Copy3d& what, const void* source) {
     copy.srcHost = source;
     copy.srcXInBytes = copy.srcY = copy.srcZ = copy.srcLOD = 0;
     copy.srcPitch = copy.WidthInBytes;
-    copy.srcHeight = copy.Height == 0 ? 1 : copy.Height;
+    copy.srcHeight = copy.Height;
 }
 
 void give_to_host(Copy3d& what, void* target) {
@@ -141,7 +124,7 @@ void give_to_host(Copy3d& what, void* target) {
     copy.dstHost = target;
     copy.dstXInBytes = copy.dstY = copy.dstZ = copy.dstLOD = 0;
     copy.dstPitch = copy.WidthInBytes;
-    copy.dstHeight = copy.Height == 0 ? 1 : copy.Height;
+    copy.dstHeight = copy.Height;
 }
 
 }  // namespace
@@ -149,7 +132,7 @@ void give_to_host(Copy3d& what, void* target) {
 CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
-    WL_CUDA(check_target(call, what.copy));
+    if (!is_on_device(what.copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if (call.payload_bytes() != what.packed_bytes) return CUDA_ERROR_INVALID_VALUE;
     if (what.packed_bytes == 0) return CUDA_SUCCESS;
     const auto payload = call.whole_payload();
@@ -177,8 +160,6 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
 CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
-    if (what.copy.srcMemoryType != CU_MEMORYTYPE_HOST) WL_CUDA(check_source(call, what.copy));
-    if (what.copy.dstMemoryType != CU_MEMORYTYPE_HOST) WL_CUDA(check_target(call, what.copy));
     CUgraph graph = nullptr;
     if (!is_capturing(call, what.stream)) return CUDA_ERROR_ILLEGAL_STATE;
     WL_CUDA(captured_graph(call, what.stream, graph));
@@ -188,23 +169,19 @@ CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& ar
     if (host == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const bool linear = copy.Height <= 1 && copy.Depth <= 1 && what.copy.srcArray == nullptr && what.copy.dstArray == nullptr;
     if (linear && host->source != 0)
-        return WL_DRIVER(call, cuMemcpyHtoDAsync_v2)(
-            copy.dstDevice + (copy.dstZ * copy.dstHeight + copy.dstY) * copy.dstPitch + copy.dstXInBytes, copy.srcHost,
-            copy.WidthInBytes, what.stream);
+        return WL_DRIVER(call, cuMemcpyHtoDAsync_v2)(region_of(target_side(copy), copy.WidthInBytes, 1, 1).address.value(),
+                                                     copy.srcHost, copy.WidthInBytes, what.stream);
     if (linear)
-        return WL_DRIVER(call, cuMemcpyDtoHAsync_v2)(
-            copy.dstHost, copy.srcDevice + (copy.srcZ * copy.srcHeight + copy.srcY) * copy.srcPitch + copy.srcXInBytes,
-            copy.WidthInBytes, what.stream);
-    copy.Height = std::max<size_t>(copy.Height, 1);
-    copy.Depth = std::max<size_t>(copy.Depth, 1);
+        return WL_DRIVER(call, cuMemcpyDtoHAsync_v2)(copy.dstHost,
+                                                     region_of(source_side(copy), copy.WidthInBytes, 1, 1).address.value(),
+                                                     copy.WidthInBytes, what.stream);
     return WL_DRIVER(call, cuMemcpy3DAsync_v2)(&copy, what.stream);
 }
 
 CUresult hook_server_wlCopyOnDevice(ServerCall& call, const WlCopyOnDeviceArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
-    WL_CUDA(check_source(call, what.copy));
-    WL_CUDA(check_target(call, what.copy));
+    if (!is_on_device(what.copy.srcMemoryType) || !is_on_device(what.copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(find_reach(call, what.copy));
     return run_copy(call, what);
 }
@@ -212,7 +189,7 @@ CUresult hook_server_wlCopyOnDevice(ServerCall& call, const WlCopyOnDeviceArgs& 
 CUresult hook_server_wlCopyFromDevice(ServerCall& call, const WlCopyFromDeviceArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
-    WL_CUDA(check_source(call, what.copy));
+    if (!is_on_device(what.copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if (what.packed_bytes == 0) return CUDA_SUCCESS;
     if (!call.reserve_reply_payload(what.packed_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     give_to_host(what, call.reply_payload().data());
@@ -226,7 +203,7 @@ CUresult hook_server_wlCopyFromDevice(ServerCall& call, const WlCopyFromDeviceAr
 CUresult hook_server_wlCopyFromDeviceAsync(ServerCall& call, const WlCopyFromDeviceAsyncArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
-    WL_CUDA(check_source(call, what.copy));
+    if (!is_on_device(what.copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if (args.bytes != what.packed_bytes) return CUDA_ERROR_INVALID_VALUE;
     what.async = true;
     return copy_back_in_stream(call, what.stream, what.packed_bytes, [&](void* target) {

@@ -3,6 +3,16 @@
 
 namespace warpline::server {
 
+CUresult hook_server_cuEventCreate(ServerCall& call, const CuEventCreateArgs& args) {
+    const auto create = WL_DRIVER(call, cuEventCreate);
+    if (!call.may_bind(HandleKind::event, args.phEvent)) return CUDA_ERROR_INVALID_HANDLE;
+    CUevent event = nullptr;
+    // Who waits for it sleeps, as in contexts (hooks/context.cpp); a program cannot read an event's flags back.
+    WL_CUDA(create(&event, args.flags | CU_EVENT_BLOCKING_SYNC));
+    call.bind(HandleKind::event, args.phEvent, event, call.context());
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuEventSynchronize(ServerCall& call, const CuEventSynchronizeArgs& args) {
     const auto wait = WL_DRIVER(call, cuEventSynchronize);
     const auto event = WL_FIND(call, CUevent, event, args.hEvent);

@@ -1,5 +1,6 @@
 #include "server/gen/function_calls.gen.h"
 #include "server/hooks/common.h"
+#include "server/hooks/launch_attributes.h"
 
 namespace warpline::server {
 
@@ -19,6 +20,7 @@ CUresult read_config(ServerCall& call, const Args& args, CUlaunchConfig& config,
                attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
                attribute.id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
     });
+    for (CUlaunchAttribute& attribute : attributes) WL_CUDA(resolve_launch_attribute(call, attribute.id, attribute.value));
     config.gridDimX = args.gridX;
     config.gridDimY = args.gridY;
     config.gridDimZ = args.gridZ;

@@ -51,9 +51,9 @@ CUresult ask_neighbours(WithEdges with_edges, Plain plain, CUgraphNode node, std
         nodes);
 }
 
-/// The graph that a node belongs to, as far as we know: its nodes die with it.
-uint64_t owner_of(ServerCall& call, uint64_t node) {
-    const auto entry = call.session().handles().find(HandleKind::graph_node, node);
+/// What an object dies with, as far as we know: a node with its graph.
+uint64_t owner_of(ServerCall& call, HandleKind kind, uint64_t token) {
+    const auto entry = call.session().handles().find(kind, token);
     return entry ? entry->owner : 0;
 }
 
@@ -62,9 +62,26 @@ uint64_t owner_of(ServerCall& call, uint64_t node) {
 CUresult hook_server_cuGraphDestroy(ServerCall& call, const CuGraphDestroyArgs& args) {
     const auto destroy = WL_DRIVER(call, cuGraphDestroy);
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    // The graph of a child node or a body of a conditional one is its node's.
+    if (owner_of(call, HandleKind::graph, args.hGraph) != 0) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(destroy(graph));
     call.unbind(HandleKind::graph, args.hGraph);
+    call.session().values().owner_ended(args.hGraph);
     call.session().graph_copies().graph_gone(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphConditionalHandleCreate(ServerCall& call, const CuGraphConditionalHandleCreateArgs& args,
+                                                    CuGraphConditionalHandleCreateValues& values) {
+    const auto create = WL_DRIVER(call, cuGraphConditionalHandleCreate);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    const auto context = WL_FIND_OR_NULL(call, CUcontext, context, args.ctx);
+    GivenValues& given = call.session().values();
+    if (given.full()) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUgraphConditionalHandle handle = 0;
+    WL_CUDA(create(&handle, graph, context, args.defaultLaunchValue, args.flags));
+    given.add(GivenValues::Kind::conditional, handle, args.hGraph);
+    values.pHandleOut = handle;
     return CUDA_SUCCESS;
 }
 
@@ -138,7 +155,7 @@ CUresult hook_server_cuGraphNodeGetDependencies_v2(ServerCall& call, const CuGra
     WL_CUDA(ask_neighbours(call.driver()->cuGraphNodeGetDependencies_v2, call.driver()->cuGraphNodeGetDependencies, node, nodes,
                            edges));
     edges.resize(nodes.size());
-    NodeNamer namer(call, args.fresh, owner_of(call, args.hNode));
+    NodeNamer namer(call, args.fresh, owner_of(call, HandleKind::graph_node, args.hNode));
     values.nodes = name_all(namer, nodes);
     values.edgeData = bytes_of(edges);
     values.count = nodes.size();
@@ -153,7 +170,7 @@ CUresult hook_server_cuGraphNodeGetDependentNodes_v2(ServerCall& call, const CuG
     WL_CUDA(ask_neighbours(call.driver()->cuGraphNodeGetDependentNodes_v2, call.driver()->cuGraphNodeGetDependentNodes, node,
                            nodes, edges));
     edges.resize(nodes.size());
-    NodeNamer namer(call, args.fresh, owner_of(call, args.hNode));
+    NodeNamer namer(call, args.fresh, owner_of(call, HandleKind::graph_node, args.hNode));
     values.nodes = name_all(namer, nodes);
     values.edgeData = bytes_of(edges);
     values.count = nodes.size();

@@ -1,6 +1,7 @@
 #include "server/gen/graph_exec_calls.gen.h"
 #include "server/gen/graph_node_calls.gen.h"
 #include "server/hooks/graph_common.h"
+#include "server/session/device_numbers.h"
 
 namespace warpline::server {
 
@@ -12,21 +13,6 @@ struct Batch {
     std::vector<CUstreamBatchMemOpParams> items;
 };
 
-/// Only the client's own memory is waited for and written.
-CUresult check_item(ServerCall& call, const CUstreamBatchMemOpParams& item) {
-    uint64_t bytes = sizeof(cuuint64_t);
-    switch (item.operation) {
-        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = sizeof(cuuint32_t); break;
-        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
-        case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
-    }
-    const DeviceMemory& memory = call.session().memory();
-    return memory.contains(item.waitValue.address, bytes) ? CUDA_SUCCESS : memory.refusal(item.waitValue.address);
-}
-
 template <typename Args>
 CUresult read_batch(ServerCall& call, const Args& args, Batch& batch) {
     constexpr size_t k_max_items = 256;
@@ -35,7 +21,7 @@ CUresult read_batch(ServerCall& call, const Args& args, Batch& batch) {
         return CUDA_ERROR_INVALID_VALUE;
     batch.items.resize(count);
     std::memcpy(batch.items.data(), args.items.data(), args.items.size());
-    for (const CUstreamBatchMemOpParams& item : batch.items) WL_CUDA(check_item(call, item));
+    for (CUstreamBatchMemOpParams& item : batch.items) static_cast<void>(to_driver(call, item));
     const auto context = WL_FIND(call, CUcontext, context, args.ctx);
     batch.params = {context, static_cast<unsigned>(count), batch.items.data(), args.flags};
     return CUDA_SUCCESS;

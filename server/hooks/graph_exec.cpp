@@ -67,6 +67,7 @@ CUresult hook_server_cuGraphExecDestroy(ServerCall& call, const CuGraphExecDestr
 
 CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpdateV2Args& args,
                                           CuGraphExecUpdateV2Values& values) {
+    values.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     GraphCopies& copies = call.session().graph_copies();
@@ -134,7 +135,12 @@ CUresult hook_server_cuGraphExecHostNodeSetParams(ServerCall& call, const CuGrap
     HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
-    return set(exec, node, &params);
+    if (const CUresult result = set(exec, node, &params); result != CUDA_SUCCESS) {
+        call.session().host_calls().drop_ticket(ticket);
+        return result;
+    }
+    call.session().graph_copies().give_ticket(exec, node, ticket);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::server

@@ -9,12 +9,6 @@ namespace warpline::server {
 
 namespace {
 
-/// The driver gives addresses anew: what was known there is forgotten.
-void know_range(ServerCall& call, CUdeviceptr address, uint64_t size_bytes) {
-    call.session().memory().remove_ranges(address, size_bytes);
-    call.session().memory().add_range(address, size_bytes);
-}
-
 void location_to_client(ServerCall& call, CUmemLocation& location) {
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         static_cast<void>(call.session().contexts().client_device(location.id, location.id));
@@ -29,8 +23,7 @@ CUresult hook_server_cuGraphAddMemAllocNode(ServerCall& call, const CuGraphAddMe
     std::vector<CUmemAccessDesc> access;
     if (!read_struct(args.properties, params.poolProps)) return CUDA_ERROR_INVALID_VALUE;
     if (!read_array(args.access, args.access.size() / sizeof(CUmemAccessDesc), access)) return CUDA_ERROR_INVALID_VALUE;
-    if (!to_driver(call, params.poolProps.location) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
-    params.poolProps.win32SecurityAttributes = nullptr;
+    if (!to_driver(call, params.poolProps) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
     params.accessDescs = access.empty() ? nullptr : access.data();
     params.accessDescCount = access.size();
     params.bytesize = args.bytes;
@@ -38,7 +31,7 @@ CUresult hook_server_cuGraphAddMemAllocNode(ServerCall& call, const CuGraphAddMe
                      [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
                          return add(node, graph, dependencies, count, &params);
                      }));
-    know_range(call, params.dptr, args.bytes);
+    call.session().memory().add_range(params.dptr, args.bytes);
     values.address = params.dptr;
     return CUDA_SUCCESS;
 }
@@ -65,7 +58,7 @@ CUresult hook_server_cuMemAllocAsync(ServerCall& call, const CuMemAllocAsyncArgs
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
     CUdeviceptr address = 0;
     WL_CUDA(allocate(&address, args.bytes, stream));
-    know_range(call, address, args.bytes);
+    call.session().memory().add_range(address, args.bytes);
     values.address = address;
     return CUDA_SUCCESS;
 }
@@ -82,6 +75,8 @@ CUresult hook_server_cuGraphAddNode_v2(ServerCall& call, const CuGraphAddNodeV2A
     std::vector<CUgraphNode> dependencies;
     WL_CUDA(find_nodes(call, args.dependencies, dependencies));
     if (args.bodies.size() != args.size) return CUDA_ERROR_INVALID_VALUE;
+    // Drivers take the handle for a pointer of theirs.
+    if (!call.session().values().contains(GivenValues::Kind::conditional, args.handle)) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = args.handle;
@@ -94,7 +89,7 @@ CUresult hook_server_cuGraphAddNode_v2(ServerCall& call, const CuGraphAddNodeV2A
     call.bind(HandleKind::graph_node, args.node, node, args.hGraph);
     std::vector<CUgraph> bodies(params.conditional.phGraph_out, params.conditional.phGraph_out + args.size);
     for (size_t i = 0; i < bodies.size(); ++i) call.bind(HandleKind::graph, args.bodies[i], bodies[i], args.node);
-    call.session().graph_copies().note_bodies(node, std::move(bodies));
+    call.session().graph_copies().note_bodies(graph, node, std::move(bodies));
     return CUDA_SUCCESS;
 }
 

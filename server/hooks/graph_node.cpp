@@ -116,7 +116,12 @@ CUresult hook_server_cuGraphAddHostNode(ServerCall& call, const CuGraphAddHostNo
                         HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
                         if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
                         const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
-                        return add(node, graph, dependencies, count, &params);
+                        if (const CUresult result = add(node, graph, dependencies, count, &params); result != CUDA_SUCCESS) {
+                            call.session().host_calls().drop_ticket(ticket);
+                            return result;
+                        }
+                        call.session().graph_copies().give_ticket(graph, *node, ticket);
+                        return CUDA_SUCCESS;
                     });
 }
 
@@ -126,7 +131,12 @@ CUresult hook_server_cuGraphHostNodeSetParams(ServerCall& call, const CuGraphHos
     HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
-    return set(node, &params);
+    if (const CUresult result = set(node, &params); result != CUDA_SUCCESS) {
+        call.session().host_calls().drop_ticket(ticket);
+        return result;
+    }
+    call.session().graph_copies().give_ticket(graph_of_node(call, args.hNode), node, ticket);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphHostNodeGetParams(ServerCall& call, const CuGraphHostNodeGetParamsArgs& args,

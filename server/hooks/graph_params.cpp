@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/session/regions.h"
+
 namespace warpline::server {
 
 CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUgraph graph, CUDA_MEMCPY3D& copy,
@@ -12,18 +14,15 @@ CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client,
     if (!from_host && !on_device(copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if (!to_host && !on_device(copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if ((from_host && to_host) || from_host != (client.source != 0)) return CUDA_ERROR_INVALID_VALUE;
-    const DeviceMemory& memory = call.session().memory();
-    if (copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && !memory.contains(copy.srcDevice, 1))
-        return memory.refusal(copy.srcDevice);
-    if (copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && !memory.contains(copy.dstDevice, 1))
-        return memory.refusal(copy.dstDevice);
+    if (!settle(copy)) return CUDA_ERROR_INVALID_VALUE;
     copy.srcHost = nullptr;
     copy.dstHost = nullptr;
+    copy.reserved0 = nullptr;
+    copy.reserved1 = nullptr;
     if (!from_host && !to_host) return CUDA_SUCCESS;
-    const unsigned __int128 bytes = static_cast<unsigned __int128>(copy.WidthInBytes) * std::max<uint64_t>(copy.Height, 1) *
-                                    std::max<uint64_t>(copy.Depth, 1);
-    if (bytes == 0 || bytes > call.session().options().max_whole_payload_bytes) return CUDA_ERROR_INVALID_VALUE;
-    host = call.session().graph_copies().make(call.number(), client, static_cast<uint64_t>(bytes), graph);
+    const Checked bytes = Checked(copy.WidthInBytes) * std::max<uint64_t>(copy.Height, 1) * std::max<uint64_t>(copy.Depth, 1);
+    if (bytes.is_zero() || !bytes.at_most(call.session().options().max_whole_payload_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    host = call.session().graph_copies().make(call.number(), client, bytes.value(), graph);
     if (host == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     if (from_host) {
         copy.srcHost = host->staging->data;

@@ -16,11 +16,11 @@ struct KernelNodeParams {
 
 template <typename Args>
 CUresult read_kernel_node(ServerCall& call, const Args& args, KernelNodeParams& out) {
-    if (!out.params.read(args.params, args.sizes)) return CUDA_ERROR_INVALID_VALUE;
     // A kernel is given as such: the node finds its function in the context of the launch.
     out.node.kern = call.find_kernel(args.f);
     out.node.func = out.node.kern != nullptr ? nullptr : call.find_function(args.f);
     if (out.node.kern == nullptr && out.node.func == nullptr) return call.not_found();
+    WL_CUDA(out.params.read(args.params, args.sizes, *WL_LAYOUT(call, args.f)));
     out.node.gridDimX = args.gridX;
     out.node.gridDimY = args.gridY;
     out.node.gridDimZ = args.gridZ;

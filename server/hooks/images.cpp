@@ -14,9 +14,8 @@ constexpr size_t k_max_options = 64;
 
 enum class OptionUse : uint8_t { ours, passed_on, unknown };
 
-/// What the driver is told of an option: nothing of those whose value is a pointer into the client's memory, or the size of a
-/// buffer there (the logs are ours, the rest has no meaning here); and nothing that this server does not know, because its
-/// value could be a pointer.
+/// What the driver is told of an option: something of ours for those whose value is a pointer into the client's memory, or the
+/// size of a buffer there; and nothing that this server does not know, because its value could be a pointer.
 OptionUse use_of(CUjit_option option) {
     switch (option) {
         case CU_JIT_MAX_REGISTERS:
@@ -101,13 +100,37 @@ bool JitLog::prepare(const std::vector<uint64_t>& options, const std::vector<uin
             WL_LOG(warn, "image", "option {} of a compilation is unknown here and refused", options[i]);
             return false;
         }
-        if (use == OptionUse::passed_on) add(option, values[i]);
+        if (use == OptionUse::passed_on) {
+            add(option, values[i]);
+        } else {
+            add_ours(option, values[i]);
+        }
     }
-    add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(m_info.data()));
-    add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, k_log_bytes - 1);
-    add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(m_error.data()));
-    add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, k_log_bytes - 1);
     return true;
+}
+
+void JitLog::add_ours(CUjit_option option, uint64_t value) {
+    auto buffer = [&](std::string& log) {
+        if (value == 0) return add(option, 0);
+        log.assign(k_log_bytes, '\0');
+        add(option, reinterpret_cast<uint64_t>(log.data()));
+    };
+    switch (option) {
+        case CU_JIT_INFO_LOG_BUFFER: buffer(m_info); break;
+        case CU_JIT_ERROR_LOG_BUFFER: buffer(m_error); break;
+        // The last byte of a log of ours stays zero, whatever the driver writes.
+        case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+        case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: add(option, std::min<uint64_t>(value, k_log_bytes - 1)); break;
+        case CU_JIT_WALL_TIME: add(option, 0); break;
+        default: break;  // lists of symbols, which the client refuses
+    }
+}
+
+uint32_t JitLog::number(CUjit_option option) const {
+    for (size_t i = 0; i < m_options.size(); ++i) {
+        if (m_options[i] == option) return static_cast<uint32_t>(reinterpret_cast<uint64_t>(m_values[i]));
+    }
+    return 0;
 }
 
 bool is_sound(BytesView bytes, ImageKind kind) {
@@ -145,12 +168,14 @@ CUresult load_image(ServerCall& call, uint64_t token, bool library, ImageKind ki
         CUlibrary loaded = nullptr;
         WL_CUDA(load(&loaded, code, log.options(), log.values(), log.count(), nullptr, nullptr, 0));
         call.bind(handle_kind, token, loaded, 0);
+        call.session().functions().note_image(token, *payload);
         return CUDA_SUCCESS;
     }
     const auto load = WL_DRIVER(call, cuModuleLoadDataEx);
     CUmodule loaded = nullptr;
     WL_CUDA(load(&loaded, code, log.count(), log.options(), log.values()));
     call.bind(handle_kind, token, loaded, call.context());
+    call.session().functions().note_image(token, *payload);
     return CUDA_SUCCESS;
 }
 

@@ -51,11 +51,13 @@ CUresult hook_server_wlImageLoad(ServerCall& call, const WlImageLoadArgs& args) 
 CUresult hook_server_wlImageCompile(ServerCall& call, const WlImageCompileArgs& args, WlImageCompileValues& values) {
     // The client waits, so nothing that comes later can name the image; compiling takes long, and others need not wait for it.
     if (call.whole_payload().ok()) call.release_order();
-    JitLog log;
+    auto log = std::make_unique<JitLog>();
     const CUresult result =
-        load_image(call, args.image, args.library, static_cast<ImageKind>(args.kind), args.options, args.values, log);
-    values.infoLog = log.info();
-    values.errorLog = log.error();
+        load_image(call, args.image, args.library, static_cast<ImageKind>(args.kind), args.options, args.values, *log);
+    log->answer(values);
+    // What a library has not compiled yet it will tell there later.
+    if (result == CUDA_SUCCESS && args.library && log->count() != 0)
+        call.session().library_logs().add(args.image, std::move(log));
     return result;
 }
 
@@ -68,13 +70,13 @@ CUresult hook_server_wlFunctionGet(ServerCall& call, const WlFunctionGetArgs& ar
         const auto library = WL_FIND(call, CUlibrary, library, args.image);
         CUkernel kernel = nullptr;
         WL_CUDA(get(&kernel, library, name.c_str()));
-        return functions.bind_kernel(args.function, kernel, args.image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        return functions.bind_kernel(args.function, kernel, args.image, name) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     }
     const auto get = WL_DRIVER(call, cuModuleGetFunction);
     const auto module = WL_FIND(call, CUmodule, module, args.image);
     CUfunction function = nullptr;
     WL_CUDA(get(&function, module, name.c_str()));
-    return functions.bind_function(args.function, function, args.image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return functions.bind_function(args.function, function, args.image, name) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult hook_server_wlThreadEnd(ServerCall& call, const WlThreadEndArgs&) {

@@ -4,7 +4,14 @@
 
 namespace warpline::server {
 
-bool KernelParams::read(BytesView params, BytesView sizes) {
+CUresult KernelParams::read(BytesView params, BytesView sizes, const ParamLayout& layout) {
+    if (sizes.empty()) return params.size() >= layout.bytes && take(params, sizes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const BytesView wanted = as_bytes(layout.sizes.data(), layout.sizes.size() * sizeof(uint32_t));
+    const bool same = sizes.size() == wanted.size() && std::memcmp(sizes.data(), wanted.data(), sizes.size()) == 0;
+    return same && take(params, sizes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool KernelParams::take(BytesView params, BytesView sizes) {
     const size_t count = sizes.size() / sizeof(uint32_t);
     if (sizes.size() % sizeof(uint32_t) != 0 || count > k_max_params || params.size() > k_max_bytes) return false;
     // Each parameter is given a place of its own, aligned for any type.

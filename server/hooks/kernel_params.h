@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.h"
 #include "cuda/abi/cuda_types.h"
+#include "server/session/handle_table.h"
 
 namespace warpline::server {
 
@@ -16,13 +17,15 @@ public:
     static constexpr size_t k_max_params = 4096;
     static constexpr size_t k_max_bytes = 32768;  // above the largest that CUDA allows (32764)
 
-    /// False if the sizes do not add up to the bytes, or there are more than any kernel can have.
-    bool read(BytesView params, BytesView sizes);
+    /// @param layout  of the kernel: it reads as much as that says, whatever it is given
+    /// @errors        CUDA_ERROR_INVALID_VALUE: number or sizes are not the kernel's, or do not add up to the bytes
+    CUresult read(BytesView params, BytesView sizes, const ParamLayout& layout);
 
     void** kernel_params() { return m_count > 0 ? m_pointers : nullptr; }
     void** extra() { return m_uses_extra ? m_extra : nullptr; }
 
 private:
+    bool take(BytesView params, BytesView sizes);
     static constexpr size_t k_inline_params = 32;
     static constexpr size_t k_inline_bytes = 1024;
     static constexpr size_t k_alignment = 16;  // the largest alignment of a CUDA type

@@ -29,7 +29,7 @@ CUresult hook_server_cuLaunchKernel(ServerCall& call, const CuLaunchKernelArgs& 
     const auto function = WL_FIND(call, CUfunction, function, args.f);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     KernelParams params;
-    if (!params.read(args.params, args.sizes)) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(params.read(args.params, args.sizes, *WL_LAYOUT(call, args.f)));
     return launch(function, args.gridX, args.gridY, args.gridZ, args.blockX, args.blockY, args.blockZ, args.sharedMemBytes,
                   stream, params.kernel_params(), params.extra());
 }
@@ -39,7 +39,8 @@ CUresult hook_server_cuLaunchCooperativeKernel(ServerCall& call, const CuLaunchC
     const auto function = WL_FIND(call, CUfunction, function, args.f);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     KernelParams params;
-    if (!params.read(args.params, args.sizes) || params.extra() != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(params.read(args.params, args.sizes, *WL_LAYOUT(call, args.f)));
+    if (params.extra() != nullptr) return CUDA_ERROR_INVALID_VALUE;
     return launch(function, args.gridX, args.gridY, args.gridZ, args.blockX, args.blockY, args.blockZ, args.sharedMemBytes,
                   stream, params.kernel_params());
 }
@@ -49,7 +50,7 @@ CUresult hook_server_cuLaunchKernelEx(ServerCall& call, const CuLaunchKernelExAr
     const auto function = WL_FIND(call, CUfunction, function, args.f);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     KernelParams params;
-    if (!params.read(args.params, args.sizes)) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(params.read(args.params, args.sizes, *WL_LAYOUT(call, args.f)));
     std::vector<CUlaunchAttribute> attributes;
     WL_CUDA(read_attributes(call, args.attributes, attributes));
     CUlaunchConfig config{};

@@ -1,5 +1,7 @@
 #include "server/hooks/launch_attributes.h"
 
+#include "server/session/regions.h"
+
 namespace warpline::server {
 
 CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
@@ -19,12 +21,7 @@ CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUla
             WL_LOG(warn, "server",
                    "the launch attribute 'device-updatable kernel node' is not supported: its handle cannot travel");
             return CUDA_ERROR_NOT_SUPPORTED;
-        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: {
-            const DeviceMemory& memory = call.session().memory();
-            const auto address = reinterpret_cast<uint64_t>(value.accessPolicyWindow.base_ptr);
-            const uint64_t bytes = value.accessPolicyWindow.num_bytes;
-            return bytes == 0 || memory.contains(address, bytes) ? CUDA_SUCCESS : memory.refusal(address);
-        }
+        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return check_attribute(call, id, value);
         // Numbers, all of them.
         case CU_LAUNCH_ATTRIBUTE_IGNORE:
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:

@@ -34,6 +34,9 @@ bool is_input(BytesView bytes, CUjitInputType type) {
 CUresult hook_server_cuLinkCreate_v2(ServerCall& call, const CuLinkCreateV2Args& args) {
     const auto create = WL_DRIVER(call, cuLinkCreate_v2);
     if (!call.may_bind(HandleKind::link, args.stateOut)) return CUDA_ERROR_INVALID_HANDLE;
+    const HandleTable& handles = call.session().handles();
+    if (call.session().links().full([&](uint64_t token) { return handles.find(HandleKind::link, token).has_value(); }))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     auto log = std::make_unique<JitLog>();
     if (!log->prepare(args.options, args.values)) return CUDA_ERROR_INVALID_VALUE;
     CUlinkState state = nullptr;
@@ -60,7 +63,7 @@ CUresult hook_server_cuLinkAddData_v2(ServerCall& call, const CuLinkAddDataV2Arg
     const CUresult result =
         add(state, static_cast<CUjitInputType>(args.type), data.data(), payload->size() + (text && !ends ? 1 : 0),
             name.empty() ? nullptr : name.c_str(), 0, nullptr, nullptr);
-    call.session().links().copy_log(args.state, values.infoLog, values.errorLog);
+    call.session().links().answer(args.state, values);
     return result;
 }
 
@@ -71,7 +74,7 @@ CUresult hook_server_cuLinkComplete(ServerCall& call, const CuLinkCompleteArgs& 
     void* cubin = nullptr;
     size_t bytes = 0;
     const CUresult result = complete(state, &cubin, &bytes);
-    call.session().links().copy_log(args.state, values.infoLog, values.errorLog);
+    call.session().links().answer(args.state, values);
     if (result != CUDA_SUCCESS) return result;
     if (!call.reserve_reply_payload(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memcpy(call.reply_payload().data(), cubin, bytes);

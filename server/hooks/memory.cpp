@@ -7,12 +7,7 @@ namespace warpline::server {
 
 /// The client keeps the address to itself until it is told that nothing which was queued before can still use it.
 CUresult hook_server_cuMemFree_v2(ServerCall& call, const CuMemFreeV2Args& args) {
-    const DeviceMemory& memory = call.session().memory();
-    if (!memory.contains(args.dptr, 1)) {
-        call.session().freed().add(call.number(), call.context());
-        return memory.refusal(args.dptr);
-    }
-    if (memory.is_own(args.dptr)) {
+    if (call.session().memory().is_own(args.dptr)) {
         call.session().freed().add(call.number(), call.context());
         return CUDA_SUCCESS;
     }
@@ -39,7 +34,6 @@ CUresult hook_server_cuMemGetInfo_v2(ServerCall& call, const CuMemGetInfoV2Args&
 /// exist.
 CUresult hook_server_cuMemFreeAsync(ServerCall& call, const CuMemFreeAsyncArgs& args) {
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
-    if (!call.session().memory().contains(args.dptr, 1)) return call.session().memory().refusal(args.dptr);
     // What a graph has allocated is the driver's.
     if (!call.session().memory().is_own(args.dptr)) return WL_DRIVER(call, cuMemFreeAsync)(args.dptr, stream);
     return CUDA_SUCCESS;
@@ -93,7 +87,6 @@ CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
     const auto map = WL_DRIVER(call, cuMemMap);
     const auto memory = WL_FIND(call, CUmemGenericAllocationHandle, allocation, args.handle);
     DeviceMemory& device_memory = call.session().memory();
-    if (!device_memory.in_window(args.ptr, args.size)) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(map(args.ptr, args.size, args.offset, memory, args.flags));
     device_memory.add_range(args.ptr, args.size);
     return CUDA_SUCCESS;
@@ -102,7 +95,6 @@ CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
 CUresult hook_server_cuMemUnmap(ServerCall& call, const CuMemUnmapArgs& args) {
     const auto unmap = WL_DRIVER(call, cuMemUnmap);
     DeviceMemory& device_memory = call.session().memory();
-    if (!device_memory.is_clients_own(args.ptr, args.size)) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(unmap(args.ptr, args.size));
     device_memory.remove_ranges(args.ptr, args.size);
     return CUDA_SUCCESS;

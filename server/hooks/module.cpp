@@ -13,7 +13,7 @@ CUresult hook_server_cuModuleGetGlobal_v2(ServerCall& call, const CuModuleGetGlo
     CUdeviceptr address = 0;
     size_t bytes = 0;
     WL_CUDA(get(&address, &bytes, module, std::string(args.name).c_str()));
-    call.session().memory().add_range(address, bytes);
+    call.session().memory().add_range(address, bytes, args.hmod);
     values.dptr = address;
     values.bytes = bytes;
     return CUDA_SUCCESS;
@@ -26,7 +26,7 @@ CUresult hook_server_cuLibraryGetGlobal(ServerCall& call, const CuLibraryGetGlob
     CUdeviceptr address = 0;
     size_t bytes = 0;
     WL_CUDA(get(&address, &bytes, library, std::string(args.name).c_str()));
-    call.session().memory().add_range(address, bytes);
+    call.session().memory().add_range(address, bytes, args.library);
     values.dptr = address;
     values.bytes = bytes;
     return CUDA_SUCCESS;

@@ -48,10 +48,14 @@ CUresult hook_server_cuLaunchHostFunc(ServerCall& call, const CuLaunchHostFuncAr
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     HostCalls& host_calls = call.session().host_calls();
     // In a stream that is being captured it becomes a node, which runs at each launch of the graph.
-    HostCalls::Ticket* ticket = host_calls.make_ticket(args.id, !is_capturing(call, stream));
+    const bool captured = is_capturing(call, stream);
+    HostCalls::Ticket* ticket = host_calls.make_ticket(args.id, !captured);
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = launch(stream, &HostCalls::run, ticket);
     if (result != CUDA_SUCCESS) host_calls.drop_ticket(ticket);
+    CUgraph graph = nullptr;
+    if (result == CUDA_SUCCESS && captured && captured_graph(call, stream, graph) == CUDA_SUCCESS)
+        call.session().graph_copies().give_ticket(graph, nullptr, ticket);
     return result;
 }
 

@@ -10,25 +10,15 @@ template <typename Args>
 CUresult read_resource(ServerCall& call, const Args& args, CUDA_RESOURCE_DESC& resource) {
     if (args.resource.size() != sizeof resource) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(&resource, args.resource.data(), sizeof resource);
-    const DeviceMemory& memory = call.session().memory();
-    resource.resType = static_cast<CUresourcetype>(args.kind);
+    // The kind by which the ranges were checked is the one in the structure.
+    if (static_cast<uint32_t>(resource.resType) != args.kind) return CUDA_ERROR_INVALID_VALUE;
     switch (resource.resType) {
         case CU_RESOURCE_TYPE_ARRAY: resource.res.array.hArray = WL_FIND(call, CUarray, array, args.array); return CUDA_SUCCESS;
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
             resource.res.mipmap.hMipmappedArray = WL_FIND(call, CUmipmappedArray, mipmapped_array, args.mipmappedArray);
             return CUDA_SUCCESS;
         case CU_RESOURCE_TYPE_LINEAR:
-            if (!memory.contains(resource.res.linear.devPtr, resource.res.linear.sizeInBytes))
-                return memory.refusal(resource.res.linear.devPtr);
-            return CUDA_SUCCESS;
-        case CU_RESOURCE_TYPE_PITCH2D: {
-            const auto& pitched = resource.res.pitch2D;
-            const unsigned __int128 bytes =
-                static_cast<unsigned __int128>(pitched.pitchInBytes) * (pitched.height == 0 ? 0 : pitched.height - 1);
-            if (bytes > UINT64_MAX || !memory.contains(pitched.devPtr, static_cast<uint64_t>(bytes) + 1))
-                return memory.refusal(pitched.devPtr);
-            return CUDA_SUCCESS;
-        }
+        case CU_RESOURCE_TYPE_PITCH2D: return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -40,6 +30,16 @@ CUresult read_optional(BytesView bytes, T& out, T*& pointer) {
     if (bytes.size() != sizeof out) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(&out, bytes.data(), sizeof out);
     pointer = &out;
+    return CUDA_SUCCESS;
+}
+
+/// Drivers take such an object for a pointer or an index of theirs.
+template <typename Destroy>
+CUresult destroy_given(ServerCall& call, GivenValues::Kind kind, uint64_t object, Destroy destroy) {
+    GivenValues& given = call.session().values();
+    if (!given.contains(kind, object)) return CUDA_ERROR_INVALID_VALUE;
+    WL_CUDA(destroy(object));
+    given.remove(kind, object);
     return CUDA_SUCCESS;
 }
 
@@ -55,10 +55,18 @@ CUresult hook_server_cuTexObjectCreate(ServerCall& call, const CuTexObjectCreate
     WL_CUDA(read_resource(call, args, resource));
     WL_CUDA(read_optional(args.texture, texture, texture_given));
     WL_CUDA(read_optional(args.view, view, view_given));
+    GivenValues& given = call.session().values();
+    if (given.full()) return CUDA_ERROR_OUT_OF_MEMORY;
     CUtexObject made = 0;
     WL_CUDA(create(&made, &resource, texture_given, view_given));
+    given.add(GivenValues::Kind::texture, made, call.context());
     values.texObject = made;
     return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuTexObjectDestroy(ServerCall& call, const CuTexObjectDestroyArgs& args) {
+    const auto destroy = WL_DRIVER(call, cuTexObjectDestroy);
+    return destroy_given(call, GivenValues::Kind::texture, args.texObject, destroy);
 }
 
 CUresult hook_server_cuSurfObjectCreate(ServerCall& call, const CuSurfObjectCreateArgs& args,
@@ -66,10 +74,18 @@ CUresult hook_server_cuSurfObjectCreate(ServerCall& call, const CuSurfObjectCrea
     const auto create = WL_DRIVER(call, cuSurfObjectCreate);
     CUDA_RESOURCE_DESC resource{};
     WL_CUDA(read_resource(call, args, resource));
+    GivenValues& given = call.session().values();
+    if (given.full()) return CUDA_ERROR_OUT_OF_MEMORY;
     CUsurfObject made = 0;
     WL_CUDA(create(&made, &resource));
+    given.add(GivenValues::Kind::surface, made, call.context());
     values.surfObject = made;
     return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuSurfObjectDestroy(ServerCall& call, const CuSurfObjectDestroyArgs& args) {
+    const auto destroy = WL_DRIVER(call, cuSurfObjectDestroy);
+    return destroy_given(call, GivenValues::Kind::surface, args.surfObject, destroy);
 }
 
 }  // namespace warpline::server

@@ -7,8 +7,22 @@
 
 namespace warpline::server {
 
+namespace {
+
+/// The ranges, taken together, in which the thread found what it asked about last.
+struct Recent {
+    uint64_t epoch = 0;
+    uint64_t begin = 0, end = 0;
+};
+thread_local Recent t_recent;
+
+}  // namespace
+
 DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters)
-    : m_driver(driver), m_devices(devices), m_counters(counters), m_credit(driver) {}
+    : m_driver(driver), m_devices(devices), m_counters(counters), m_credit(driver) {
+    static std::atomic<uint64_t> objects{0};
+    m_epoch = (objects.fetch_add(1) + 1) * k_epochs;
+}
 
 Result<DeviceMemory::Window> DeviceMemory::reserve_window(Window wanted, AddressSpace space) {
     for (const DeviceSnapshot& device : m_devices) {
@@ -33,11 +47,11 @@ CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device) {
     if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = create_and_map(address, bytes, device, accessors_of(device));
     if (result != CUDA_SUCCESS) {
-        m_poisoned[address] = {bytes, device, false, false};
+        m_poisoned[address] = {bytes, device, 0, false, false};
         return result;
     }
     m_poisoned.erase(address);
-    m_ranges[address] = {bytes, device, false, false};
+    m_ranges[address] = {bytes, device, 0, false, false};
     m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
     return CUDA_SUCCESS;
 }
@@ -94,7 +108,7 @@ CUresult DeviceMemory::allocate(uint64_t bytes, CUdevice device, uint64_t& addre
         m_driver->cuMemFree_v2(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    m_ranges[made] = {bytes, device, true, false};
+    m_ranges[made] = {bytes, device, 0, true, false};
     m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
     address = made;
     return CUDA_SUCCESS;
@@ -119,6 +133,7 @@ CUresult DeviceMemory::retire(uint64_t address, uint64_t bytes, bool& mapped) {
     }
     if (end - address != bytes) return CUDA_ERROR_INVALID_VALUE;
     for (auto block = first; block != it; ++block) block->second.retired = true;
+    forgot();
     mapped = true;
     return CUDA_SUCCESS;
 }
@@ -157,16 +172,30 @@ CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
     return mapped ? unmap_retired(address, bytes) : result;
 }
 
-void DeviceMemory::add_range(uint64_t address, uint64_t bytes) {
+void DeviceMemory::add_range(uint64_t address, uint64_t bytes, uint64_t owner) {
     if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address) return;
     MutexLock lock(m_mutex);
-    if (m_ranges.size() < k_max_ranges) m_ranges.emplace(address, Range{bytes, -1, false, false});
+    const auto known = m_ranges.find(address);
+    if (known != m_ranges.end() && known->second.bytes == bytes && known->second.owner == owner) return;
+    forget(address, bytes);
+    if (overlaps(address, bytes) || m_ranges.size() >= k_max_ranges) return;
+    m_ranges[address] = {bytes, -1, owner, false, false};
+    if (owner != 0) m_owned[owner].push_back(address);
 }
 
-void DeviceMemory::remove_range(uint64_t address) {
-    MutexLock lock(m_mutex);
+/// Of what is not ours to unmap, everything that lies in there, be it in part.
+void DeviceMemory::forget(uint64_t address, uint64_t bytes) {
+    auto it = m_ranges.lower_bound(address);
+    if (it != m_ranges.begin() && address - std::prev(it)->first < std::prev(it)->second.bytes) --it;
+    while (it != m_ranges.end() && (it->first < address || it->first - address < bytes))
+        it = it->second.device < 0 ? m_ranges.erase(it) : std::next(it);
+    forgot();
+}
+
+void DeviceMemory::forget_owned(uint64_t address, uint64_t owner) {
     const auto found = m_ranges.find(address);
-    if (found != m_ranges.end() && found->second.device < 0) m_ranges.erase(found);
+    if (found != m_ranges.end() && found->second.owner == owner) m_ranges.erase(found);
+    forgot();
 }
 
 bool DeviceMemory::is_clients_own(uint64_t address, uint64_t bytes) const {
@@ -182,9 +211,7 @@ bool DeviceMemory::is_clients_own(uint64_t address, uint64_t bytes) const {
 
 void DeviceMemory::remove_ranges(uint64_t address, uint64_t bytes) {
     MutexLock lock(m_mutex);
-    for (auto it = m_ranges.lower_bound(address); it != m_ranges.end() && it->first - address < bytes;) {
-        it = it->second.device < 0 ? m_ranges.erase(it) : std::next(it);
-    }
+    forget(address, bytes);
 }
 
 DeviceMemory::Ranges::const_iterator DeviceMemory::containing(uint64_t address) const {
@@ -196,15 +223,22 @@ DeviceMemory::Ranges::const_iterator DeviceMemory::containing(uint64_t address) 
 
 bool DeviceMemory::contains(uint64_t address, uint64_t bytes) const {
     if (bytes > UINT64_MAX - address) return false;
+    const Recent& recent = t_recent;
+    if (recent.epoch == m_epoch.load(std::memory_order_acquire) && address >= recent.begin && address < recent.end &&
+        bytes <= recent.end - address) {
+        return true;
+    }
     MutexLock lock(m_mutex);
     auto it = containing(address);
     if (it == m_ranges.end()) return false;
+    const uint64_t begin = it->first;
     uint64_t end = it->first + it->second.bytes;
     while (end < address + bytes) {
         ++it;
         if (it == m_ranges.end() || it->first != end || it->second.retired) return false;
         end += it->second.bytes;
     }
+    t_recent = {m_epoch.load(std::memory_order_relaxed), begin, end};
     return true;
 }
 

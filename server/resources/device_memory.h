@@ -53,15 +53,27 @@ public:
     /// Both at once. For tests.
     CUresult unmap(uint64_t address, uint64_t bytes);
 
-    /// A range that became valid otherwise: a module's global, a pool's allocation, a mapping of the client's own.
-    void add_range(uint64_t address, uint64_t bytes);
-    void remove_range(uint64_t address);
+    /// A range that became valid otherwise: a module's variable, a graph's allocation, a mapping of the client's own. What was
+    /// known there of that kind is forgotten: drivers give addresses anew.
+    /// @param owner  token of the module or library that it ends with; 0: none
+    void add_range(uint64_t address, uint64_t bytes, uint64_t owner = 0);
+    /// Forgets the variables of modules and libraries that are gone: `alive(token)`.
+    template <typename Alive>
+    void sweep_owned(Alive&& alive) {
+        MutexLock lock(m_mutex);
+        std::erase_if(m_owned, [&](const auto& item) {
+            if (alive(item.first)) return false;
+            for (uint64_t address : item.second) forget_owned(address, item.first);
+            return true;
+        });
+    }
     /// True if the client mapped all of this range itself (cuMemMap).
     bool is_clients_own(uint64_t address, uint64_t bytes) const;
     /// Forgets every such range in there.
     void remove_ranges(uint64_t address, uint64_t bytes);
 
-    /// True if [address, address + bytes) may be copied from and to. Ranges that touch count as one.
+    /// True if [address, address + bytes) may be copied from and to. Ranges that touch count as one. Takes no lock where the
+    /// calling thread asks again about the ranges that it asked about last, and nothing has gone meanwhile.
     bool contains(uint64_t address, uint64_t bytes) const;
     /// What to answer to a copy that contains() refuses: an address that was promised and could not be mapped is an illegal
     /// address, any other an invalid value.
@@ -95,6 +107,7 @@ private:
     struct Range {
         uint64_t bytes = 0;
         CUdevice device = -1;    ///< -1: not ours to unmap
+        uint64_t owner = 0;      ///< token of the module or library that it ends with; 0: none
         bool allocated = false;  ///< by allocate(): freed and not unmapped
         bool retired = false;
     };
@@ -105,15 +118,22 @@ private:
     Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
     std::vector<CUdevice> accessors_of(CUdevice device) const WL_REQUIRES(m_mutex);
     bool overlaps(uint64_t address, uint64_t bytes) const WL_REQUIRES(m_mutex);
+    void forget(uint64_t address, uint64_t bytes) WL_REQUIRES(m_mutex);
+    void forget_owned(uint64_t address, uint64_t owner) WL_REQUIRES(m_mutex);
+    /// To be called when something is no longer the session's: what threads remember of it counts no more.
+    void forgot() WL_REQUIRES(m_mutex) { m_epoch.fetch_add(1, std::memory_order_release); }
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
     SessionCounters& m_counters;
-    Window m_window;  // constant after the handshake
+    Window m_window;                // constant after the handshake
+    std::atomic<uint64_t> m_epoch;  // changes when ranges go; no other object of the process ever has the same
+    static constexpr uint64_t k_epochs = uint64_t{1} << 40;  // of one object
 
     mutable Mutex m_mutex;  // held while the driver maps, not while it unmaps: a range is either known or not there
     Ranges m_ranges WL_GUARDED_BY(m_mutex);
     Ranges m_poisoned WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, std::vector<uint64_t>> m_owned WL_GUARDED_BY(m_mutex);  // token of module or library → variables
     std::map<CUdevice, std::vector<CUdevice>> m_peers WL_GUARDED_BY(m_mutex);  // owner → devices that may access
     std::map<CUdevice, std::map<CUdevice, std::set<uint64_t>>> m_pool_peers
         WL_GUARDED_BY(m_mutex);  // owner → peer → pools that it may use

@@ -39,7 +39,8 @@ std::byte* AsyncCopies::take_staging(uint64_t bytes) {
         if (std::byte* data = m_staging.try_take(bytes)) return data;
         m_watch.collect();  // what streams have done with
         if (std::byte* data = m_staging.try_take(bytes)) return data;
-        if (!m_staging.grow(bytes) && all_stay()) return nullptr;
+        // The last copies may have ended since, and given back what is wanted.
+        if (!m_staging.grow(bytes) && all_stay()) return m_staging.try_take(bytes);
         const StreamWatch::Hurry hurry(m_watch);
         m_staging.wait_change(seen);
     }

@@ -25,11 +25,16 @@ ServerCall::ServerCall(Session& session, const protocol::CallView& view, std::sh
       m_payload_bytes(view.payload_bytes),
       m_payload(view.payload) {}
 
+ServerCall::~ServerCall() {
+    if (m_room_bytes != 0) m_session.give_payload_room(m_room_bytes);
+}
+
 Result<BytesView> ServerCall::whole_payload() {
     if (m_stream == nullptr || m_payload_taken == m_payload_bytes) return m_payload;
-    if (m_payload_bytes > m_session.options().max_whole_payload_bytes) {
-        return Error{Code::quota, "a payload is longer than one in one piece may be"};
-    }
+    if (!m_session.take_payload_room(m_payload_bytes))
+        return Error{Code::quota,
+                     "a payload is longer than one in one piece may be, or than the calls under way leave room for"};
+    m_room_bytes += m_payload_bytes;
     protocol::Buffer whole;
     if (!whole.reserve(m_payload_bytes)) return Error{Code::alloc_failed, "no memory for a payload"};
     for (;;) {
@@ -92,20 +97,35 @@ bool ServerCall::find_device(CUdevice device, CUdevice& found) const {
 
 bool ServerCall::may_bind(HandleKind kind, uint64_t token) const { return m_session.handles().is_free(kind, token); }
 
-CUfunction ServerCall::find_function(uint64_t token) { return m_session.functions().function(token, m_context, m_not_found); }
+CUfunction ServerCall::find_function(uint64_t token) {
+    m_function = m_session.functions().function(token, m_context, m_not_found);
+    return m_function.function;
+}
+const ParamLayout* ServerCall::layout_of(uint64_t token) {
+    if (m_function.token != token || m_function.layout == nullptr) {
+        m_function.layout = m_session.functions().layout(token, m_not_found);
+        m_function.token = token;
+    }
+    return m_function.layout.get();
+}
 CUkernel ServerCall::find_kernel(uint64_t token) { return m_session.functions().kernel(token); }
 
 void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner) {
     m_session.handles().bind(kind, token, {value, owner});
 }
 
-void ServerCall::unbind(HandleKind kind, uint64_t token) { m_session.handles().remove(kind, token); }
+void ServerCall::unbind(HandleKind kind, uint64_t token) {
+    m_session.handles().remove(kind, token);
+    if (kind == HandleKind::module || kind == HandleKind::library) m_session.images_ended();
+}
 
 void ServerCall::release_order() { m_session.executor().release_order(); }
 void ServerCall::allow_overtaking() { m_session.executor().allow_overtaking(); }
 
 bool ServerCall::reserve_reply_payload(uint64_t size_bytes) {
-    return size_bytes <= m_session.options().max_whole_payload_bytes && m_reply_payload.resize(size_bytes);
+    if (!m_session.take_payload_room(size_bytes)) return false;
+    m_room_bytes += size_bytes;
+    return m_reply_payload.resize(size_bytes);
 }
 
 CUresult ServerCall::missing_function() const {

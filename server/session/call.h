@@ -7,6 +7,7 @@
 #include "cuda/gen/call_id.gen.h"
 #include "protocol/codec/buffer.h"
 #include "server/driver/driver.h"
+#include "server/session/functions.h"
 #include "server/session/handle_table.h"
 
 namespace warpline::protocol {
@@ -40,6 +41,10 @@ public:
     ServerCall(Session& session, const protocol::CallView& view, std::shared_ptr<const void> frame,
                std::shared_ptr<protocol::PayloadStream> stream);
 
+    ~ServerCall();
+    ServerCall(const ServerCall&) = delete;
+    ServerCall& operator=(const ServerCall&) = delete;
+
     Session& session() const { return m_session; }
     const Driver& driver() const { return m_driver; }
     cuda::CallId id() const { return m_id; }
@@ -53,7 +58,7 @@ public:
     uint64_t payload_bytes() const { return m_payload_bytes; }
     /// The whole payload in one piece. Large ones arrive in parts: a hook that can use them as they come takes next_part().
     ///
-    /// @errors  connection_lost, quota (longer than a payload in one piece may be), alloc_failed
+    /// @errors  connection_lost, quota (longer than a payload in one piece may be, or than there is room), alloc_failed
     /// @blocks  until all of it is there
     Result<BytesView> whole_payload();
     /// The next part; empty at the end. @errors connection_lost @blocks until it is there
@@ -82,6 +87,9 @@ public:
     }
     bool find_value(HandleKind kind, uint64_t token, uint64_t& value);
     CUfunction find_function(uint64_t token);
+    /// What the parameters of a function are. Null, with the reason in not_found(): no such function, or nobody can tell. Costs
+    /// nothing for the function that was found last.
+    const ParamLayout* layout_of(uint64_t token);
     /// The answer to a call whose handle was not found.
     CUresult not_found() const { return m_not_found; }
     CUkernel find_kernel(uint64_t token);
@@ -137,6 +145,7 @@ private:
     const uint64_t m_number;
     const uint64_t m_context;
     CUresult m_not_found = CUDA_ERROR_INVALID_HANDLE;
+    Functions::Found m_function;  // the last one
     const uint64_t m_payload_bytes;
     BytesView m_payload;
     uint64_t m_payload_taken = 0;
@@ -144,6 +153,7 @@ private:
     protocol::Buffer m_part;
     protocol::Buffer m_reply_payload;
     uint64_t m_sent_payload_bytes = 0;
+    uint64_t m_room_bytes = 0;  // that the session lent for payloads in one piece
 };
 
 }  // namespace warpline::server

@@ -137,6 +137,7 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
 
 Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMessage& admit) {
     ClientPort& client = *this;
+    m_host.session_sees(m_visible);
     m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), m_options.session);
     m_admitted.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());

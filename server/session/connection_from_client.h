@@ -19,6 +19,8 @@ public:
     virtual ~ConnectionHost() = default;
     /// May this client have a session? @blocks until the supervisor has answered @thread reader
     virtual VerdictMessage admit(const AdmitMessage& message) = 0;
+    /// The session is about to begin, with these devices. @thread reader
+    virtual void session_sees(const std::vector<DeviceSnapshot>& visible) = 0;
     /// The client has said goodbye: over() follows when its calls have been executed. @thread reader
     virtual void closing() = 0;
     /// The connection is over, or has to end. The first reason counts. @thread any; returns at once

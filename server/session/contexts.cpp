@@ -1,5 +1,7 @@
 #include "server/session/contexts.h"
 
+#include "server/driver/primary_context.h"
+
 namespace warpline::server {
 
 namespace {
@@ -29,8 +31,7 @@ CUresult Contexts::find(uint64_t token, CUcontext& context) {
         if (token != primary_token(m_devices[i].device)) continue;
         MutexLock lock(m_mutex);
         if (m_primary[i] == nullptr) {
-            if (m_driver->cuDevicePrimaryCtxRetain == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-            const CUresult result = m_driver->cuDevicePrimaryCtxRetain(&m_primary[i], m_devices[i].driver_device);
+            const CUresult result = retain_primary(m_driver, m_devices[i].driver_device, m_primary[i]);
             if (result != CUDA_SUCCESS) {
                 m_primary[i] = nullptr;
                 return result;

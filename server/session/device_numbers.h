@@ -5,8 +5,9 @@
 #include "server/session/call.h"
 #include "server/session/session.h"
 
-/// Structures that name a device by its number: the client's on the wire, the driver's in the driver. All other types are left
-/// as they are.
+/// Structures as the driver may see them. Devices are named by the client's number on the wire, by the driver's in the driver;
+/// and what is a pointer of a client's, or a field that only drivers use, arrives as zero. All other types are left as they
+/// are.
 namespace warpline::server {
 
 template <typename T>
@@ -20,7 +21,23 @@ inline bool to_driver(ServerCall& call, CUmemLocation& location) {
     location.id = device;
     return true;
 }
-inline bool to_driver(ServerCall& call, CUmemAllocationProp& properties) { return to_driver(call, properties.location); }
+inline bool to_driver(ServerCall& call, CUmemAllocationProp& properties) {
+    properties.win32HandleMetaData = nullptr;
+    return to_driver(call, properties.location);
+}
+inline bool to_driver(ServerCall& call, CUmemPoolProps& properties) {
+    properties.win32SecurityAttributes = nullptr;
+    return to_driver(call, properties.location);
+}
+inline bool to_driver(ServerCall&, CUstreamBatchMemOpParams& operation) {
+    const bool waits =
+        operation.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || operation.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    const bool writes =
+        operation.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || operation.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    if (waits) operation.waitValue.alias = 0;
+    if (writes) operation.writeValue.alias = 0;
+    return true;
+}
 inline bool to_driver(ServerCall& call, CUmemAccessDesc& access) { return to_driver(call, access.location); }
 template <typename T>
 bool to_driver(ServerCall& call, std::vector<T>& values) {

@@ -48,7 +48,20 @@ void GraphCopies::adopt(CUgraph graph, CUgraph from) {
     mine.insert(mine.end(), copies.begin(), copies.end());
 }
 
+void GraphCopies::graph_gone(CUgraph graph) {
+    m_of_graph.erase(graph);
+    m_tickets.graph_gone(graph);
+    std::erase_if(m_bodies, [graph](const auto& item) { return item.second.graph == graph; });
+}
+
+void GraphCopies::exec_gone(CUgraphExec exec) {
+    m_execs.erase(exec);
+    m_tickets.retire(exec);
+    sweep();
+}
+
 void GraphCopies::adopt(CUgraph graph, CUgraphExec from) {
+    m_tickets.keep(from);
     const auto found = m_execs.find(from);
     if (found == m_execs.end()) return;
     for (const GraphSurvey::Entry& entry : found->second.entries) m_of_graph[graph].push_back(entry.copy);
@@ -62,7 +75,7 @@ HostCopyPtr GraphCopies::copy_at(const void* staging) {
 
 const std::vector<CUgraph>* GraphCopies::bodies_of(CUgraphNode node) {
     const auto found = m_bodies.find(node);
-    return found != m_bodies.end() ? &found->second : nullptr;
+    return found != m_bodies.end() ? &found->second.graphs : nullptr;
 }
 
 CUresult GraphCopies::survey(CUgraph graph, GraphSurvey& survey) {
@@ -96,6 +109,7 @@ void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
 }
 
 void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
+    m_tickets.retire(exec);
     sweep();
     const auto found = m_execs.find(exec);
     if (found == m_execs.end() && survey.entries.empty() && !survey.host_functions) return;
@@ -168,7 +182,7 @@ GraphCopies::Summary GraphCopies::summary(CUgraphExec exec) const {
     const auto found = m_execs.find(exec);
     if (found == m_execs.end()) return summary;
     for (const GraphSurvey::Entry& entry : found->second.entries) {
-        if (!entry.enabled || entry.is_late()) continue;
+        if (entry.is_late() || (entry.is_source() && !entry.enabled)) continue;
         if (entry.is_source()) {
             summary.sources.push_back(entry.copy->source);
         } else {
@@ -222,7 +236,8 @@ CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
     Exec* const state = found != m_execs.end() ? &found->second : nullptr;
     if (state == nullptr && !call.tell_end) return m_driver->cuGraphLaunch(exec, call.stream);
     if (m_driver->cuLaunchHostFunc == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-    Launch& launch = m_launches.emplace_back(*this, call.number);
+    if (m_launches.size() >= k_max_launches) return CUDA_ERROR_OUT_OF_MEMORY;
+    Launch& launch = m_launches.emplace_back(*this, exec, call.number);
     const auto give_up = [&](CUresult result) {
         if (launch.shipped != nullptr) m_copies.cancel(launch.shipped);
         m_launches.pop_back();
@@ -318,6 +333,9 @@ void GraphCopies::finish(Launch& launch) {
 void GraphCopies::sweep() {
     std::erase_if(m_launches, [](const Launch& launch) {
         return launch.finished.load(std::memory_order_acquire) && !launch.watched.load(std::memory_order_acquire);
+    });
+    m_tickets.sweep([this](CUgraphExec exec) {
+        return std::any_of(m_launches.begin(), m_launches.end(), [exec](const Launch& launch) { return launch.exec == exec; });
     });
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "server/session/graph_survey.h"
+#include "server/session/graph_tickets.h"
 
 namespace warpline::server {
 
@@ -24,8 +25,16 @@ class ClientPort;
 /// @thread  the executor's, in the session's order, unless it says otherwise
 class GraphCopies final : private SurveyLookup {
 public:
+    /// Launches under way at a time; bounds what a client can make us remember.
+    static constexpr size_t k_max_launches = 1u << 16;
+
     GraphCopies(const Driver& driver, AsyncCopies& copies, StreamWatch& watch, HostCalls& host_calls, ClientPort& client)
-        : m_driver(driver), m_copies(copies), m_watch(watch), m_host_calls(host_calls), m_client(client) {}
+        : m_driver(driver),
+          m_copies(copies),
+          m_watch(watch),
+          m_host_calls(host_calls),
+          m_client(client),
+          m_tickets(driver, host_calls) {}
     ~GraphCopies() override;
 
     /// What the client says of its side of a copy.
@@ -40,8 +49,15 @@ public:
     /// The copies of one graph live as long as another one, too: its clone, or its parent.
     void adopt(CUgraph graph, CUgraph from);
     void adopt(CUgraph graph, CUgraphExec from);
-    void graph_gone(CUgraph graph) { m_of_graph.erase(graph); }
-    void note_bodies(CUgraphNode node, std::vector<CUgraph> bodies) { m_bodies[node] = std::move(bodies); }
+    void graph_gone(CUgraph graph);
+    /// The bodies of a conditional node of this graph.
+    void note_bodies(CUgraph graph, CUgraphNode node, std::vector<CUgraph> bodies) {
+        m_bodies[node] = {graph, std::move(bodies)};
+    }
+
+    /// A host node has this ticket from now on. Null for a graph or a node that is not known.
+    void give_ticket(CUgraph graph, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(graph, node, ticket); }
+    void give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(exec, node, ticket); }
 
     /// What a graph has to do with the client. Reads nothing where no graph of the session can have to do with it.
     /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
@@ -51,7 +67,7 @@ public:
     CUresult link(const GraphSurvey& survey);
     void instantiated(CUgraphExec exec, GraphSurvey survey);
     void updated(CUgraphExec exec, GraphSurvey survey);
-    void exec_gone(CUgraphExec exec) { m_execs.erase(exec); }
+    void exec_gone(CUgraphExec exec);
 
     /// A node of an executable graph becomes another copy. Null: between device memory.
     /// @errors  CUDA_ERROR_NOT_SUPPORTED with a log line
@@ -96,8 +112,9 @@ private:
     };
     /// One launch on its way.
     struct Launch {
-        Launch(GraphCopies& copies, uint64_t number) : owner(copies), call(number) {}
+        Launch(GraphCopies& copies, CUgraphExec launched, uint64_t number) : owner(copies), exec(launched), call(number) {}
         GraphCopies& owner;
+        const CUgraphExec exec;
         const uint64_t call;
         std::vector<HostCopyPtr> all;  ///< so that none ends on a thread that may not call the driver
         std::vector<HostCopyPtr> sources, targets;
@@ -127,7 +144,12 @@ private:
     HostCalls& m_host_calls;
     ClientPort& m_client;
     std::map<CUgraph, std::vector<HostCopyPtr>> m_of_graph;
-    std::map<CUgraphNode, std::vector<CUgraph>> m_bodies;
+    struct Bodies {
+        CUgraph graph = nullptr;
+        std::vector<CUgraph> graphs;
+    };
+    std::map<CUgraphNode, Bodies> m_bodies;
+    GraphTickets m_tickets;
     std::map<CUgraphExec, Exec> m_execs;
     std::list<Launch> m_launches;
 

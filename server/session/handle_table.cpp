@@ -18,6 +18,12 @@ bool HandleTable::bind(HandleKind kind, uint64_t token, Entry entry) {
     return true;
 }
 
+void HandleTable::set_layout(uint64_t token, std::shared_ptr<const ParamLayout> layout) {
+    MutexLock lock(m_mutex);
+    const auto found = m_entries.find(token);
+    if (found != m_entries.end()) found->second.layout = std::move(layout);
+}
+
 std::optional<HandleTable::Entry> HandleTable::find(HandleKind kind, uint64_t token) const {
     if (!token_is(kind, token)) return std::nullopt;
     MutexLock lock(m_mutex);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,6 +22,12 @@ constexpr uint64_t make_token(HandleKind kind, uint16_t generation, uint32_t ind
 }
 constexpr bool token_is(HandleKind kind, uint64_t token) { return token >> 48 == static_cast<uint64_t>(kind); }
 
+/// What the parameters of a kernel are.
+struct ParamLayout {
+    std::vector<uint32_t> sizes;  ///< of each, by ordinal
+    uint64_t bytes = 0;           ///< of all together, as they lie in the block that a kernel is given
+};
+
 /// The driver's handles by the client's tokens. The kind is part of the token and of the question: a stream's token never finds
 /// an event, and a token whose object has gone never finds the object that took its index. Objects that die with another one
 /// (kernels with their library, nodes with their graph, streams with their context) go when that goes, so that no token ever
@@ -38,12 +45,15 @@ public:
         uint64_t owner = 0;         ///< token of the object that it dies with; 0: none
         bool kernel = false;        ///< of kind function: it is a CUkernel, not a CUfunction
         bool non_blocking = false;  ///< of kind stream: it does not wait for the legacy default stream, nor the reverse
+        std::shared_ptr<const ParamLayout> layout{};  ///< of kind function: once somebody has asked
     };
 
     /// True if a new object may take this token: it is of the kind, and free.
     bool is_free(HandleKind kind, uint64_t token) const WL_EXCLUDES(m_mutex);
     /// False if the token is not free.
     bool bind(HandleKind kind, uint64_t token, Entry entry) WL_EXCLUDES(m_mutex);
+    /// Remembers a function's parameters, if it is still there.
+    void set_layout(uint64_t token, std::shared_ptr<const ParamLayout> layout) WL_EXCLUDES(m_mutex);
     std::optional<Entry> find(HandleKind kind, uint64_t token) const WL_EXCLUDES(m_mutex);
     /// Forgets an object and everything that dies with it.
     std::optional<Entry> remove(HandleKind kind, uint64_t token) WL_EXCLUDES(m_mutex);

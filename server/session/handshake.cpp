@@ -2,7 +2,7 @@
 
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
-#include "server/session/contexts.h"
+#include "server/session/inventory_record.h"
 
 namespace warpline::server {
 
@@ -13,40 +13,6 @@ constexpr size_t k_max_text_bytes = 1024;
 std::string text_of(capnp::Text::Reader text) { return {text.cStr(), std::min<size_t>(text.size(), k_max_text_bytes)}; }
 
 capnp::Data::Reader data_of(const void* bytes, size_t size) { return {static_cast<const capnp::byte*>(bytes), size}; }
-
-void fill_attributes(capnp::List<wire::Attribute>::Builder list, const std::vector<DeviceSnapshot::Attribute>& attributes) {
-    for (unsigned i = 0; i < list.size(); ++i) {
-        list[i].setId(attributes[i].id);
-        list[i].setValue(attributes[i].value);
-    }
-}
-
-void fill_device(wire::Device::Builder out, const DeviceSnapshot& device) {
-    out.setName(device.name);
-    out.setTotalMemoryBytes(device.total_bytes);
-    out.setUuid(data_of(device.uuid.bytes, sizeof device.uuid.bytes));
-    out.setComputeMajor(device.compute_major);
-    out.setComputeMinor(device.compute_minor);
-    fill_attributes(out.initAttributes(static_cast<unsigned>(device.attributes.size())), device.attributes);
-    out.setPciBusId(device.pci_bus_id);
-    auto limits = out.initLimits(static_cast<unsigned>(device.limits.size()));
-    for (unsigned i = 0; i < limits.size(); ++i) {
-        limits[i].setId(device.limits[i].id);
-        limits[i].setResult(device.limits[i].result);
-        limits[i].setValue(device.limits[i].value);
-    }
-    out.setLeastPriority(device.least_priority);
-    out.setGreatestPriority(device.greatest_priority);
-    auto peers = out.initPeers(static_cast<unsigned>(device.peers.size()));
-    for (unsigned i = 0; i < peers.size(); ++i) {
-        peers[i].setDevice(device.peers[i].device);
-        peers[i].setCanAccess(device.peers[i].can_access);
-        fill_attributes(peers[i].initAttributes(static_cast<unsigned>(device.peers[i].attributes.size())),
-                        device.peers[i].attributes);
-    }
-    out.setPrimaryContext(Contexts::primary_token(device.device));
-    out.setFreeMemoryBytes(device.free_bytes);
-}
 
 }  // namespace
 
@@ -86,7 +52,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         reply.setWindowBytes(welcome.window.bytes);
         reply.setMemoryCreditBytes(welcome.memory_credit_bytes);
         auto list = reply.initDevices(static_cast<unsigned>(devices.size()));
-        for (unsigned i = 0; i < list.size(); ++i) fill_device(list[i], devices[i]);
+        for (unsigned i = 0; i < list.size(); ++i) write_device(list[i], devices[i]);
         reply.setTenant(welcome.tenant);
         reply.setHeartbeatMs(welcome.heartbeat_ms);
     });

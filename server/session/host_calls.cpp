@@ -31,6 +31,7 @@ bool HostCalls::any_in_graphs() {
 
 void HostCalls::link(Ticket* ticket, const std::shared_ptr<HostCopy>& copy) {
     MutexLock lock(m_mutex);
+    if (!m_tickets.contains(ticket)) return;  // gone with the executable graph that it was in
     Copies& copies = copy->source == 0 ? ticket->flush : ticket->fetch;
     std::erase_if(copies, [&](const auto& one) { return one.expired() || one.lock() == copy; });
     copies.push_back(copy);
@@ -39,6 +40,16 @@ void HostCalls::link(Ticket* ticket, const std::shared_ptr<HostCopy>& copy) {
 void HostCalls::drop_ticket(Ticket* ticket) {
     MutexLock lock(m_mutex);
     m_tickets.erase(ticket);
+}
+
+void CUDA_CB HostCalls::forget(void* ticket) {
+    auto* mine = static_cast<Ticket*>(ticket);
+    mine->owner.drop_ticket(mine);
+}
+
+size_t HostCalls::tickets() {
+    MutexLock lock(m_mutex);
+    return m_tickets.size();
 }
 
 void CUDA_CB HostCalls::run(void* ticket) {

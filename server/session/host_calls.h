@@ -19,10 +19,10 @@ struct HostCopy;
 class HostCalls {
 public:
     using Copies = std::vector<std::weak_ptr<HostCopy>>;
-    /// What the driver's callback is given. Lives until the function has run, or (in a graph) as long as the session.
+    /// What the driver's callback is given. Lives until the function has run, or (in a graph) as long as GraphTickets says.
     struct Ticket {
         HostCalls& owner;
-        uint64_t id;
+        uint64_t id;  ///< the client's name for the function
         bool once;
         // Of a graph's node, under the owner's mutex: copies to the client's memory that arrive there before the function runs,
         // and copies from it that are given their bytes when it has run.
@@ -43,6 +43,10 @@ public:
     void link(Ticket* ticket, const std::shared_ptr<HostCopy>& copy);
     /// A ticket that the driver refused.
     void drop_ticket(Ticket* ticket);
+
+    /// Of a user object: drop_ticket(). @thread the driver's
+    static void CUDA_CB forget(void* ticket);
+    size_t tickets();
 
     /// For cuLaunchHostFunc and host nodes: the user data is a ticket. @blocks until the client has answered
     static void CUDA_CB run(void* ticket);

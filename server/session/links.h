@@ -9,21 +9,32 @@
 
 namespace warpline::server {
 
-/// The logs of links in progress: the driver keeps pointers to them until the link is destroyed.
+/// The logs of links in progress, or of libraries: the driver keeps pointers to them until the link is destroyed, or the
+/// library unloaded.
 ///
 /// @thread  any
 class Links {
 public:
+    /// Links at a time; each has two logs. @source JitLog::k_log_bytes
+    static constexpr size_t k_max_links = 1024;
+
+    /// True if there is no room, not even once those are forgotten that ended with their context: `alive(token)`.
+    template <typename Alive>
+    bool full(Alive&& alive) {
+        MutexLock lock(m_mutex);
+        if (m_logs.size() < k_max_links) return false;
+        std::erase_if(m_logs, [&](const auto& item) { return !alive(item.first); });
+        return m_logs.size() >= k_max_links;
+    }
     void add(uint64_t token, std::unique_ptr<JitLog> log) {
         MutexLock lock(m_mutex);
         m_logs[token] = std::move(log);
     }
-    void copy_log(uint64_t token, std::string& info, std::string& error) {
+    /// Puts what a link has told so far into a reply.
+    template <typename Values>
+    void answer(uint64_t token, Values& values) {
         MutexLock lock(m_mutex);
-        const auto found = m_logs.find(token);
-        if (found == m_logs.end()) return;
-        info = found->second->info();
-        error = found->second->error();
+        if (const auto found = m_logs.find(token); found != m_logs.end()) found->second->answer(values);
     }
     void remove(uint64_t token) {
         MutexLock lock(m_mutex);

@@ -108,6 +108,23 @@ void Session::context_ended(uint64_t context) {
     m_functions.context_ended(context);
     m_streams.context_ended(context);
     m_handles.remove_owned(context);
+    m_values.owner_ended(context);
+    images_ended();
+}
+
+void Session::images_ended() {
+    m_functions.images_ended();
+    m_memory.sweep_owned([this](uint64_t token) {
+        return m_handles.find(HandleKind::module, token) || m_handles.find(HandleKind::library, token);
+    });
+}
+
+bool Session::take_payload_room(uint64_t bytes) {
+    if (bytes > m_options.max_whole_payload_bytes) return false;
+    const uint64_t before = m_payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    if (before + bytes <= m_options.max_payload_bytes_in_all) return true;
+    give_payload_room(bytes);
+    return false;
 }
 
 void Session::work_done(uint64_t bytes, uint32_t calls) {

@@ -21,6 +21,7 @@
 #include "server/session/executor.h"
 #include "server/session/freed_memory.h"
 #include "server/session/functions.h"
+#include "server/session/given_values.h"
 #include "server/session/graph_copies.h"
 #include "server/session/handle_table.h"
 #include "server/session/host_calls.h"
@@ -49,6 +50,8 @@ public:
 struct SessionOptions {
     /// A payload that has to be in one piece (an image, a 2D copy). Longer ones are refused with CUDA_ERROR_OUT_OF_MEMORY.
     uint64_t max_whole_payload_bytes = uint64_t{2} << 30;
+    /// Of all such payloads together, of requests and of replies: as many calls as may wait at a time hold one each.
+    uint64_t max_payload_bytes_in_all = uint64_t{4} << 30;
     /// Host memory for asynchronous copies to the client that have not left yet.
     uint64_t max_staging_bytes = uint64_t{1} << 30;
 };
@@ -80,6 +83,8 @@ public:
     HostCalls& host_calls() { return m_host_calls; }
     GraphCopies& graph_copies() { return m_graph_copies; }
     Links& links() { return m_links; }
+    GivenValues& values() { return m_values; }
+    Links& library_logs() { return m_library_logs; }
     Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
     CallOrder& call_order() { return m_call_order; }
@@ -91,6 +96,13 @@ public:
     void call_ended(uint64_t number);
     /// Calls `done` when everything that came before has been executed. @errors quota
     Result<void> push_last(std::function<void()> done);
+
+    /// Modules or libraries have gone: their variables are nobody's memory any more.
+    void images_ended();
+    /// Room for a payload in one piece, which a call holds until it is over. False: the calls under way have taken all there
+    /// is.
+    bool take_payload_room(uint64_t bytes);
+    void give_payload_room(uint64_t bytes) { m_payload_bytes.fetch_sub(bytes, std::memory_order_relaxed); }
 
     /// A context is about to end: what is on its way out of it is waited for. @blocks until its streams are done
     void context_ends(uint64_t context);
@@ -144,6 +156,9 @@ private:
     HostCalls m_host_calls;
     GraphCopies m_graph_copies;
     Links m_links;
+    GivenValues m_values;
+    std::atomic<uint64_t> m_payload_bytes{0};  // held by calls, in one piece each
+    Links m_library_logs;                      ///< of libraries that may yet be compiled in part
     Waits m_waits;
     std::unique_ptr<OutputCapture> m_output;
 

@@ -15,8 +15,10 @@
 #include "common/net/tls.h"
 #include "server/daemon/worker_process.h"
 #include "server/driver/find_driver.h"
+#include "server/driver/primary_context.h"
 #include "server/session/confinement.h"
 #include "server/session/connection_from_client.h"
+#include "server/session/inventory_record.h"
 
 namespace warpline::server {
 
@@ -39,6 +41,8 @@ public:
 
 private:
     bool prepare(std::string& problem);
+    bool know_devices(std::string& problem);
+    void warm_up();
     void watch_messages();
     bool prepare_tls(std::string& problem);
     bool take(const ControlMessage& message);
@@ -50,6 +54,7 @@ private:
 
     // ConnectionHost
     VerdictMessage admit(const AdmitMessage& message) override;
+    void session_sees(const std::vector<DeviceSnapshot>& visible) override;
     void closing() override;
     void over(std::string reason) override;
     std::optional<std::string> over_reason();
@@ -63,6 +68,8 @@ private:
     std::unique_ptr<SharedCounters> m_counters;
     std::unique_ptr<Driver> m_driver;
     std::vector<DeviceSnapshot> m_devices;
+    std::vector<CUdevice> m_warm;  // devices whose primary context exists already
+    int m_inventory = -1;          // what this worker has found out for all; -1: it took over what another one has
     std::unique_ptr<net::TlsContext> m_tls;
     std::unique_ptr<ConnectionFromClient> m_connection;
     std::chrono::steady_clock::time_point m_hello_deadline;
@@ -80,7 +87,6 @@ int Worker::run(pid_t supervisor) {
     // channel while we are busy.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor) return 1;
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_IGN);
     // What a terminal or systemd sends to all of us is for the supervisor to act on: it drains, and tells us.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
@@ -89,13 +95,17 @@ int Worker::run(pid_t supervisor) {
         static_cast<void>(m_control.send_text(ControlKind::failed, problem));
         return 1;
     }
+    // Not before the driver is ready: NVIDIA's runs nvidia-modprobe, which is setuid, where device nodes are missing.
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     const auto confined = confine_process();
     if (!confined.ok()) {
         WL_LOG(warn, "server", "workers run without a system-call filter: {} (errno {})", confined.error().what,
                confined.error().detail);
     }
     ReadyMessage ready = summarise(*m_driver, m_devices);
-    if (!m_control.send(ControlKind::ready, ready).ok()) return 1;
+    const bool told = m_control.send(ControlKind::ready, ready, m_inventory).ok();
+    if (m_inventory >= 0) close(m_inventory);
+    if (!told) return 1;
     for (;;) {
         auto message = m_control.receive(true);
         if (!message.ok()) return 0;
@@ -129,14 +139,58 @@ bool Worker::prepare(std::string& problem) {
     }
     m_driver = find_driver(m_settings.path("driver"), problem);
     if (m_driver == nullptr) return false;
-    auto devices = take_inventory(*m_driver, true);
+    if (!know_devices(problem)) return false;
+    warm_up();
+    return true;
+}
+
+/// Takes over what another worker has found out about the devices, or finds it out for all.
+bool Worker::know_devices(std::string& problem) {
+    auto devices = read_inventory(k_worker_inventory_fd);
+    const bool known = devices.ok() && !devices->empty();
+    if (!known) devices = take_inventory(*m_driver, true);
     if (!devices.ok()) {
         problem = log::format("{}: {} (CUDA error {})", m_driver->path(), devices.error().what, devices.error().detail);
         return false;
     }
     m_devices = std::move(*devices);
     if (m_devices.empty()) problem = log::format("{} has no device", m_driver->path());
-    return !m_devices.empty();
+    if (known || m_devices.empty()) return known;
+    const auto written = write_inventory(m_devices);
+    if (!written.ok()) {
+        problem = written.error().what;
+        return false;
+    }
+    m_inventory = *written;
+    return true;
+}
+
+/// Makes the contexts that a session shall find.
+void Worker::warm_up() {
+    const std::string& where = m_settings.text("ready_contexts");
+    for (const DeviceSnapshot& device : m_devices) {
+        if (where == "none" || (where == "first" && device.driver_device != 0)) continue;
+        if (!is_shared(device)) {
+            if (m_inventory >= 0) {
+                WL_LOG(info, "server",
+                       "device {} gives a context to one process at a time (compute mode): workers make theirs when a program "
+                       "goes there",
+                       device.driver_device);
+            }
+            continue;
+        }
+        CUcontext context = nullptr;
+        if (retain_primary(*m_driver, device.driver_device, context) == CUDA_SUCCESS) m_warm.push_back(device.driver_device);
+    }
+}
+
+/// Contexts on devices that the session does not see would only take memory there.
+void Worker::session_sees(const std::vector<DeviceSnapshot>& visible) {
+    for (const CUdevice warm : m_warm) {
+        const bool seen = std::any_of(visible.begin(), visible.end(),
+                                      [warm](const DeviceSnapshot& device) { return device.driver_device == warm; });
+        if (!seen && (*m_driver)->cuDevicePrimaryCtxRelease_v2 != nullptr) (*m_driver)->cuDevicePrimaryCtxRelease_v2(warm);
+    }
 }
 
 void Worker::watch_messages() {

@@ -197,6 +197,12 @@ Capture::Shown& Capture::shown(const Stream& stream) {
     return branch.shown;
 }
 
+bool Capture::captures_stream_of(const Context& context) const {
+    MutexLock lock(m_mutex);
+    return std::any_of(m_branches.begin(), m_branches.end(),
+                       [&context](const auto& entry) { return &entry.first->context() == &context; });
+}
+
 bool Capture::captures_blocking_stream(const Context* context) const {
     MutexLock lock(m_mutex);
     return std::any_of(m_branches.begin(), m_branches.end(), [context](const auto& entry) {
@@ -237,6 +243,26 @@ CUresult check_not_capturing(Stream& stream) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture == nullptr) return CUDA_SUCCESS;
+    capture->invalidate();
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult check_context_not_capturing(const Context& context) {
+    Running& all = running();
+    if (all.count.load() == 0) return CUDA_SUCCESS;
+    bool disturbed = false;
+    MutexLock lock(all.mutex);
+    for (const auto& capture : all.captures) {
+        if (!capture->captures_stream_of(context)) continue;
+        capture->invalidate();
+        disturbed = true;
+    }
+    return disturbed ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult check_event_not_captured(const Event& event) {
+    std::shared_ptr<Capture> capture = event.capture(nullptr);
+    if (capture == nullptr || capture->ended()) return CUDA_SUCCESS;
     capture->invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }

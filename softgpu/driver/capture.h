@@ -43,6 +43,8 @@ public:
     void invalidate() { m_invalidated = true; }
     /// Its events stand for nothing that other streams could wait for any more.
     bool ended() const { return m_ended.load(); }
+    /// True if a stream of a context takes part.
+    bool captures_stream_of(const Context& context) const;
     /// True if a stream takes part that the legacy default stream of a context waits for.
     bool captures_blocking_stream(const Context* context) const;
     /// True if a stream of a device takes part.
@@ -96,6 +98,10 @@ CUresult check_unsafe_call();
 ///
 /// @source  docs/driver-behaviour.md, DB-04 and DB-05
 CUresult check_device_wait(const Device& device);
+/// For calls on all streams of a context: stream capture unsupported if one of them is being captured, which is invalidated.
+CUresult check_context_not_capturing(const Context& context);
+/// The same for an event that was recorded in a capture which is going on.
+CUresult check_event_not_captured(const Event& event);
 /// True if a stream of a context is being captured that its legacy default stream would wait for.
 bool legacy_stream_blocked(const Context& context);
 /// For calls on a stream that cannot be captured: the same if it is being captured.

@@ -85,6 +85,7 @@ CUresult refuse(const image::Image& source) {
 
 CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out) {
     auto code = std::make_shared<Code>();
+    code->is_text = source.container() == image::Container::ptx;
     const image::Entry* taken = source.select(process().config().compute_capability);
     code->compiled = taken == nullptr || taken->kind != image::EntryKind::cubin;
     if (!process().config().execute && !code->compiled && describe_cubin(source, *code) == CUDA_SUCCESS) {

@@ -81,6 +81,8 @@ CUresult Context::activate() {
 
 void Context::tear_down() {
     if (!m_active.exchange(false)) return;
+    m_ended.store(true, std::memory_order_release);
+    printf_ran.store(false);
     wait_for_work();
     m_device.flush_printf();
     cuda::abi::context_storage_clear(m_handle);
@@ -220,8 +222,8 @@ CUresult current_context_even_failed(Context*& context) {
     context = thread.contexts.back().get();
     context->load_gate().pass();
     if (context->active()) return CUDA_SUCCESS;
-    // A primary context that nobody retained can be current and cannot be used.
-    return context->primary() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    // A primary context that nobody has retained yet can be current and cannot be used.
+    return context->ended() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult current_context(Context*& context) {

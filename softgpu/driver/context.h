@@ -42,6 +42,8 @@ public:
     /// Waits for its work and destroys what belongs to it: streams, modules, memory, what libraries attached.
     void tear_down();
     bool active() const { return m_active.load(std::memory_order_acquire); }
+    /// It was usable once, and is not any more: destroyed, or reset.
+    bool ended() const { return m_ended.load(std::memory_order_acquire); }
 
     /// What every call on the context returns once a kernel has failed; success until then.
     CUresult sticky() const { return static_cast<CUresult>(m_sticky.load(std::memory_order_acquire)); }
@@ -81,6 +83,7 @@ public:
     std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE};
     std::atomic<uint64_t> l2_fetch_granularity{64}, persisting_l2{0}, pending_launches{2048};
     std::atomic<uint32_t> attach_count{1};  // cuCtxAttach
+    std::atomic<bool> printf_ran{false};    // a kernel that prints was launched: the size of its buffer is settled
 
     // Counted by cuDevicePrimaryCtxRetain and Release; guarded by the process's primary mutex.
     uint32_t retain_count = 0;
@@ -95,7 +98,7 @@ private:
     std::shared_ptr<QueueGroup> m_group;
     LoadGate m_load_gate;
     uint64_t m_cost_bytes = 0;  // charged to the device while it is active
-    std::atomic<bool> m_active{false};
+    std::atomic<bool> m_active{false}, m_ended{false};
     std::atomic<int> m_sticky{CUDA_SUCCESS};
 
     mutable Mutex m_mutex;

@@ -25,6 +25,13 @@ bool has_edge(const std::vector<GraphEdge>& edges, const GraphNode* node) {
     return std::any_of(edges.begin(), edges.end(), [node](const GraphEdge& edge) { return edge.node == node; });
 }
 
+bool frees(const std::vector<NodePtr>& nodes, CUdeviceptr address) {
+    return std::any_of(nodes.begin(), nodes.end(), [address](const NodePtr& node) {
+        const auto* free = std::get_if<MemoryFreeOperation>(&node->body);
+        return free != nullptr && free->address == address;
+    });
+}
+
 /// The graphs inside a body become copies, too.
 CUresult clone_inner(NodeBody& body) {
     if (auto* child = std::get_if<ChildGraphOperation>(&body)) {
@@ -135,6 +142,9 @@ CUresult Graph::add(NodeBody body, std::shared_ptr<Context> context, const std::
             if (dependencies[k].node == dependencies[i].node) return CUDA_ERROR_INVALID_VALUE;
         }
     }
+    if (const auto* free = std::get_if<MemoryFreeOperation>(&body); free != nullptr && frees(m_nodes, free->address)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     node = std::make_shared<GraphNode>(*this, std::move(body), std::move(context));
     node->set_handle(process().nodes.add(node));
     m_nodes.push_back(node);
@@ -155,6 +165,7 @@ CUresult Graph::add_dependency(GraphNode& from, GraphNode& to, const CUgraphEdge
 
 CUresult Graph::remove_dependency(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
     if (from.graph != this || to.graph != this) return CUDA_ERROR_INVALID_VALUE;
+    if (has_memory()) return CUDA_ERROR_NOT_SUPPORTED;
     auto matches = [&data](const GraphNode& node) {
         return [&data, &node](const GraphEdge& edge) { return edge.node == &node && same(edge.data, data); };
     };
@@ -170,6 +181,12 @@ void Graph::remove(GraphNode& node) {
     forget_inner(node.body);
     process().nodes.remove(node.handle());
     std::erase_if(m_nodes, [&node](const NodePtr& other) { return other.get() == &node; });
+}
+
+bool Graph::has_memory() const {
+    return std::any_of(m_nodes.begin(), m_nodes.end(), [](const NodePtr& node) {
+        return node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type() == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    });
 }
 
 CUresult Graph::clone(bool belongs_to_node, GraphPtr& copy) const {

@@ -138,6 +138,10 @@ public:
     /// capture may keep the rest for a while.
     void forget();
 
+    /// It allocates or frees memory.
+    bool has_memory() const;
+
+    uint64_t executable = 0;  ///< handle of the executable graph that was made of it last
     UserObjectReferences user_objects;
     /// Handles of conditionals that were made for this graph.
     std::vector<std::shared_ptr<Conditional>> conditionals;

@@ -1,5 +1,7 @@
 #include "softgpu/driver/graph_params.h"
 
+#include <algorithm>
+
 #include <cstring>
 
 #include "softgpu/driver/capture.h"
@@ -212,6 +214,12 @@ CUresult replace_body(NodeBody& body, NodeBody wanted) {
         kernel->attributes = now.attributes;
         kernel->cooperative = now.cooperative;
         if (kernel->cluster.count() == 1) kernel->cluster = now.cluster;
+        // Programs go on with the arrays that they were shown (cuGraphKernelNodeGetParams): the values stay where they are.
+        auto& shown = std::get<KernelOperation>(body).params;
+        if (shown.size() == kernel->params.size()) {
+            std::copy(kernel->params.begin(), kernel->params.end(), shown.begin());
+            kernel->params.swap(shown);
+        }
     }
     body = std::move(wanted);
     return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 #include "softgpu/driver/jit_options.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace warpline::softgpu::driver {
@@ -40,7 +41,11 @@ void JitOptions::append(Log& log, std::string_view text) {
     if (log.written != nullptr) *log.written = reinterpret_cast<void*>(log.used_bytes);
 }
 
-void JitOptions::write_error_log(std::string_view text) { append(m_error, text); }
+void JitOptions::write_error_log(std::string_view text) {
+    // The compiler of NVIDIA's driver says why for the first image of a process that fails, and for none after it.
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) append(m_error, text);
+}
 void JitOptions::write_info_log(std::string_view text) { append(m_info, text); }
 
 void JitOptions::write_wall_time(float milliseconds) {

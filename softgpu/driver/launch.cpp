@@ -86,6 +86,12 @@ CUresult copy_params(const exec::FunctionInfo& info, const LaunchRequest& reques
     return CUDA_SUCCESS;
 }
 
+/// The enumeration has a gap.
+bool is_launch_attribute(CUlaunchAttributeID id) {
+    constexpr int k_unused = 15;
+    return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING && id != k_unused;
+}
+
 CUresult read_attributes(const LaunchRequest& request, KernelOperation& operation) {
     for (const CUlaunchAttribute& attribute : request.attributes) {
         const CUlaunchAttributeValue& value = attribute.value;
@@ -103,9 +109,7 @@ CUresult read_attributes(const LaunchRequest& request, KernelOperation& operatio
                 if (process().events.find(value.launchCompletionEvent.event) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
                 break;
             default:
-                if (attribute.id < 0 || attribute.id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING) {
-                    return CUDA_ERROR_INVALID_VALUE;
-                }
+                if (!is_launch_attribute(attribute.id)) return CUDA_ERROR_INVALID_VALUE;
         }
     }
     operation.attributes.assign(request.attributes.begin(), request.attributes.end());
@@ -190,7 +194,9 @@ CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOpera
     if (CUresult result = check_shape(function->device(), request); result != CUDA_SUCCESS) {
         return named->is_kernel() ? k_invalid_configuration : result;
     }
-    return prepare(std::move(function), request, operation);
+    CU_TRY(prepare(std::move(function), request, operation));
+    if (operation.function->info().uses_printf) context.printf_ran.store(true, std::memory_order_relaxed);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::softgpu::driver

@@ -42,6 +42,19 @@ exec::ModuleError too_new(const Code& code) {
     return {};
 }
 
+/// Kernels of libraries are decoded when they are first used. Text is compiled at once, so that who loads it is told of
+/// mistakes; what is right and not supported is told of by its first use.
+CUresult compile(exec::Module& module, JitOptions* jit) {
+    for (const std::string& name : module.function_names()) {
+        const exec::ModuleError error = module.function(name)->ensure_ready();
+        if (error.cu_result != CUDA_ERROR_INVALID_PTX) continue;
+        if (jit != nullptr) jit->write_error_log(error.log);
+        WL_LOG(error, "softgpu", "module refused: {}", error.log);
+        return CUDA_ERROR_INVALID_PTX;
+    }
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code)
@@ -71,6 +84,9 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
             WL_LOG(error, "softgpu", "module refused: {}", error.log);
             return error.cu_result != 0 ? static_cast<CUresult>(error.cu_result) : CUDA_ERROR_INVALID_PTX;
         }
+    }
+    if (code->is_text) {
+        if (CUresult result = compile(*loaded, jit); result != CUDA_SUCCESS) return result;
     }
     if (jit != nullptr) {
         std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begin;

@@ -30,6 +30,7 @@ class Library;
 /// the description of a cubin. Immutable.
 struct Code {
     std::vector<std::string> ptx;
+    bool is_text = false;  ///< given as text: it is compiled when it is loaded
     std::shared_ptr<const cuda::image::ImageInfo> cubin;
     bool compiled = true;  ///< a GPU's driver would compile the PTX; false: it has machine code for this device
 };

@@ -226,10 +226,12 @@ ModuleError FunctionImpl::ensure_ready() {
     MutexLock lock(m_module.m_decode_mutex);
     if (m_ready.load(std::memory_order_relaxed)) return m_error;
     m_code = decode_kernel(*m_module.m_tree, m_index, m_module.m_layout);
-    if (!m_code->invalid.empty() || m_code->entry == nullptr) {
+    if (!m_code->invalid.empty()) {
         m_error = {218, m_code->invalid};
     } else if (!m_code->errors.empty()) {
         m_error = {801, m_code->errors};
+    } else if (m_code->entry == nullptr) {
+        m_error = {218, std::string(m_info.name) + ": no body\n"};
     }
     fill_decoded();
     m_ready.store(true, std::memory_order_release);

@@ -34,7 +34,7 @@ bool BodyParser::opcode(Instruction& out) {
     if (!is_identifier()) return unexpected("an instruction");
     out.opcode = opcode_from(token().text);
     if (out.opcode == Opcode::count)
-        return error(DiagnosticKind::unsupported, token().at(),
+        return error(DiagnosticKind::syntax, token().at(),
                      "not a name of any known instruction: '" + std::string(token().text) + "'");
     advance();
     size_t first = m_body.mods.size();

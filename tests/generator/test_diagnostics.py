@@ -106,6 +106,46 @@ class Parameters(ToyTest):
         """)
         self.assert_finding("bad-payload", "cuEventCreate", 8)
 
+    def ranged(self, ranges):
+        self.entry(f"""
+            call: cuEventCreate
+            id: 0x0501
+            class: ordered
+            params:
+            - {{name: at, type: CUdeviceptr, dir: in}}
+            - {{name: n, type: size_t, dir: in}}
+            - {{name: i, type: int, dir: in}}
+            - {{name: items, type: "const CUmemLocation*", dir: in, len: n}}
+            ranges:
+            - {ranges}
+            source: "somewhere"
+        """)
+
+    def test_a_right_range(self):
+        self.ranged("{address: at, bytes: n * 2 + 4, rows: n, pitch: 64, access: write}")
+        self.assertEqual(self.findings(), [])
+
+    def test_an_address_without_a_range(self):
+        self.ranged("{in: items, access: read}")
+        self.assert_finding("range-missing", "cuEventCreate", 3, "at")
+
+    def test_ranges_that_are_none(self):
+        for wrong in (
+            "{address: at, bytes: n, access: sometimes}",
+            "{address: at, bytes: n - 1, access: read}",
+            "{address: at, bytes: i, access: read}",
+            "{address: at, bytes: m, access: read}",
+            "{address: at, bytes: n, rows: 2, access: read}",
+            "{address: at, bytes: n, of: everything, access: read}",
+            "{address: at, bytes: n, length: 3, access: read}",
+            "{in: n, access: read}",
+            "{in: items, as: CUsomething, access: read}",
+        ):
+            with self.subTest(wrong):
+                self.setUp()
+                self.ranged(wrong)
+                self.assertIn("bad-range", [d.kind for d in self.findings()])
+
     def test_two_parameters_of_one_name(self):
         self.entry("""
             call: cuEventCreate

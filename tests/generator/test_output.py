@@ -91,6 +91,8 @@ class Output(ToyTest):
             out / "cuda/abi/symbols/symbol_table.gen.cpp",
             out / "cuda/gen/call_id.gen.cpp",
             ROOT / "cuda/abi/symbols/symbols.cpp",
+            ROOT / "cuda/abi/driver_log.cpp",
+            ROOT / "cuda/abi/error_names.cpp",
             implementations,
         ]
         self.compile(*sources, main, output=self.folder / "main", flags=["-DFMT_HEADER_ONLY"])

@@ -41,6 +41,8 @@ calls:
   - {name: dstDevice, type: CUdeviceptr, dir: in}
   - {name: srcHost, type: "const void*", dir: in, len: ByteCount, payload: yes}
   - {name: ByteCount, type: size_t, dir: in}
+  ranges:
+  - {address: dstDevice, bytes: ByteCount, access: write}
   source: "somewhere"
 """
 

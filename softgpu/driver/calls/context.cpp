@@ -79,7 +79,10 @@ CUresult set_limit(Context& context, CUlimit limit, size_t value) {
             if (value > k_most_stack_bytes) return CUDA_ERROR_INVALID_VALUE;
             limits.stack_bytes = value;
             break;
-        case CU_LIMIT_PRINTF_FIFO_SIZE: limits.printf_fifo_bytes = value; break;
+        case CU_LIMIT_PRINTF_FIFO_SIZE:
+            if (context.printf_ran.load()) return CUDA_ERROR_INVALID_VALUE;
+            limits.printf_fifo_bytes = value;
+            break;
         case CU_LIMIT_MALLOC_HEAP_SIZE: limits.heap_bytes = value; break;
         case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
             if (value > 128) return CUDA_ERROR_INVALID_VALUE;
@@ -155,11 +158,15 @@ CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { ret
 
 CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags, CUdevice dev) {
     if (numParams < 0 || (numParams != 0 && paramsArray == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
     if (numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
+    Device* device = nullptr;
+    CU_TRY(find_device(dev, device));
     if (ctxCreateParams != nullptr && ctxCreateParams->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     if (ctxCreateParams != nullptr && ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     return create(pctx, flags, dev);
@@ -359,6 +366,7 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     CU_TRY(find_context(hCtx, context));
     auto event = process().events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CU_TRY(check_context_not_capturing(*context));
     auto before = Scheduler::instance().pending(*context->group());
     event->record([&before](std::function<void()> end) {
         return Scheduler::instance().submit_free(std::move(end), before, k_greatest_priority);
@@ -371,6 +379,8 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     CU_TRY(find_context(hCtx, context));
     auto event = process().events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CU_TRY(check_context_not_capturing(*context));
+    CU_TRY(check_event_not_captured(*event));
     FencePtr fence = event->fence();
     if (fence == nullptr) return CUDA_SUCCESS;
     context->hold_until(fence);

@@ -50,7 +50,7 @@ CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr || hfunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto function = process().functions.find(hfunc);
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     *name = function->name().c_str();

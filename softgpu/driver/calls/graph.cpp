@@ -12,9 +12,10 @@ namespace {
 
 bool plain(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
 
-/// Hands out a list of nodes in CUDA's way: with a null array the number is asked for; with one, what is left is cleared.
+/// Hands out a list of nodes in CUDA's way: with a null array the number is asked for; with one, what is left is cleared. An
+/// array without room is no question.
 CUresult list(const std::vector<GraphNode*>& found, CUgraphNode* out, size_t* count) {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (count == nullptr || (out != nullptr && *count == 0)) return CUDA_ERROR_INVALID_VALUE;
     if (out != nullptr) {
         for (size_t i = 0; i < *count; ++i) out[i] = i < found.size() ? found[i]->handle() : nullptr;
         *count = std::min(*count, found.size());
@@ -37,6 +38,7 @@ CUresult list_edges(const std::vector<Edge>& found, CUgraphNode* from, CUgraphNo
         *count = found.size();
         return CUDA_SUCCESS;
     }
+    if (*count == 0) return CUDA_ERROR_INVALID_VALUE;
     bool loses = std::any_of(found.begin(), found.end(), [](const Edge& edge) { return !plain(edge.data); });
     if (data == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;
     for (size_t i = 0; i < *count; ++i) {
@@ -67,6 +69,7 @@ CUresult neighbours(CUgraphNode handle, std::vector<GraphEdge> GraphNode::*side,
     std::vector<GraphNode*> nodes;
     bool loses = false;
     size_t room = *count;
+    if (out != nullptr && room == 0) return CUDA_ERROR_INVALID_VALUE;
     for (const GraphEdge& edge : (*node).*side) {
         if (data != nullptr && nodes.size() < room) data[nodes.size()] = edge.data;
         loses = loses || !plain(edge.data);

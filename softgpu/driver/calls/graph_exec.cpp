@@ -22,9 +22,14 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags, GraphExec
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
+    // Its memory has one address.
+    if (graph->has_memory() && process().graph_execs.find(as_handle<CUgraphExec>(graph->executable)) != nullptr) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     ExecPtr exec;
     CU_TRY(GraphExec::create(*graph, flags, exec, failure));
-    *out = as_handle<CUgraphExec>(process().graph_execs.add(std::move(exec)));
+    graph->executable = process().graph_execs.add(std::move(exec));
+    *out = as_handle<CUgraphExec>(graph->executable);
     return CUDA_SUCCESS;
 }
 

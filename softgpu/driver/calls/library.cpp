@@ -211,7 +211,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice d
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr || hfunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Function> found;
     CU_TRY(find_kernel(hfunc, found));
     *name = found->name().c_str();

@@ -1,5 +1,7 @@
 #include "softgpu/driver/memory.h"
 
+#include <algorithm>
+
 #include "softgpu/driver/capture.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/graph_memory.h"
@@ -127,14 +129,16 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr 
 }
 
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
-    if (pp == nullptr || bytesize == 0 || (Flags & ~k_host_alloc_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pp == nullptr || (Flags & ~k_host_alloc_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     if (process().config().profile.host_allocations_wait) context->wait_for_work();  // DB-06
     AllocationPtr allocation;
-    // With one address space for host and devices, host memory is always mapped and portable.
-    CU_TRY(allocate_pages(*context, bytesize, MemoryKind::host, Flags | CU_MEMHOSTALLOC_DEVICEMAP, allocation));
+    // With one address space for host and devices, host memory is always mapped and portable. No bytes are no error here, and
+    // have an address that can be freed.
+    CU_TRY(allocate_pages(*context, std::max<size_t>(bytesize, 1), MemoryKind::host, Flags | CU_MEMHOSTALLOC_DEVICEMAP,
+                          allocation));
     *pp = reinterpret_cast<void*>(allocation->address);
     return CUDA_SUCCESS;
 }
@@ -198,8 +202,11 @@ CUresult cuMemHostUnregister(void* p) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
-    AllocationPtr found = find_starting_at(reinterpret_cast<uint64_t>(p));
-    if (found == nullptr || found->kind != MemoryKind::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    // Memory that is known, and was not registered from this address on, is an invalid value; other memory is not registered.
+    const auto address = reinterpret_cast<uint64_t>(p);
+    AllocationPtr found = process().addresses.find(address);
+    if (found == nullptr || !found->on_host()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (found->address != address || found->kind != MemoryKind::registered) return CUDA_ERROR_INVALID_VALUE;
     return free_now(found->address);
 }
 

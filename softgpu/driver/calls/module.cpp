@@ -64,6 +64,8 @@ CUresult cuModuleUnload(CUmodule hmod) {
     CU_TRY(find_module(hmod, module));
     CU_TRY(check_unsafe_call());
     auto context = module->context();
+    // A module that belongs to a library ends with it.
+    if (context->module_of(reinterpret_cast<uint64_t>(hmod)) != module) return CUDA_ERROR_NOT_PERMITTED;
     CUresult result = context->synchronise();
     module->forget();
     context->drop_module(reinterpret_cast<uint64_t>(hmod));

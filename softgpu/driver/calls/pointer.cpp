@@ -77,21 +77,23 @@ CUresult known(const Allocation& a, CUpointer_attribute attribute, CUdeviceptr a
     return CUDA_SUCCESS;
 }
 
-/// What cuPointerGetAttributes says of memory that the driver does not know, instead of failing.
-void unknown(CUpointer_attribute attribute, void* data) {
+/// What cuPointerGetAttributes says of memory that the driver does not know, instead of failing. Where devices reach ordinary
+/// memory, it is the processor's, at the same address for them.
+void unknown(CUpointer_attribute attribute, CUdeviceptr at, void* data) {
+    const bool pageable = process().device(0)->attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     switch (attribute) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT:
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER: put<uint64_t>(data, at); break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: put<uint64_t>(data, pageable ? at : 0); break;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: break;  // not written
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put<uint64_t>(data, 0); break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(data, CU_DEVICE_INVALID); break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put<int>(data, pageable ? CU_DEVICE_CPU : CU_DEVICE_INVALID); break;
         default: put<unsigned int>(data, 0); break;
     }
 }
@@ -116,7 +118,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
             return CUDA_ERROR_INVALID_VALUE;
         }
         if (allocation == nullptr || known(*allocation, attributes[i], ptr, data[i]) != CUDA_SUCCESS) {
-            unknown(attributes[i], data[i]);
+            unknown(attributes[i], ptr, data[i]);
         }
     }
     return CUDA_SUCCESS;

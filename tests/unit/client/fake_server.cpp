@@ -155,6 +155,18 @@ void FakeServer::send_event(Fill fill, BytesView payload) {
     (void)m_link.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_words, fill, payload).ok();
 }
 
+void FakeServer::bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView part) {
+    // Fails once the client has ended the session because of an earlier one.
+    static_cast<void>(m_link.outbox().add_message<wire::Bulk>(
+        protocol::FrameKind::bulk, 16,
+        [&](wire::Bulk::Builder header) {
+            header.setCall(call);
+            header.setOffset(offset);
+            header.setTotal(total);
+        },
+        part));
+}
+
 void FakeServer::copy_done(uint64_t call, BytesView payload, CUresult result) {
     send_event(
         [&](wire::Event::Builder event) {

@@ -45,6 +45,8 @@ public:
 
     void reply(uint64_t call, CUresult result, CUresult async_error = CUDA_SUCCESS, uint64_t async_error_call = 0,
                BytesView payload = {});
+    /// A part of a payload, wherever it says that it belongs.
+    void bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView part);
     void copy_done(uint64_t call, BytesView payload, CUresult result = CUDA_SUCCESS);
     void async_error(uint64_t call, CUresult result);
     void output(std::string_view text);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 namespace warpline::client {
 namespace {
@@ -16,15 +17,35 @@ TEST(JitOptions, numbers_travel_and_logs_stay) {
     void* values[] = {number(32), info, number(sizeof info), number(80), error, number(sizeof error)};
     JitOptions jit;
     ASSERT_EQ(jit.read(6, options, values), CUDA_SUCCESS);
-    ASSERT_EQ(jit.options().size(), 2u);
-    EXPECT_EQ(jit.options()[0], static_cast<uint64_t>(CU_JIT_MAX_REGISTERS));
-    EXPECT_EQ(jit.values()[0], 32u);
-    EXPECT_EQ(jit.values()[1], 80u);
-    jit.write_logs("a long text of information", "short", options, values, 6);
+    // Addresses do not: that a log is wanted, and how long it may be, does.
+    const std::vector<uint64_t> travels = {32, 1, sizeof info, 80, 1, sizeof error};
+    EXPECT_EQ(std::vector<uint64_t>(jit.values().begin(), jit.values().end()), travels);
+    ASSERT_EQ(jit.options().size(), 6u);
+    EXPECT_EQ(jit.options()[3], static_cast<uint64_t>(CU_JIT_TARGET));
+    jit.outputs().write({"a long text of information", "short", 26, 5, 0});
     EXPECT_STREQ(info, "a long ");
     EXPECT_STREQ(error, "short");
     EXPECT_EQ(reinterpret_cast<uint64_t>(values[2]), sizeof info);
     EXPECT_EQ(reinterpret_cast<uint64_t>(values[5]), 5u);
+}
+
+TEST(JitOptions, the_time_is_a_float_in_place_of_the_value) {
+    CUjit_option option = CU_JIT_WALL_TIME;
+    void* value = number(0x1234567812345678);
+    JitOptions jit;
+    ASSERT_EQ(jit.read(1, &option, &value), CUDA_SUCCESS);
+    EXPECT_EQ(jit.values()[0], 0u);
+    jit.outputs().write({"", "", 0, 0, 2.5f});
+    float ms = 0;
+    std::memcpy(&ms, &value, sizeof ms);
+    EXPECT_EQ(ms, 2.5f);
+}
+
+TEST(JitOptions, an_option_that_does_not_exist_is_refused) {
+    auto option = static_cast<CUjit_option>(9999);
+    void* value = nullptr;
+    JitOptions jit;
+    EXPECT_EQ(jit.read(1, &option, &value), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST(JitOptions, refuses_null_arrays) {
@@ -39,7 +60,7 @@ TEST(JitOptions, a_buffer_without_a_size_is_not_written) {
     void* values[] = {info};
     JitOptions jit;
     ASSERT_EQ(jit.read(1, options, values), CUDA_SUCCESS);
-    jit.write_logs("text", "", options, values, 1);
+    jit.outputs().write({"text", "", 4, 0, 0});
     EXPECT_STREQ(info, "abc");
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
@@ -139,15 +140,16 @@ TEST(Session, asynchronous_copies_arrive_before_the_synchronisation) {
 
 TEST(Session, copies_in_graphs_arrive_again_and_again) {
     FakeServer server;
-    uint64_t copy = 0;
+    uint64_t copy = 0, launch = 0;
     int round = 0;
     server.on_call = [&](const SeenCall& seen) {
         if (!seen.header.wants_reply) {
-            copy = seen.number;
+            (copy == 0 ? copy : launch) = seen.number;
             return;
         }
         ++round;
         server.copy_done(copy, as_bytes(&round, sizeof round));
+        server.copy_done(launch, {});
         server.reply(seen.number, CUDA_SUCCESS);
     };
     SessionFixture client(server);
@@ -158,9 +160,67 @@ TEST(Session, copies_in_graphs_arrive_again_and_again) {
     call.copy_repeats = true;
     ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, sizeof out, 0), CUDA_SUCCESS);
     call.copy_to = nullptr;
+    call.copy_repeats = false;
     for (int i = 1; i <= 3; ++i) {
+        GraphLaunch launched{{1}, false, nullptr};
+        call.graph_launch = &launched;
+        ASSERT_EQ(gen::issue_cuGraphLaunch(call, 1, 0, {}, false, {}), CUDA_SUCCESS);
+        call.graph_launch = nullptr;
         ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
         EXPECT_EQ(out, i);
+    }
+    // C5: nothing is launched that would write there: the program may have given the memory to something else.
+    ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    EXPECT_EQ(out, 3);
+    EXPECT_EQ(round, 4);
+}
+
+TEST(Session, C5_a_success_without_its_bytes_is_none) {
+    FakeServer server;
+    std::string answer;
+    uint64_t copy = 0;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) {
+            copy = seen.number;
+            return;
+        }
+        if (copy != 0) server.copy_done(std::exchange(copy, 0), as_bytes(answer));
+        server.reply(seen.number, CUDA_SUCCESS, CUDA_SUCCESS, 0, as_bytes(answer));
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    for (const char* bytes : {"", "abc", "abcde"}) {
+        SCOPED_TRACE(bytes);
+        answer = bytes;
+        char out[6] = "12345";
+        EXPECT_EQ(gen::request_cuMemcpyDtoH_v2(call, 0x300000000000, 4, CopyTarget::linear(out, 4)), CUDA_ERROR_UNKNOWN);
+        EXPECT_STREQ(out + 4, "5");
+    }
+    // The same of a copy that nobody waits for: the next call that may tell of it does.
+    answer = "";
+    char out[5] = "1234";
+    CopyTarget target = CopyTarget::linear(out, 4);
+    call.copy_to = &target;
+    ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, 4, 0), CUDA_SUCCESS);
+    call.copy_to = nullptr;
+    ASSERT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_UNKNOWN);
+}
+
+TEST(Session, C5_parts_of_a_payload_follow_upon_each_other) {
+    for (const auto& [offset, total] : {std::pair<uint64_t, uint64_t>{2, 4}, {0, 4}, {UINT64_MAX - 1, UINT64_MAX}}) {
+        FakeServer server;
+        server.on_call = [&, offset = offset, total = total](const SeenCall& seen) {
+            server.bulk(seen.number, offset, total, as_bytes("ab"));
+            if (offset == 0) server.bulk(seen.number, 0, total, as_bytes("cd"));  // again from the start
+            server.reply(seen.number, CUDA_SUCCESS);
+        };
+        SessionFixture client(server);
+        Call call = client.call();
+        char out[9] = "........";
+        EXPECT_EQ(gen::request_cuMemcpyDtoH_v2(call, 0x300000000000, 4, CopyTarget::linear(out, 4)),
+                  CUDA_ERROR_DEVICE_UNAVAILABLE);
+        EXPECT_STREQ(out + 4, "....");
     }
 }
 

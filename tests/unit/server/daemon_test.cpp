@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <thread>
 
 #include "tests/unit/server/program.h"
@@ -131,6 +132,87 @@ TEST(Daemon, ADriverMayTalkBeforeThereIsASession) {
     ASSERT_NE(client, nullptr);
     EXPECT_EQ((Program{*client}.synchronize().result), 0);
     EXPECT_EQ(client->output(), "") << "said before the session";
+}
+
+/// A variable of the environment that the server inherits.
+struct Variable {
+    Variable(const char* variable, const char* value) : name(variable) { setenv(name, value, 1); }
+    ~Variable() { unsetenv(name); }
+    const char* name;
+};
+
+size_t count_of(const std::string& text, const std::string& part) {
+    size_t count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+    return count;
+}
+
+TEST(Daemon, C19_TheDevicesAreLookedAtOnceAndContextsMadeWhereSessionsGo) {
+    const Variable tells("FAKE_DRIVER_TELLS", "1");
+    ServerProcess server({"--workers-ready=2", "--ready-contexts=none"});
+    ASSERT_TRUE(server.ready());
+    std::vector<std::unique_ptr<FakeClient>> clients;
+    for (int i = 0; i < 3; ++i) {
+        clients.push_back(server.client());
+        ASSERT_NE(clients.back(), nullptr);
+        EXPECT_EQ((Program{*clients.back()}.synchronize().result), 0);
+    }
+    // What is written to a worker's standard error is in the log before its client is answered.
+    EXPECT_EQ(count_of(server.log(), "context made"), 4u) << "one for the inventory, one for each session";
+}
+
+TEST(Daemon, C19_AWorkerThatIsReadyHasTheContextsItIsToldTo) {
+    const Variable tells("FAKE_DRIVER_TELLS", "1");
+    ServerProcess server({"--workers-ready=1", "--ready-contexts=first"});
+    ASSERT_TRUE(server.ready());
+    EXPECT_TRUE(server.wait_log("context made"));
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    EXPECT_EQ((Program{*client}.synchronize().result), 0);
+    EXPECT_GE(count_of(server.log(), "context made"), 2u) << "one for the inventory, one that stays";
+}
+
+TEST(Daemon, ContextsThatCannotBeReadyAreRefused) {
+    ServerProcess server({"--ready-contexts=some"});
+    EXPECT_FALSE(server.ready());
+    EXPECT_EQ(server.wait_exit(), 1);
+    EXPECT_NE(server.log().find("none, first or all"), std::string::npos) << server.log();
+}
+
+TEST(Daemon, B11_ADeviceForOneProcessIsLeftToSessions) {
+    const std::string path = "/tmp/wl-exclusive-" + std::to_string(getpid());
+    const Variable exclusive("FAKE_DRIVER_EXCLUSIVE", path.c_str());
+    ServerProcess server({"--workers-ready=2"});
+    ASSERT_TRUE(server.ready());
+    auto first = server.client();
+    auto second = server.client();
+    ASSERT_NE(first, nullptr);
+    ASSERT_NE(second, nullptr);
+    EXPECT_EQ((Program{*first}.synchronize().result), 0);
+    EXPECT_EQ((Program{*second}.synchronize().result), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    first->say_goodbye();
+    EXPECT_TRUE(first->wait_end());
+    EXPECT_TRUE(server.wait_log("session end"));
+    EXPECT_EQ((Program{*second}.synchronize().result), 0) << "no worker that is ready has taken it";
+    std::remove(path.c_str());
+}
+
+TEST(Daemon, B10_TheDriverMayMakeItsDeviceNodes) {
+    const Variable nodes("FAKE_DRIVER_NEEDS_NODES", "1");
+    ServerProcess server;
+    ASSERT_TRUE(server.ready()) << server.log();
+}
+
+TEST(Daemon, C18_WhoWaitsSleeps) {
+    const Variable tells("FAKE_DRIVER_TELLS", "1");
+    ServerProcess server({"--ready-contexts=none"});
+    ASSERT_TRUE(server.ready());
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    client->send<wire::CuEventCreate>(CallId::cuEventCreate, [](auto b) { b.setPhEvent(k_event); });
+    EXPECT_EQ((Program{*client}.synchronize().result), 0);
+    EXPECT_EQ(count_of(server.log(), "context made, flags 4"), 2u) << server.log();  // CU_CTX_SCHED_BLOCKING_SYNC
+    EXPECT_EQ(count_of(server.log(), "event made, flags 1"), 1u) << server.log();    // CU_EVENT_BLOCKING_SYNC
 }
 
 TEST(Daemon, AMissingDriverIsReported) {

@@ -56,7 +56,7 @@ std::optional<FakeClient::HelloAnswer> FakeClient::hello(uint16_t version_min, u
     if (!body.ok() || !m_link.outbox().add_body(protocol::FrameKind::hello, std::move(*body)).ok()) return std::nullopt;
     MutexLock lock(m_mutex);
     wait_for([this]() WL_REQUIRES(m_mutex) { return m_hello.has_value() || m_ended; });
-    if (m_hello && m_hello->version != 0) context = m_hello->primary_context;
+    if (m_hello && m_hello->version != 0) context = m_hello->primary_context, window = m_hello->window_address;
     return m_hello;
 }
 
@@ -87,6 +87,11 @@ std::optional<std::string> FakeClient::wait_copy(uint64_t call) {
     const auto found = m_copies.find(call);
     if (found == m_copies.end()) return std::nullopt;
     return found->second;
+}
+
+bool FakeClient::has_copy(uint64_t call) {
+    MutexLock lock(m_mutex);
+    return m_copies.contains(call);
 }
 
 std::optional<uint64_t> FakeClient::wait_host_call() {

@@ -79,6 +79,8 @@ public:
 
     /// Payload of the CopyDone event of a call; nothing if the connection ends first.
     std::optional<std::string> wait_copy(uint64_t call);
+    /// True if the CopyDone event of a call had come before what this thread waited for last.
+    bool has_copy(uint64_t call);
     /// Id of the next host call.
     std::optional<uint64_t> wait_host_call();
     void host_call_done(uint64_t id);
@@ -97,6 +99,7 @@ public:
     std::string end_explanation();
 
     uint64_t context = 0;  ///< that calls name
+    uint64_t window = 0;   ///< of device addresses, as the server granted it
 
     static constexpr unsigned k_max_words = 4096;
     static constexpr size_t k_chunk_bytes = 1024 * 1024;

@@ -1,6 +1,8 @@
 // A CUDA driver for the server's tests: devices made of host memory, streams made of threads, kernels made of C++. It exists
 // because the tests need a driver that waits, fails, prints and crashes exactly when told to.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -101,6 +103,37 @@ Stream& stream_of(CUstream stream) {
 
 thread_local CUcontext t_context = nullptr;
 constexpr uintptr_t k_first_context = 0xc0;  // of device 0; the next device's is the next number
+
+/// A line for the server's log, if the test wants to know.
+void tell(const char* what, unsigned value) {
+    if (std::getenv("FAKE_DRIVER_TELLS") != nullptr) std::fprintf(stderr, "fake driver: %s %u\n", what, value);
+}
+
+struct Primary {
+    std::mutex mutex;
+    int retained = 0;
+    unsigned flags = 0;
+    int lock_fd = -1;
+
+    /// In exclusive mode one process at a time has the device: who has locked the file that the variable names.
+    bool take_device() {
+        const char* path = std::getenv("FAKE_DRIVER_EXCLUSIVE");
+        if (path == nullptr) return true;
+        lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (flock(lock_fd, LOCK_EX | LOCK_NB) == 0) return true;
+        close(lock_fd);
+        return false;
+    }
+    void give_device() {
+        if (lock_fd >= 0) close(lock_fd);
+        lock_fd = -1;
+    }
+};
+Primary& primary(CUdevice device) {
+    constexpr size_t k_most_devices = 16;
+    static auto* instances = new Primary[k_most_devices];
+    return instances[static_cast<size_t>(device) % k_most_devices];
+}
 
 CUdevice current_device() { return static_cast<CUdevice>(reinterpret_cast<uintptr_t>(t_context) - k_first_context); }
 
@@ -210,6 +243,9 @@ EXPORT CUresult cuInit(unsigned) {
     // More than a pipe holds.
     for (int i = 0; std::getenv("FAKE_DRIVER_CHATTY") != nullptr && i < 4000; ++i)
         std::fprintf(stderr, "fake driver: line %d of what it has to say\n", i);
+    // As NVIDIA's where device nodes are missing: a setuid program makes them.
+    if (std::getenv("FAKE_DRIVER_NEEDS_NODES") != nullptr && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+        return CUDA_ERROR_OPERATING_SYSTEM;
     return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
@@ -230,13 +266,40 @@ EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return *value = 9, CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return *value = 4, CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: return *value = has_no_mapping() ? 0 : 1, CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+            *value =
+                std::getenv("FAKE_DRIVER_EXCLUSIVE") != nullptr ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
+            return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+    return *flags = primary(device).flags, *active = primary(device).retained > 0, CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+    return primary(device).flags = flags, CUDA_SUCCESS;
+}
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    Primary& p = primary(device);
+    std::lock_guard lock(p.mutex);
+    if (p.retained == 0 && !p.take_device()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (p.retained++ == 0) tell("context made, flags", p.flags);
     return *context = reinterpret_cast<CUcontext>(k_first_context + static_cast<uintptr_t>(device)), CUDA_SUCCESS;
 }
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice) { return CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    Primary& p = primary(device);
+    std::lock_guard lock(p.mutex);
+    if (p.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--p.retained == 0) p.give_device();
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    Primary& p = primary(device);
+    std::lock_guard lock(p.mutex);
+    p.retained = 0;
+    p.give_device();
+    return CUDA_SUCCESS;
+}
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return t_context = context, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return *device = current_device(), CUDA_SUCCESS; }
 EXPORT CUresult cuCtxGetCurrent(CUcontext* context) { return *context = t_context, CUDA_SUCCESS; }
@@ -401,7 +464,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data)
     });
     return CUDA_SUCCESS;
 }
-EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
+EXPORT CUresult cuEventCreate(CUevent* event, unsigned flags) {
+    tell("event made, flags", flags);
     *event = reinterpret_cast<CUevent>(new Event);
     return CUDA_SUCCESS;
 }
@@ -473,6 +537,16 @@ EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
     if (reinterpret_cast<uintptr_t>(kernel) == 0x100 + k_lazy) wait_for_variable();
     *function = reinterpret_cast<CUfunction>(kernel);
     return ready();
+}
+EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* size) {
+    constexpr size_t k_params[] = {4, 0, 1, 0, 0, 0, 0, 0};
+    if (index >= k_params[reinterpret_cast<uintptr_t>(kernel) - 0x100]) return CUDA_ERROR_INVALID_VALUE;
+    *offset = index * 8;
+    *size = 8;
+    return CUDA_SUCCESS;
+}
+EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* size) {
+    return cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), index, offset, size);
 }
 EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel, CUdevice) {
     *value = static_cast<int>(attribute) * 10;

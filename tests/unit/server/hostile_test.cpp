@@ -238,22 +238,34 @@ TEST_F(HostileTest, F3_LaunchesWithTwistedParametersAreRefused) {
     Program program{*client};
     program.load();
     const uint64_t print = program.function("print", 0);
-    const auto launch = [&](const std::string& params, const std::vector<uint32_t>& sizes) {
+    const uint64_t gate = program.function("gate", 1);
+    program.map(k_window, k_block);
+    program.put(k_window, as_bytes("open"));
+    const std::string address(reinterpret_cast<const char*>(&k_window), sizeof k_window);
+    const auto launch = [&](uint64_t function, const std::string& params, const std::vector<uint32_t>& sizes) {
         return client
             ->call<wire::CuLaunchKernel>(CallId::cuLaunchKernel,
                                          [&](auto b) {
-                                             b.setF(print), b.setBlockX(1);
+                                             b.setF(function), b.setBlockX(1);
                                              b.setParams({reinterpret_cast<const capnp::byte*>(params.data()), params.size()});
                                              b.setSizes({reinterpret_cast<const capnp::byte*>(sizes.data()), sizes.size() * 4});
                                          })
             .result;
     };
-    EXPECT_EQ(launch("", {}), 0);
-    EXPECT_EQ(launch("12345678", {8}), 0);
-    EXPECT_EQ(launch("12345678", {9}), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(launch("12345678", {7}), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(launch("12345678", {4, 0xffffffffu}), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(launch("", {0xffffffffu, 1}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(print, "", {}), 0);
+    EXPECT_EQ(launch(gate, address, {8}), 0);
+    // Sizes that are not those of what came.
+    EXPECT_EQ(launch(gate, "1234567", {8}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, "123456789", {8}), CUDA_ERROR_INVALID_VALUE);
+    // Parameters that are not the kernel's: more, fewer, larger, smaller. The driver would read what lies beside them.
+    EXPECT_EQ(launch(print, "12345678", {8}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, "", {}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, "1234", {4}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, address + address, {8, 8}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, address + address, {16}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, "12345678", {4, 0xffffffffu}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, "", {0xffffffffu, 1}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch(gate, "1234", {}), CUDA_ERROR_INVALID_VALUE);  // the form with a buffer, which is too short
 }
 
 TEST_F(HostileTest, F3_AWorkerCanStartNoProgramsAndOpenNoSockets) {

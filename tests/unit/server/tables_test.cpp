@@ -1,5 +1,6 @@
 // Handle table, device memory and kernel parameters, without a process around them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include "server/hooks/kernel_params.h"
 #include "server/resources/device_memory.h"
 #include "server/session/handle_table.h"
+#include "server/session/inventory_record.h"
 #include "server/session/waits.h"
 
 namespace warpline::server {
@@ -151,6 +153,38 @@ struct FakeMemory {
         return table;
     }
 };
+
+TEST(Inventory, B13_AMigDeviceHasANameOfItsOwn) {
+    DriverTable table;
+    table.cuDeviceGetCount = [](int* count) { return *count = 2, CUDA_SUCCESS; };
+    table.cuDeviceGet = [](CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; };
+    table.cuDeviceGetName = [](char* name, int, CUdevice device) {
+        std::strcpy(name, device == 0 ? "NVIDIA A30" : "NVIDIA A30 MIG 1g.6gb");
+        return CUDA_SUCCESS;
+    };
+    table.cuDeviceGetUuid_v2 = [](CUuuid* uuid, CUdevice device) {
+        return std::memset(uuid, device == 0 ? 0x11 : 0x22, sizeof *uuid), CUDA_SUCCESS;
+    };
+    table.cuDeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) { return *can = 1, CUDA_SUCCESS; };
+    const Driver driver(table, DriverKind::nvidia, 13000);
+    const auto devices = take_inventory(driver, true);
+    ASSERT_TRUE(devices.ok());
+    ASSERT_EQ(select_devices(*devices, "MIG-2222").size(), 1u);
+    EXPECT_EQ(select_devices(*devices, "MIG-2222")[0].driver_device, 1);
+    EXPECT_TRUE(select_devices(*devices, "GPU-2222").empty());
+
+    // As another worker gets to know them.
+    const auto record = write_inventory(*devices);
+    ASSERT_TRUE(record.ok());
+    const auto known = read_inventory(*record);
+    close(*record);
+    ASSERT_TRUE(known.ok());
+    ASSERT_EQ(known->size(), 2u);
+    EXPECT_EQ(select_devices(*known, "MIG-2222,0")[0].driver_device, 1);
+    ASSERT_EQ((*known)[1].peers.size(), 1u);
+    EXPECT_TRUE((*known)[1].peers[0].can_access);
+    EXPECT_EQ((*known)[1].uuid.bytes[0], 0x22);
+}
 
 constexpr uint64_t k_base = 0x300000000000;
 constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
@@ -313,11 +347,14 @@ TEST_F(DeviceMemoryTest, F3_TheClientUnmapsOnlyWhatItMapped) {
     EXPECT_FALSE(m_memory.contains(k_base + k_block, 1));
 }
 
+/// A kernel that wants exactly these.
+ParamLayout layout_of(std::vector<uint32_t> sizes, uint64_t bytes = 0) { return {std::move(sizes), bytes}; }
+
 TEST(KernelParams, BuildsPointersToCopies) {
     const std::string params("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d", 13);
     const uint32_t sizes[] = {8, 1, 4, 0};
     KernelParams built;
-    ASSERT_TRUE(built.read(as_bytes(params), as_bytes(sizes, sizeof sizes)));
+    ASSERT_EQ(built.read(as_bytes(params), as_bytes(sizes, sizeof sizes), layout_of({8, 1, 4, 0})), CUDA_SUCCESS);
     EXPECT_EQ(built.extra(), nullptr);
     void** pointers = built.kernel_params();
     ASSERT_NE(pointers, nullptr);
@@ -331,20 +368,20 @@ TEST(KernelParams, ManyAndLargeOnesAreKeptToo) {
     const std::string params(30000, 'x');
     const std::vector<uint32_t> sizes(3000, 10);
     KernelParams built;
-    ASSERT_TRUE(built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4)));
+    ASSERT_EQ(built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4), layout_of(sizes)), CUDA_SUCCESS);
     EXPECT_EQ(std::memcmp(built.kernel_params()[2999], "xxxxxxxxxx", 10), 0);
 }
 
 TEST(KernelParams, ABufferWithoutSizesIsTheExtraForm) {
     KernelParams built;
-    ASSERT_TRUE(built.read(as_bytes("12345678"), {}));
+    ASSERT_EQ(built.read(as_bytes("12345678"), {}, layout_of({4, 4}, 8)), CUDA_SUCCESS);
     EXPECT_EQ(built.kernel_params(), nullptr);
     void** extra = built.extra();
     ASSERT_NE(extra, nullptr);
     EXPECT_EQ(std::memcmp(extra[1], "12345678", 8), 0);
     EXPECT_EQ(*static_cast<size_t*>(extra[3]), 8u);
     KernelParams none;
-    ASSERT_TRUE(none.read({}, {}));
+    ASSERT_EQ(none.read({}, {}, layout_of({})), CUDA_SUCCESS);
     EXPECT_EQ(none.kernel_params(), nullptr);
     EXPECT_EQ(none.extra(), nullptr);
 }
@@ -352,7 +389,7 @@ TEST(KernelParams, ABufferWithoutSizesIsTheExtraForm) {
 TEST(KernelParams, F3_SizesThatDoNotAddUpAreRefused) {
     const auto read = [](std::string_view params, std::vector<uint32_t> sizes) {
         KernelParams built;
-        return built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4));
+        return built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4), layout_of(sizes)) == CUDA_SUCCESS;
     };
     EXPECT_FALSE(read("12345678", {9}));
     EXPECT_FALSE(read("12345678", {7}));
@@ -360,6 +397,21 @@ TEST(KernelParams, F3_SizesThatDoNotAddUpAreRefused) {
     EXPECT_FALSE(read("", {1}));
     EXPECT_FALSE(read("", std::vector<uint32_t>(5000, 0)));
     EXPECT_FALSE(read(std::string(40000, 'x'), {40000}));
+}
+
+TEST(KernelParams, F3_OnlyTheKernelsOwnParametersAreTaken) {
+    const auto read = [](std::string_view params, std::vector<uint32_t> sizes, const ParamLayout& layout) {
+        KernelParams built;
+        return built.read(as_bytes(params), as_bytes(sizes.data(), sizes.size() * 4), layout);
+    };
+    EXPECT_EQ(read("12345678", {8}, layout_of({8}, 8)), CUDA_SUCCESS);
+    EXPECT_EQ(read("12345678", {8}, layout_of({4}, 4)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(read("12345678", {8}, layout_of({8, 8}, 16)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(read("12345678", {4, 4}, layout_of({8}, 8)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(read("", {}, layout_of({8}, 8)), CUDA_ERROR_INVALID_VALUE);
+    // A buffer: with less than the kernel reads, never.
+    EXPECT_EQ(read("12345678", {}, layout_of({1, 4}, 8)), CUDA_SUCCESS);
+    EXPECT_EQ(read("1234567", {}, layout_of({1, 4}, 8)), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST(SelectDevices, A9_ReadsTheListAsTheDriverDoes) {

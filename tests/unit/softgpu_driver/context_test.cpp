@@ -59,7 +59,7 @@ TEST(ContextTest, PrimaryCanBeCurrentBeforeItIsRetained) {
     EXPECT_EQ(active, 0);
     EXPECT_CU(CU(cuCtxSetCurrent)(primary));
     CUdeviceptr p = 0;
-    EXPECT_EQ(CU(cuMemAlloc_v2)(&p, 64), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(CU(cuMemAlloc_v2)(&p, 64), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CUcontext again = nullptr;
     EXPECT_CU(CU(cuDevicePrimaryCtxRetain)(&again, 0));
     EXPECT_EQ(again, primary);

@@ -157,12 +157,16 @@ TEST_F(GraphExecTest, MemoryThatIsNotFreedStopsTheNextLaunch) {
     alloc.bytesize = 64;
     CUgraphNode make = nullptr;
     ASSERT_CU(CU(cuGraphAddMemAllocNode)(&make, graph, nullptr, 0, &alloc));
-    CUgraphExec exec = instantiate(graph), forgiving = instantiate(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    CUgraphExec exec = instantiate(graph);
+    CUgraphExec second = nullptr;
+    EXPECT_EQ(CU(cuGraphInstantiateWithFlags)(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED) << "one at a time (cuda.h)";
     run(exec);
     EXPECT_EQ(CU(cuGraphLaunch)(exec, m_stream), CUDA_ERROR_INVALID_VALUE);
     EXPECT_CU(CU(cuMemFreeAsync)(alloc.dptr, m_stream));
     run(exec);
     EXPECT_CU(CU(cuMemFree_v2)(alloc.dptr));
+    EXPECT_CU(CU(cuGraphExecDestroy)(exec));
+    CUgraphExec forgiving = instantiate(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
     run(forgiving);
     run(forgiving);
 }

@@ -211,7 +211,7 @@ TEST(PtxBody, OneBadBodyLeavesTheOthersUsable) {
     EXPECT_FALSE(parse_body(*result.module, *result.module->function("bad"), diagnostics));
     EXPECT_TRUE(parse_body(*result.module, *result.module->function("good"), diagnostics));
     ASSERT_EQ(diagnostics.size(), 1u);
-    EXPECT_EQ(diagnostics[0].kind, DiagnosticKind::unsupported);
+    EXPECT_EQ(diagnostics[0].kind, DiagnosticKind::syntax);
     EXPECT_FALSE(result.module->function("bad")->body);
     EXPECT_FALSE(parse_body(*result.module, *result.module->function("bad"), diagnostics));  // and is not tried again
     EXPECT_EQ(diagnostics.size(), 1u);

@@ -153,7 +153,7 @@ TEST(PtxLoad, SeveralTextsAndTheirMessages) {
     ASSERT_TRUE(good.module) << good.log;
     std::string log;
     EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("k"), log), 0) << log;
-    EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("f"), log), 801);
+    EXPECT_EQ(passes::prepare_body(*good.module, *good.module->function("f"), log), 218);
     EXPECT_EQ(log, "b.ptx:4:22: not a name of any known instruction: 'frob'\n");
     auto wrong = load({a, bad});
     EXPECT_EQ(wrong.cu_result, 218);

@@ -1,0 +1,22 @@
+// The log of errors.
+#include "cuda/abi/driver_log.h"
+
+namespace warpline::softgpu::driver {
+
+CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUlogsCallbackHandle* callback_out) {
+    return cuda::abi::logs_register_callback(callbackFunc, userData, callback_out);
+}
+
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) { return cuda::abi::logs_unregister_callback(callback); }
+
+CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned int flags) { return cuda::abi::logs_current(iterator_out, flags); }
+
+CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* pathToFile, unsigned int flags) {
+    return cuda::abi::logs_dump_to_file(iterator, pathToFile, flags);
+}
+
+CUresult cuLogsDumpToMemory(CUlogIterator* iterator, char* buffer, size_t* size, unsigned int flags) {
+    return cuda::abi::logs_dump_to_memory(iterator, buffer, size, flags);
+}
+
+}  // namespace warpline::softgpu::driver

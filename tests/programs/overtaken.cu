@@ -1,0 +1,84 @@
+// One thread launches more kernels than a driver queues, behind one that waits for what another thread does later. On a driver
+// with a short queue the first thread's launches wait; nothing of the other thread's may wait for them.
+#include <atomic>
+#include <thread>
+
+#include "check.h"
+
+__global__ void wait_for(volatile int* flag) {
+    while (*flag == 0) {
+    }
+}
+__global__ void count(int* counter) { *counter += 1; }
+__global__ void twice(int* data, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] *= 2;
+}
+
+constexpr int k_launches = 300;
+constexpr int k_queued = 40;  // fewer than the test's driver queues
+
+static std::atomic<int> launched{0};
+
+static void launch_many(cudaStream_t stream, int* flag, int* counter) {
+    wait_for<<<1, 1, 0, stream>>>(flag);
+    CHECK(cudaGetLastError());
+    for (int i = 0; i < k_launches; ++i) {
+        count<<<1, 1, 0, stream>>>(counter);
+        CHECK(cudaGetLastError());
+        launched.fetch_add(1);
+    }
+    int counted = 0;
+    CHECK(cudaMemcpyAsync(&counted, counter, sizeof counted, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(counted, k_launches);
+}
+
+// What does not depend on the other stream goes on: memory, events, kernels, answers.
+static void work_beside(cudaStream_t stream) {
+    const int n = 1000;
+    int* data;
+    CHECK(cudaMalloc(&data, n * sizeof(int)));
+    std::vector<int> host(n);
+    for (int i = 0; i < n; ++i) host[i] = i;
+    CHECK(cudaMemcpyAsync(data, host.data(), n * sizeof(int), cudaMemcpyHostToDevice, stream));
+    cudaEvent_t done;
+    CHECK(cudaEventCreate(&done));
+    for (int round = 0; round < 5; ++round) twice<<<(n + 127) / 128, 128, 0, stream>>>(data, n);
+    CHECK(cudaGetLastError());
+    CHECK(cudaEventRecord(done, stream));
+    CHECK(cudaEventSynchronize(done));
+    CHECK(cudaMemcpyAsync(host.data(), data, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], i * 32);
+    CHECK(cudaEventDestroy(done));
+}
+
+int main() {
+    int *flag, *counter;
+    CHECK(cudaMalloc(&flag, sizeof(int)));
+    CHECK(cudaMalloc(&counter, sizeof(int)));
+    CHECK(cudaMemset(flag, 0, sizeof(int)));
+    CHECK(cudaMemset(counter, 0, sizeof(int)));
+    cudaStream_t first, second;
+    CHECK(cudaStreamCreate(&first));
+    CHECK(cudaStreamCreate(&second));
+    // Where kernels are loaded lazily, a first launch waits for the device: none of them may be the first behind wait_for.
+    const int one = 1;
+    CHECK(cudaMemcpy(flag, &one, sizeof one, cudaMemcpyHostToDevice));
+    wait_for<<<1, 1>>>(flag);
+    count<<<1, 1>>>(counter);
+    twice<<<1, 1>>>(counter, 0);
+    CHECK(cudaMemset(flag, 0, sizeof(int)));
+    CHECK(cudaMemset(counter, 0, sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    std::thread launcher(launch_many, first, flag, counter);
+    while (launched.load() < k_queued) std::this_thread::yield();
+    work_beside(second);
+    CHECK(cudaMemcpyAsync(flag, &one, sizeof one, cudaMemcpyHostToDevice, second));
+    CHECK(cudaStreamSynchronize(second));
+    launcher.join();
+    CHECK(cudaDeviceSynchronize());
+    std::printf("launches beyond the queue: verified\n");
+    return 0;
+}
