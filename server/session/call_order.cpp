@@ -77,8 +77,11 @@ std::vector<uint64_t> CallOrder::what_holds(const Footprint& footprint) {
 }
 
 void CallOrder::forget_ended(std::vector<uint64_t>& numbers) {
-    const auto& nodes = m_nodes;
-    std::erase_if(numbers, [&nodes](uint64_t number) { return !nodes.contains(number); });
+    size_t kept = 0;
+    for (const uint64_t number : numbers) {
+        if (m_nodes.contains(number)) numbers[kept++] = number;
+    }
+    numbers.resize(kept);
 }
 
 /// What later calls will find of this one.
