@@ -160,7 +160,7 @@ protected:
     void SetUp() override {
         SessionTest::SetUp();
         if (HasFatalFailure()) return;
-        m_program.emplace(*m_client);
+        m_program.emplace(Program{*m_client});
         m_program->load();
         m_print = m_program->function("print", 0);
         m_variable = m_program->variable();
