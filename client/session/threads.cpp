@@ -1,3 +1,4 @@
+// What the client asks about the threads of the program.
 #include "client/session/threads.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// The driver's log of errors, behind cuLogs*.
 #include "cuda/abi/driver_log.h"
 
 #include <unistd.h>

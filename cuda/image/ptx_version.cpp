@@ -1,3 +1,4 @@
+// Which PTX a driver of a CUDA version takes.
 #include "cuda/image/ptx_version.h"
 
 #include <iterator>

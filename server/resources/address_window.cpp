@@ -1,3 +1,4 @@
+// Finds a range of addresses for device memory, whatever a driver does with hints.
 #include "server/resources/address_window.h"
 
 #include <unistd.h>

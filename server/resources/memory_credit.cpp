@@ -1,3 +1,4 @@
+// Counts what a client may allocate without asking.
 #include "server/resources/memory_credit.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Page-locked slabs for copies, made ahead of need.
 #include "server/resources/staging_memory.h"
 
 #include <pthread.h>

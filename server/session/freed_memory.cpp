@@ -1,3 +1,4 @@
+// Keeps freed device memory until nothing uses it, and unmaps it then.
 #include "server/session/freed_memory.h"
 
 #include <pthread.h>

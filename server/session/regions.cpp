@@ -1,3 +1,4 @@
+// Checks that the device memory a call names is the session's.
 #include "server/session/regions.h"
 
 #include "common/log/log.h"
