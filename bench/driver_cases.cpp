@@ -9,7 +9,7 @@
 #include <string>
 
 #include "bench/case.h"
-#include "cuda/abi/cuda_types.h"
+#include "bench/driver_error.h"
 
 namespace warpline::bench {
 
@@ -79,8 +79,6 @@ private:
     bool m_tried = false;
     Result<void> m_ready;
 };
-
-Error refused(const char* what, CUresult result) { return {Code::internal, what, static_cast<uint32_t>(result)}; }
 
 Metrics launch() {
     Driver* driver = WL_TRY(Driver::instance());

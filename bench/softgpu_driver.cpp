@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "bench/driver_error.h"
+
 namespace warpline::bench {
 
 namespace {
@@ -18,8 +20,6 @@ double seconds_of(clockid_t clock) {
     clock_gettime(clock, &at);
     return static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9;
 }
-
-Error refused(const char* what, CUresult result) { return {Code::internal, what, static_cast<uint32_t>(result)}; }
 
 /// lib/libsoftgpu.so beside the bin/ that this program is in.
 std::string library_path() {

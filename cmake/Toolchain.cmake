@@ -13,16 +13,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/static")
 
-option(WARPLINE_ANALYSE "Only look for faults in the sources: no code is generated and nothing can be linked (scripts/test)" OFF)
 find_program(CCACHE ccache)
-if(WARPLINE_ANALYSE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_CURRENT_LIST_DIR}/analyse")
-  # Libraries and programs are empty files, too.
-  foreach(rule LINK_EXECUTABLE CREATE_SHARED_LIBRARY CREATE_SHARED_MODULE ARCHIVE_CREATE ARCHIVE_APPEND)
-    set(CMAKE_CXX_${rule} "touch <TARGET>")
-  endforeach()
-  set(CMAKE_CXX_ARCHIVE_FINISH "")
-elseif(CCACHE)
+if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
 endif()
 
@@ -37,16 +29,23 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(warpline_flags INTERFACE -Wthread-safety)
 endif()
 if(WARPLINE_SANITIZE)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    execute_process(COMMAND "${CMAKE_CXX_COMPILER}" --print-runtime-dir OUTPUT_VARIABLE WARPLINE_SANITIZER_FOLDER OUTPUT_STRIP_TRAILING_WHITESPACE)
+  endif()
   target_compile_options(warpline_flags INTERFACE "-fsanitize=${WARPLINE_SANITIZE}" -fno-omit-frame-pointer)
   target_link_options(warpline_flags INTERFACE "-fsanitize=${WARPLINE_SANITIZE}")
-  if(WARPLINE_SANITIZE STREQUAL thread)
-    # gcc 12 says of every atomic_thread_fence that the thread sanitizer does not see it, and of whole members that they may be
-    # uninitialised where it inserts its checks.
-    target_compile_options(warpline_flags INTERFACE -Wno-tsan -Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    # The run time comes from a shared library, so that it can be loaded before programs that are not instrumented.
+    target_compile_options(warpline_flags INTERFACE -shared-libsan)
+    target_link_options(warpline_flags INTERFACE -shared-libsan "-Wl,-rpath,${WARPLINE_SANITIZER_FOLDER}" -fuse-ld=lld)
   endif()
   if(WARPLINE_SANITIZE MATCHES undefined)
-    target_compile_options(warpline_flags INTERFACE -fno-sanitize-recover=undefined
-                           $<$<BOOL:$<TARGET_PROPERTY:WARPLINE_FACES_C_PROGRAMS>>:-fno-sanitize=enum>)
+    # CUDA's enumerations are C's: programs and newer drivers put any integer there, and refusing it is our business. CUDA's functions
+    # are looked up by name and called through the type that the caller has.
+    target_compile_options(warpline_flags INTERFACE -fno-sanitize-recover=undefined -fno-sanitize=enum)
+    if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+      target_compile_options(warpline_flags INTERFACE -fno-sanitize=function)
+    endif()
   endif()
 else()
   # A build made here runs on a GPU node: only libc is taken from the machine. The sanitizers need the shared run time.
@@ -54,10 +53,7 @@ else()
 endif()
 
 # Tests are compiled as fast as can be: what they do takes no time, and they are most of what is compiled.
-set(WARPLINE_TEST_OPTIONS "")
-if(WARPLINE_SANITIZE OR WARPLINE_ANALYSE)
-  set(WARPLINE_TEST_OPTIONS -O0)
-endif()
+set(WARPLINE_TEST_OPTIONS -O0)
 
 # warpline_library(NAME SOURCES… LINK targets…): a static library of ours.
 function(warpline_library name)
@@ -91,12 +87,6 @@ function(warpline_shared name)
   endif()
 endfunction()
 
-# warpline_faces_c_programs(NAME): a library that reads enumerations which C programs filled in, of this toolkit or of a later one: any
-# integer may stand there, and refusing it is the library's business, not the sanitizer's.
-function(warpline_faces_c_programs name)
-  set_target_properties(${name} PROPERTIES WARPLINE_FACES_C_PROGRAMS ON)
-endfunction()
-
 # warpline_test(NAME SOURCES… LINK targets… LABELS labels…): a GoogleTest program, registered with CTest.
 function(warpline_test name)
   if(NOT WARPLINE_TESTS)
@@ -109,7 +99,7 @@ function(warpline_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE warpline_flags ${arg_LINK} GTest::gtest_main GTest::gmock Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_options(${name} PRIVATE ${WARPLINE_TEST_OPTIONS})
-  warpline_precompiled_test(${name})
+  warpline_use_test_headers(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})

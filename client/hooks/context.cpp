@@ -10,7 +10,7 @@ namespace warpline::client {
 
 namespace {
 
-constexpr unsigned k_known_flags = CU_CTX_FLAGS_MASK;
+constexpr unsigned k_context_flags = CU_CTX_FLAGS_MASK;
 /// Of every context, whichever form of cuCtxCreate has made it.
 constexpr unsigned k_api_version = 3020;
 
@@ -64,7 +64,7 @@ void end_primary(Call& call, Context& context) {
 
 CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
     auto made = call.state.contexts.make();
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made.object->token = made.token;
@@ -143,7 +143,7 @@ CUresult hook_client_cuDevicePrimaryCtxReset_v2(Call& call, CUdevice dev) {
 CUresult hook_client_cuDevicePrimaryCtxSetFlags_v2(Call& call, CUdevice dev, unsigned int flags) {
     Context* context = primary_context(call, dev);
     if (!context) return CUDA_ERROR_INVALID_DEVICE;
-    if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
     context->flags.store(flags);
     return gen::issue_cuDevicePrimaryCtxSetFlags_v2(call, dev, flags);
 }
@@ -261,7 +261,7 @@ CUresult hook_client_cuCtxGetFlags(Call& call, unsigned int* flags) {
 CUresult hook_client_cuCtxSetFlags(Call& call, unsigned int flags) {
     Context* context = call.current();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
     context->flags.store(flags);
     return CUDA_SUCCESS;
 }

@@ -8,7 +8,7 @@ namespace warpline::client {
 
 namespace {
 
-constexpr unsigned k_known_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+constexpr unsigned k_event_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
@@ -34,7 +34,7 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
 }  // namespace
 
 CUresult hook_client_cuEventCreate(Call& call, CUevent* phEvent, unsigned int Flags) {
-    if (Flags & ~k_known_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (Flags & ~k_event_flags) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
     if (Flags & CU_EVENT_INTERPROCESS) {
         return WL_REFUSE_CALL("cuEventCreate", "events for other processes of this machine: the GPU is not in it");

@@ -13,6 +13,7 @@
 #include "client/session/waiter.h"
 #include "client/session/watch.h"
 #include "common/log/log.h"
+#include "protocol/codec/message.h"
 
 namespace warpline::client {
 
@@ -93,9 +94,7 @@ CUresult read_values(const Call& call, const Waiter& waiter, F&& read) {
 }
 
 inline capnp::Text::Reader wire_text(std::string_view text) { return capnp::Text::Reader(text.data(), text.size()); }
-inline capnp::Data::Reader wire_data(BytesView bytes) {
-    return capnp::Data::Reader(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size());
-}
+using protocol::data_of;
 inline std::string text_of(capnp::Text::Reader text) { return std::string(text.begin(), text.size()); }
 inline Bytes bytes_of(capnp::Data::Reader data) {
     auto view = as_bytes(data.begin(), data.size());

@@ -238,22 +238,23 @@ void Session::on_async_error(uint64_t call, CUresult result) {
 }
 
 void Session::defer(CUresult result) {
+    // The first of either kind. What does not stay is told before what does: memory that could not be had before the fault of the
+    // kernel that used it.
     int none = 0;
-    if (m_deferred.compare_exchange_strong(none, result)) return;
-    // The first error stays, unless a later one is of the kind that stays.
-    if (!is_sticky(none) && is_sticky(result)) m_deferred.store(result);
+    if (is_sticky(result))
+        m_sticky.compare_exchange_strong(none, result);
+    else if (m_sticky.load() == 0)
+        m_deferred.compare_exchange_strong(none, result);
 }
 
 CUresult Session::take_deferred(CUresult result) {
-    int deferred = m_deferred.load();
-    if (deferred == 0 || (result != CUDA_SUCCESS && !is_sticky(deferred))) return result;
-    if (is_sticky(deferred)) return static_cast<CUresult>(deferred);
-    return m_deferred.compare_exchange_strong(deferred, 0) ? static_cast<CUresult>(deferred) : result;
-}
-
-CUresult Session::find_sticky_error() const {
-    int deferred = m_deferred.load();
-    return is_sticky(deferred) ? static_cast<CUresult>(deferred) : CUDA_SUCCESS;
+    const auto sticky = static_cast<CUresult>(m_sticky.load());
+    // A call's own error goes before a deferred one, unless it is but what stays.
+    if (result == CUDA_SUCCESS || (sticky != CUDA_SUCCESS && is_sticky(result))) {
+        const int deferred = m_deferred.exchange(0);
+        if (deferred != 0) return static_cast<CUresult>(deferred);
+    }
+    return sticky != CUDA_SUCCESS ? sticky : result;
 }
 
 bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
@@ -346,13 +347,15 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
     if (!quiet) {
         WL_LOG(error, "client", "lost the session with {}: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
                m_info.address, text);
-        m_deferred.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
+        m_deferred.store(0);
+        m_sticky.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
         m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
     }
     // The process ends: its threads go on waiting, as they would for a GPU. Who would return now returns to a libcudart that
     // has ended, and crashes there.
-    if (m_finishing.load()) return;
-    for (auto& [number, waiter] : waiters) waiter->signal(CUDA_ERROR_DEVICE_UNAVAILABLE);
+    const bool finishing = m_finishing.load();
+    for (auto& [number, waiter] : waiters)
+        if (!finishing || !waiter->holds_thread()) waiter->signal(CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 void Session::finish() {

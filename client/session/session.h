@@ -111,21 +111,20 @@ public:
 
     /// The result of a call that CUDA documents as reporting earlier errors: the deferred error if `result` is a success.
     CUresult deliver(CUresult result) {
-        if (m_deferred.load(std::memory_order_relaxed) == 0) [[likely]]
+        if ((m_deferred.load(std::memory_order_relaxed) | m_sticky.load(std::memory_order_relaxed)) == 0) [[likely]]
             return result;
         return take_deferred(result);
     }
     /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if
     /// there is none.
-    CUresult sticky_error() const {
-        if (m_deferred.load(std::memory_order_relaxed) == 0) [[likely]]
-            return CUDA_SUCCESS;
-        return find_sticky_error();
-    }
+    CUresult sticky_error() const { return static_cast<CUresult>(m_sticky.load(std::memory_order_relaxed)); }
     /// Remembers a failure to be told later, as the server's AsyncError does.
     void defer(CUresult result);
     /// A reset of the device ends errors that would else stay.
-    void forget_deferred() { m_deferred.store(0); }
+    void forget_deferred() {
+        m_deferred.store(0);
+        m_sticky.store(0);
+    }
 
     // --- copies to the program's memory that nobody waits for ---
 
@@ -189,7 +188,6 @@ private:
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
     }
     CUresult take_deferred(CUresult result);
-    CUresult find_sticky_error() const;
     void write_output() WL_EXCLUDES(m_output_mutex);
 
     ServerInfo m_info;
@@ -206,7 +204,8 @@ private:
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 
-    std::atomic<int> m_deferred{0};              // CUresult
+    std::atomic<int> m_deferred{0};              // CUresult, told once
+    std::atomic<int> m_sticky{0};                // CUresult, told until the device is reset
     std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
     MemoryCredit m_memory_credit;
     std::atomic<uint64_t> m_freed_through{0};  // call

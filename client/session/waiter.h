@@ -27,6 +27,8 @@ public:
         m_done.store(1, std::memory_order_release);
         m_done.notify_one();
     }
+    /// True if a thread waits, or will.
+    virtual bool holds_thread() const { return true; }
     void wait() { m_done.wait(0, std::memory_order_acquire); }
 
     CopyTarget target;

@@ -18,6 +18,7 @@ public:
         m_on_reply(with);
         delete this;
     }
+    bool holds_thread() const override { return false; }
 
 private:
     std::function<void(CUresult)> m_on_reply;

@@ -17,17 +17,6 @@ namespace warpline::net {
 
 namespace {
 
-struct Free {
-    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-    void operator()(X509* certificate) const { X509_free(certificate); }
-    void operator()(BIO* bio) const { BIO_free(bio); }
-    void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
-    void operator()(BIGNUM* number) const { BN_free(number); }
-};
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free>;
-using CertificatePtr = std::unique_ptr<X509, Free>;
-using BioPtr = std::unique_ptr<BIO, Free>;
-
 constexpr Error k_failed{Code::internal, "a certificate could not be made"};
 
 std::string text_of(BIO* bio) {
@@ -52,7 +41,7 @@ bool set_random_serial(X509* certificate) {
     unsigned char bytes[16];
     if (RAND_bytes(bytes, sizeof bytes) != 1) return false;
     bytes[0] &= 0x7F;  // a serial number is positive
-    std::unique_ptr<BIGNUM, Free> number(BN_bin2bn(bytes, sizeof bytes, nullptr));
+    std::unique_ptr<BIGNUM, OpensslFree> number(BN_bin2bn(bytes, sizeof bytes, nullptr));
     return number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
 }
 
@@ -60,7 +49,7 @@ bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
     X509V3_CTX context;
     X509V3_set_ctx_nodb(&context);
     X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-    std::unique_ptr<X509_EXTENSION, Free> extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
+    std::unique_ptr<X509_EXTENSION, OpensslFree> extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
     return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
@@ -70,8 +59,8 @@ bool set_common_name(X509_NAME* name, const std::string& text) {
 }
 
 // A certificate without extensions and signature.
-CertificatePtr blank(EVP_PKEY* key, const std::string& name, X509* issuer, int starts_in_seconds, int valid_seconds) {
-    CertificatePtr certificate(X509_new());
+X509Ptr blank(EVP_PKEY* key, const std::string& name, X509* issuer, int starts_in_seconds, int valid_seconds) {
+    X509Ptr certificate(X509_new());
     X509* c = certificate.get();
     bool ok = c && X509_set_version(c, X509_VERSION_3) == 1 && set_random_serial(c) && X509_set_pubkey(c, key) == 1 &&
               set_common_name(X509_get_subject_name(c), name) &&
@@ -110,7 +99,7 @@ Result<void> write_private_file(const std::string& path, const std::string& text
 
 struct ThrowawayCa::State {
     KeyPtr key;
-    CertificatePtr certificate;
+    X509Ptr certificate;
 };
 
 ThrowawayCa::ThrowawayCa(std::unique_ptr<State> state) : m_state(std::move(state)) {}
@@ -139,7 +128,7 @@ Result<TlsCredentials> ThrowawayCa::issue(const Request& request) const {
     KeyPtr key(EVP_EC_gen("P-256"));
     if (!key) return k_failed;
     X509* ca = m_state->certificate.get();
-    CertificatePtr certificate = blank(key.get(), request.common_name, ca, request.starts_in_seconds, request.valid_seconds);
+    X509Ptr certificate = blank(key.get(), request.common_name, ca, request.starts_in_seconds, request.valid_seconds);
     X509* c = certificate.get();
     // It would pass for self-signed.
     if (c && X509_NAME_cmp(X509_get_subject_name(c), X509_get_subject_name(ca)) == 0)

@@ -49,7 +49,7 @@ struct TlsChannel::State {
     Mutex mutex;  // for everything that OpenSSL touches
     Pipes pipes WL_GUARDED_BY(mutex);
     VerifyReport report WL_GUARDED_BY(mutex);
-    std::unique_ptr<SSL, SslDeleter> ssl WL_GUARDED_BY(mutex);
+    std::unique_ptr<SSL, OpensslFree> ssl WL_GUARDED_BY(mutex);
 
     // The writer's.
     CipherBuffer sending;

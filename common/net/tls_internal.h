@@ -1,6 +1,9 @@
 #pragma once
 
+#include <openssl/bio.h>
+#include <openssl/bn.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include <memory>
 #include <string>
@@ -11,16 +14,22 @@
 
 namespace warpline::net {
 
-struct SslCtxDeleter {
+struct OpensslFree {
     void operator()(SSL_CTX* ctx) const { SSL_CTX_free(ctx); }
-};
-struct SslDeleter {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
+    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+    void operator()(X509* certificate) const { X509_free(certificate); }
+    void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
+    void operator()(BIO* bio) const { BIO_free(bio); }
+    void operator()(BIGNUM* number) const { BN_free(number); }
 };
+using KeyPtr = std::unique_ptr<EVP_PKEY, OpensslFree>;
+using X509Ptr = std::unique_ptr<X509, OpensslFree>;
+using BioPtr = std::unique_ptr<BIO, OpensslFree>;
 
 struct TlsContext::State {
     TlsRole role = TlsRole::client;
-    std::unique_ptr<SSL_CTX, SslCtxDeleter> ctx;
+    std::unique_ptr<SSL_CTX, OpensslFree> ctx;
 };
 
 /// Prepares OpenSSL, once: no exit handler (calls arrive after main), no configuration file (it is the program's, not ours).

@@ -8,6 +8,8 @@
 /// Layout of the containers, shared by the reader of pointers and the reader of bytes.
 namespace warpline::cuda::image {
 
+inline Error malformed(const char* what) { return {Code::malformed, what}; }
+
 inline constexpr uint32_t k_wrapper_magic = 0x466243B1;
 inline constexpr uint32_t k_fatbin_magic = 0xBA55ED50;
 inline constexpr uint32_t k_elf_magic = 0x464C457F;

@@ -43,8 +43,6 @@ struct Record {
     BytesView value;
 };
 
-Error malformed(const char* what) { return Error{Code::malformed, what}; }
-
 class CubinReader {
 public:
     explicit CubinReader(BytesView cubin) : m_cubin(cubin) {}

@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::string_view k_section_name = ".nv_debug_ptx_txt";
 
-Error malformed(const char* what) { return Error{Code::malformed, what}; }
-
 Result<BytesView> contents(BytesView elf, const Elf64_Shdr& section) {
     if (section.sh_offset > elf.size() || section.sh_size > elf.size() - section.sh_offset) {
         return malformed("cubin section outside of the file");

@@ -13,7 +13,7 @@ namespace warpline::cuda::image {
 
 namespace {
 
-constexpr size_t k_max_params = 4096;
+constexpr size_t k_max_kernel_params = 4096;
 constexpr uint64_t k_max_variable_bytes = uint64_t{1} << 48;
 
 // Size of an element of a fundamental type, 0 if the word is none.
@@ -169,7 +169,7 @@ Result<void> PtxReader::read_params(Kernel& kernel) {
     if (m_tokens.accept(")")) return {};
     do {
         if (!m_tokens.accept(".param")) return malformed("PTX kernel parameter expected");
-        if (kernel.params.size() == k_max_params) return malformed("PTX kernel with too many parameters");
+        if (kernel.params.size() == k_max_kernel_params) return malformed("PTX kernel with too many parameters");
         Declaration declaration = WL_TRY(read_declaration_start());
         WL_TRY(read_declarator(declaration));
         if (declaration.size_bytes > UINT32_MAX) return malformed("PTX kernel parameter too large");

@@ -18,8 +18,6 @@ static_assert(sizeof(WireBatchHeader) == k_batch_header_bytes);
 constexpr size_t k_first_room_bytes = 16 * 1024;
 constexpr size_t k_clear_step_bytes = 4096;
 
-Error malformed(const char* what) { return {Code::malformed, what}; }
-
 void open_message(std::optional<capnp::FlatArrayMessageReader>& reader, BytesView bytes) {
     reader.emplace(kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)),
                    reader_options(bytes.size()));

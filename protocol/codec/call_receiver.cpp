@@ -4,10 +4,6 @@
 
 namespace warpline::protocol {
 
-namespace {
-Error malformed(const char* what) { return {Code::malformed, what}; }
-}  // namespace
-
 Result<Buffer> PayloadStream::next() {
     MutexLock lock(m_mutex);
     if (m_pulled == m_total) return Buffer{};

@@ -25,8 +25,6 @@ struct WireHeader {
 };
 static_assert(sizeof(WireHeader) == k_frame_header_bytes);
 
-Error malformed(const char* what, uint32_t detail = 0) { return {Code::malformed, what, detail}; }
-
 }  // namespace
 
 const char* to_string(FrameKind kind) {

@@ -8,6 +8,11 @@
 
 namespace warpline::protocol {
 
+inline constexpr Error k_no_frame_memory{Code::alloc_failed, "no memory for a frame"};
+
+/// What the peer sent is not what the wire format allows.
+inline Error malformed(const char* what, uint32_t detail = 0) { return {Code::malformed, what, detail}; }
+
 /// Wire values, never changed (docs/wire-format.md#kinds).
 enum class FrameKind : uint8_t {
     hello = 1,

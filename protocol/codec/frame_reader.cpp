@@ -9,7 +9,6 @@ namespace {
 // Below this a payload is gathered through the input buffer: one read then also brings the frames after it.
 constexpr size_t k_direct_bytes = 16 * 1024;
 
-constexpr Error k_no_memory{Code::alloc_failed, "no memory for a frame"};
 
 }  // namespace
 
@@ -25,7 +24,7 @@ MutableBytesView FrameReader::space() {
         }
     }
     if (m_input.empty() && !m_input.resize(k_input_bytes)) {
-        (void)fail(k_no_memory);
+        (void)fail(k_no_frame_memory);
         return m_last_resort;
     }
     if (m_begin == m_end) {
@@ -103,7 +102,7 @@ Result<void> FrameReader::begin_frame() {
     m_frame.header = *header;
     m_have = 0;
     if (header->body_bytes == 0) return begin_payload();
-    if (!m_frame.body.resize(header->body_bytes)) return fail(k_no_memory);
+    if (!m_frame.body.resize(header->body_bytes)) return fail(k_no_frame_memory);
     m_state = State::body;
     return {};
 }
@@ -119,7 +118,7 @@ Result<void> FrameReader::begin_payload() {
             return fail(Error{Code::internal, "a payload was given a place of another size"});
         m_frame.placed = *place;
     }
-    if (m_frame.placed.data() == nullptr && !m_frame.payload.resize(header.payload_bytes)) return fail(k_no_memory);
+    if (m_frame.placed.data() == nullptr && !m_frame.payload.resize(header.payload_bytes)) return fail(k_no_frame_memory);
     m_state = State::payload;
     return {};
 }

@@ -8,8 +8,6 @@ int64_t nanoseconds(Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-Error malformed(const char* what) { return {Code::malformed, what}; }
-
 }  // namespace
 
 Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {

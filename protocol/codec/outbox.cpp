@@ -13,7 +13,6 @@ constexpr size_t k_burst_bytes = 2u << 20;
 constexpr size_t k_free_frames = 32;
 constexpr size_t k_free_buffer_bytes = 2u << 20;
 
-constexpr Error k_no_memory{Code::alloc_failed, "no memory for a frame"};
 
 }  // namespace
 
@@ -143,7 +142,7 @@ uint64_t Outbox::push(FrameKind kind, OutFrame frame) {
 Result<void> Outbox::add_frame(FrameKind kind, OutFrame frame, BytesView payload, Urgency urgency) {
     if (frame.body.size() > m_options.frame_limits.max_body_bytes || payload.size() > m_options.frame_limits.max_payload_bytes)
         return Error{Code::quota, "a message is larger than a frame may be"};
-    if (!frame.payload.append(payload)) return k_no_memory;
+    if (!frame.payload.append(payload)) return k_no_frame_memory;
     MutexLock lock(m_mutex);
     if (is_sequenced(kind)) WL_TRY(wait_for_room());
     if (m_closed) return m_error;
@@ -170,7 +169,7 @@ Result<void> Outbox::add_pong(uint64_t echo_us) {
         m_pong_echo_us = echo_us;
     }
     Buffer body;
-    if (!body.append(as_bytes(&echo_us, sizeof echo_us))) return k_no_memory;
+    if (!body.append(as_bytes(&echo_us, sizeof echo_us))) return k_no_frame_memory;
     return add_body(FrameKind::pong, std::move(body));
 }
 

@@ -80,6 +80,7 @@ int Supervisor::poll_timeout_ms() const {
     for (const Waiting& connection : m_waiting) next = std::min(next, connection.deadline);
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::leaving) next = std::min(next, worker->since + m_options.stop_deadline);
+        if (worker->start_is_watched()) next = std::min(next, worker->since + m_options.start_notice);
     }
     if (m_accept_again > Clock::now()) next = std::min(next, m_accept_again);
     if (m_draining) next = std::min(next, m_drain_deadline);
@@ -233,6 +234,12 @@ void Supervisor::expire() {
     }
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::leaving && worker->since + m_options.stop_deadline <= now) worker->signal(SIGKILL);
+        if (!worker->start_is_watched() || worker->since + m_options.start_notice > now) continue;
+        worker->told_slow = true;
+        WL_LOG(warn, "server",
+               "worker {} has been starting for {} ms: the driver does not return from cuInit, or is slow to "
+               "(without nvidia-persistenced it takes seconds for each GPU)",
+               worker->pid(), m_options.start_notice.count());
     }
     if (m_draining && m_drain_deadline <= now) {
         for (const auto& worker : m_workers) {

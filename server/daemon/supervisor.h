@@ -28,6 +28,7 @@ struct SupervisorOptions {
     size_t max_waiting = 256;   ///< connections that wait for a worker
     std::chrono::milliseconds preamble_deadline{5'000};
     std::chrono::milliseconds waiting_deadline{30'000};  ///< for a worker; more than a driver needs to start
+    std::chrono::milliseconds start_notice{5'000};       ///< a worker that takes longer to start is worth a line
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
 

@@ -81,9 +81,13 @@ public:
         since = std::chrono::steady_clock::now();
     }
 
+    /// True until it has started, or its slowness was told.
+    bool start_is_watched() const { return state == WorkerState::starting && !told_slow; }
+
     const uint64_t driver_settings;
     WorkerState state = WorkerState::starting;
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();  ///< of the state
+    bool told_slow = false;                                                          ///< that it takes long to start
     std::string peer;                                                                ///< address:port of its connection
     std::string tenant;                                                              ///< empty until admitted
     std::string program;                                                             ///< what the client calls itself

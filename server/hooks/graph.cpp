@@ -7,6 +7,7 @@
 
 #include "common/base/scope_guard.h"
 #include "server/hooks/graph_common.h"
+#include "server/session/struct_bytes.h"
 
 namespace warpline::server {
 
@@ -30,11 +31,6 @@ std::vector<uint64_t> name_all(NodeNamer& namer, const std::vector<CUgraphNode>&
     std::vector<uint64_t> tokens;
     for (CUgraphNode node : nodes) tokens.push_back(namer.name(node));
     return tokens;
-}
-
-Bytes bytes_of(const std::vector<CUgraphEdgeData>& edges) {
-    const BytesView view = as_bytes(edges.data(), edges.size() * sizeof(CUgraphEdgeData));
-    return {view.begin(), view.end()};
 }
 
 /// The neighbours of a node, with the data of the edges if the driver can tell them.
@@ -143,7 +139,7 @@ CUresult hook_server_cuGraphGetEdges_v2(ServerCall& call, const CuGraphGetEdgesV
     NodeNamer namer(call, args.fresh, args.hGraph);
     values.from = name_all(namer, from);
     values.to = name_all(namer, to);
-    values.edgeData = bytes_of(data);
+    values.edgeData = bytes_of_array(data);
     return CUDA_SUCCESS;
 }
 
@@ -157,7 +153,7 @@ CUresult hook_server_cuGraphNodeGetDependencies_v2(ServerCall& call, const CuGra
     edges.resize(nodes.size());
     NodeNamer namer(call, args.fresh, owner_of(call, HandleKind::graph_node, args.hNode));
     values.nodes = name_all(namer, nodes);
-    values.edgeData = bytes_of(edges);
+    values.edgeData = bytes_of_array(edges);
     values.count = nodes.size();
     return CUDA_SUCCESS;
 }
@@ -172,7 +168,7 @@ CUresult hook_server_cuGraphNodeGetDependentNodes_v2(ServerCall& call, const CuG
     edges.resize(nodes.size());
     NodeNamer namer(call, args.fresh, owner_of(call, HandleKind::graph_node, args.hNode));
     values.nodes = name_all(namer, nodes);
-    values.edgeData = bytes_of(edges);
+    values.edgeData = bytes_of_array(edges);
     values.count = nodes.size();
     return CUDA_SUCCESS;
 }

@@ -36,15 +36,12 @@ CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGra
     values.blockX = params.blockDimX, values.blockY = params.blockDimY, values.blockZ = params.blockDimZ;
     values.sharedMemBytes = params.sharedMemBytes;
     if (params.kernelParams == nullptr) return params.extra == nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-    for (size_t i = 0; i < KernelParams::k_max_params; ++i) {
-        size_t offset = 0, size = 0;
-        const CUresult result = params.kern != nullptr ? WL_DRIVER(call, cuKernelGetParamInfo)(params.kern, i, &offset, &size)
-                                                       : WL_DRIVER(call, cuFuncGetParamInfo)(params.func, i, &offset, &size);
-        if (result == CUDA_ERROR_INVALID_VALUE) break;  // there are no more
-        WL_CUDA(result);
-        const auto bytes32 = static_cast<uint32_t>(size);
-        const BytesView count = as_bytes(&bytes32, sizeof bytes32);
-        const BytesView value = as_bytes(params.kernelParams[i], size);
+    CUresult why = CUDA_SUCCESS;
+    const auto layout = call.session().functions().layout(values.f, why);
+    if (layout == nullptr) return why;
+    for (size_t i = 0; i < layout->sizes.size(); ++i) {
+        const BytesView count = as_bytes(&layout->sizes[i], sizeof layout->sizes[i]);
+        const BytesView value = as_bytes(params.kernelParams[i], layout->sizes[i]);
         values.sizes.insert(values.sizes.end(), count.begin(), count.end());
         values.params.insert(values.params.end(), value.begin(), value.end());
     }

@@ -2,6 +2,7 @@
 // pointer that they are given.
 #include "server/gen/tensor_calls.gen.h"
 #include "server/hooks/common.h"
+#include "server/session/struct_bytes.h"
 
 namespace warpline::server {
 
@@ -11,7 +12,7 @@ constexpr uint32_t k_most_dimensions = 5;
 
 /// An array of the program's. False: it did not come with `count` elements.
 template <typename T>
-bool read_array(BytesView bytes, size_t count, T (&out)[k_most_dimensions]) {
+bool read_dimensions(BytesView bytes, size_t count, T (&out)[k_most_dimensions]) {
     if (count > k_most_dimensions || bytes.size() != count * sizeof(T)) return false;
     if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
     return true;
@@ -26,15 +27,10 @@ struct Tensor {
     template <typename Args>
     bool read(const Args& args, uint32_t least_rank) {
         address = reinterpret_cast<void*>(args.address);
-        return args.rank >= least_rank && args.rank <= k_most_dimensions && read_array(args.sizes, args.rank, sizes) &&
-               read_array(args.strides, args.rank - 1, strides) && read_array(args.steps, args.rank, steps);
+        return args.rank >= least_rank && args.rank <= k_most_dimensions && read_dimensions(args.sizes, args.rank, sizes) &&
+               read_dimensions(args.strides, args.rank - 1, strides) && read_dimensions(args.steps, args.rank, steps);
     }
 };
-
-Bytes bytes_of(const CUtensorMap& map) {
-    const auto* first = reinterpret_cast<const std::byte*>(&map);
-    return {first, first + sizeof map};
-}
 
 }  // namespace
 
@@ -43,7 +39,7 @@ CUresult hook_server_cuTensorMapEncodeTiled(ServerCall& call, const CuTensorMapE
     const auto encode = WL_DRIVER(call, cuTensorMapEncodeTiled);
     Tensor tensor;
     cuuint32_t box[k_most_dimensions] = {};
-    if (!tensor.read(args, 1) || !read_array(args.box, args.rank, box)) return CUDA_ERROR_INVALID_VALUE;
+    if (!tensor.read(args, 1) || !read_dimensions(args.box, args.rank, box)) return CUDA_ERROR_INVALID_VALUE;
     CUtensorMap map{};
     WL_CUDA(encode(&map, static_cast<CUtensorMapDataType>(args.type), args.rank, tensor.address, tensor.sizes, tensor.strides,
                    box, tensor.steps, static_cast<CUtensorMapInterleave>(args.interleave),
@@ -58,7 +54,7 @@ CUresult hook_server_cuTensorMapEncodeIm2col(ServerCall& call, const CuTensorMap
     const auto encode = WL_DRIVER(call, cuTensorMapEncodeIm2col);
     Tensor tensor;
     int lower[k_most_dimensions] = {}, upper[k_most_dimensions] = {};
-    if (!tensor.read(args, 3) || !read_array(args.lower, args.rank - 2, lower) || !read_array(args.upper, args.rank - 2, upper))
+    if (!tensor.read(args, 3) || !read_dimensions(args.lower, args.rank - 2, lower) || !read_dimensions(args.upper, args.rank - 2, upper))
         return CUDA_ERROR_INVALID_VALUE;
     CUtensorMap map{};
     WL_CUDA(encode(&map, static_cast<CUtensorMapDataType>(args.type), args.rank, tensor.address, tensor.sizes, tensor.strides,

@@ -258,7 +258,7 @@ CUresult DeviceMemory::refusal(uint64_t address) const {
     MutexLock lock(m_mutex);
     auto it = m_poisoned.upper_bound(address);
     if (it != m_poisoned.begin() && address - std::prev(it)->first < std::prev(it)->second.bytes)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
+        return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_ERROR_INVALID_VALUE;
 }
 

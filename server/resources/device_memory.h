@@ -35,8 +35,8 @@ public:
     /// Gives the window back. For tests; a worker's window ends with its process.
     void release_window();
 
-    /// Maps fresh memory of a device at [address, address + bytes). A failure poisons the range: its use gives
-    /// CUDA_ERROR_ILLEGAL_ADDRESS.
+    /// Maps fresh memory of a device at [address, address + bytes). A failure poisons the range: copies
+    /// there give CUDA_ERROR_OUT_OF_MEMORY.
     /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), and the driver's
     CUresult map(uint64_t address, uint64_t bytes, CUdevice device);
     /// Memory where the driver likes, for drivers that cannot map: the address is told to the client. A context of the device
@@ -61,11 +61,14 @@ public:
     template <typename Alive>
     void sweep_owned(Alive&& alive) {
         MutexLock lock(m_mutex);
-        std::erase_if(m_owned, [&](const auto& item) {
-            if (alive(item.first)) return false;
-            for (uint64_t address : item.second) forget_owned(address, item.first);
-            return true;
-        });
+        for (auto owner = m_owned.begin(); owner != m_owned.end();) {
+            if (alive(owner->first)) {
+                ++owner;
+                continue;
+            }
+            for (uint64_t address : owner->second) forget_owned(address, owner->first);
+            owner = m_owned.erase(owner);
+        }
     }
     /// True if the client mapped all of this range itself (cuMemMap).
     bool is_clients_own(uint64_t address, uint64_t bytes) const;

@@ -7,7 +7,7 @@ namespace warpline::server {
 
 namespace {
 
-constexpr uint64_t k_grain_bytes = uint64_t{2} << 20;  // what is mapped comes in blocks of this
+constexpr uint64_t k_block_bytes = uint64_t{2} << 20;  // what is mapped comes in blocks of this
 constexpr uint64_t k_most_credit_bytes = uint64_t{1} << 50;
 
 }  // namespace
@@ -20,11 +20,11 @@ uint64_t MemoryCredit::free_bytes() const {
 }
 
 int64_t MemoryCredit::target() const {
-    return std::min(m_most_bytes, static_cast<int64_t>(free_bytes() / 2 & ~(k_grain_bytes - 1)));
+    return std::min(m_most_bytes, static_cast<int64_t>(free_bytes() / 2 & ~(k_block_bytes - 1)));
 }
 
 uint64_t MemoryCredit::at_start(const DeviceSnapshot& device, uint64_t most_bytes) {
-    m_most_bytes = static_cast<int64_t>(std::min(most_bytes, k_most_credit_bytes) & ~(k_grain_bytes - 1));
+    m_most_bytes = static_cast<int64_t>(std::min(most_bytes, k_most_credit_bytes) & ~(k_block_bytes - 1));
     unsigned flags = 0;
     int active = 1;
     if (m_driver->cuDevicePrimaryCtxGetState != nullptr)

@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
+#include "server/session/send_event.h"
 #include "server/session/session.h"
 
 namespace warpline::server {
@@ -15,12 +16,11 @@ namespace {
 /// A copy of up to this size leaves at once; the frame takes a copy of the bytes. Larger ones would hold up those of other
 /// streams while they are sent.
 constexpr uint64_t k_small_bytes = 64 * 1024;
-constexpr unsigned k_event_words = 16;
 
 }  // namespace
 
 AsyncCopies::AsyncCopies(const Driver& driver, ClientPort& client, StreamWatch& watch, uint64_t max_staging_bytes)
-    : m_driver(driver), m_client(client), m_watch(watch), m_staging(driver, max_staging_bytes) {}
+    : m_client(client), m_watch(watch), m_staging(driver, max_staging_bytes) {}
 
 AsyncCopies::~AsyncCopies() {
     close();
@@ -75,12 +75,11 @@ void CUDA_CB AsyncCopies::completed(void* copy) {
 
 /// The stream failed before the copy, or in it. The device does nothing more in that context: the memory is free.
 void AsyncCopies::fail(Copy& copy, CUresult result) {
-    const auto sent =
-        m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_event_words, [&](wire::Event::Builder event) {
-            auto done = event.initCopyDone();
-            done.setCall(copy.call);
-            done.setResult(static_cast<int32_t>(result));
-        });
+    const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
+        auto done = event.initCopyDone();
+        done.setCall(copy.call);
+        done.setResult(static_cast<int32_t>(result));
+    });
     if (!sent.ok()) WL_LOG(debug, "copies", "the end of copy {} cannot be told: {}", copy.call, sent.error().what);
     recycle(&copy);
 }
@@ -110,8 +109,8 @@ void AsyncCopies::send(Copy& copy) {
     const bool in_frame = copy.bytes <= m_client.chunk_bytes();
     protocol::Outbox& outbox = m_client.outbox();
     if (!in_frame && !outbox.send_payload(copy.call, bytes).ok()) return;
-    const auto sent = outbox.add_message<wire::Event>(
-        protocol::FrameKind::event, k_event_words,
+    const auto sent = send_event(
+        outbox,
         [&](wire::Event::Builder event) {
             auto done = event.initCopyDone();
             done.setCall(copy.call);

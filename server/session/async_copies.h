@@ -70,7 +70,6 @@ private:
     bool all_stay() WL_EXCLUDES(m_mutex);
     bool in_flight(Copy* copy) const WL_REQUIRES(m_mutex) { return m_copies.contains(copy); }
 
-    const Driver& m_driver;
     ClientPort& m_client;
     StreamWatch& m_watch;
     StagingMemory m_staging;

@@ -7,12 +7,11 @@
 #include "common/log/log.h"
 #include "common/net/pump_handlers.h"
 #include "protocol/schema/envelope.capnp.h"
+#include "server/session/send_event.h"
 
 namespace warpline::server {
 
 namespace {
-
-constexpr unsigned k_event_words = 16;
 
 protocol::LinkOptions link_options(const ConnectionFromClient::Options& options) {
     protocol::LinkOptions link;
@@ -147,8 +146,8 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
                window.error().what);
     if (!m_options.output.empty()) {
         m_session->set_output(std::make_unique<OutputCapture>(m_options.output, [this](int stream, BytesView text) {
-            static_cast<void>(m_link.outbox().add_message<wire::Event>(
-                protocol::FrameKind::event, k_event_words,
+            static_cast<void>(send_event(
+                m_link.outbox(),
                 [&](wire::Event::Builder event) { event.initOutput().setStream(static_cast<uint8_t>(stream)); }, text));
         }));
     }

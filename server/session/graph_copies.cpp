@@ -5,6 +5,7 @@
 
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
+#include "server/session/send_event.h"
 #include "server/session/session.h"
 
 namespace warpline::server {
@@ -313,17 +314,15 @@ void GraphCopies::fail(Launch& launch) {
 }
 
 void GraphCopies::finish(Launch& launch) {
-    constexpr unsigned k_event_words = 16;
     for (const HostCopyPtr& target : launch.targets) {
         if (!launch.failed) target->send_once();
     }
     if (launch.tell_end) {
-        const auto sent = m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_event_words,
-                                                                     [&](wire::Event::Builder event) {
-                                                                         auto done = event.initCopyDone();
-                                                                         done.setCall(launch.call);
-                                                                         done.setResult(CUDA_SUCCESS);
-                                                                     });
+        const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
+            auto done = event.initCopyDone();
+            done.setCall(launch.call);
+            done.setResult(CUDA_SUCCESS);
+        });
         if (!sent.ok()) WL_LOG(debug, "graph", "the end of launch {} cannot be told: {}", launch.call, sent.error().what);
     }
     launch.finished.store(true, std::memory_order_release);  // acquired in sweep

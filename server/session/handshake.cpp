@@ -12,8 +12,6 @@ constexpr size_t k_max_text_bytes = 1024;
 
 std::string text_of(capnp::Text::Reader text) { return {text.cStr(), std::min<size_t>(text.size(), k_max_text_bytes)}; }
 
-capnp::Data::Reader data_of(const void* bytes, size_t size) { return {static_cast<const capnp::byte*>(bytes), size}; }
-
 }  // namespace
 
 Result<HelloData> read_hello(BytesView body) {
@@ -37,8 +35,8 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
                                           const std::vector<DeviceSnapshot>& devices) {
     return protocol::build_message<wire::HelloReply>([&](wire::HelloReply::Builder reply) {
         reply.setVersion(welcome.version);
-        reply.setSessionId(data_of(welcome.session_id.data(), welcome.session_id.size()));
-        reply.setToken(data_of(welcome.token.data(), welcome.token.size()));
+        reply.setSessionId(protocol::data_of(as_bytes(welcome.session_id.data(), welcome.session_id.size())));
+        reply.setToken(protocol::data_of(as_bytes(welcome.token.data(), welcome.token.size())));
         reply.setServerName(welcome.server_name);
         reply.setServerVersion(WARPLINE_VERSION);
         reply.setDriverVersion(driver.version());

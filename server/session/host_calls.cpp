@@ -4,6 +4,7 @@
 #include "protocol/codec/outbox.h"
 #include "server/session/async_copies.h"
 #include "server/session/host_copy.h"
+#include "server/session/send_event.h"
 #include "server/session/session.h"
 
 namespace warpline::server {
@@ -90,12 +91,11 @@ void HostCalls::ask(const std::vector<uint64_t>& ids, CUresult status) {
             if (m_closed) return;
             ++m_waiting[id];
         }
-        const auto sent =
-            m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, 16, [&](wire::Event::Builder event) {
-                auto call = event.initHostCall();
-                call.setId(id);
-                call.setResult(static_cast<int32_t>(status));
-            });
+        const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
+            auto call = event.initHostCall();
+            call.setId(id);
+            call.setResult(static_cast<int32_t>(status));
+        });
         if (sent.ok()) continue;
         MutexLock lock(m_mutex);
         m_waiting.erase(id);

@@ -15,8 +15,6 @@ namespace warpline::server {
 
 namespace {
 
-capnp::Data::Reader data_of(const void* bytes, size_t size) { return {static_cast<const capnp::byte*>(bytes), size}; }
-
 void fill_attributes(capnp::List<wire::Attribute>::Builder list, const std::vector<DeviceSnapshot::Attribute>& attributes) {
     for (unsigned i = 0; i < list.size(); ++i) {
         list[i].setId(attributes[i].id);
@@ -29,7 +27,7 @@ void fill_attributes(capnp::List<wire::Attribute>::Builder list, const std::vect
 void write_device(wire::Device::Builder out, const DeviceSnapshot& device) {
     out.setName(device.name);
     out.setTotalMemoryBytes(device.total_bytes);
-    out.setUuid(data_of(device.uuid.bytes, sizeof device.uuid.bytes));
+    out.setUuid(protocol::data_of(as_bytes(device.uuid.bytes, sizeof device.uuid.bytes)));
     out.setComputeMajor(device.compute_major);
     out.setComputeMinor(device.compute_minor);
     fill_attributes(out.initAttributes(static_cast<unsigned>(device.attributes.size())), device.attributes);

@@ -14,9 +14,8 @@ namespace warpline::server {
 
 enum class Access : uint8_t { read, write, both };
 
-/// @errors  CUDA_ERROR_INVALID_VALUE: any byte of it is not the session's, or it wraps around; CUDA_ERROR_ILLEGAL_ADDRESS: it
-/// was
-///          promised to the client and could not be mapped
+/// @errors  CUDA_ERROR_INVALID_VALUE: any byte of it is not the session's, or it wraps around; CUDA_ERROR_OUT_OF_MEMORY:
+///          it was promised to the client and could not be mapped
 CUresult check_region(ServerCall& call, const Region& region, Access access);
 /// The same for mappings of the client's own (cuMemMap): the whole of one or more of them.
 CUresult check_mappings(ServerCall& call, Checked address, Checked bytes);

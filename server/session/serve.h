@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "protocol/codec/batch.h"
+#include "protocol/codec/message.h"
 #include "server/session/call.h"
 #include "server/session/call_order.h"
 #include "server/session/device_numbers.h"
 #include "server/session/session.h"
+#include "server/session/struct_bytes.h"
 
 namespace warpline::server {
 
@@ -45,25 +47,7 @@ template <typename Builder>
 void fill_list(Builder list, const std::vector<uint64_t>& values) {
     for (size_t i = 0; i < values.size(); ++i) list.set(static_cast<unsigned>(i), values[i]);
 }
-inline capnp::Data::Reader data_of(const Bytes& bytes) {
-    return {reinterpret_cast<const capnp::byte*>(bytes.data()), bytes.size()};
-}
-
-/// A structure as it lies in memory. False if the bytes are of another length.
-template <typename T>
-bool read_struct(BytesView bytes, T& out) {
-    return bytes.size() == sizeof(T) && read_at(bytes, 0, out);
-}
-template <typename T>
-Bytes bytes_of(const T& value) {
-    const BytesView view = as_bytes(&value, sizeof value);
-    return {view.begin(), view.end()};
-}
-template <typename T>
-Bytes bytes_of_array(const std::vector<T>& values) {
-    const BytesView view = as_bytes(values.data(), values.size() * sizeof(T));
-    return {view.begin(), view.end()};
-}
+using protocol::data_of;
 /// An array of exactly `count` elements. False if the bytes are of another length.
 template <typename T>
 bool read_array(BytesView bytes, uint64_t count, std::vector<T>& out) {

@@ -4,15 +4,12 @@
 #include "cuda/abi/error_names.h"
 #include "server/session/batch_work.h"
 #include "server/session/call.h"
+#include "server/session/send_event.h"
 #include "server/session/serve.h"
 
 namespace warpline::server {
 
-namespace {
-
-constexpr unsigned k_event_words = 16;
-
-}  // namespace
+namespace {}  // namespace
 
 Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters,
                  ClientPort& client, protocol::CreditGrant& grant, SessionOptions options)
@@ -130,12 +127,11 @@ bool Session::take_payload_room(uint64_t bytes) {
 void Session::work_done(uint64_t bytes, uint32_t calls) {
     const auto progress = m_grant.done(bytes, calls);
     if (!progress) return;
-    const auto sent =
-        m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_event_words, [&](wire::Event::Builder event) {
-            auto report = event.initProgress();
-            report.setCalls(progress->calls);
-            report.setBytes(progress->bytes);
-        });
+    const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
+        auto report = event.initProgress();
+        report.setCalls(progress->calls);
+        report.setBytes(progress->bytes);
+    });
     if (!sent.ok()) WL_LOG(debug, "session", "progress cannot be told: {}", sent.error().what);
 }
 
@@ -147,12 +143,11 @@ void Session::report_async_error(uint64_t call, CUresult result) {
             m_async_call = call;
         }
     }
-    const auto sent =
-        m_client.outbox().add_message<wire::Event>(protocol::FrameKind::event, k_event_words, [&](wire::Event::Builder event) {
-            auto error = event.initAsyncError();
-            error.setCall(call);
-            error.setResult(static_cast<int32_t>(result));
-        });
+    const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
+        auto error = event.initAsyncError();
+        error.setCall(call);
+        error.setResult(static_cast<int32_t>(result));
+    });
     if (!sent.ok()) WL_LOG(debug, "session", "an error cannot be told: {}", sent.error().what);
 }
 

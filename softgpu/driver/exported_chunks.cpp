@@ -7,12 +7,12 @@
 
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/memory_in_use.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_page_bytes = 4096;
 
 bool all_zero(const uint8_t* page) { return page[0] == 0 && std::memcmp(page, page + 1, k_page_bytes - 1) == 0; }
 

@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/checks.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/driver/high_water.h"
 #include "softgpu/driver/process.h"
 
 namespace warpline::softgpu::driver {
@@ -18,12 +19,6 @@ struct Registry {
 Registry& registry() {
     static auto* made = new Registry;  // leaked on purpose: calls come after static destructors
     return *made;
-}
-
-void raise(std::atomic<uint64_t>& high, uint64_t value) {
-    uint64_t seen = high.load();
-    while (seen < value && !high.compare_exchange_weak(seen, value)) {
-    }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
 
@@ -24,8 +25,6 @@ protected:
 
 /// The granule of device memory, as on NVIDIA's devices.
 inline constexpr uint64_t k_chunk_bytes = uint64_t{2} << 20;
-
-inline constexpr uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /// Device memory in pieces: small ones share chunks, large ones have their own. Any thread may call.
 class Heap {

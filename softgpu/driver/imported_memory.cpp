@@ -8,12 +8,12 @@
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_page_bytes = 4096;
 
 }  // namespace
 

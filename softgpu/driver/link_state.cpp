@@ -6,7 +6,7 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr char k_magic[8] = {'W', 'L', 'L', 'I', 'N', 'K', '0', '1'};
+constexpr char k_state_magic[8] = {'W', 'L', 'L', 'I', 'N', 'K', '0', '1'};
 
 struct Header {
     char magic[8];
@@ -28,7 +28,7 @@ Bytes make_linked_image(const std::vector<std::string>& ptx) {
         return image;
     }
     Header header{};
-    std::memcpy(header.magic, k_magic, sizeof(k_magic));
+    std::memcpy(header.magic, k_state_magic, sizeof(k_state_magic));
     header.count = ptx.size();
     header.total_bytes = sizeof(header);
     for (const std::string& text : ptx) header.total_bytes += sizeof(uint64_t) + text.size();
@@ -43,7 +43,7 @@ Bytes make_linked_image(const std::vector<std::string>& ptx) {
 
 std::optional<std::vector<std::string>> read_linked_image(const void* image) {
     // Images of other kinds may be shorter than the magic, but not if they begin like it.
-    if (std::strncmp(static_cast<const char*>(image), k_magic, sizeof(k_magic)) != 0) return std::nullopt;
+    if (std::strncmp(static_cast<const char*>(image), k_state_magic, sizeof(k_state_magic)) != 0) return std::nullopt;
     Header header;
     std::memcpy(&header, image, sizeof(header));
     BytesView bytes = as_bytes(image, header.total_bytes);

@@ -9,12 +9,12 @@
 #include "softgpu/driver/memory_in_use.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_page_bytes = 4096;
 
 }  // namespace
 

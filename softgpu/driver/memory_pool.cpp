@@ -1,6 +1,7 @@
 #include "softgpu/driver/memory_pool.h"
 
 #include "softgpu/driver/checks.h"
+#include "softgpu/driver/high_water.h"
 #include "softgpu/driver/imported_memory.h"
 #include "softgpu/driver/process.h"
 
@@ -10,12 +11,6 @@ namespace {
 
 /// Set when memory went back to a pool: synchronisations look at the pools only then.
 std::atomic<bool> pools_changed{false};
-
-void raise(std::atomic<uint64_t>& high, uint64_t value) {
-    uint64_t seen = high.load();
-    while (seen < value && !high.compare_exchange_weak(seen, value)) {
-    }
-}
 
 }  // namespace
 

@@ -9,11 +9,11 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_magic = 0x31726574'6e696f50;
+constexpr uint64_t k_pointer_magic = 0x31726574'6e696f50;
 
 /// What CUmemPoolPtrExportData holds.
 struct ExportedPointer {
-    uint64_t magic = k_magic;
+    uint64_t magic = k_pointer_magic;
     SharedId pool{};
     uint64_t offset = 0, size_bytes = 0;
     uint64_t reserved[3]{};
@@ -56,7 +56,7 @@ CUresult MemoryPool::export_pointer(const Allocation& allocation, CUmemPoolPtrEx
 
 CUresult MemoryPool::import_pointer(const CUmemPoolPtrExportData& data, AllocationPtr& allocation) {
     const auto pointer = std::bit_cast<ExportedPointer>(data);
-    if (!m_imported || pointer.magic != k_magic || pointer.pool != m_chunks->file()->id()) return CUDA_ERROR_INVALID_VALUE;
+    if (!m_imported || pointer.magic != k_pointer_magic || pointer.pool != m_chunks->file()->id()) return CUDA_ERROR_INVALID_VALUE;
     allocation = std::make_shared<Allocation>();
     allocation->kind = MemoryKind::pool;
     allocation->device = m_device.ordinal();

@@ -12,12 +12,12 @@
 
 #include "common/base/mutex.h"
 #include "softgpu/driver/device.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_page_bytes = 4096;
 /// Where the bytes lie whose locks say which processes live: past everything that the file holds.
 constexpr off_t k_life_offset = off_t{1} << 40;
 constexpr uint32_t k_process_bits = 23;

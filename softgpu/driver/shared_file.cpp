@@ -12,13 +12,13 @@
 #include <string_view>
 
 #include "softgpu/driver/process.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr std::array<char, 8> k_magic = {'W', 'L', 's', 'o', 'f', 't', '0', '1'};
-constexpr uint64_t k_page_bytes = 4096;
+constexpr std::array<char, 8> k_file_magic = {'W', 'L', 's', 'o', 'f', 't', '0', '1'};
 constexpr int k_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr const char* k_name = "softgpu-shared";
 
@@ -28,7 +28,7 @@ SharedFilePtr SharedFile::create(SharedKind kind, uint64_t data_bytes, const CUm
     int fd = memfd_create(k_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return nullptr;
     Header header;
-    header.magic = k_magic;
+    header.magic = k_file_magic;
     header.kind = kind;
     header.location_type = static_cast<int32_t>(location.type);
     header.location_id = location.id;
@@ -55,7 +55,7 @@ std::optional<SharedFile::Header> SharedFile::read_header(int fd, SharedKind kin
     if (pread(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) != static_cast<ssize_t>(sizeof(header))) {
         return std::nullopt;
     }
-    bool good = header.magic == k_magic && header.kind == kind && header.data_bytes == data_bytes;
+    bool good = header.magic == k_file_magic && header.kind == kind && header.data_bytes == data_bytes;
     return good ? std::optional(header) : std::nullopt;
 }
 

@@ -7,18 +7,17 @@
 #include <cerrno>
 #include <utility>
 
+#include "softgpu/exec/rounding.h"
+
 namespace warpline::softgpu::exec {
 
 namespace {
 
-constexpr uint64_t k_page = 4096;
 constexpr uint64_t k_window_bytes = 1ull << 40;
 constexpr uint64_t k_smallest_window_bytes = 1ull << 33;
 // Away from where Linux puts heaps, libraries and stacks, so that addresses of the device are easy to tell in a debugger.
 constexpr uint64_t k_first_candidate = 0x2000'0000'0000;
 constexpr int k_candidates = 16;
-
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 void* reserve_addresses(uint64_t address, uint64_t size_bytes) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (address != 0 ? MAP_FIXED_NOREPLACE : 0);
@@ -64,8 +63,8 @@ bool MemoryImpl::in_window(uint64_t address, uint64_t size_bytes) const {
 
 Result<uint64_t> MemoryImpl::reserve(uint64_t size_bytes, uint64_t alignment_bytes, uint64_t hint) {
     if (size_bytes == 0 || size_bytes > k_window_bytes) return Error{Code::bad_argument, "size of a reservation"};
-    size_bytes = round_up(size_bytes, k_page);
-    uint64_t alignment = std::max(alignment_bytes, k_page);
+    size_bytes = round_up(size_bytes, k_page_bytes);
+    uint64_t alignment = std::max(alignment_bytes, k_page_bytes);
     if ((alignment & (alignment - 1)) != 0) return Error{Code::bad_argument, "alignment of a reservation"};
     MutexLock lock(m_mutex);
     if (hint != 0) {
@@ -98,7 +97,7 @@ Result<uint64_t> MemoryImpl::reserve(uint64_t size_bytes, uint64_t alignment_byt
 }
 
 Result<void> MemoryImpl::release(uint64_t address, uint64_t size_bytes) {
-    size_bytes = round_up(size_bytes, k_page);
+    size_bytes = round_up(size_bytes, k_page_bytes);
     if (overflows(address, size_bytes)) return Error{Code::bad_argument, "not a reservation"};
     MutexLock lock(m_mutex);
     if (!in_window(address, size_bytes)) {
@@ -130,16 +129,16 @@ Result<void> MemoryImpl::release(uint64_t address, uint64_t size_bytes) {
 }
 
 Result<void> MemoryImpl::map(uint64_t address, uint64_t size_bytes) {
-    if (address % k_page != 0 || overflows(address, size_bytes)) return Error{Code::bad_argument, "address to map"};
-    void* got = mmap(reinterpret_cast<void*>(address), round_up(size_bytes, k_page), PROT_READ | PROT_WRITE,
+    if (address % k_page_bytes != 0 || overflows(address, size_bytes)) return Error{Code::bad_argument, "address to map"};
+    void* got = mmap(reinterpret_cast<void*>(address), round_up(size_bytes, k_page_bytes), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (got == MAP_FAILED) return Error{Code::alloc_failed, "no memory to map", uint32_t(errno)};
     return {};
 }
 
 Result<void> MemoryImpl::unmap(uint64_t address, uint64_t size_bytes) {
-    if (address % k_page != 0 || overflows(address, size_bytes)) return Error{Code::bad_argument, "address to unmap"};
-    void* got = mmap(reinterpret_cast<void*>(address), round_up(size_bytes, k_page), PROT_NONE,
+    if (address % k_page_bytes != 0 || overflows(address, size_bytes)) return Error{Code::bad_argument, "address to unmap"};
+    void* got = mmap(reinterpret_cast<void*>(address), round_up(size_bytes, k_page_bytes), PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (got == MAP_FAILED) return Error{Code::alloc_failed, "cannot unmap", uint32_t(errno)};
     return {};

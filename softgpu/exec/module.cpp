@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/log/log.h"
+#include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::exec {
 
@@ -13,8 +14,6 @@ constexpr uint64_t k_variable_alignment = 256;  ///< as cuMemAlloc's: programs c
 
 /// What a kernel can address as constants, whatever the module has declared: beyond its variables are zeros, as on a GPU.
 constexpr uint64_t k_constant_bank_bytes = 64 << 10;
-
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 bool has_address(const ptx::Variable& variable) {
     bool in_memory = variable.space == ptx::Space::global || variable.space == ptx::Space::constant;
@@ -58,7 +57,7 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
     const uint64_t bank = constants == 0 ? 0 : std::max(constants, k_constant_bank_bytes);
     const uint64_t bytes = assign_offsets(ptx::Space::global, bank);
     if (bytes == 0) return true;
-    m_block_bytes = round_up(bytes, 4096);
+    m_block_bytes = round_up(bytes, k_page_bytes);
     auto block = m_memory.reserve(m_block_bytes, 4096, 0);
     if (!block.ok() || !m_memory.map(*block, m_block_bytes).ok()) {
         error = {2, "no memory for the module's variables\n"};

@@ -11,7 +11,7 @@ using Op = ptx::Opcode;
 #define ROUND_WORDS "rn rz rm rp"
 #define COMPARE "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|equ|neu|ltu|leu|gtu|geu|num|nan"
 
-constexpr RuleText k_rules[] = {
+constexpr RuleText k_arithmetic_rules[] = {
     // integers
     {Op::add, "cc", "", "u32|s32|u64|s64", "d0 s0 s0"},
     {Op::add, "sat", "ftz " ROUND_WORDS, "s32|f32|f16|f16x2", "d0 s0 s0"},
@@ -164,6 +164,6 @@ constexpr RuleText k_rules[] = {
 
 }  // namespace
 
-std::span<const RuleText> arithmetic_rules() { return k_rules; }
+std::span<const RuleText> arithmetic_rules() { return k_arithmetic_rules; }
 
 }  // namespace warpline::softgpu::passes

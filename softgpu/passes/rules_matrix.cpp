@@ -9,7 +9,7 @@ using Op = ptx::Opcode;
 
 #define WMMA_SHAPES "m16n16k16|m32n8k16|m8n32k16|m8n8k32|m8n8k128|m8n8k4|m16n16k8"
 
-constexpr RuleText k_rules[] = {
+constexpr RuleText k_matrix_rules[] = {
     {Op::wmma, "load a|b|c sync aligned row|col " WMMA_SHAPES, "global shared shared::cta", "*", "o a sb32?"},
     {Op::wmma, "store d sync aligned row|col " WMMA_SHAPES, "global shared shared::cta", "*", "a v sb32?"},
     {Op::wmma, "mma sync aligned " WMMA_SHAPES, "*", "*", "o v v v"},
@@ -27,6 +27,6 @@ constexpr RuleText k_rules[] = {
 
 }  // namespace
 
-std::span<const RuleText> matrix_rules() { return k_rules; }
+std::span<const RuleText> matrix_rules() { return k_matrix_rules; }
 
 }  // namespace warpline::softgpu::passes

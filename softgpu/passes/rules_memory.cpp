@@ -15,7 +15,7 @@ using Op = ptx::Opcode;
     "L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B level::evict_last level::evict_normal " \
     "unified v2 v4 v8"
 
-constexpr RuleText k_rules[] = {
+constexpr RuleText k_memory_rules[] = {
     {Op::mov, "", "", "pred", "d0 p!"},
     {Op::mov, "v2|v4", "", "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64", "x x"},
     {Op::mov, "", "", "scalar|b128", "x x"},  // packing, names and special registers: see check_mov
@@ -67,6 +67,6 @@ constexpr RuleText k_rules[] = {
 
 }  // namespace
 
-std::span<const RuleText> memory_rules() { return k_rules; }
+std::span<const RuleText> memory_rules() { return k_memory_rules; }
 
 }  // namespace warpline::softgpu::passes

@@ -7,7 +7,7 @@ namespace {
 
 using Op = ptx::Opcode;
 
-constexpr RuleText k_rules[] = {
+constexpr RuleText k_warp_rules[] = {
     {Op::bra, "", "uni", "", "l"},
     {Op::brx, "idx", "uni", "", "ru32 l"},
     {Op::ret, "", "uni", "", ""},
@@ -73,6 +73,6 @@ constexpr RuleText k_rules[] = {
 
 }  // namespace
 
-std::span<const RuleText> warp_rules() { return k_rules; }
+std::span<const RuleText> warp_rules() { return k_warp_rules; }
 
 }  // namespace warpline::softgpu::passes

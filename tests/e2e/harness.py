@@ -27,7 +27,7 @@ def sanitizer_runtime():
     """The sanitizer's run time of a sanitized build, to be loaded before everything else into programs that are not; else None."""
     shared = subprocess.run(["ldd", str(SOFTGPU)], capture_output=True, text=True, check=True).stdout
     for line in shared.splitlines():
-        for name in ("libasan.so", "libtsan.so"):
+        for name in ("libasan.so", "libtsan.so", "libclang_rt."):
             if name in line:
                 return line.split("=>")[1].split()[0]
     return None

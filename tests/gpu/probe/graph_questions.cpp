@@ -9,7 +9,7 @@ namespace {
 
 using Node = CUgraphNode;
 Node marker() { return reinterpret_cast<Node>(uintptr_t{1}); }
-void nothing(void*) {}
+void host_function(void*) {}
 
 /// A -> B, A -> C, B -> D, C -> D.
 struct Diamond {
@@ -200,10 +200,10 @@ void add_nodes(const Group& ask) {
         Node node = nullptr;
         made("graph", WL_CU(a.driver, cuGraphCreate)(&graph, 0));
         int mine = 0;
-        CUDA_HOST_NODE_PARAMS params{.fn = nothing, .userData = &mine}, back{};
+        CUDA_HOST_NODE_PARAMS params{.fn = host_function, .userData = &mine}, back{};
         made("node", WL_CU(a.driver, cuGraphAddHostNode)(&node, graph, nullptr, 0, &params));
         const int result = WL_CU(a.driver, cuGraphHostNodeGetParams)(node, &back);
-        a.value("same", back.fn == nothing && back.userData == &mine);
+        a.value("same", back.fn == host_function && back.userData == &mine);
         return result;
     });
     ask("graph/host-node-no-function", [](Asker& a) {

@@ -121,6 +121,11 @@ static void replay_graph(const std::vector<float>& in) {
     params.sharedMemBytes = 128 * sizeof(float);
     params.kernelParams = arguments;
     CHECK(cudaGraphAddKernelNode(&added, graph, &captured, 1, &params));
+    cudaKernelNodeParams back{};
+    CHECK(cudaGraphKernelNodeGetParams(added, &back));
+    EXPECT_EQ(back.gridDim.x, params.gridDim.x);
+    EXPECT_EQ(*static_cast<float*>(back.kernelParams[1]), 10.0f);
+    EXPECT_EQ(*static_cast<int*>(back.kernelParams[2]), n);
     CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
     CHECK(cudaGraphLaunch(exec, stream));
     more = 100.0f;

@@ -137,11 +137,12 @@ TEST(SessionErrors, a_kernels_failure_stays) {
     EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_SUCCESS) << "a reset of the device ends it";
 }
 
-TEST(SessionErrors, a_failure_that_stays_replaces_one_that_does_not) {
+TEST(SessionErrors, an_earlier_failure_is_told_before_one_that_stays) {
     FakeServer server;
     SessionFixture client(server);
-    client.session->defer(CUDA_ERROR_INVALID_VALUE);
+    client.session->defer(CUDA_ERROR_OUT_OF_MEMORY);
     client.session->defer(CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(client.session->deliver(CUDA_ERROR_LAUNCH_FAILED), CUDA_ERROR_OUT_OF_MEMORY) << "also if the call has the other";
     EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_LAUNCH_FAILED);
     EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_LAUNCH_FAILED);
 }

@@ -147,6 +147,13 @@ size_t count_of(const std::string& text, const std::string& part) {
     return count;
 }
 
+TEST(Daemon, A2_ADriverThatIsSlowToBeginIsNamed) {
+    const Variable slow("FAKE_DRIVER_INIT_MS", "5500");
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    EXPECT_NE(server.log().find("does not return from cuInit"), std::string::npos) << server.log();
+}
+
 TEST(Daemon, C19_TheDevicesAreLookedAtOnceAndContextsMadeWhereSessionsGo) {
     const Variable tells("FAKE_DRIVER_TELLS", "1");
     ServerProcess server({"--workers-ready=2", "--ready-contexts=none"});

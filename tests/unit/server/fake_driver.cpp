@@ -246,6 +246,8 @@ EXPORT CUresult cuInit(unsigned) {
     // As NVIDIA's where device nodes are missing: a setuid program makes them.
     if (std::getenv("FAKE_DRIVER_NEEDS_NODES") != nullptr && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
+    // As NVIDIA's where no persistence daemon keeps the GPU awake.
+    if (const char* slow = std::getenv("FAKE_DRIVER_INIT_MS")) usleep(static_cast<useconds_t>(std::atoi(slow)) * 1000);
     return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }

@@ -95,21 +95,21 @@ struct FakeStreams {
 
 constexpr uint64_t k_base = 0x300000000000;
 constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
-const uint64_t k_context = Contexts::primary_token(0);
-const auto k_first = reinterpret_cast<CUstream>(0x1000);
-const auto k_second = reinterpret_cast<CUstream>(0x2000);
+const uint64_t k_primary = Contexts::primary_token(0);
+const auto k_first_stream = reinterpret_cast<CUstream>(0x1000);
+const auto k_second_stream = reinterpret_cast<CUstream>(0x2000);
 
 class FreedMemoryTest : public testing::Test {
 protected:
     void SetUp() override {
         ASSERT_TRUE(m_memory.reserve_window({k_base, uint64_t{1} << 40, 0}).ok());
         ASSERT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
-        m_handles.bind(HandleKind::stream, make_token(HandleKind::stream, 1, 0), {0x1000, k_context, false});
-        m_handles.bind(HandleKind::stream, make_token(HandleKind::stream, 1, 1), {0x2000, k_context, false});
+        m_handles.bind(HandleKind::stream, make_token(HandleKind::stream, 1, 0), {0x1000, k_primary, false});
+        m_handles.bind(HandleKind::stream, make_token(HandleKind::stream, 1, 1), {0x2000, k_primary, false});
     }
     void TearDown() override {
-        FakeStreams::finish(k_first);
-        FakeStreams::finish(k_second);
+        FakeStreams::finish(k_first_stream);
+        FakeStreams::finish(k_second_stream);
         m_watch.close();
         m_freed.close();
     }
@@ -125,14 +125,14 @@ protected:
 };
 
 TEST_F(FreedMemoryTest, B8_IsOverWhenEveryStreamHasDoneWithIt) {
-    FakeStreams::busy = {k_first, k_second};
-    ASSERT_EQ(m_freed.unmap(7, k_context, k_base, k_block), CUDA_SUCCESS);
+    FakeStreams::busy = {k_first_stream, k_second_stream};
+    ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
     EXPECT_FALSE(m_memory.contains(k_base, 1));
     EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_ERROR_INVALID_VALUE) << "not while it is there";
-    FakeStreams::finish(k_first);
+    FakeStreams::finish(k_first_stream);
     m_watch.collect();
     EXPECT_EQ(m_freed.through(), 6u);
-    FakeStreams::finish(k_second);
+    FakeStreams::finish(k_second_stream);
     EXPECT_TRUE(m_freed.wait_before(8));
     EXPECT_EQ(m_freed.through(), 7u);
     EXPECT_TRUE(FakeStreams::mapped.empty());
@@ -140,8 +140,8 @@ TEST_F(FreedMemoryTest, B8_IsOverWhenEveryStreamHasDoneWithIt) {
 }
 
 TEST_F(FreedMemoryTest, A5_IsOverInAContextThatHasFailed) {
-    FakeStreams::busy = {k_first};
-    m_freed.add(7, k_context);
+    FakeStreams::busy = {k_first_stream};
+    m_freed.add(7, k_primary);
     {
         const std::lock_guard lock(FakeStreams::mutex);
         FakeStreams::failure = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -151,10 +151,10 @@ TEST_F(FreedMemoryTest, A5_IsOverInAContextThatHasFailed) {
 }
 
 TEST_F(FreedMemoryTest, B8_BreaksNoCapture) {
-    m_freed.capture_begins(k_first);
-    FakeStreams::capturing = {k_first};
-    ASSERT_EQ(m_freed.unmap(7, k_context, k_base, k_block), CUDA_SUCCESS);
-    m_freed.add(8, k_context);
+    m_freed.capture_begins(k_first_stream);
+    FakeStreams::capturing = {k_first_stream};
+    ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
+    m_freed.add(8, k_primary);
     m_watch.collect();
     EXPECT_LT(m_freed.through(), 7u) << "what the stream did before the capture is not known to be over";
     EXPECT_FALSE(m_freed.any_before(9)) << "nobody can wait for it";
@@ -164,7 +164,7 @@ TEST_F(FreedMemoryTest, B8_BreaksNoCapture) {
         const std::lock_guard lock(FakeStreams::mutex);
         FakeStreams::capturing.clear();
     }
-    m_freed.capture_ended(k_first);
+    m_freed.capture_ended(k_first_stream);
     EXPECT_TRUE(m_freed.wait_before(9));
     EXPECT_EQ(m_freed.through(), 8u);
     EXPECT_TRUE(FakeStreams::mapped.empty());
@@ -173,11 +173,11 @@ TEST_F(FreedMemoryTest, B8_BreaksNoCapture) {
 
 TEST_F(FreedMemoryTest, TheDefaultStreamIsWatchedOnlyWhereItIsUsed) {
     FakeStreams::busy = {nullptr};
-    m_freed.add(7, k_context);
+    m_freed.add(7, k_primary);
     m_watch.collect();
     EXPECT_EQ(m_freed.through(), 7u);
-    m_streams.note_default_used(k_context);
-    m_freed.add(8, k_context);
+    m_streams.note_default_used(k_primary);
+    m_freed.add(8, k_primary);
     m_watch.collect();
     EXPECT_EQ(m_freed.through(), 7u);
     FakeStreams::finish(nullptr);
@@ -187,7 +187,7 @@ TEST_F(FreedMemoryTest, TheDefaultStreamIsWatchedOnlyWhereItIsUsed) {
 
 TEST(StreamWatch, A5_TellsUrgentPointsByItselfAndOthersWhenAsked) {
     Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
-    FakeStreams::busy = {k_first, k_second};
+    FakeStreams::busy = {k_first_stream, k_second_stream};
     std::mutex mutex;
     std::condition_variable told;
     std::vector<int> order;
@@ -199,21 +199,21 @@ TEST(StreamWatch, A5_TellsUrgentPointsByItselfAndOthersWhenAsked) {
             told.notify_all();
         };
     };
-    ASSERT_EQ(watch.add(k_first, StreamWatch::Urgency::whenever, note(1)), CUDA_SUCCESS);
-    ASSERT_EQ(watch.add(k_first, StreamWatch::Urgency::soon, note(2)), CUDA_SUCCESS);
-    ASSERT_EQ(watch.add(k_second, StreamWatch::Urgency::soon, note(3)), CUDA_SUCCESS);
+    ASSERT_EQ(watch.add(k_first_stream, StreamWatch::Urgency::whenever, note(1)), CUDA_SUCCESS);
+    ASSERT_EQ(watch.add(k_first_stream, StreamWatch::Urgency::soon, note(2)), CUDA_SUCCESS);
+    ASSERT_EQ(watch.add(k_second_stream, StreamWatch::Urgency::soon, note(3)), CUDA_SUCCESS);
     // A stream that does not move holds up no other one.
-    FakeStreams::finish(k_second);
+    FakeStreams::finish(k_second_stream);
     {
         std::unique_lock lock(mutex);
         told.wait(lock, [&] { return order == std::vector<int>{3}; });
     }
-    FakeStreams::finish(k_first);
+    FakeStreams::finish(k_first_stream);
     {
         std::unique_lock lock(mutex);
         told.wait(lock, [&] { return order == std::vector<int>{3, 1, 2}; });
     }
-    ASSERT_EQ(watch.add(k_first, StreamWatch::Urgency::whenever, note(4)), CUDA_SUCCESS);
+    ASSERT_EQ(watch.add(k_first_stream, StreamWatch::Urgency::whenever, note(4)), CUDA_SUCCESS);
     watch.collect_for_host_function();
     EXPECT_EQ(order.back(), 4);
 }

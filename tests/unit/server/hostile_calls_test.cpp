@@ -36,7 +36,7 @@ constexpr const char* k_ptx = R"(.version 7.0
 )";
 
 template <typename T>
-capnp::Data::Reader data_of(const T& value) {
+capnp::Data::Reader bytes_as_data(const T& value) {
     return {reinterpret_cast<const capnp::byte*>(&value), sizeof value};
 }
 
@@ -119,7 +119,7 @@ TEST_F(HostileCallsTest, F3_CopiesWithRowsAndLayersAreChecked) {
         CUDA_MEMCPY3D_PEER twisted = good;
         change(twisted);
         return outcome(
-            m_client->call<wire::WlCopyOnDevice>(CallId::wlCopyOnDevice, [&](auto b) { b.setCopy(data_of(twisted)); }));
+            m_client->call<wire::WlCopyOnDevice>(CallId::wlCopyOnDevice, [&](auto b) { b.setCopy(bytes_as_data(twisted)); }));
     };
     EXPECT_EQ(copy([](auto&) {}), CUDA_SUCCESS);
     const auto refused = [&](auto&& change) { EXPECT_EQ(copy(change), CUDA_ERROR_INVALID_VALUE); };
@@ -151,7 +151,7 @@ TEST_F(HostileCallsTest, F3_GraphNodesAreChecked) {
     const auto fresh = [&] { return make_token(HandleKind::graph_node, 1, nodes++); };
     const auto memset_node = [&](CUDA_MEMSET_NODE_PARAMS params) {
         return outcome(m_client->call<wire::CuGraphAddMemsetNode>(CallId::cuGraphAddMemsetNode, [&](auto b) {
-            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setMemsetParams(data_of(params));
+            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setMemsetParams(bytes_as_data(params));
         }));
     };
     EXPECT_EQ(memset_node({m_window + 8192, 64, 0, 4, 16, 4}), CUDA_SUCCESS);
@@ -169,7 +169,7 @@ TEST_F(HostileCallsTest, F3_GraphNodesAreChecked) {
         copy.Depth = 1;
         change(copy);
         return outcome(m_client->call<wire::CuGraphAddMemcpyNode>(CallId::cuGraphAddMemcpyNode, [&](auto b) {
-            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setCopy(data_of(copy));
+            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setCopy(bytes_as_data(copy));
         }));
     };
     EXPECT_EQ(copy_node([](auto&) {}), CUDA_SUCCESS);
@@ -185,7 +185,7 @@ TEST_F(HostileCallsTest, F3_GraphNodesAreChecked) {
         item.operation = operation;
         item.writeValue.address = address;
         return outcome(m_client->call<wire::CuGraphAddBatchMemOpNode>(CallId::cuGraphAddBatchMemOpNode, [&](auto b) {
-            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setItems(data_of(item));
+            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setItems(bytes_as_data(item));
         }));
     };
     EXPECT_EQ(batch_node(CU_STREAM_MEM_OP_WRITE_VALUE_32, m_window + 8192), CUDA_SUCCESS);
@@ -217,7 +217,7 @@ TEST_F(HostileCallsTest, F3_TexturesAndAttributesAreChecked) {
         change(resource);
         CUDA_TEXTURE_DESC how{};
         return outcome(m_client->call<wire::CuTexObjectCreate>(CallId::cuTexObjectCreate, [&](auto b) {
-            b.setKind(kind), b.setResource(data_of(resource)), b.setTexture(data_of(how));
+            b.setKind(kind), b.setResource(bytes_as_data(resource)), b.setTexture(bytes_as_data(how));
         }));
     };
     const auto linear = [](uint64_t address, uint64_t bytes) {
@@ -250,7 +250,7 @@ TEST_F(HostileCallsTest, F3_TexturesAndAttributesAreChecked) {
     program().make_stream();
     const auto attribute = [&](uint32_t id, const CUstreamAttrValue& value) {
         return outcome(m_client->call<wire::CuStreamSetAttribute>(
-            CallId::cuStreamSetAttribute, [&](auto b) { b.setHStream(k_stream), b.setAttr(id), b.setParam(data_of(value)); }));
+            CallId::cuStreamSetAttribute, [&](auto b) { b.setHStream(k_stream), b.setAttr(id), b.setParam(bytes_as_data(value)); }));
     };
     CUstreamAttrValue window{};
     window.accessPolicyWindow.base_ptr = reinterpret_cast<void*>(m_window);

@@ -186,12 +186,12 @@ TEST(Inventory, B13_AMigDeviceHasANameOfItsOwn) {
     EXPECT_EQ((*known)[1].uuid.bytes[0], 0x22);
 }
 
-constexpr uint64_t k_base = 0x300000000000;
-constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
+constexpr uint64_t k_window_base = 0x300000000000;
+constexpr uint64_t k_table_block = DeviceMemory::k_block_bytes;
 
 class DeviceMemoryTest : public testing::Test {
 protected:
-    void SetUp() override { ASSERT_TRUE(m_memory.reserve_window({k_base, uint64_t{1} << 40, 0}).ok()); }
+    void SetUp() override { ASSERT_TRUE(m_memory.reserve_window({k_window_base, uint64_t{1} << 40, 0}).ok()); }
 
     Driver m_driver{FakeMemory::table(), DriverKind::nvidia, 13000};
     std::vector<DeviceSnapshot> m_devices{1};
@@ -200,12 +200,12 @@ protected:
 };
 
 TEST_F(DeviceMemoryTest, AnOccupiedWindowMovesToWhereTheClientHasRoomToo) {
-    FakeMemory::occupied = k_base;
+    FakeMemory::occupied = k_window_base;
     FakeMemory::granted.clear();
     DeviceMemory memory(m_driver, m_devices, m_counters);
-    const auto window = memory.reserve_window({k_base, uint64_t{1} << 40, 0});
+    const auto window = memory.reserve_window({k_window_base, uint64_t{1} << 40, 0});
     ASSERT_TRUE(window.ok());
-    EXPECT_NE(window->address, k_base);
+    EXPECT_NE(window->address, k_window_base);
     EXPECT_LT(window->address, uint64_t{1} << 46);
     EXPECT_EQ(FakeMemory::granted, std::vector<CUdeviceptr>{window->address});  // what was not wanted is given back
 }
@@ -213,10 +213,10 @@ TEST_F(DeviceMemoryTest, AnOccupiedWindowMovesToWhereTheClientHasRoomToo) {
 // What drivers do with hints is said differently by different people; none of it may cost a session, or many attempts.
 TEST(AddressWindow, IsFoundWhateverADriverDoesWithHints) {
     const Driver driver{FakeMemory::table(), DriverKind::nvidia, 13000};
-    const AddressWindow wanted{k_base, uint64_t{1} << 44, 0};
+    const AddressWindow wanted{k_window_base, uint64_t{1} << 44, 0};
     for (const auto& [hints, address, bytes] : std::vector<std::tuple<FakeMemory::Hints, uint64_t, uint64_t>>{
-             {FakeMemory::Hints::honoured, k_base, uint64_t{1} << 44},
-             {FakeMemory::Hints::small, k_base, uint64_t{1} << 40},
+             {FakeMemory::Hints::honoured, k_window_base, uint64_t{1} << 44},
+             {FakeMemory::Hints::small, k_window_base, uint64_t{1} << 40},
              {FakeMemory::Hints::ignored, 0x7f0000000000, uint64_t{14} << 40},
              {FakeMemory::Hints::refused, 0x7f0000000000, uint64_t{14} << 40},
          }) {
@@ -234,13 +234,13 @@ TEST(AddressWindow, IsFoundWhateverADriverDoesWithHints) {
 
 TEST(AddressWindow, UnderWslNoHintIsTooHighToReturn) {
     const Driver driver{FakeMemory::table(), DriverKind::nvidia, 13000};
-    const auto window = reserve_address_window(driver, {k_base, uint64_t{1} << 44, 0}, AddressSpace::low);
+    const auto window = reserve_address_window(driver, {k_window_base, uint64_t{1} << 44, 0}, AddressSpace::low);
     ASSERT_TRUE(window.ok());
     EXPECT_EQ(window->address, uint64_t{64} << 30);
     EXPECT_EQ(window->bytes, uint64_t{448} << 30);
     EXPECT_LT(FakeMemory::highest_hint, uint64_t{2} << 40);
     FakeMemory::hints = FakeMemory::Hints::refused;
-    EXPECT_TRUE(reserve_address_window(driver, {k_base, uint64_t{1} << 44, 0}, AddressSpace::low).ok());
+    EXPECT_TRUE(reserve_address_window(driver, {k_window_base, uint64_t{1} << 44, 0}, AddressSpace::low).ok());
     EXPECT_LT(FakeMemory::highest_hint, uint64_t{2} << 40);
 }
 
@@ -265,8 +265,8 @@ TEST(MemoryCredit, A4_IsAboutWhatIsFreeWhenItIsGranted) {
 
 TEST_F(DeviceMemoryTest, AResetLeavesWhatTheClientKnowsMapped) {
     m_devices[0].driver_device = 0;
-    ASSERT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
-    ASSERT_EQ(m_memory.map(k_base + k_block, k_block, 0), CUDA_SUCCESS);
+    ASSERT_EQ(m_memory.map(k_window_base, k_table_block, 0), CUDA_SUCCESS);
+    ASSERT_EQ(m_memory.map(k_window_base + k_table_block, k_table_block, 0), CUDA_SUCCESS);
     // A driver whose mappings outlive the reset of a context …
     m_memory.device_was_reset(0);
     EXPECT_TRUE(m_memory.was_reset());
@@ -279,72 +279,72 @@ TEST_F(DeviceMemoryTest, AResetLeavesWhatTheClientKnowsMapped) {
     m_memory.device_was_reset(0);
     m_memory.restore(0);
     EXPECT_EQ(FakeMemory::mapped.size(), 2u);
-    EXPECT_TRUE(m_memory.contains(k_base, 2 * k_block));
+    EXPECT_TRUE(m_memory.contains(k_window_base, 2 * k_table_block));
     EXPECT_EQ(FakeMemory::live_handles, 0u);
     // No memory: the addresses say so when they are used.
     FakeMemory::mapped.clear();
     FakeMemory::full = true;
     m_memory.device_was_reset(0);
     m_memory.restore(0);
-    EXPECT_EQ(m_memory.refusal(k_base), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(m_memory.refusal(k_window_base), CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(m_counters.device_bytes.load(), 0u);
 }
 
 TEST_F(DeviceMemoryTest, MapsAndUnmapsWholeBlocks) {
-    EXPECT_EQ(m_memory.map(k_base, 2 * k_block, 0), CUDA_SUCCESS);
-    EXPECT_EQ(m_memory.map(k_base + 2 * k_block, k_block, 0), CUDA_SUCCESS);
+    EXPECT_EQ(m_memory.map(k_window_base, 2 * k_table_block, 0), CUDA_SUCCESS);
+    EXPECT_EQ(m_memory.map(k_window_base + 2 * k_table_block, k_table_block, 0), CUDA_SUCCESS);
     EXPECT_EQ(FakeMemory::live_handles, 0u);  // the mapping alone keeps the memory
-    EXPECT_EQ(m_counters.device_bytes.load(), 3 * k_block);
-    EXPECT_TRUE(m_memory.contains(k_base, 3 * k_block));  // blocks that touch count as one
-    EXPECT_FALSE(m_memory.contains(k_base, 3 * k_block + 1));
-    EXPECT_EQ(m_memory.unmap(k_base, k_block), CUDA_ERROR_INVALID_VALUE);      // half a block
-    EXPECT_EQ(m_memory.unmap(k_base, 4 * k_block), CUDA_ERROR_INVALID_VALUE);  // more than there is
-    EXPECT_EQ(m_memory.unmap(k_base, 3 * k_block), CUDA_SUCCESS);
+    EXPECT_EQ(m_counters.device_bytes.load(), 3 * k_table_block);
+    EXPECT_TRUE(m_memory.contains(k_window_base, 3 * k_table_block));  // blocks that touch count as one
+    EXPECT_FALSE(m_memory.contains(k_window_base, 3 * k_table_block + 1));
+    EXPECT_EQ(m_memory.unmap(k_window_base, k_table_block), CUDA_ERROR_INVALID_VALUE);      // half a block
+    EXPECT_EQ(m_memory.unmap(k_window_base, 4 * k_table_block), CUDA_ERROR_INVALID_VALUE);  // more than there is
+    EXPECT_EQ(m_memory.unmap(k_window_base, 3 * k_table_block), CUDA_SUCCESS);
     EXPECT_TRUE(FakeMemory::mapped.empty());
     EXPECT_EQ(m_counters.device_bytes.load(), 0u);
 }
 
 TEST_F(DeviceMemoryTest, F3_RefusesRangesThatWrapOverlapOrLieOutside) {
-    ASSERT_EQ(m_memory.map(k_base + k_block, k_block, 0), CUDA_SUCCESS);
+    ASSERT_EQ(m_memory.map(k_window_base + k_table_block, k_table_block, 0), CUDA_SUCCESS);
     for (const auto& [address, bytes] : std::vector<std::pair<uint64_t, uint64_t>>{
-             {k_base, 2 * k_block},
-             {k_base + k_block, k_block},
-             {k_base - k_block, k_block},
-             {k_base + (uint64_t{1} << 40), k_block},
-             {k_base, ~uint64_t{0} & ~(k_block - 1)},
-             {~uint64_t{0} & ~(k_block - 1), k_block},
-             {k_base + 1, k_block},
-             {k_base, k_block + 1},
-             {k_base, 0},
+             {k_window_base, 2 * k_table_block},
+             {k_window_base + k_table_block, k_table_block},
+             {k_window_base - k_table_block, k_table_block},
+             {k_window_base + (uint64_t{1} << 40), k_table_block},
+             {k_window_base, ~uint64_t{0} & ~(k_table_block - 1)},
+             {~uint64_t{0} & ~(k_table_block - 1), k_table_block},
+             {k_window_base + 1, k_table_block},
+             {k_window_base, k_table_block + 1},
+             {k_window_base, 0},
          }) {
         EXPECT_EQ(m_memory.map(address, bytes, 0), CUDA_ERROR_INVALID_VALUE) << std::hex << address << " " << bytes;
     }
-    EXPECT_EQ(m_memory.map(k_base, k_block, 1), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(m_memory.map(k_base, k_block, -1), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_FALSE(m_memory.contains(k_base + k_block, ~uint64_t{0}));
+    EXPECT_EQ(m_memory.map(k_window_base, k_table_block, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(m_memory.map(k_window_base, k_table_block, -1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_FALSE(m_memory.contains(k_window_base + k_table_block, ~uint64_t{0}));
     EXPECT_FALSE(m_memory.contains(0, 1));
 }
 
 TEST_F(DeviceMemoryTest, AFailedMapPoisonsItsAddresses) {
     FakeMemory::full = true;
-    EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_ERROR_OUT_OF_MEMORY);
-    EXPECT_FALSE(m_memory.contains(k_base, 1));
-    EXPECT_EQ(m_memory.refusal(k_base + 5), CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(m_memory.refusal(k_base + k_block), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(m_memory.unmap(k_base, k_block), CUDA_SUCCESS);  // the client gives the addresses back
-    EXPECT_EQ(m_memory.refusal(k_base + 5), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(m_memory.map(k_window_base, k_table_block, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_FALSE(m_memory.contains(k_window_base, 1));
+    EXPECT_EQ(m_memory.refusal(k_window_base + 5), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(m_memory.refusal(k_window_base + k_table_block), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(m_memory.unmap(k_window_base, k_table_block), CUDA_SUCCESS);  // the client gives the addresses back
+    EXPECT_EQ(m_memory.refusal(k_window_base + 5), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(DeviceMemoryTest, F3_TheClientUnmapsOnlyWhatItMapped) {
-    ASSERT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
-    m_memory.add_range(k_base + k_block, k_block);
-    EXPECT_FALSE(m_memory.is_clients_own(k_base, 2 * k_block));
-    EXPECT_FALSE(m_memory.is_clients_own(k_base + k_block, k_block + 1));
-    EXPECT_TRUE(m_memory.is_clients_own(k_base + k_block, k_block));
-    EXPECT_EQ(m_memory.unmap(k_base, 2 * k_block), CUDA_ERROR_INVALID_VALUE);
-    m_memory.remove_ranges(k_base, 2 * k_block);
-    EXPECT_TRUE(m_memory.contains(k_base, k_block));
-    EXPECT_FALSE(m_memory.contains(k_base + k_block, 1));
+    ASSERT_EQ(m_memory.map(k_window_base, k_table_block, 0), CUDA_SUCCESS);
+    m_memory.add_range(k_window_base + k_table_block, k_table_block);
+    EXPECT_FALSE(m_memory.is_clients_own(k_window_base, 2 * k_table_block));
+    EXPECT_FALSE(m_memory.is_clients_own(k_window_base + k_table_block, k_table_block + 1));
+    EXPECT_TRUE(m_memory.is_clients_own(k_window_base + k_table_block, k_table_block));
+    EXPECT_EQ(m_memory.unmap(k_window_base, 2 * k_table_block), CUDA_ERROR_INVALID_VALUE);
+    m_memory.remove_ranges(k_window_base, 2 * k_table_block);
+    EXPECT_TRUE(m_memory.contains(k_window_base, k_table_block));
+    EXPECT_FALSE(m_memory.contains(k_window_base + k_table_block, 1));
 }
 
 /// A kernel that wants exactly these.

@@ -9,7 +9,7 @@ namespace {
 
 // Lanes in `m` go to the cell after next by its link, add what they find there to their sum in shared and local memory, and
 // write it, alone and in a pair, to a cell of their own.
-constexpr const char* k_ptx = R"(.version 8.1
+constexpr const char* k_few_lanes_ptx = R"(.version 8.1
 .target sm_80
 .address_size 64
 .visible .entry walk(.param .u64 cells, .param .u64 out, .param .u32 m) {
@@ -49,29 +49,29 @@ done:
 }
 )";
 
-struct Cell {
+struct FewLanesCell {
     uint64_t next;
     uint32_t first, second;
 };
 
 TEST(SoftgpuFewLanes, GoTheWayOfAllLanes) {
     Device device;
-    auto module = device.load(k_ptx);
+    auto module = device.load(k_few_lanes_ptx);
     /// Cells whose links lead to those at `next`.
     auto cells_before = [](uint64_t next) {
-        std::vector<Cell> cells;
+        std::vector<FewLanesCell> cells;
         for (uint32_t l = 0; l < 32; ++l)
-            cells.push_back({next + (l * 5 + 3) % 32 * sizeof(Cell), 1000 + l, 0x10000 * l + 77 * l});
+            cells.push_back({next + (l * 5 + 3) % 32 * sizeof(FewLanesCell), 1000 + l, 0x10000 * l + 77 * l});
         return cells;
     };
-    const std::vector<Cell> cells = cells_before(0);
+    const std::vector<FewLanesCell> cells = cells_before(0);
     const uint64_t start = device.upload(cells_before(device.upload(cells_before(device.upload(cells)))));
     for (uint32_t mask : {1u, 0x80000000u, 0x00010100u, 0x000000ffu, 0x010204f8u, 0x000001ffu, 0x7fffffffu, 0xffffffffu}) {
         const uint64_t out = device.upload(std::vector<uint32_t>(32 * 4, 9));
         EXPECT_RUNS(device.launch(*module, "walk", {.block = {32}}, start, out, mask));
         auto words = device.download<uint32_t>(out, 32 * 4);
         for (uint32_t l = 0; l < 32; ++l) {
-            const Cell& cell = cells[((l * 5 + 3) % 32 * 5 + 3) % 32];
+            const FewLanesCell& cell = cells[((l * 5 + 3) % 32 * 5 + 3) % 32];
             const bool on = (mask >> l & 1) != 0;
             const uint32_t sum = cell.first + (cell.second & 0xffff);
             const uint32_t expected[] = {cell.first, cell.second, cell.first, sum};
@@ -84,14 +84,14 @@ TEST(SoftgpuFewLanes, GoTheWayOfAllLanes) {
 TEST(SoftgpuFewLanes, FaultsAreThoseOfAllLanes) {
     for (uint32_t mask : {0x00000002u, 0x00f00000u, 0xffffffffu}) {
         Device device;
-        auto module = device.load(k_ptx);
+        auto module = device.load(k_few_lanes_ptx);
         const uint64_t at = device.allocate(256);
         EXPECT_RUNS(device.launch(*module, "touch", {.block = {32}}, at + 128, mask));
         EXPECT_EQ(device.launch(*module, "touch", {.block = {32}}, at + 2, mask).cu_result, 716) << mask;
     }
     for (uint32_t mask : {0x80000000u, 0xf0000001u, 0xffffffffu}) {
         Device device;
-        auto module = device.load(k_ptx);
+        auto module = device.load(k_few_lanes_ptx);
         const uint64_t at = device.allocate(256);
         EXPECT_EQ(device.launch(*module, "touch", {.block = {32}}, at + 256 - 124, mask).cu_result, 700) << mask;
         auto words = device.download<uint32_t>(at, 64);

@@ -30,7 +30,7 @@ public:
 };
 
 /// One thread, four words in, four out.
-std::string kernel(const std::string& name, const std::string& text) {
+std::string surface_kernel(const std::string& name, const std::string& text) {
     return ".visible .entry " + name + R"((.param .u64 s, .param .u64 in, .param .u64 out) {
   .reg .b64 %rd<6>; .reg .b32 c<4>; .reg .b32 r<4>; .reg .b64 %s; .reg .b16 h<4>; .reg .b64 l<2>;
   ld.param.u64 %s, [s]; ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out];
@@ -47,7 +47,7 @@ std::string kernel(const std::string& name, const std::string& text) {
 /// Runs one kernel in a device of its own: a fault does not concern the next.
 std::array<uint32_t, 4> run(const std::string& text, const Surface& surface, std::array<int, 4> in, int expect = 0) {
     Device device;
-    auto module = load_checked(device, kernel("k", text), "sm_80", "8.0");
+    auto module = load_checked(device, surface_kernel("k", text), "sm_80", "8.0");
     if (module == nullptr) return {};
     uint64_t from = device.upload(std::vector<std::array<int, 4>>{in}), to = device.allocate(16);
     Fault fault = device.launch(*module, "k", {}, surface.handle, from, to);

@@ -69,7 +69,7 @@ struct Images {
     }
 };
 
-std::string load_of(uint32_t rank) {
+std::string im2col_load_of(uint32_t rank) {
     std::string taps;
     for (uint32_t d = 0; d + 2 < rank; ++d) taps += (d == 0 ? "%h" : ", %h") + std::to_string(d);
     std::string text;
@@ -104,7 +104,7 @@ TEST(SoftgpuIm2col, ColumnsComeAsConvolutionsReadThem) {
     for (uint32_t spatial = 1; spatial <= 3; ++spatial) {
         Device device;
         const uint32_t rank = spatial + 2;
-        auto module = load_checked(device, load_kernel(load_of(rank), rank + spatial));
+        auto module = load_checked(device, load_kernel(im2col_load_of(rank), rank + spatial));
         ASSERT_NE(module, nullptr);
         const uint64_t out = device.allocate(40960);
         for (int turn = 0; turn < 40; ++turn) {
