@@ -39,6 +39,9 @@ if(WARPLINE_SANITIZE)
     target_compile_options(warpline_flags INTERFACE -shared-libsan)
     target_link_options(warpline_flags INTERFACE -shared-libsan "-Wl,-rpath,${WARPLINE_SANITIZER_FOLDER}" -fuse-ld=lld)
   endif()
+  if(WARPLINE_SANITIZE STREQUAL thread)
+    target_compile_definitions(warpline_flags INTERFACE WARPLINE_THREAD_SANITIZER)  # it leaves few addresses to programs
+  endif()
   if(WARPLINE_SANITIZE MATCHES undefined)
     # CUDA's enumerations are C's: programs and newer drivers put any integer there, and refusing it is our business. CUDA's functions
     # are looked up by name and called through the type that the caller has.

@@ -58,6 +58,7 @@ constexpr Word<bool> k_small_copies[] = {{"staged", true}, {"waited", false}};
 constexpr Word<bool> k_pageable_async[] = {{"landed", true}, {"queued", false}};
 constexpr Word<bool> k_foreign_copies[] = {{"anywhere", true}, {"where_accessible", false}};
 constexpr Word<Loading> k_loading[] = {{"free", Loading::free}, {"lazy", Loading::lazy}, {"eager", Loading::eager}};
+constexpr Word<bool> k_unknown_symbol[] = {{"success", false}, {"not_found", true}};
 constexpr Word<bool> k_host_functions[] = {{"serial", true}, {"parallel", false}};
 
 bool read_number(std::string_view text, uint64_t& out) {
@@ -108,6 +109,8 @@ constexpr Switch k_switches[] = {
     {"foreign_copies", "anywhere, where_accessible",
      [](Profile& p, std::string_view v) { return choose<bool>(k_foreign_copies, v, p.foreign_copies); }},
     {"loading", "free, lazy, eager", [](Profile& p, std::string_view v) { return choose<Loading>(k_loading, v, p.loading); }},
+    {"unknown_symbol", "success, not_found",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_unknown_symbol, v, p.unknown_symbol_fails); }},
     {"context_bytes", "a size such as 256MiB, 0: nothing",
      [](Profile& p, std::string_view v) { return read_size(v, p.context_bytes); }},
     {"context_ms", "a number of milliseconds, 0: none",

@@ -37,8 +37,9 @@ struct Profile {
     Loading loading = Loading::free;   ///< loading: when code is loaded, and what waits for that (DB-15)
     /// context_bytes: device memory that a context takes; k_usual_context_bytes: what is usual, less on small devices (DB-16)
     uint64_t context_bytes = 0;
-    uint64_t context_ms = 0;         ///< context_ms: how long it takes to make one (DB-16)
-    bool free_synchronises = false;  ///< free_synchronises: cuMemFree, cuMemUnmap and such break captures (DB-05)
+    uint64_t context_ms = 0;            ///< context_ms: how long it takes to make one (DB-16)
+    bool unknown_symbol_fails = false;  ///< unknown_symbol=not_found: cuGetProcAddress_v2 fails for unknown names (DB-17)
+    bool free_synchronises = false;     ///< free_synchronises: cuMemFree, cuMemUnmap and such break captures (DB-05)
 };
 
 /// Reads "generous" or "strict", then switches "name=value", separated by commas. False, and `mistake` says what is wrong in

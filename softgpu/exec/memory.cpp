@@ -36,7 +36,7 @@ bool overflows(uint64_t address, uint64_t size_bytes) { return size_bytes == 0 |
 
 MemoryImpl::MemoryImpl() : m_table(nullptr) {
     for (uint64_t size = k_window_bytes; m_base == 0 && size >= k_smallest_window_bytes; size /= 4) {
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(WARPLINE_THREAD_SANITIZER)
         for (int i = 0; m_base == 0 && i < k_candidates; ++i) {
             uint64_t wanted = k_first_candidate + uint64_t(i) * k_window_bytes;
             m_base = reinterpret_cast<uint64_t>(reserve_addresses(wanted, size));

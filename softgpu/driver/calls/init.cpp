@@ -27,8 +27,10 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) { return cuda::abi:
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
+    const auto unknown = process().config().profile.unknown_symbol_fails ? cuda::abi::UnknownSymbol::not_found
+                                                                         : cuda::abi::UnknownSymbol::success;
     return cuda::abi::get_proc_address(cuda::abi::driver_symbols(), driver_version(), symbol, pfn, cudaVersion, flags,
-                                       symbolStatus);
+                                       symbolStatus, unknown);
 }
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
     return cuda::abi::get_proc_address_v1(cuda::abi::driver_symbols(), driver_version(), symbol, pfn, cudaVersion, flags);

@@ -57,7 +57,7 @@ TEST(Tls, GathersPiecesOfAllSizes) {
 
 TEST(Tls, IsFullDuplex_B3) {
     Pair pair = good_pair();
-#if defined(__SANITIZE_THREAD__)
+#if defined(WARPLINE_THREAD_SANITIZER)
     constexpr size_t k_total = 32u << 20;  // the sanitizer looks at every byte
 #else
     constexpr size_t k_total = 256u << 20;

@@ -19,7 +19,7 @@
 namespace warpline::server::test {
 
 // The range of device addresses that clients propose: one that no sanitizer needs for itself.
-#if defined(__SANITIZE_THREAD__)
+#if defined(WARPLINE_THREAD_SANITIZER)
 inline constexpr uint64_t k_window = 0x001000000000;
 #else
 inline constexpr uint64_t k_window = 0x200000000000;

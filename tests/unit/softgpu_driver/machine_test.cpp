@@ -6,13 +6,13 @@
 
 #include "tests/unit/softgpu_driver/profiles.h"
 
-// The rows of docs/driver-behaviour.md that are about the machine: addresses, DB-10, and what it has and has not, DB-20 to
-// DB-23.
+// The rows of docs/driver-behaviour.md that are about the machine: addresses, DB-10; names that are unknown, DB-17; what it has
+// and has not, DB-20 to DB-23.
 namespace softgpu_test {
 namespace {
 
 constexpr size_t k_granule = 2 << 20;
-#if defined(__SANITIZE_THREAD__)
+#if defined(WARPLINE_THREAD_SANITIZER)
 constexpr CUdeviceptr k_hint = 0x1000000000;  // among the few addresses that the thread sanitizer leaves to programs
 #else
 constexpr CUdeviceptr k_hint = 0x300000000000;
@@ -54,6 +54,27 @@ TEST(MachineTest, AddressHints) {
         CUdeviceptr address = 0;
         EXPECT_EQ(reserve(k_hint, &address), CUDA_ERROR_OUT_OF_MEMORY);
         EXPECT_CU(reserve(0, &address));
+    });
+}
+
+TEST(MachineTest, NamesThatAreUnknown) {  // DB-17
+    auto ask = [](void** function) {
+        CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+        const CUresult result = CU(cuGetProcAddress_v2)("cuNoSuchCall", function, 12000, 0, &status);
+        EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+        return result;
+    };
+    for (const char* profile : {"generous", "strict"}) {
+        on_profile(profile, [&] {
+            int mark = 0;
+            void* function = &mark;
+            EXPECT_CU(ask(&function));
+            EXPECT_EQ(function, nullptr);
+        });
+    }
+    on_profile("strict,unknown_symbol=not_found", [&] {
+        void* function = nullptr;
+        EXPECT_EQ(ask(&function), CUDA_ERROR_NOT_FOUND);
     });
 }
 

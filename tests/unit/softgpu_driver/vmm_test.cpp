@@ -37,7 +37,7 @@ TEST_F(VmmTest, GranularityIsTwoMebibytes) {
 
 TEST_F(VmmTest, ReservesWhereItIsAskedTo) {
     CUdeviceptr first = 0, second = 0, third = 0;
-#if defined(__SANITIZE_THREAD__)
+#if defined(WARPLINE_THREAD_SANITIZER)
     const CUdeviceptr hint = 0x1000000000;  // among the few addresses that the thread sanitizer leaves to programs
     const size_t bytes = size_t{1} << 36;
 #else

@@ -22,7 +22,7 @@ TEST(SoftgpuMemory, ReservesAlignedAddressesAndTakesThemBack) {
 
 TEST(SoftgpuMemory, HintOutsideTheWindow) {
     MemoryImpl memory;
-#if defined(__SANITIZE_THREAD__)
+#if defined(WARPLINE_THREAD_SANITIZER)
     uint64_t hint = 0x10'0000'0000;  // among the few addresses that the thread sanitizer leaves to programs
 #else
     uint64_t hint = 0x5000'0000'0000;  // neither a window of ours nor where the address sanitizer allocates
