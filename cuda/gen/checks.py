@@ -72,6 +72,8 @@ def _hooks(call: Call, found: Diagnostics) -> None:
     for flag in ("parks", "may_wait"):
         if getattr(call, flag) and not call.travels:
             found.add(call.place, call.name, "hook-without-side", f"`{flag}` on a call that does not travel")
+    if call.foreign and (not any(p.type == "CUdeviceptr" for p in call.params) or call.hook_server or call.reply.fields):
+        found.add(call.place, call.name, "bad-foreign", "`foreign` needs a CUdeviceptr, no hook on the server and no values in the reply")
     if call.cls == "internal":
         if not call.custom_wire:
             found.add(call.place, call.name, "needs-wire", "an internal call lists its message: `wire: […]`")

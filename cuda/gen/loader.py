@@ -15,7 +15,7 @@ from yamlplace import Map, Seq
 CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
     "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait", "nulls_first",
-    "answers_errors", "ranges",
+    "answers_errors", "ranges", "foreign",
 }  # fmt: skip
 # Field of Call, key of the entry.
 FLAGS = (
@@ -27,6 +27,7 @@ FLAGS = (
     ("reports", "reports"),
     ("internal_waits", "waits"),
     ("may_wait", "may_wait"),
+    ("foreign", "foreign"),
 )
 PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "makes", "payload", "string", "max"}
 

@@ -250,6 +250,7 @@ class Call:
     reason: str = ""  # class unsupported: why
     parks: bool = False  # the driver function may wait: the worker runs it on a helper thread
     may_wait: bool = False  # the driver function waits at times: later calls may overtake it then
+    foreign: bool = False  # it may name memory of another device than the current context's: the server runs it where that is reached
     order: str = "objects"  # one of ORDERS
     source: str = ""
     notes: str = ""

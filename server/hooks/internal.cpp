@@ -49,6 +49,11 @@ CUresult hook_server_wlImageLoad(ServerCall& call, const WlImageLoadArgs& args) 
 }
 
 CUresult hook_server_wlImageCompile(ServerCall& call, const WlImageCompileArgs& args, WlImageCompileValues& values) {
+    const HandleTable& handles = call.session().handles();
+    Links& logs = call.session().library_logs();
+    if (args.library && !args.options.empty() &&
+        logs.full([&](uint64_t token) { return handles.find(HandleKind::library, token).has_value(); }))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     // The client waits, so nothing that comes later can name the image; compiling takes long, and others need not wait for it.
     if (call.whole_payload().ok()) call.release_order();
     auto log = std::make_unique<JitLog>();
@@ -57,7 +62,7 @@ CUresult hook_server_wlImageCompile(ServerCall& call, const WlImageCompileArgs& 
     log->answer(values);
     // What a library has not compiled yet it will tell there later.
     if (result == CUDA_SUCCESS && args.library && log->count() != 0)
-        call.session().library_logs().add(args.image, std::move(log));
+        logs.add(args.image, std::move(log));
     return result;
 }
 

@@ -74,4 +74,13 @@ CUresult wait_in_reach(ServerCall& call, uint64_t address, const std::function<C
     return other.result() == CUDA_SUCCESS ? copy() : other.result();
 }
 
+CUresult queue_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& work) {
+    CUdevice owner = 0;
+    if (!is_out_of_reach(call, address, owner)) return work();
+    return wait_in_reach(call, address, [&]() -> CUresult {
+        WL_CUDA(work());
+        return WL_DRIVER(call, cuStreamSynchronize)(nullptr);
+    });
+}
+
 }  // namespace warpline::server

@@ -1,6 +1,6 @@
 #pragma once
 
-// Copies that touch memory of another device than the current context's. Memory that is mapped is accessible to its own device
+// Copies and fills that touch memory of another device than the current context's. Memory that is mapped is accessible to its own device
 // and to those that were given access, and a plain copy needs access where one of memory from cuMemAlloc would do without
 // (NVIDIA's driver: PyTorch's allocator takes cuMemcpyPeer there, too).
 
@@ -24,5 +24,9 @@ CUresult copy_in_reach(ServerCall& call, uint64_t address, CUstream stream, cons
 /// The same for a copy that waits: `copy()` runs with a context current in which the memory can be reached, behind everything
 /// that the legacy stream of the call's context was given.
 CUresult wait_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& copy);
+
+/// The same for work that waits for nothing and names no stream: behind and before what the legacy stream of the call's context
+/// is given. Out of reach, it waits.
+CUresult queue_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& work);
 
 }  // namespace warpline::server

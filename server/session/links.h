@@ -15,7 +15,7 @@ namespace warpline::server {
 /// @thread  any
 class Links {
 public:
-    /// Links at a time; each has two logs. @source JitLog::k_log_bytes
+    /// Links, or libraries with logs, at a time; each has two logs. @source JitLog::k_log_bytes
     static constexpr size_t k_max_links = 1024;
 
     /// True if there is no room, not even once those are forgotten that ended with their context: `alive(token)`.

@@ -83,6 +83,15 @@ static void from_elsewhere(int current) {
                             stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT(std::memcmp(pinned + 100000, pinned, k_width * k_rows) == 0);
+    // Fills, as a program that forgot whose memory it is makes them.
+    CHECK(cudaMemset(device_memory[other], 8, k_bytes));
+    CHECK(cudaMemcpy(got.data(), device_memory[other], k_bytes, cudaMemcpyDeviceToHost));
+    EXPECT(got == std::vector<unsigned char>(k_bytes, 8));
+    CHECK(cudaMemsetAsync(device_memory[other], 9, k_bytes, stream));
+    CHECK(cudaMemset2DAsync(device_memory[other], k_pitch, 10, k_width, k_rows, stream));
+    CHECK(cudaMemcpyAsync(pinned, device_memory[other], k_bytes, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(pinned[0] == 10 && pinned[k_width] == (k_pitch > k_width ? 9 : 10));
     CHECK(cudaFreeHost(pinned));
     CHECK(cudaStreamDestroy(stream));
 }
