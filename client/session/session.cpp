@@ -238,8 +238,8 @@ void Session::on_async_error(uint64_t call, CUresult result) {
 }
 
 void Session::defer(CUresult result) {
-    // The first of either kind. What does not stay is told before what does: memory that could not be had before the fault of the
-    // kernel that used it.
+    // The first of either kind. What does not stay is told before what does: memory that could not be had before the fault of
+    // the kernel that used it.
     int none = 0;
     if (is_sticky(result))
         m_sticky.compare_exchange_strong(none, result);

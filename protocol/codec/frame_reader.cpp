@@ -9,7 +9,6 @@ namespace {
 // Below this a payload is gathered through the input buffer: one read then also brings the frames after it.
 constexpr size_t k_direct_bytes = 16 * 1024;
 
-
 }  // namespace
 
 FrameReader::FrameReader(FrameSink& sink, FrameLimits limits) : m_sink(sink), m_limits(limits) {}

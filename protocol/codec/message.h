@@ -14,7 +14,9 @@
 namespace warpline::protocol {
 
 /// Bytes as Cap'n Proto takes them; they are copied when a builder's setter gets them.
-inline capnp::Data::Reader data_of(BytesView bytes) { return {reinterpret_cast<const capnp::byte*>(bytes.data()), bytes.size()}; }
+inline capnp::Data::Reader data_of(BytesView bytes) {
+    return {reinterpret_cast<const capnp::byte*>(bytes.data()), bytes.size()};
+}
 
 /// Runs code that reads or writes Cap'n Proto messages; its exceptions become Error::malformed. Readers check pointers when
 /// they are followed, so everything that touches a received message belongs inside of one of these.

@@ -13,7 +13,6 @@ constexpr size_t k_burst_bytes = 2u << 20;
 constexpr size_t k_free_frames = 32;
 constexpr size_t k_free_buffer_bytes = 2u << 20;
 
-
 }  // namespace
 
 Outbox::Outbox(OutboxOptions options) : m_options(options), m_send(options.retain_limit_bytes) {}

@@ -61,8 +61,7 @@ CUresult hook_server_wlImageCompile(ServerCall& call, const WlImageCompileArgs& 
         load_image(call, args.image, args.library, static_cast<ImageKind>(args.kind), args.options, args.values, *log);
     log->answer(values);
     // What a library has not compiled yet it will tell there later.
-    if (result == CUDA_SUCCESS && args.library && log->count() != 0)
-        logs.add(args.image, std::move(log));
+    if (result == CUDA_SUCCESS && args.library && log->count() != 0) logs.add(args.image, std::move(log));
     return result;
 }
 

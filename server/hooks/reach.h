@@ -1,8 +1,8 @@
 #pragma once
 
-// Copies and fills that touch memory of another device than the current context's. Memory that is mapped is accessible to its own device
-// and to those that were given access, and a plain copy needs access where one of memory from cuMemAlloc would do without
-// (NVIDIA's driver: PyTorch's allocator takes cuMemcpyPeer there, too).
+// Copies and fills that touch memory of another device than the current context's. Memory that is mapped is accessible to its
+// own device and to those that were given access, and a plain copy needs access where one of memory from cuMemAlloc would do
+// without (NVIDIA's driver: PyTorch's allocator takes cuMemcpyPeer there, too).
 
 #include <functional>
 

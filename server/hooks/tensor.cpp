@@ -54,7 +54,8 @@ CUresult hook_server_cuTensorMapEncodeIm2col(ServerCall& call, const CuTensorMap
     const auto encode = WL_DRIVER(call, cuTensorMapEncodeIm2col);
     Tensor tensor;
     int lower[k_most_dimensions] = {}, upper[k_most_dimensions] = {};
-    if (!tensor.read(args, 3) || !read_dimensions(args.lower, args.rank - 2, lower) || !read_dimensions(args.upper, args.rank - 2, upper))
+    if (!tensor.read(args, 3) || !read_dimensions(args.lower, args.rank - 2, lower) ||
+        !read_dimensions(args.upper, args.rank - 2, upper))
         return CUDA_ERROR_INVALID_VALUE;
     CUtensorMap map{};
     WL_CUDA(encode(&map, static_cast<CUtensorMapDataType>(args.type), args.rank, tensor.address, tensor.sizes, tensor.strides,

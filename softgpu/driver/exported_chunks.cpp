@@ -13,7 +13,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-
 bool all_zero(const uint8_t* page) { return page[0] == 0 && std::memcmp(page, page + 1, k_page_bytes - 1) == 0; }
 
 /// Pages that hold nothing stay holes of the file.

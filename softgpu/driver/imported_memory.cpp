@@ -12,10 +12,7 @@
 
 namespace warpline::softgpu::driver {
 
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 CUresult map_imported(const SharedFile& file, uint64_t offset, uint64_t size_bytes, const AllocationPtr& described) {
     if (size_bytes == 0 || offset > file.data_bytes() || size_bytes > file.data_bytes() - offset)

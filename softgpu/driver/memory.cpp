@@ -13,10 +13,7 @@
 
 namespace warpline::softgpu::driver {
 
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 CUresult allocate_device(Context& context, uint64_t size_bytes, AllocationPtr& allocation) {
     Device& device = context.device();

@@ -56,7 +56,8 @@ CUresult MemoryPool::export_pointer(const Allocation& allocation, CUmemPoolPtrEx
 
 CUresult MemoryPool::import_pointer(const CUmemPoolPtrExportData& data, AllocationPtr& allocation) {
     const auto pointer = std::bit_cast<ExportedPointer>(data);
-    if (!m_imported || pointer.magic != k_pointer_magic || pointer.pool != m_chunks->file()->id()) return CUDA_ERROR_INVALID_VALUE;
+    if (!m_imported || pointer.magic != k_pointer_magic || pointer.pool != m_chunks->file()->id())
+        return CUDA_ERROR_INVALID_VALUE;
     allocation = std::make_shared<Allocation>();
     allocation->kind = MemoryKind::pool;
     allocation->device = m_device.ordinal();

@@ -14,6 +14,7 @@ SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
 # Where nobody can tell when the thing waited for has come: it is looked for, with a deadline. Or where the time is the thing.
 POLLS = {
     "softgpu/driver/context.cpp": "contexts take time to make (docs/driver-behaviour.md, DB-16)",
+    "tests/unit/server/fake_driver.cpp": "a driver that is slow to begin",
     "softgpu/driver/operation.cpp": "cuStreamWaitValue: memory changes without a word",
     "tests/unit/server/daemon_test.cpp": "the end of processes that are not our children",
     "tests/unit/server/server_process.cpp": "lines in another process's log, and its end",

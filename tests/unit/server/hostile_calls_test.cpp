@@ -151,7 +151,8 @@ TEST_F(HostileCallsTest, F3_GraphNodesAreChecked) {
     const auto fresh = [&] { return make_token(HandleKind::graph_node, 1, nodes++); };
     const auto memset_node = [&](CUDA_MEMSET_NODE_PARAMS params) {
         return outcome(m_client->call<wire::CuGraphAddMemsetNode>(CallId::cuGraphAddMemsetNode, [&](auto b) {
-            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context), b.setMemsetParams(bytes_as_data(params));
+            b.setPhGraphNode(fresh()), b.setHGraph(graph), b.setCtx(m_client->context),
+                b.setMemsetParams(bytes_as_data(params));
         }));
     };
     EXPECT_EQ(memset_node({m_window + 8192, 64, 0, 4, 16, 4}), CUDA_SUCCESS);
@@ -249,8 +250,9 @@ TEST_F(HostileCallsTest, F3_TexturesAndAttributesAreChecked) {
               CUDA_ERROR_INVALID_VALUE);
     program().make_stream();
     const auto attribute = [&](uint32_t id, const CUstreamAttrValue& value) {
-        return outcome(m_client->call<wire::CuStreamSetAttribute>(
-            CallId::cuStreamSetAttribute, [&](auto b) { b.setHStream(k_stream), b.setAttr(id), b.setParam(bytes_as_data(value)); }));
+        return outcome(m_client->call<wire::CuStreamSetAttribute>(CallId::cuStreamSetAttribute, [&](auto b) {
+            b.setHStream(k_stream), b.setAttr(id), b.setParam(bytes_as_data(value));
+        }));
     };
     CUstreamAttrValue window{};
     window.accessPolicyWindow.base_ptr = reinterpret_cast<void*>(m_window);
