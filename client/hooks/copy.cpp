@@ -1,5 +1,6 @@
 // Copies. Bytes to the device travel with the call; bytes from it come with the reply, or later for asynchronous copies.
 #include "client/gen/copy_calls.gen.h"
+#include "client/hooks/array.h"
 #include "client/hooks/copy_plan.h"
 
 namespace warpline::client {
@@ -19,15 +20,32 @@ CUresult copy_shaped_async(Call& call, const Copy& from, CUstream stream) {
     return copy_shaped(call, from, stream_token(call, stream), Timing::asynchronous);
 }
 
-CUresult check_array(const Call& call, CUarray array) { return check_handle<HandleKind::array>(call, to_token(array), false); }
+/// One end of a linear copy that has an array at the other, or both.
+struct LinearEnd {
+    CUmemorytype type;
+    const void* host = nullptr;
+    CUdeviceptr device = 0;
+    CUarray array = nullptr;
+    size_t offset = 0;
+};
+LinearEnd on_host(const void* host) { return {CU_MEMORYTYPE_HOST, host}; }
+LinearEnd on_device(CUdeviceptr device) { return {CU_MEMORYTYPE_DEVICE, nullptr, device}; }
+LinearEnd in_array(CUarray array, size_t offset) { return {CU_MEMORYTYPE_ARRAY, nullptr, 0, array, offset}; }
 
-/// The end of a linear copy that lies in an array.
-CUDA_MEMCPY3D array_copy(size_t size_bytes) {
+/// @param stream  token
+CUresult copy_linear(Call& call, const LinearEnd& source, const LinearEnd& target, size_t size_bytes, uint64_t stream,
+                     Timing timing) {
+    for (const LinearEnd* end : {&source, &target}) {  // also where nothing is copied
+        if (end->type == CU_MEMORYTYPE_ARRAY && !call.state.arrays.find(to_token(end->array))) return CUDA_ERROR_INVALID_HANDLE;
+    }
     CUDA_MEMCPY3D copy{};
+    copy.srcMemoryType = source.type, copy.srcHost = source.host, copy.srcDevice = source.device, copy.srcArray = source.array;
+    copy.srcXInBytes = source.offset;
+    copy.dstMemoryType = target.type, copy.dstHost = const_cast<void*>(target.host), copy.dstDevice = target.device;
+    copy.dstArray = target.array, copy.dstXInBytes = target.offset;
     copy.WidthInBytes = size_bytes;
-    copy.Height = 1;
-    copy.Depth = 1;
-    return copy;
+    copy.Height = copy.Depth = 1;
+    return copy_shaped(call, copy, stream, timing);
 }
 
 CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUstream stream) {
@@ -118,28 +136,46 @@ CUresult hook_client_cuMemcpy3DPeerAsync(Call& call, const CUDA_MEMCPY3D_PEER* p
     return copy_shaped_async(call, *pCopy, hStream);
 }
 
+CUresult hook_client_cuMemcpyAtoD_v2(Call& call, CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+    return copy_linear(call, in_array(srcArray, srcOffset), on_device(dstDevice), ByteCount, call.default_stream(),
+                       Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpyDtoA_v2(Call& call, CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
+    return copy_linear(call, on_device(srcDevice), in_array(dstArray, dstOffset), ByteCount, call.default_stream(),
+                       Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpyAtoA_v2(Call& call, CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+                                     size_t ByteCount) {
+    return copy_linear(call, in_array(srcArray, srcOffset), in_array(dstArray, dstOffset), ByteCount, call.default_stream(),
+                       Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpyHtoA_v2(Call& call, CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount) {
+    return copy_linear(call, on_host(srcHost), in_array(dstArray, dstOffset), ByteCount, call.default_stream(),
+                       Timing::synchronous);
+}
+
+CUresult hook_client_cuMemcpyAtoH_v2(Call& call, void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
+    if (CUresult refused = check_in_array(call, srcArray, {.x = srcOffset, .width = ByteCount}); refused != CUDA_SUCCESS)
+        return refused;
+    if (ByteCount == 0) return CUDA_SUCCESS;
+    return gen::request_cuMemcpyAtoH_v2(call, to_token(srcArray), srcOffset, ByteCount, CopyTarget::linear(dstHost, ByteCount));
+}
+
 CUresult hook_client_cuMemcpyHtoAAsync_v2(Call& call, CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount,
                                           CUstream hStream) {
-    if (CUresult refused = check_array(call, dstArray); refused != CUDA_SUCCESS) return refused;
-    CUDA_MEMCPY3D copy = array_copy(ByteCount);
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = srcHost;
-    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = dstArray;
-    copy.dstXInBytes = dstOffset;
-    return copy_shaped_async(call, copy, hStream);
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return copy_linear(call, on_host(srcHost), in_array(dstArray, dstOffset), ByteCount, stream_token(call, hStream),
+                       Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyAtoHAsync_v2(Call& call, void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
                                           CUstream hStream) {
-    if (CUresult refused = check_array(call, srcArray); refused != CUDA_SUCCESS) return refused;
-    CUDA_MEMCPY3D copy = array_copy(ByteCount);
-    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.srcArray = srcArray;
-    copy.srcXInBytes = srcOffset;
-    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy.dstHost = dstHost;
-    return copy_shaped_async(call, copy, hStream);
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    return copy_linear(call, in_array(srcArray, srcOffset), on_host(dstHost), ByteCount, stream_token(call, hStream),
+                       Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyBatchAsync(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,

@@ -4,6 +4,7 @@
 
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/hooks/array.h"
 #include "client/hooks/graph_copies.h"
 
 namespace warpline::client {
@@ -21,7 +22,7 @@ struct End {
 };
 
 /// Turns unified addresses into host or device ones, and checks that rows fit into their pitch.
-CUresult settle_end(const Call& call, End& end, size_t width, size_t height, size_t depth) {
+CUresult settle_end(Call& call, End& end, size_t width, size_t height, size_t depth) {
     if (end.type == CU_MEMORYTYPE_UNIFIED) {
         if (side_of(call.state, end.device) == Side::device) {
             end.type = CU_MEMORYTYPE_DEVICE;
@@ -31,7 +32,7 @@ CUresult settle_end(const Call& call, End& end, size_t width, size_t height, siz
         }
     }
     switch (end.type) {
-        case CU_MEMORYTYPE_ARRAY: return call.state.arrays.find(to_token(end.array)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        case CU_MEMORYTYPE_ARRAY: return check_in_array(call, end.array, {end.x, end.y, end.z, width, height, depth});
         case CU_MEMORYTYPE_HOST:
             if (!end.host) return CUDA_ERROR_INVALID_VALUE;
             break;
@@ -60,7 +61,7 @@ CUresult context_token(const Call& call, CUcontext context, uint64_t& token) {
     return call.state.contexts.find(token) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult make_plan(const Call& call, End source, End destination, size_t width, size_t height, size_t depth, CopyPlan& plan) {
+CUresult make_plan(Call& call, End source, End destination, size_t width, size_t height, size_t depth, CopyPlan& plan) {
     plan = {};
     plan.copy.WidthInBytes = width;
     plan.copy.Height = height;
@@ -177,17 +178,17 @@ CopyPlan linear_plan(const Call& call, size_t size_bytes) {
 
 }  // namespace
 
-CUresult plan_copy(const Call& call, const CUDA_MEMCPY2D& from, CopyPlan& plan) {
+CUresult plan_copy(Call& call, const CUDA_MEMCPY2D& from, CopyPlan& plan) {
     return make_plan(call, source_of(from), destination_of(from), from.WidthInBytes, from.Height, 1, plan);
 }
 
-CUresult plan_copy(const Call& call, const CUDA_MEMCPY3D& from, CopyPlan& plan) {
+CUresult plan_copy(Call& call, const CUDA_MEMCPY3D& from, CopyPlan& plan) {
     End source = source_of(from), destination = destination_of(from);
     add_depth(from, source, destination);
     return make_plan(call, source, destination, from.WidthInBytes, from.Height, from.Depth, plan);
 }
 
-CUresult plan_copy(const Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan) {
+CUresult plan_copy(Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan) {
     End source = source_of(from), destination = destination_of(from);
     add_depth(from, source, destination);
     source.context = from.srcContext;

@@ -20,9 +20,9 @@ struct CopyPlan {
 /// Reads what the program passed.
 ///
 /// @errors  invalid value (shape, memory type), invalid handle (array), invalid context
-CUresult plan_copy(const Call& call, const CUDA_MEMCPY2D& from, CopyPlan& plan);
-CUresult plan_copy(const Call& call, const CUDA_MEMCPY3D& from, CopyPlan& plan);
-CUresult plan_copy(const Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan);
+CUresult plan_copy(Call& call, const CUDA_MEMCPY2D& from, CopyPlan& plan);
+CUresult plan_copy(Call& call, const CUDA_MEMCPY3D& from, CopyPlan& plan);
+CUresult plan_copy(Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan);
 
 enum class Timing : uint8_t { synchronous, asynchronous };
 

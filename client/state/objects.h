@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "client/state/completion.h"
@@ -17,6 +18,17 @@ namespace warpline::client {
 /// A handle of which the client needs to know nothing but that it exists.
 struct PlainObject {
     uint64_t context = 0;
+};
+
+/// The size of an array. Of formats with planes or blocks, row_bytes is 0: the server looks after those.
+struct ArrayExtent {
+    uint64_t row_bytes = 0, rows = 1, layers = 1;
+};
+
+struct Array {
+    uint64_t context = 0;
+    Mutex mutex;
+    std::optional<ArrayExtent> extent WL_GUARDED_BY(mutex);  ///< nothing: the server has not been asked yet
 };
 
 struct Stream {

@@ -30,7 +30,7 @@ public:
     TokenTable<GraphNode, HandleKind::graph_node> graph_nodes;
     TokenTable<GraphExec, HandleKind::graph_exec> graph_execs;
     TokenTable<Pool, HandleKind::mem_pool> pools;
-    TokenTable<PlainObject, HandleKind::array> arrays;
+    TokenTable<Array, HandleKind::array> arrays;
     TokenTable<PlainObject, HandleKind::mipmapped_array> mipmapped_arrays;
     TokenTable<PhysicalMemory, HandleKind::allocation> physical_memory;
     TokenTable<Link, HandleKind::link> links;

@@ -2,6 +2,7 @@
 #include "server/session/regions.h"
 
 #include "common/log/log.h"
+#include "cuda/abi/array_format.h"
 #include "server/session/session.h"
 
 namespace warpline::server {
@@ -88,30 +89,8 @@ CUresult check_regions(ServerCall& call, const CUstreamBatchMemOpParams& operati
 }
 
 Checked texture_row_bytes(CUarray_format format, unsigned channels, size_t width) {
-    switch (format) {
-        case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8: return Checked(width) * channels;
-        case CU_AD_FORMAT_UNSIGNED_INT16:
-        case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF: return Checked(width) * channels * 2;
-        case CU_AD_FORMAT_UNSIGNED_INT32:
-        case CU_AD_FORMAT_SIGNED_INT32:
-        case CU_AD_FORMAT_FLOAT: return Checked(width) * channels * 4;
-        // These say themselves how many channels there are.
-        case CU_AD_FORMAT_UNORM_INT8X1:
-        case CU_AD_FORMAT_SNORM_INT8X1: return width;
-        case CU_AD_FORMAT_UNORM_INT8X2:
-        case CU_AD_FORMAT_SNORM_INT8X2:
-        case CU_AD_FORMAT_UNORM_INT16X1:
-        case CU_AD_FORMAT_SNORM_INT16X1: return Checked(width) * 2;
-        case CU_AD_FORMAT_UNORM_INT8X4:
-        case CU_AD_FORMAT_SNORM_INT8X4:
-        case CU_AD_FORMAT_UNORM_INT16X2:
-        case CU_AD_FORMAT_SNORM_INT16X2: return Checked(width) * 4;
-        case CU_AD_FORMAT_UNORM_INT16X4:
-        case CU_AD_FORMAT_SNORM_INT16X4: return Checked(width) * 8;
-        default: return Checked(UINT64_MAX) + 1;
-    }
+    const uint64_t bytes = cuda::abi::element_bytes(format, channels);
+    return bytes != 0 ? Checked(width) * bytes : Checked(UINT64_MAX) + 1;
 }
 
 CUresult check_regions(ServerCall& call, const CUDA_RESOURCE_DESC& resource, Access access) {

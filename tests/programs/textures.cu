@@ -64,6 +64,16 @@ int main() {
     std::vector<float> plane(width * height);
     for (int i = 0; i < width * height; ++i) plane[i] = static_cast<float>((i * 37) % 64);
     CHECK(cudaMemcpy2DToArray(array, 0, 0, plane.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice));
+    // Beyond its end: refused by the call itself, and nothing is read for it.
+    EXPECT_EQ(cudaMemcpy2DToArray(array, 4, 0, plane.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMemcpy2DToArrayAsync(array, 0, 1, plane.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice, nullptr),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMemcpy2DFromArray(plane.data(), width * 4, array, 0, 0, width * 4, height + 1, cudaMemcpyDeviceToHost),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMemcpy2DToArray(array, 0, 0, plane.data(), size_t{1} << 40, size_t{1} << 40, height, cudaMemcpyHostToDevice),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
     DeviceArray<float> dplane(width * height);
     auto at = [&](int x, int y) { return plane[std::min(std::max(y, 0), height - 1) * width + std::min(std::max(x, 0), width - 1)]; };
     t = texture(of_array(array), cudaFilterModePoint, cudaAddressModeClamp);
