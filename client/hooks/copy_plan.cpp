@@ -132,7 +132,7 @@ CUresult copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream) {
 
 CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
     if (is_capturing(call, stream)) return capture_host_copy(call, plan, stream);
-    settle_host_memory(call, plan.host_source.base, plan.host_source.is_linear() ? plan.host_source.total_bytes() : UINT32_MAX);
+    settle_host_memory(call, plan.host_source.base, plan.host_source.span_bytes());
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
     bool async = timing == Timing::asynchronous || stream != 0;
     Bytes rows;

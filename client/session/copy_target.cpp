@@ -41,8 +41,7 @@ void CopyTarget::gather(std::byte* out) const {
 bool CopyTarget::spans(uint64_t address, uint64_t size_bytes) const {
     if (collect || total_bytes() == 0 || size_bytes == 0) return false;
     auto first = reinterpret_cast<uint64_t>(base);
-    uint64_t end = first + (slices - 1) * slice_pitch_bytes + (rows - 1) * pitch_bytes + row_bytes;
-    return address < end && first < address + size_bytes;
+    return address < first + span_bytes() && first < address + size_bytes;
 }
 
 }  // namespace warpline::client

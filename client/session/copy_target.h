@@ -28,6 +28,10 @@ struct CopyTarget {
         return {static_cast<std::byte*>(destination), size_bytes, 1, size_bytes, 1, size_bytes};
     }
     uint64_t total_bytes() const { return row_bytes * rows * slices; }
+    /// From the first byte to the last, with what lies between the rows.
+    uint64_t span_bytes() const {
+        return total_bytes() == 0 ? 0 : (slices - 1) * slice_pitch_bytes + (rows - 1) * pitch_bytes + row_bytes;
+    }
     bool is_linear() const { return !collect && rows_are_packed(); }
     bool rows_are_packed() const {
         return rows * slices <= 1 || (pitch_bytes == row_bytes && (slices == 1 || slice_pitch_bytes == row_bytes * rows));

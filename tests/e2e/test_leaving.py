@@ -1,6 +1,7 @@
 """Programs that die, fault, reset their device, fork, or exit while threads of theirs wait: the server is as it was, and nobody else
 notices. Calls that wait inside of the driver hold up what depends on them, and nothing else (C3, C5, B2)."""
 
+import itertools
 import os
 import signal
 import socket
@@ -96,9 +97,9 @@ class OvertakenTest(unittest.TestCase):
     def test_launches_beyond_the_queue_hold_up_their_stream_only(self):
         short_queue = {"SOFTGPU_PROFILE": "generous,launch_queue=64"}
         with harness.Server(environment=short_queue) as server:
-            for mode in ("direct", "remote"):
-                done = harness.run([OVERTAKEN.binary], mode, server, extra=short_queue)
-                self.assertIn("verified", done.stdout, f"{mode}: {done.stdout}{done.stderr}")
+            for what, mode in itertools.product(("launches", "copies"), ("direct", "remote")):
+                done = harness.run([OVERTAKEN.binary, what], mode, server, extra=short_queue)
+                self.assertIn("verified", done.stdout, f"{what}, {mode}: {done.stdout}{done.stderr}")
 
 
 if __name__ == "__main__":

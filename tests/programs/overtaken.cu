@@ -1,6 +1,8 @@
-// One thread launches more kernels than a driver queues, behind one that waits for what another thread does later. On a driver
-// with a short queue the first thread's launches wait; nothing of the other thread's may wait for them.
+// One thread launches more kernels than a driver queues, or makes more copies, behind a kernel that waits for what another thread
+// does later. On a driver with a short queue the first thread's launches wait; nothing of the other thread's may wait for them.
+//   overtaken launches|copies
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "check.h"
@@ -34,6 +36,31 @@ static void launch_many(cudaStream_t stream, int* flag, int* counter) {
     EXPECT_EQ(counted, k_launches);
 }
 
+// Copies of all directions, small and staged ones. Each adds nothing to what the device has; the order shows in the last.
+static void copy_many(cudaStream_t stream, int* flag, int* counter) {
+    constexpr size_t k_bytes = 100000, k_words = k_bytes / sizeof(int);
+    int *device[2], *host;
+    CHECK(cudaMalloc(&device[0], k_bytes));
+    CHECK(cudaMalloc(&device[1], k_bytes));
+    CHECK(cudaMallocHost(&host, 2 * k_bytes));
+    for (size_t i = 0; i < k_words; ++i) host[i] = static_cast<int>(i * 7);
+    wait_for<<<1, 1, 0, stream>>>(flag);
+    CHECK(cudaGetLastError());
+    for (int i = 0; i < k_launches / 6; ++i) {
+        CHECK(cudaMemcpyAsync(device[0], host, k_bytes, cudaMemcpyHostToDevice, stream));
+        CHECK(cudaMemcpyAsync(device[1], device[0], k_bytes, cudaMemcpyDeviceToDevice, stream));
+        CHECK(cudaMemcpyAsync(host + k_words, device[1], k_bytes, cudaMemcpyDeviceToHost, stream));
+        CHECK(cudaMemcpyAsync(device[1] + 1, host, 64, cudaMemcpyHostToDevice, stream));
+        CHECK(cudaMemcpy2DAsync(device[1], 256, device[0], 256, 128, 10, cudaMemcpyDeviceToDevice, stream));
+        CHECK(cudaMemcpy2DAsync(device[0], 256, host, 256, 128, 10, cudaMemcpyHostToDevice, stream));
+        launched.fetch_add(6);
+    }
+    count<<<1, 1, 0, stream>>>(counter);
+    CHECK(cudaStreamSynchronize(stream));
+    for (size_t i = 0; i < k_words; ++i) EXPECT_EQ(host[k_words + i], host[i]);
+    CHECK(cudaFreeHost(host));
+}
+
 // What does not depend on the other stream goes on: memory, events, kernels, answers.
 static void work_beside(cudaStream_t stream) {
     const int n = 1000;
@@ -54,7 +81,8 @@ static void work_beside(cudaStream_t stream) {
     CHECK(cudaEventDestroy(done));
 }
 
-int main() {
+int main(int, char** arguments) {
+    const bool copies = arguments[1] != nullptr && std::strcmp(arguments[1], "copies") == 0;
     int *flag, *counter;
     CHECK(cudaMalloc(&flag, sizeof(int)));
     CHECK(cudaMalloc(&counter, sizeof(int)));
@@ -72,7 +100,7 @@ int main() {
     CHECK(cudaMemset(flag, 0, sizeof(int)));
     CHECK(cudaMemset(counter, 0, sizeof(int)));
     CHECK(cudaDeviceSynchronize());
-    std::thread launcher(launch_many, first, flag, counter);
+    std::thread launcher(copies ? copy_many : launch_many, first, flag, counter);
     while (launched.load() < k_queued) std::this_thread::yield();
     work_beside(second);
     CHECK(cudaMemcpyAsync(flag, &one, sizeof one, cudaMemcpyHostToDevice, second));
