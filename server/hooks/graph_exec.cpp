@@ -53,6 +53,10 @@ CUresult hook_server_cuGraphLaunch(ServerCall& call, const CuGraphLaunchArgs& ar
         if (CUgraph graph = nullptr; captured_graph(call, stream, graph) == CUDA_SUCCESS) copies.adopt(graph, exec);
         return call.driver()->cuGraphLaunch(exec, stream);
     }
+    if (!args.tellEnd && copies.is_plain(exec)) {
+        call.allow_overtaking();  // from here on nothing is touched but the driver
+        return call.driver()->cuGraphLaunch(exec, stream);
+    }
     return copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload, args.tellEnd});
 }
 

@@ -231,11 +231,14 @@ bool GraphCopies::ships(const Launch& launch, const LaunchCall& call) const {
     return bytes == call.payload.size();
 }
 
-CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
+bool GraphCopies::is_plain(CUgraphExec exec) {
     sweep();
+    return !m_execs.contains(exec);
+}
+
+CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
     const auto found = m_execs.find(exec);
     Exec* const state = found != m_execs.end() ? &found->second : nullptr;
-    if (state == nullptr && !call.tell_end) return m_driver->cuGraphLaunch(exec, call.stream);
     if (m_driver->cuLaunchHostFunc == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     if (m_launches.size() >= k_max_launches) return CUDA_ERROR_OUT_OF_MEMORY;
     Launch& launch = m_launches.emplace_back(*this, exec, call.number);

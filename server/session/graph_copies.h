@@ -90,6 +90,8 @@ public:
     /// The host copy that a node's parameters name as source or destination; null: none.
     HostCopyPtr copy_of(const CUDA_MEMCPY3D& copy, bool source) { return host_end(*this, copy, source); }
 
+    /// True if launches of it are the driver's alone: no host copies, no host functions.
+    bool is_plain(CUgraphExec exec);
     struct LaunchCall {
         uint64_t number = 0;
         uint64_t context = 0;  ///< token

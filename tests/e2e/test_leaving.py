@@ -97,7 +97,7 @@ class OvertakenTest(unittest.TestCase):
     def test_launches_beyond_the_queue_hold_up_their_stream_only(self):
         short_queue = {"SOFTGPU_PROFILE": "generous,launch_queue=64"}
         with harness.Server(environment=short_queue) as server:
-            for what, mode in itertools.product(("launches", "copies"), ("direct", "remote")):
+            for what, mode in itertools.product(("launches", "copies", "graphs"), ("direct", "remote")):
                 done = harness.run([OVERTAKEN.binary, what], mode, server, extra=short_queue)
                 self.assertIn("verified", done.stdout, f"{what}, {mode}: {done.stdout}{done.stderr}")
 

@@ -1,6 +1,6 @@
-// One thread launches more kernels than a driver queues, or makes more copies, behind a kernel that waits for what another thread
+// One thread launches more kernels or graphs than a driver queues, or makes more copies, behind a kernel that waits for what another thread
 // does later. On a driver with a short queue the first thread's launches wait; nothing of the other thread's may wait for them.
-//   overtaken launches|copies
+//   overtaken launches|copies|graphs
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -18,7 +18,7 @@ __global__ void twice(int* data, int n) {
 }
 
 constexpr int k_launches = 300;
-constexpr int k_queued = 40;  // fewer than the test's driver queues
+constexpr int k_queued = 20;  // fewer than the test's driver queues
 
 static std::atomic<int> launched{0};
 
@@ -34,6 +34,28 @@ static void launch_many(cudaStream_t stream, int* flag, int* counter) {
     CHECK(cudaMemcpyAsync(&counted, counter, sizeof counted, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(counted, k_launches);
+}
+
+static void launch_graphs(cudaStream_t stream, int* flag, int* counter) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    count<<<1, 1, 0, stream>>>(counter);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphUpload(exec, stream));
+    wait_for<<<1, 1, 0, stream>>>(flag);
+    CHECK(cudaGetLastError());
+    for (int i = 0; i < k_launches; ++i) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        launched.fetch_add(1);
+    }
+    int counted = 0;
+    CHECK(cudaMemcpyAsync(&counted, counter, sizeof counted, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(counted, k_launches);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
 }
 
 // Copies of all directions, small and staged ones. Each adds nothing to what the device has; the order shows in the last.
@@ -82,7 +104,9 @@ static void work_beside(cudaStream_t stream) {
 }
 
 int main(int, char** arguments) {
-    const bool copies = arguments[1] != nullptr && std::strcmp(arguments[1], "copies") == 0;
+    auto* fill = &launch_many;
+    if (std::strcmp(arguments[1], "copies") == 0) fill = &copy_many;
+    if (std::strcmp(arguments[1], "graphs") == 0) fill = &launch_graphs;
     int *flag, *counter;
     CHECK(cudaMalloc(&flag, sizeof(int)));
     CHECK(cudaMalloc(&counter, sizeof(int)));
@@ -100,7 +124,7 @@ int main(int, char** arguments) {
     CHECK(cudaMemset(flag, 0, sizeof(int)));
     CHECK(cudaMemset(counter, 0, sizeof(int)));
     CHECK(cudaDeviceSynchronize());
-    std::thread launcher(copies ? copy_many : launch_many, first, flag, counter);
+    std::thread launcher(fill, first, flag, counter);
     while (launched.load() < k_queued) std::this_thread::yield();
     work_beside(second);
     CHECK(cudaMemcpyAsync(flag, &one, sizeof one, cudaMemcpyHostToDevice, second));
