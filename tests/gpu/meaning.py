@@ -70,9 +70,10 @@ def host_function_after_fault(driver):
 def host_functions_of_two_streams(driver):
     """Does a host function that blocks hold up that of another stream?"""
     driver.context()
-    first, second, go, ran = driver.stream(), driver.stream(), threading.Event(), threading.Event()
-    block, run = HOST_FUNCTION(lambda _: go.wait()), HOST_FUNCTION(lambda _: ran.set())
+    first, second, began, go, ran = driver.stream(), driver.stream(), threading.Event(), threading.Event(), threading.Event()
+    block, run = HOST_FUNCTION(lambda _: began.set() or go.wait()), HOST_FUNCTION(lambda _: ran.set())
     driver.call("cuLaunchHostFunc", first, block, None)
+    began.wait()  # between streams there is no order: the other's could be called first
     driver.call("cuLaunchHostFunc", second, run, None)
     beside = ran.wait(PATIENCE_S)
     go.set()
@@ -93,7 +94,7 @@ def progress_of(step, limit):
     seen = -1
     while thread.is_alive() and seen != count[0]:
         seen = count[0]
-        thread.join(PATIENCE_S / 2)
+        thread.join(PATIENCE_S)
     return count, thread
 
 
