@@ -15,8 +15,7 @@ constexpr uint64_t k_copied_at_once_bytes = 64 * 1024;
 
 }  // namespace
 
-CUresult send_to_device(ServerCall& call, CUstream stream,
-                        const std::function<CUresult(const void*, uint64_t, uint64_t)>& copy) {
+CUresult send_to_device(ServerCall& call, CUstream stream, FunctionRef<CUresult(const void*, uint64_t, uint64_t)> copy) {
     AsyncCopies& copies = call.session().copies();
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     for (uint64_t offset = 0;;) {
@@ -40,7 +39,7 @@ CUresult send_to_device(ServerCall& call, CUstream stream,
     }
 }
 
-CUresult reply_from_device(ServerCall& call, uint64_t bytes, const std::function<CUresult(void*, uint64_t, uint64_t)>& copy) {
+CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresult(void*, uint64_t, uint64_t)> copy) {
     const uint64_t chunk_bytes = call.session().client().chunk_bytes();
     if (bytes <= chunk_bytes) {
         if (!call.reserve_reply_payload(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -81,7 +80,7 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, const std::function
     return result;
 }
 
-CUresult copy_back_in_stream(ServerCall& call, CUstream stream, uint64_t bytes, const std::function<CUresult(void*)>& copy) {
+CUresult copy_back_in_stream(ServerCall& call, CUstream stream, uint64_t bytes, FunctionRef<CUresult(void*)> copy) {
     AsyncCopies& copies = call.session().copies();
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     AsyncCopies::Copy* staging = copies.begin(call.number(), bytes, false);

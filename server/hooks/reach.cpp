@@ -24,6 +24,32 @@ CUresult mark(ServerCall& call, CUstream before, CUevent& event) {
     return WL_DRIVER(call, cuEventRecord)(event, before);
 }
 
+/// Queues the work in a stream of the owner's, which stands where `stream` is now and lets it go on afterwards. `beside_of`
+/// names the owner's stream in its primary context, which is current then.
+CUresult queue_at_owner(ServerCall& call, CUdevice owner, CUstream stream, FunctionRef<CUresult(uint64_t, CUstream&)> beside_of,
+                        FunctionRef<CUresult(CUstream)> work) {
+    const auto wait = WL_DRIVER(call, cuStreamWaitEvent);
+    const auto destroy = WL_DRIVER(call, cuEventDestroy_v2);
+    CUevent begin = nullptr;
+    CUevent end = nullptr;
+    CUresult result = mark(call, stream, begin);
+    if (result == CUDA_SUCCESS) {
+        const uint64_t token = Contexts::primary_token(owner);
+        const InContext other(call, token);
+        CUstream beside = nullptr;
+        result = other.result();
+        if (result == CUDA_SUCCESS) result = beside_of(token, beside);
+        if (result == CUDA_SUCCESS) result = wait(beside, begin, 0);
+        if (result == CUDA_SUCCESS) result = work(beside);
+        if (result == CUDA_SUCCESS) result = mark(call, beside, end);
+    }
+    if (result == CUDA_SUCCESS) result = wait(stream, end, 0);
+    // The driver keeps an event until nobody waits for it.
+    if (begin != nullptr) destroy(begin);
+    if (end != nullptr) destroy(end);
+    return result;
+}
+
 }  // namespace
 
 bool is_out_of_reach(ServerCall& call, uint64_t address, CUdevice& owner) {
@@ -41,32 +67,16 @@ CUresult context_for(ServerCall& call, uint64_t address, CUcontext& context) {
     return call.session().contexts().find(token, context);
 }
 
-CUresult copy_in_reach(ServerCall& call, uint64_t address, CUstream stream, const std::function<CUresult(CUstream)>& copy) {
+CUresult copy_in_reach(ServerCall& call, uint64_t address, CUstream stream, FunctionRef<CUresult(CUstream)> copy) {
     CUdevice owner = 0;
     if (!is_out_of_reach(call, address, owner)) return copy(stream);
-    const auto wait = WL_DRIVER(call, cuStreamWaitEvent);
-    const auto destroy = WL_DRIVER(call, cuEventDestroy_v2);
-    CUevent begin = nullptr;
-    CUevent end = nullptr;
-    CUresult result = mark(call, stream, begin);
-    if (result == CUDA_SUCCESS) {
-        const uint64_t token = Contexts::primary_token(owner);
-        const InContext other(call, token);
-        CUstream beside = nullptr;
-        result = other.result();
-        if (result == CUDA_SUCCESS) result = call.session().streams().of_thread(Streams::k_own_thread, token, beside);
-        if (result == CUDA_SUCCESS) result = wait(beside, begin, 0);
-        if (result == CUDA_SUCCESS) result = copy(beside);
-        if (result == CUDA_SUCCESS) result = mark(call, beside, end);
-    }
-    if (result == CUDA_SUCCESS) result = wait(stream, end, 0);
-    // The driver keeps an event until nobody waits for it.
-    if (begin != nullptr) destroy(begin);
-    if (end != nullptr) destroy(end);
-    return result;
+    const auto own = [&](uint64_t context, CUstream& beside) {
+        return call.session().streams().of_thread(Streams::k_own_thread, context, beside);
+    };
+    return queue_at_owner(call, owner, stream, own, copy);
 }
 
-CUresult wait_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& copy) {
+CUresult wait_in_reach(ServerCall& call, uint64_t address, FunctionRef<CUresult()> copy) {
     CUdevice owner = 0;
     if (!is_out_of_reach(call, address, owner)) return copy();
     WL_CUDA(WL_DRIVER(call, cuStreamSynchronize)(nullptr));
@@ -74,13 +84,11 @@ CUresult wait_in_reach(ServerCall& call, uint64_t address, const std::function<C
     return other.result() == CUDA_SUCCESS ? copy() : other.result();
 }
 
-CUresult queue_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& work) {
+CUresult queue_in_reach(ServerCall& call, uint64_t address, FunctionRef<CUresult()> work) {
     CUdevice owner = 0;
     if (!is_out_of_reach(call, address, owner)) return work();
-    return wait_in_reach(call, address, [&]() -> CUresult {
-        WL_CUDA(work());
-        return WL_DRIVER(call, cuStreamSynchronize)(nullptr);
-    });
+    const auto legacy = [](uint64_t, CUstream&) { return CUDA_SUCCESS; };
+    return queue_at_owner(call, owner, nullptr, legacy, [&](CUstream) { return work(); });
 }
 
 }  // namespace warpline::server

@@ -4,8 +4,7 @@
 // own device and to those that were given access, and a plain copy needs access where one of memory from cuMemAlloc would do
 // without (NVIDIA's driver: PyTorch's allocator takes cuMemcpyPeer there, too).
 
-#include <functional>
-
+#include "common/base/function_ref.h"
 #include "server/hooks/common.h"
 
 namespace warpline::server {
@@ -19,14 +18,14 @@ CUresult context_for(ServerCall& call, uint64_t address, CUcontext& context);
 
 /// Runs a copy between the memory and the worker's own in the stream, by way of a stream of the owner's if need be:
 /// `copy(stream)` queues it. A synchronous copy names no stream.
-CUresult copy_in_reach(ServerCall& call, uint64_t address, CUstream stream, const std::function<CUresult(CUstream)>& copy);
+CUresult copy_in_reach(ServerCall& call, uint64_t address, CUstream stream, FunctionRef<CUresult(CUstream)> copy);
 
 /// The same for a copy that waits: `copy()` runs with a context current in which the memory can be reached, behind everything
 /// that the legacy stream of the call's context was given.
-CUresult wait_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& copy);
+CUresult wait_in_reach(ServerCall& call, uint64_t address, FunctionRef<CUresult()> copy);
 
-/// The same for work that waits for nothing and names no stream: behind and before what the legacy stream of the call's context
-/// is given. Out of reach, it waits.
-CUresult queue_in_reach(ServerCall& call, uint64_t address, const std::function<CUresult()>& work);
+/// The same for work that names no stream and waits for nothing: it is queued behind and before what the legacy stream of the
+/// call's context is given. `work()` queues it in the legacy stream of the context that is current.
+CUresult queue_in_reach(ServerCall& call, uint64_t address, FunctionRef<CUresult()> work);
 
 }  // namespace warpline::server

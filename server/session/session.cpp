@@ -180,7 +180,7 @@ Result<Session::ReplyExtras> Session::before_reply(ServerCall& call) {
 }
 
 Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyExtras& extras, unsigned value_words,
-                                const std::function<void(capnp::AnyPointer::Builder)>& fill) {
+                                FunctionRef<void(capnp::AnyPointer::Builder)> fill) {
     const auto added = m_client.outbox().add_message<wire::Reply>(
         protocol::FrameKind::reply, protocol::k_reply_words + value_words,
         [&](wire::Reply::Builder reply) {
@@ -195,18 +195,24 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
             auto progress = reply.initProgress();
             progress.setCalls(extras.progress.calls);
             progress.setBytes(extras.progress.bytes);
-            if (fill) fill(reply.getValues());
+            fill(reply.getValues());
         },
         call.reply_buffer().view(), protocol::Urgency::caller);
     m_client.flush();
     return added;
 }
 
+Result<void> Session::send_reply(ServerCall& call, CUresult result, unsigned value_words,
+                                 FunctionRef<void(capnp::AnyPointer::Builder)> fill) {
+    const ReplyExtras extras = WL_TRY(before_reply(call));
+    return add_reply(call, result, extras, value_words, fill);
+}
+
 Result<void> finish(ServerCall& call, CUresult result) {
     Session& session = call.session();
     // What a failed call has reserved nobody has written: it is memory of this process.
     if (result != CUDA_SUCCESS) call.drop_reply_payload();
-    if (call.wants_reply()) return session.send_reply(call, result, 0, nullptr);
+    if (call.wants_reply()) return session.send_reply(call, result, 0, [](capnp::AnyPointer::Builder) {});
     if (result != CUDA_SUCCESS) session.report_async_error(call.number(), result);
     return {};
 }

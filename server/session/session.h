@@ -8,6 +8,7 @@
 
 #include <capnp/any.h>
 #include <functional>
+#include "common/base/function_ref.h"
 #include "common/base/mutex.h"
 #include "protocol/codec/link.h"
 
@@ -122,8 +123,8 @@ public:
 
     /// Sends the reply of a call, after everything that must reach the client before it: device printf, long payloads.
     /// @param fill  `fill(capnp::AnyPointer::Builder)` sets the values
-    template <typename F>
-    Result<void> send_reply(ServerCall& call, CUresult result, unsigned value_words, F&& fill);
+    Result<void> send_reply(ServerCall& call, CUresult result, unsigned value_words,
+                            FunctionRef<void(capnp::AnyPointer::Builder)> fill);
 
 private:
     struct ReplyExtras {
@@ -137,7 +138,7 @@ private:
     };
     Result<ReplyExtras> before_reply(ServerCall& call);
     Result<void> add_reply(ServerCall& call, CUresult result, const ReplyExtras& extras, unsigned value_words,
-                           const std::function<void(capnp::AnyPointer::Builder)>& fill);
+                           FunctionRef<void(capnp::AnyPointer::Builder)> fill);
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
@@ -171,11 +172,5 @@ private:
 
     Executor m_executor;  // last: its threads use all of the above
 };
-
-template <typename F>
-Result<void> Session::send_reply(ServerCall& call, CUresult result, unsigned value_words, F&& fill) {
-    const ReplyExtras extras = WL_TRY(before_reply(call));
-    return add_reply(call, result, extras, value_words, fill);
-}
 
 }  // namespace warpline::server
