@@ -130,8 +130,6 @@ Result<void> ConnectionToServer::on_reply(protocol::Frame frame) {
     WL_TRY(protocol::read_message<wire::Reply>(frame.body.view(), [&](wire::Reply::Reader reply) -> Result<void> {
         header.call = reply.getCall();
         header.result = static_cast<CUresult>(reply.getResult());
-        header.async_error = static_cast<CUresult>(reply.getAsyncError());
-        header.async_error_call = reply.getAsyncErrorCall();
         header.payload_bytes = reply.getPayloadBytes();
         header.memory_credit_bytes = reply.getCreditBytes();
         header.memory_credit_device = reply.getCreditDevice();
@@ -161,7 +159,6 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
                 if (m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()))) return {};
                 return Error{Code::quota, "the server asks for more host functions than any program has under way"};
             }
-            case wire::Event::MEMORY_CREDIT: m_session.memory_credit().grant(0, event.getMemoryCredit()); return {};
             case wire::Event::DRAIN:
                 WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,
                        event.getDrain().getSecondsLeft(), event.getDrain().getReason().cStr());

@@ -163,7 +163,6 @@ bool Session::has_other_threads() const {
 Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame) {
     raise_to(m_freed_through, header.freed_through);
     if (header.memory_credit_bytes != 0) m_memory_credit.grant(header.memory_credit_device, header.memory_credit_bytes);
-    if (header.async_error != CUDA_SUCCESS) on_async_error(header.async_error_call, header.async_error);
     Waiter* waiter = nullptr;
     {
         MutexLock lock(m_mutex);
@@ -228,11 +227,12 @@ bool Session::end_graph_launch(uint64_t call) {
 }
 
 void Session::on_async_error(uint64_t call, CUresult result) {
-    end_graph_launch(call);  // a launch that failed has no end
-    // An error is told when it happens and again with the next reply: the second time is not news. Errors come in the order of
-    // the calls, and one lane has one receiving thread.
-    if (call != 0 && call <= m_last_error_call.load()) return;
-    if (call != 0) m_last_error_call.store(call);
+    // A launch or a copy that failed has no other end.
+    if (!end_graph_launch(call)) {
+        MutexLock lock(m_mutex);
+        m_copies.erase(call);
+        count_copies();
+    }
     WL_LOG(info, "client", "call {} failed with {} after it had been accepted", call, static_cast<int>(result));
     defer(result);
 }

@@ -51,8 +51,6 @@ struct GraphLaunch {
 struct ReplyHeader {
     uint64_t call = 0;
     CUresult result = CUDA_SUCCESS;
-    CUresult async_error = CUDA_SUCCESS;
-    uint64_t async_error_call = 0;
     uint64_t payload_bytes = 0;
     uint64_t memory_credit_bytes = 0;
     int memory_credit_device = 0;
@@ -164,7 +162,7 @@ private:
     // From the receiving thread of a connection:
     Result<void> on_reply(const ReplyHeader& header, protocol::Frame frame) WL_EXCLUDES(m_mutex);
     Result<void> on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) WL_EXCLUDES(m_mutex);
-    void on_async_error(uint64_t call, CUresult result);
+    void on_async_error(uint64_t call, CUresult result) WL_EXCLUDES(m_mutex);
     /// True if the call was a launch whose end was to be told.
     bool end_graph_launch(uint64_t call) WL_EXCLUDES(m_mutex);
     void on_output(int stream, BytesView text) WL_EXCLUDES(m_output_mutex);
@@ -204,9 +202,8 @@ private:
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 
-    std::atomic<int> m_deferred{0};              // CUresult, told once
-    std::atomic<int> m_sticky{0};                // CUresult, told until the device is reset
-    std::atomic<uint64_t> m_last_error_call{0};  // the receiving thread's
+    std::atomic<int> m_deferred{0};  // CUresult, told once
+    std::atomic<int> m_sticky{0};    // CUresult, told until the device is reset
     MemoryCredit m_memory_credit;
     std::atomic<uint64_t> m_freed_through{0};  // call
     std::atomic<uint64_t> m_last_work{0};      // call

@@ -96,14 +96,12 @@ struct Call {
 struct Reply {
   call @0 :UInt64;
   result @1 :Int32;               # CUresult
-  asyncError @2 :Int32;           # first error of an earlier call without reply, not told before; 0: none
-  asyncErrorCall @3 :UInt64;
-  creditBytes @4 :UInt64;         # memory credit granted anew, added to what the client has
-  payloadBytes @5 :UInt64;        # in this frame, or in the Bulk frames before it
-  values @6 :AnyPointer;
-  progress @7 :Progress;
-  creditDevice @8 :UInt8;         # which device's memory creditBytes is about
-  freedThrough @9 :UInt64;        # what calls up to this one have freed is used by nobody any more
+  creditDevice @2 :UInt8;         # which device's memory creditBytes is about
+  creditBytes @3 :UInt64;         # memory credit granted anew, added to what the client has
+  payloadBytes @4 :UInt64;        # in this frame, or in the Bulk frames before it
+  values @5 :AnyPointer;
+  progress @6 :Progress;
+  freedThrough @7 :UInt64;        # what calls up to this one have freed is used by nobody any more
 }
 
 # Cumulative since the start of the session, so that a lost or repeated report does no harm.
@@ -119,8 +117,7 @@ struct Event {
     hostCallDone @5 :HostCall;    # client to server
     drain @6 :Drain;
     progress @7 :Progress;
-    memoryCredit @8 :UInt64;      # bytes, granted anew
-    hostData @9 :HostData;        # client to server; payload: the bytes
+    hostData @8 :HostData;        # client to server; payload: the bytes
   }
 }
 

@@ -136,13 +136,6 @@ void Session::work_done(uint64_t bytes, uint32_t calls) {
 }
 
 void Session::report_async_error(uint64_t call, CUresult result) {
-    {
-        MutexLock lock(m_error_mutex);
-        if (m_async_result == CUDA_SUCCESS) {
-            m_async_result = result;
-            m_async_call = call;
-        }
-    }
     const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
         auto error = event.initAsyncError();
         error.setCall(call);
@@ -162,13 +155,6 @@ Result<Session::ReplyExtras> Session::before_reply(ServerCall& call) {
         WL_TRY(m_client.outbox().send_payload(call.number(), payload));
         call.drop_reply_payload();
     }
-    {
-        MutexLock lock(m_error_mutex);
-        extras.async_result = m_async_result;
-        extras.async_call = m_async_call;
-        m_async_result = CUDA_SUCCESS;
-        m_async_call = 0;
-    }
     CUdevice device = 0;
     if (m_memory.credit().has_news() && m_contexts.device_of(call.context(), device)) {
         extras.credit_bytes = m_memory.credit().renew(device);
@@ -186,8 +172,6 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
         [&](wire::Reply::Builder reply) {
             reply.setCall(call.number());
             reply.setResult(static_cast<int32_t>(result));
-            reply.setAsyncError(extras.async_result);
-            reply.setAsyncErrorCall(extras.async_call);
             reply.setCreditBytes(extras.credit_bytes);
             reply.setCreditDevice(static_cast<uint8_t>(extras.credit_device));
             reply.setFreedThrough(extras.freed_through);

@@ -118,7 +118,7 @@ public:
     /// Something of what the client sent has been executed: it gets its credit back.
     void work_done(uint64_t bytes, uint32_t calls);
 
-    /// Remembers and reports the failure of a call that has no reply.
+    /// Tells the client that a call that has no reply failed. Replies come after it.
     void report_async_error(uint64_t call, CUresult result);
 
     /// Sends the reply of a call, after everything that must reach the client before it: device printf, long payloads.
@@ -128,8 +128,6 @@ public:
 
 private:
     struct ReplyExtras {
-        int32_t async_result;
-        uint64_t async_call;
         uint64_t credit_bytes;
         CUdevice credit_device;
         uint64_t freed_through;
@@ -162,10 +160,6 @@ private:
     Links m_library_logs;                      ///< of libraries that may yet be compiled in part
     Waits m_waits;
     std::unique_ptr<OutputCapture> m_output;
-
-    Mutex m_error_mutex;
-    CUresult m_async_result WL_GUARDED_BY(m_error_mutex) = CUDA_SUCCESS;  // the first that no reply has told yet
-    uint64_t m_async_call WL_GUARDED_BY(m_error_mutex) = 0;
 
     CallOrder m_call_order;
     std::atomic<bool> m_staging_ready{false};  // the executor's, in the session's order

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "protocol/codec/frame.h"
 #include "protocol/codec/message.h"
 #include "protocol/codec/preamble.h"
 #include "protocol/schema/envelope.capnp.h"
@@ -49,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 std::vector<Bytes> fuzz_seeds() {
     auto preamble = protocol::encode_preamble({});
     auto hello = protocol::build_message<wire::Hello>([](wire::Hello::Builder out) {
-        out.setVersionMax(1);
+        out.setVersionMax(protocol::k_protocol_version_max);
         out.setProgram("vector_add");
         out.setHost("node-17");
         out.initToken(32);

@@ -135,15 +135,13 @@ Result<void> FakeServer::on_batch(const protocol::Frame& frame) {
     }
 }
 
-void FakeServer::reply(uint64_t call, CUresult result, CUresult async_error, uint64_t async_error_call, BytesView payload) {
+void FakeServer::reply(uint64_t call, CUresult result, BytesView payload) {
     (void)m_link.outbox()
         .add_message<wire::Reply>(
             protocol::FrameKind::reply, k_words,
             [&](wire::Reply::Builder reply) {
                 reply.setCall(call);
                 reply.setResult(result);
-                reply.setAsyncError(async_error);
-                reply.setAsyncErrorCall(async_error_call);
                 reply.setPayloadBytes(payload.size());
             },
             payload)

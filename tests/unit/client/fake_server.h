@@ -43,8 +43,7 @@ public:
     /// The session is welcomed and ended at once with this reason.
     std::string farewell;
 
-    void reply(uint64_t call, CUresult result, CUresult async_error = CUDA_SUCCESS, uint64_t async_error_call = 0,
-               BytesView payload = {});
+    void reply(uint64_t call, CUresult result, BytesView payload = {});
     /// A part of a payload, wherever it says that it belongs.
     void bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView part);
     void copy_done(uint64_t call, BytesView payload, CUresult result = CUDA_SUCCESS);

@@ -98,11 +98,8 @@ TEST(SessionErrors, an_unknown_server_is_not_believed) {
 TEST(SessionErrors, a_deferred_error_is_delivered_once) {
     FakeServer server;
     server.on_call = [&](const SeenCall& seen) {
-        if (!seen.header.wants_reply) {
-            server.async_error(seen.number, CUDA_ERROR_INVALID_VALUE);
-            return;
-        }
-        server.reply(seen.number, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, 1);  // and the reply tells it again
+        if (seen.header.wants_reply) return server.reply(seen.number, CUDA_SUCCESS);
+        server.async_error(seen.number, CUDA_ERROR_INVALID_VALUE);
     };
     SessionFixture client(server);
     Call call = client.call();
@@ -112,6 +109,29 @@ TEST(SessionErrors, a_deferred_error_is_delivered_once) {
     result = gen::request_cuCtxSynchronize(call);
     EXPECT_EQ(client.session->deliver(result), CUDA_SUCCESS) << "the same error is not news";
     EXPECT_EQ(client.session->sticky_error(), CUDA_SUCCESS);
+}
+
+TEST(SessionErrors, an_error_of_an_overtaken_call_is_told_too) {
+    FakeServer server;
+    std::vector<uint64_t> queued;
+    unsigned waits = 0;
+    server.on_call = [&](const SeenCall& seen) {
+        if (!seen.header.wants_reply) return queued.push_back(seen.number);
+        // The newer one fails first.
+        if (waits++ == 0)
+            server.async_error(queued[1], CUDA_ERROR_INVALID_VALUE);
+        else
+            server.async_error(queued[0], CUDA_ERROR_INVALID_HANDLE);
+        server.reply(seen.number, CUDA_SUCCESS);
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::issue_cuEventRecord(call, 5, 0), CUDA_SUCCESS);
+    EXPECT_EQ(gen::issue_cuEventRecord(call, 6, 0), CUDA_SUCCESS);
+    CUresult result = gen::request_cuCtxSynchronize(call);
+    EXPECT_EQ(client.session->deliver(result), CUDA_ERROR_INVALID_VALUE);
+    result = gen::request_cuCtxSynchronize(call);
+    EXPECT_EQ(client.session->deliver(result), CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST(SessionErrors, a_calls_own_error_goes_before_a_deferred_one) {

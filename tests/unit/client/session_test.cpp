@@ -97,7 +97,7 @@ TEST(Session, replies_may_come_in_any_order) {
 TEST(Session, payload_of_a_reply_goes_where_it_was_asked_for) {
     FakeServer server;
     const std::string text = "from the device";
-    server.on_call = [&](const SeenCall& seen) { server.reply(seen.number, CUDA_SUCCESS, CUDA_SUCCESS, 0, as_bytes(text)); };
+    server.on_call = [&](const SeenCall& seen) { server.reply(seen.number, CUDA_SUCCESS, as_bytes(text)); };
     SessionFixture client(server);
     Call call = client.call();
     std::string out(text.size(), ' ');
@@ -185,7 +185,7 @@ TEST(Session, C5_a_success_without_its_bytes_is_none) {
             return;
         }
         if (copy != 0) server.copy_done(std::exchange(copy, 0), as_bytes(answer));
-        server.reply(seen.number, CUDA_SUCCESS, CUDA_SUCCESS, 0, as_bytes(answer));
+        server.reply(seen.number, CUDA_SUCCESS, as_bytes(answer));
     };
     SessionFixture client(server);
     Call call = client.call();

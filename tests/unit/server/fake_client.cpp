@@ -179,8 +179,6 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
             return protocol::read_message<wire::Reply>(body, [&](wire::Reply::Reader message) WL_NO_THREAD_SAFETY_ANALYSIS {
                 FakeReply& reply = m_replies[message.getCall()];
                 reply.result = message.getResult();
-                reply.async_error = message.getAsyncError();
-                reply.async_error_call = message.getAsyncErrorCall();
                 reply.payload = payload.empty() ? m_bulk[message.getCall()] : payload;
                 reply.body.assign(body.begin(), body.end());
             });

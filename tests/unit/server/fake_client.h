@@ -28,8 +28,6 @@ inline constexpr uint64_t k_window = 0x200000000000;
 /// What came back for a call.
 struct FakeReply {
     int result = -1;
-    int async_error = 0;
-    uint64_t async_error_call = 0;
     std::string payload;
     Bytes body;  ///< of the Reply, to read values from
 };
@@ -53,7 +51,8 @@ public:
         size_t devices = 0;
     };
     /// Says Hello and waits for the answer; nothing if the connection ended instead.
-    std::optional<HelloAnswer> hello(uint16_t version_min = 1, uint16_t version_max = 1);
+    std::optional<HelloAnswer> hello(uint16_t version_min = protocol::k_protocol_version_min,
+                                     uint16_t version_max = protocol::k_protocol_version_max);
 
     /// Sends a call. `fill(Wire::Builder)`.
     template <typename Wire, typename F>

@@ -49,7 +49,8 @@ protected:
         m_window = m_client->window;
         program().map(m_window, k_bytes);
         program().put(m_window, as_bytes(m_text));
-        ASSERT_EQ(program().synchronize().async_error, 0);
+        ASSERT_EQ(program().synchronize().result, 0);
+        ASSERT_TRUE(m_client->async_errors().empty());
     }
     void TearDown() override {
         // The worker lives, and nobody wrote where nothing was asked for.

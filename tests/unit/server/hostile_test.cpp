@@ -226,10 +226,13 @@ TEST_F(HostileTest, F3_TokensOfOtherKindsOrSessionsFindNothing) {
     EXPECT_EQ(create(0), CUDA_ERROR_INVALID_HANDLE);
     // Kernels go with their library.
     const uint64_t add = program.function("add", 0);
-    EXPECT_EQ(program.synchronize().async_error, 0);
+    program.synchronize();
+    EXPECT_TRUE(client->async_errors().empty());
     client->send<wire::CuLibraryUnload>(CallId::cuLibraryUnload, [](auto b) { b.setLibrary(k_library); });
-    program.launch(add, {});
-    EXPECT_EQ(program.synchronize().async_error, CUDA_ERROR_INVALID_HANDLE);
+    const uint64_t late = program.launch(add, {});
+    program.synchronize();
+    ASSERT_EQ(client->async_errors().size(), 1u);
+    EXPECT_EQ(client->async_errors()[0], std::make_pair(late, int{CUDA_ERROR_INVALID_HANDLE}));
 }
 
 TEST_F(HostileTest, F3_LaunchesWithTwistedParametersAreRefused) {

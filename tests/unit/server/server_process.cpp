@@ -109,7 +109,7 @@ std::unique_ptr<FakeClient> ServerProcess::client() {
     const auto hello = client->hello();
     EXPECT_TRUE(hello.has_value()) << client->end_explanation();
     if (!hello) return nullptr;
-    EXPECT_EQ(hello->version, 1) << hello->error;
+    EXPECT_EQ(hello->version, protocol::k_protocol_version_max) << hello->error;
     return client;
 }
 
