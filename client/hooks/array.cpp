@@ -3,6 +3,7 @@
 #include "client/hooks/array.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "client/gen/array_calls.gen.h"
 #include "client/hooks/common.h"
@@ -19,6 +20,14 @@ ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     extent.layers = std::max<uint64_t>(array.Depth, 1);
     return extent;
 }
+
+/// Layers and the faces of cubes are as many at each level.
+bool layers_shrink(const CUDA_ARRAY3D_DESCRIPTOR& array) {
+    return (array.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
+}
+
+/// A side at a level of a mipmapped array; 0, a side that there is not, stays.
+size_t smaller(size_t side, unsigned level) { return side == 0 ? 0 : std::max<size_t>(side >> level, 1); }
 
 /// Waits, because memory that runs out is told by the call that asks for it.
 template <typename Request>
@@ -94,8 +103,38 @@ CUresult hook_client_cuMipmappedArrayCreate(Call& call, CUmipmappedArray* pHandl
         call.state.mipmapped_arrays.remove(made.token);
         return result;
     }
+    {
+        const CUDA_ARRAY3D_DESCRIPTOR& base = *pMipmappedArrayDesc;
+        MutexLock lock(made.object->mutex);
+        made.object->base = base;
+        const auto longest = std::max({uint64_t{base.Width}, uint64_t{base.Height}, layers_shrink(base) ? base.Depth : 0});
+        made.object->levels = std::min(numMipmapLevels, static_cast<unsigned>(std::bit_width(longest)));
+    }
     *pHandle = to_handle<CUmipmappedArray>(made.token);
     return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMipmappedArrayGetLevel(Call& call, CUarray* pLevelArray, CUmipmappedArray hMipmappedArray,
+                                              unsigned int level) {
+    MipmappedArray* mipmapped = call.state.mipmapped_arrays.find(to_token(hMipmappedArray));
+    if (!mipmapped) return CUDA_ERROR_INVALID_HANDLE;
+    CUDA_ARRAY3D_DESCRIPTOR size;
+    {
+        MutexLock lock(mipmapped->mutex);
+        if (level >= mipmapped->levels) return CUDA_ERROR_INVALID_VALUE;
+        size = mipmapped->base;
+    }
+    size.Width = smaller(size.Width, level);
+    size.Height = smaller(size.Height, level);
+    if (layers_shrink(size)) size.Depth = smaller(size.Depth, level);
+    auto made = make_object<HandleKind::array>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    {
+        MutexLock lock(made.object->mutex);
+        made.object->extent = extent_of(size);
+    }
+    *pLevelArray = to_handle<CUarray>(made.token);
+    return gen::issue_cuMipmappedArrayGetLevel(call, made.token, to_token(hMipmappedArray), level);
 }
 
 }  // namespace warpline::client

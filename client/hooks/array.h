@@ -10,7 +10,7 @@ struct ArrayPart {
 };
 
 /// @errors  invalid handle (no array), invalid value (it does not lie in the array)
-/// @blocks  the first time, for levels of mipmapped arrays and planes, whose size the server knows
+/// @blocks  the first time, for planes, whose size the server knows
 CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part);
 
 }  // namespace warpline::client

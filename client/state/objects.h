@@ -31,6 +31,13 @@ struct Array {
     std::optional<ArrayExtent> extent WL_GUARDED_BY(mutex);  ///< nothing: the server has not been asked yet
 };
 
+struct MipmappedArray {
+    uint64_t context = 0;
+    Mutex mutex;
+    CUDA_ARRAY3D_DESCRIPTOR base WL_GUARDED_BY(mutex){};  ///< of level 0
+    unsigned levels WL_GUARDED_BY(mutex) = 0;
+};
+
 struct Stream {
     uint64_t context = 0;
     Completion completion;            ///< numbers of calls of the session

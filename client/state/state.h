@@ -31,7 +31,7 @@ public:
     TokenTable<GraphExec, HandleKind::graph_exec> graph_execs;
     TokenTable<Pool, HandleKind::mem_pool> pools;
     TokenTable<Array, HandleKind::array> arrays;
-    TokenTable<PlainObject, HandleKind::mipmapped_array> mipmapped_arrays;
+    TokenTable<MipmappedArray, HandleKind::mipmapped_array> mipmapped_arrays;
     TokenTable<PhysicalMemory, HandleKind::allocation> physical_memory;
     TokenTable<Link, HandleKind::link> links;
     TokenTable<PlainObject, HandleKind::tex_ref> tex_refs;

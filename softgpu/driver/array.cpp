@@ -1,45 +1,12 @@
 #include "softgpu/driver/array.h"
 
+#include "cuda/abi/array_format.h"
 #include "softgpu/driver/device.h"
 #include "softgpu/driver/process.h"
 
 namespace warpline::softgpu::driver {
 
 namespace {
-
-/// Bytes of a channel, or of an element for formats that fix the number of channels; 0 if there is no such format here.
-uint64_t channel_bytes(CUarray_format format) {
-    switch (format) {
-        case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8: return 1;
-        case CU_AD_FORMAT_UNSIGNED_INT16:
-        case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF: return 2;
-        case CU_AD_FORMAT_UNSIGNED_INT32:
-        case CU_AD_FORMAT_SIGNED_INT32:
-        case CU_AD_FORMAT_FLOAT: return 4;
-        default: return 0;
-    }
-}
-
-/// Formats of normalised integers name their channels themselves.
-uint64_t fixed_element_bytes(CUarray_format format, unsigned int* channels) {
-    switch (format) {
-        case CU_AD_FORMAT_UNORM_INT8X1:
-        case CU_AD_FORMAT_SNORM_INT8X1: *channels = 1; return 1;
-        case CU_AD_FORMAT_UNORM_INT8X2:
-        case CU_AD_FORMAT_SNORM_INT8X2: *channels = 2; return 2;
-        case CU_AD_FORMAT_UNORM_INT8X4:
-        case CU_AD_FORMAT_SNORM_INT8X4: *channels = 4; return 4;
-        case CU_AD_FORMAT_UNORM_INT16X1:
-        case CU_AD_FORMAT_SNORM_INT16X1: *channels = 1; return 2;
-        case CU_AD_FORMAT_UNORM_INT16X2:
-        case CU_AD_FORMAT_SNORM_INT16X2: *channels = 2; return 4;
-        case CU_AD_FORMAT_UNORM_INT16X4:
-        case CU_AD_FORMAT_SNORM_INT16X4: *channels = 4; return 8;
-        default: return 0;
-    }
-}
 
 constexpr unsigned int k_known_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                                        CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
@@ -64,13 +31,11 @@ ArrayObject::ArrayObject(std::shared_ptr<Context> context, const CUDA_ARRAY3D_DE
 
 CUresult ArrayObject::check(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& d, uint64_t* element_bytes) {
     if (d.Width == 0 || (d.Flags & ~k_known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    unsigned int channels = d.NumChannels;
-    uint64_t bytes = fixed_element_bytes(d.Format, &channels);
-    if (bytes == 0) {
-        if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
-        bytes = channel_bytes(d.Format) * channels;
-    }
-    if (bytes == 0 || channels != d.NumChannels) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t bytes = cuda::abi::element_bytes(d.Format, d.NumChannels);
+    const unsigned fixed = cuda::abi::channels_of(d.Format);
+    const bool channels_fit =
+        fixed != 0 ? d.NumChannels == fixed : d.NumChannels == 1 || d.NumChannels == 2 || d.NumChannels == 4;
+    if (bytes == 0 || !channels_fit) return CUDA_ERROR_INVALID_VALUE;
     bool layered = (d.Flags & CUDA_ARRAY3D_LAYERED) != 0, cube = (d.Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
     if (layered && d.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!layered && d.Height == 0 && d.Depth != 0) return CUDA_ERROR_INVALID_VALUE;

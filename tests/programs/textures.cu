@@ -1,4 +1,5 @@
-// Texture and surface objects: linear memory, 1D, 2D, 3D and layered arrays, point and linear filter, address modes, normalised reads.
+// Texture and surface objects: linear memory, 1D, 2D, 3D and layered arrays, point and linear filter, address modes, normalised
+// reads.
 #include "check.h"
 
 __global__ void fetch_linear(cudaTextureObject_t t, float* out, int n) {
@@ -10,12 +11,16 @@ __global__ void sample(cudaTextureObject_t t, float* out, int width, int height,
     out[y * blockDim.x + x] = tex2D<float>(t, static_cast<float>(x) + shift, static_cast<float>(y) + shift);
     (void)width, (void)height;
 }
-__global__ void sample_bytes(cudaTextureObject_t t, float4* out) { out[threadIdx.x] = tex2D<float4>(t, threadIdx.x + 0.5f, 0.5f); }
+__global__ void sample_bytes(cudaTextureObject_t t, float4* out) {
+    out[threadIdx.x] = tex2D<float4>(t, threadIdx.x + 0.5f, 0.5f);
+}
 __global__ void sample_volume(cudaTextureObject_t t, int* out) {
-    out[(blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x] = tex3D<int>(t, threadIdx.x + 0.5f, threadIdx.y + 0.5f, blockIdx.x + 0.5f);
+    out[(blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x] =
+        tex3D<int>(t, threadIdx.x + 0.5f, threadIdx.y + 0.5f, blockIdx.x + 0.5f);
 }
 __global__ void sample_layers(cudaTextureObject_t t, float* out) {
-    out[(blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x] = tex2DLayered<float>(t, threadIdx.x + 0.5f, threadIdx.y + 0.5f, blockIdx.x);
+    out[(blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x] =
+        tex2DLayered<float>(t, threadIdx.x + 0.5f, threadIdx.y + 0.5f, blockIdx.x);
 }
 __global__ void double_surface(cudaSurfaceObject_t s, int width) {
     int x = threadIdx.x, y = blockIdx.x;
@@ -39,6 +44,31 @@ static cudaResourceDesc of_array(cudaArray_t array) {
     r.resType = cudaResourceTypeArray;
     r.res.array.array = array;
     return r;
+}
+
+/// Each level of a mipmapped array is an array of its own, half as large on each side.
+static void levels() {
+    const int width = 8, height = 6, count = 3;
+    cudaChannelFormatDesc ints = cudaCreateChannelDesc<int>();
+    cudaMipmappedArray_t pyramid;
+    CHECK(cudaMallocMipmappedArray(&pyramid, &ints, make_cudaExtent(width, height, 0), count));
+    std::vector<int> values(width * height);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i * 7);
+    for (int level = 0; level < count; ++level) {
+        const int columns = width >> level, rows = height >> level;
+        cudaArray_t array;
+        CHECK(cudaGetMipmappedArrayLevel(&array, pyramid, level));
+        CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, values.data(), columns * 4, columns * 4, rows, cudaMemcpyHostToDevice));
+        EXPECT_EQ(cudaMemcpy2DToArrayAsync(array, 4, 0, values.data(), columns * 4, columns * 4, rows, cudaMemcpyHostToDevice),
+                  cudaErrorInvalidValue);
+        std::vector<int> back(columns * rows);
+        CHECK(cudaMemcpy2DFromArray(back.data(), columns * 4, array, 0, 0, columns * 4, rows, cudaMemcpyDeviceToHost));
+        EXPECT(std::equal(back.begin(), back.end(), values.begin()));
+    }
+    cudaArray_t none;
+    EXPECT_EQ(cudaGetMipmappedArrayLevel(&none, pyramid, count), cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK(cudaFreeMipmappedArray(pyramid));
 }
 
 int main() {
@@ -67,15 +97,18 @@ int main() {
     // Beyond its end: refused by the call itself, and nothing is read for it.
     EXPECT_EQ(cudaMemcpy2DToArray(array, 4, 0, plane.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice),
               cudaErrorInvalidValue);
-    EXPECT_EQ(cudaMemcpy2DToArrayAsync(array, 0, 1, plane.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice, nullptr),
-              cudaErrorInvalidValue);
+    EXPECT_EQ(
+        cudaMemcpy2DToArrayAsync(array, 0, 1, plane.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice, nullptr),
+        cudaErrorInvalidValue);
     EXPECT_EQ(cudaMemcpy2DFromArray(plane.data(), width * 4, array, 0, 0, width * 4, height + 1, cudaMemcpyDeviceToHost),
               cudaErrorInvalidValue);
     EXPECT_EQ(cudaMemcpy2DToArray(array, 0, 0, plane.data(), size_t{1} << 40, size_t{1} << 40, height, cudaMemcpyHostToDevice),
               cudaErrorInvalidValue);
     EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
     DeviceArray<float> dplane(width * height);
-    auto at = [&](int x, int y) { return plane[std::min(std::max(y, 0), height - 1) * width + std::min(std::max(x, 0), width - 1)]; };
+    auto at = [&](int x, int y) {
+        return plane[std::min(std::max(y, 0), height - 1) * width + std::min(std::max(x, 0), width - 1)];
+    };
     t = texture(of_array(array), cudaFilterModePoint, cudaAddressModeClamp);
     sample<<<height, width>>>(t, dplane.data(), width, height, 2.25f);
     CHECK(cudaGetLastError());
@@ -88,7 +121,8 @@ int main() {
     CHECK(cudaGetLastError());
     got = dplane.download();
     for (int y = 0; y < height; ++y)
-        for (int x = 0; x < width; ++x) EXPECT_EQ(got[y * width + x], (at(x, y) + at(x + 1, y) + at(x, y + 1) + at(x + 1, y + 1)) / 4);
+        for (int x = 0; x < width; ++x)
+            EXPECT_EQ(got[y * width + x], (at(x, y) + at(x + 1, y) + at(x, y + 1) + at(x + 1, y + 1)) / 4);
     CHECK(cudaDestroyTextureObject(t));
     t = texture(of_array(array), cudaFilterModePoint, cudaAddressModeBorder);
     sample<<<height, width>>>(t, dplane.data(), width, height, -1.5f);
@@ -161,5 +195,6 @@ int main() {
     EXPECT(dlayers.download() == layers);
     CHECK(cudaDestroyTextureObject(t));
     CHECK(cudaFreeArray(array));
+    levels();
     return passed("textures and surfaces");
 }
