@@ -84,6 +84,7 @@ int Supervisor::poll_timeout_ms() const {
     }
     if (m_accept_again > Clock::now()) next = std::min(next, m_accept_again);
     if (m_draining) next = std::min(next, m_drain_deadline);
+    if (!m_draining && m_refill_at > Clock::now()) next = std::min(next, m_refill_at);
     if (!m_draining && m_failed_starts > 0) next = std::min(next, m_next_start);
     if (next == Clock::time_point::max()) return -1;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;

@@ -29,6 +29,7 @@ struct SupervisorOptions {
     std::chrono::milliseconds preamble_deadline{5'000};
     std::chrono::milliseconds waiting_deadline{30'000};  ///< for a worker; more than a driver needs to start
     std::chrono::milliseconds start_notice{5'000};       ///< a worker that takes longer to start is worth a line
+    std::chrono::milliseconds refill_pause{100};         ///< between the start of a session and that of the next warm worker
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
 
@@ -91,6 +92,7 @@ private:
     size_t count(WorkerState state) const;
     size_t available(uint64_t driver_settings) const;
     bool start_worker(uint64_t driver_settings);
+    bool refill_is_due(size_t wanted);
 
     SupervisorOptions m_options;
     std::vector<std::string> m_arguments;
@@ -110,6 +112,8 @@ private:
     bool m_stop_now = false;
     std::chrono::steady_clock::time_point m_drain_deadline;
     int m_exit_status = 0;
+
+    std::chrono::steady_clock::time_point m_refill_at;  // when warm workers are started anew; zero: none is missing
 
     // Workers that die before they are ready: start the next one later and later.
     uint32_t m_failed_starts = 0;

@@ -47,8 +47,11 @@ void Supervisor::keep_pool() {
     std::map<uint64_t, size_t> waiting;  // by the settings of the driver
     for (const Waiting& connection : m_waiting) ++waiting[connection.preamble.driver_settings];
     const size_t wanted = one_first ? 1 : m_options.warm_workers + waiting[0];
-    while (available(0) < wanted && m_workers.size() < bound) {
-        if (!start_worker(0)) return;
+    if (available(0) >= wanted) m_refill_at = {};
+    if (one_first || available(0) < waiting[0] || refill_is_due(wanted)) {
+        while (available(0) < wanted && m_workers.size() < bound) {
+            if (!start_worker(0)) return;
+        }
     }
     if (one_first) return;
     for (const auto& [settings, count] : waiting) {
@@ -56,6 +59,13 @@ void Supervisor::keep_pool() {
             if (!start_worker(settings)) return;
         }
     }
+}
+
+/// A session that starts has the machine and the driver's locks to itself: who takes the place of its worker starts later.
+bool Supervisor::refill_is_due(size_t wanted) {
+    if (available(0) >= wanted) return false;
+    if (m_refill_at == Clock::time_point{}) m_refill_at = Clock::now() + m_options.refill_pause;
+    return Clock::now() >= m_refill_at;
 }
 
 bool Supervisor::start_worker(uint64_t driver_settings) {
