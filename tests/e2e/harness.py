@@ -52,6 +52,7 @@ class Program:
     round_trips: int | None = None
     stdout: str | None = None
     seconds: int = 60
+    alone: bool = False
 
     @property
     def binary(self):

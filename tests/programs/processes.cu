@@ -1,5 +1,6 @@
 // Memory and events shared between two processes: by handle (cudaIpc*), and as descriptors of pools. The second process is this
 // program, started again. `killed` ends the process whose work the other one waits for; `refused` is what a client says.
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -221,7 +222,8 @@ void refused() {
 
 pid_t start_child(const std::string& mode) {
     int sockets[2];
-    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
+    EXPECT(fcntl(sockets[1], F_SETFD, 0) == 0);  // the child's end; it would not see us go if it had ours, too
     std::string number = std::to_string(sockets[1]), name = "child_" + mode;
     char program[] = "processes";
     char* arguments[] = {program, name.data(), number.data(), nullptr};

@@ -97,6 +97,12 @@ static void from_elsewhere(int current) {
 }
 
 int main() {
+    int count = 0;
+    CHECK(cudaGetDeviceCount(&count));
+    if (count < 2) {
+        std::printf("one device only: nothing to copy between\n");
+        return 0;
+    }
     for (int device = 0; device < 2; ++device) {
         CHECK(cudaSetDevice(device));
         CHECK(cudaMalloc(&device_memory[device], k_bytes));
