@@ -84,6 +84,13 @@ def programs():
     return result
 
 
+def wrong_output(program, stdout):
+    """What is wrong with the standard output of a program that ended with exit code 0, in words; None if nothing is."""
+    if program.stdout is not None:
+        return None if stdout == program.stdout else f"standard output is not what {program.name} prints: {stdout!r}"
+    return None if "verified" in stdout else f"no 'verified' in {stdout!r}"
+
+
 def build_program(program):
     """Builds one program if its binary is older than what it is made of. Raises with nvcc's words if that fails."""
     inputs = [program.source, *PROGRAMS.glob("*.h"), PROGRAMS / "programs.toml"]

@@ -69,7 +69,7 @@ int main() {
     auto got = dstate.download();
     for (int i = 0; i < size; ++i) EXPECT_EQ(got[(steps % 2) * size + i], expected[i]);
     void* too_many[] = {&pointer, &size, &steps};
-    EXPECT(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(grid_steps), 1000000, 32, too_many) == cudaErrorCooperativeLaunchTooLarge);
+    EXPECT_EQ(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(grid_steps), 1000000, 32, too_many), cudaErrorCooperativeLaunchTooLarge);
     cudaGetLastError();
     return passed("cooperative groups");
 }

@@ -17,8 +17,8 @@ static int fault(cudaError_t expected) {
         return 1;
     }
     int* p;
-    EXPECT(cudaMalloc(&p, 16) == expected);  // sticky
-    EXPECT(cudaDeviceSynchronize() == expected);
+    EXPECT_EQ(cudaMalloc(&p, 16), expected);  // sticky
+    EXPECT_EQ(cudaDeviceSynchronize(), expected);
     return passed("fault");
 }
 
@@ -28,20 +28,21 @@ int main(int argc, char** argv) {
     CHECK(cudaMalloc(&valid, 64));
     if (!std::strcmp(which, "launch")) {
         store<<<1, 2048>>>(valid);
-        EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
         store<<<0, 1>>>(valid);
-        EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
         store<<<dim3(1, 70000), 1>>>(valid);
-        EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
         store<<<1, 1, 10 << 20>>>(valid);
-        EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
-        EXPECT(cudaMemcpy(valid, nullptr, 16, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
-        EXPECT(cudaFree(valid + 1) == cudaErrorInvalidValue);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+        EXPECT_EQ(cudaMemcpy(valid, nullptr, 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+        EXPECT_EQ(cudaFree(valid + 1), cudaErrorInvalidValue);
         cudaGetLastError();
         void* huge = nullptr;
-        EXPECT(cudaMalloc(&huge, size_t{1} << 44) == cudaErrorMemoryAllocation && huge == nullptr);
-        EXPECT(cudaGetLastError() == cudaErrorMemoryAllocation);
-        EXPECT(cudaSetDevice(1000) == cudaErrorInvalidDevice);
+        EXPECT_EQ(cudaMalloc(&huge, size_t{1} << 44), cudaErrorMemoryAllocation);
+        EXPECT(huge == nullptr);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+        EXPECT_EQ(cudaSetDevice(1000), cudaErrorInvalidDevice);
         cudaGetLastError();
         store<<<1, 1>>>(valid);  // none of that was sticky
         CHECK(cudaDeviceSynchronize());

@@ -24,6 +24,13 @@ static F entry(const char* name) {
             _exit(1);                                                                     \
         }                                                                                 \
     } while (0)
+#define EXPECT_SUCCESS(call)                                                                                     \
+    do {                                                                                                         \
+        if (CUresult expect_result = (call); expect_result != CUDA_SUCCESS) {                                    \
+            std::fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, static_cast<int>(expect_result)); \
+            _exit(1);                                                                                            \
+        }                                                                                                        \
+    } while (0)
 
 static CUresult init() { return entry<CUresult (*)(unsigned)>("cuInit")(0); }
 static CUresult count() {
@@ -34,13 +41,13 @@ static CUresult synchronize() { return entry<CUresult (*)()>("cuCtxSynchronize")
 static void use() {
     CUcontext context;
     CUdeviceptr memory;
-    EXPECT(entry<CUresult (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain")(&context, 0) == CUDA_SUCCESS);
-    EXPECT(entry<CUresult (*)(CUcontext)>("cuCtxSetCurrent")(context) == CUDA_SUCCESS);
-    EXPECT(entry<CUresult (*)(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(&memory, 4096) == CUDA_SUCCESS);
-    EXPECT(entry<CUresult (*)(CUdeviceptr, unsigned char, size_t)>("cuMemsetD8_v2")(memory, 7, 4096) == CUDA_SUCCESS);
+    EXPECT_SUCCESS(entry<CUresult (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain")(&context, 0));
+    EXPECT_SUCCESS(entry<CUresult (*)(CUcontext)>("cuCtxSetCurrent")(context));
+    EXPECT_SUCCESS(entry<CUresult (*)(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(&memory, 4096));
+    EXPECT_SUCCESS(entry<CUresult (*)(CUdeviceptr, unsigned char, size_t)>("cuMemsetD8_v2")(memory, 7, 4096));
     unsigned char byte = 0;
-    EXPECT(entry<CUresult (*)(void*, CUdeviceptr, size_t)>("cuMemcpyDtoH_v2")(&byte, memory + 9, 1) == CUDA_SUCCESS &&
-           byte == 7);
+    EXPECT_SUCCESS(entry<CUresult (*)(void*, CUdeviceptr, size_t)>("cuMemcpyDtoH_v2")(&byte, memory + 9, 1));
+    EXPECT(byte == 7);
 }
 
 struct Late {
@@ -49,7 +56,7 @@ struct Late {
         if (!armed) return;
         CUresult r = synchronize();
         // CUDA may still answer here, or say that it is over; what it may not do is crash or hang.
-        EXPECT(r == CUDA_SUCCESS || r == CUDA_ERROR_DEINITIALIZED);
+        if (r != CUDA_ERROR_DEINITIALIZED) EXPECT_SUCCESS(r);
         std::printf("late: verified\n");
         std::fflush(stdout);
     }
@@ -63,10 +70,12 @@ int main(int argc, char** argv) {
         EXPECT(synchronize() == CUDA_ERROR_NOT_INITIALIZED);
         int version = 0;
         EXPECT(entry<CUresult (*)(int*)>("cuDriverGetVersion")(&version) == CUDA_SUCCESS && version >= 12000);
-        EXPECT(init() == CUDA_SUCCESS && init() == CUDA_SUCCESS && count() == CUDA_SUCCESS);
+        EXPECT_SUCCESS(init());
+        EXPECT_SUCCESS(init());
+        EXPECT_SUCCESS(count());
         EXPECT(synchronize() == CUDA_ERROR_INVALID_CONTEXT);
     } else if (!std::strcmp(which, "fork")) {
-        EXPECT(init() == CUDA_SUCCESS);
+        EXPECT_SUCCESS(init());
         use();
         pid_t child = fork();
         if (child == 0) {
@@ -79,14 +88,14 @@ int main(int argc, char** argv) {
     } else if (!std::strcmp(which, "fork_first")) {
         pid_t child = fork();
         if (child == 0) {
-            EXPECT(init() == CUDA_SUCCESS);
+            EXPECT_SUCCESS(init());
             use();
             std::exit(0);
         }
         int status = 0;
         EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     } else if (!std::strcmp(which, "late")) {
-        EXPECT(init() == CUDA_SUCCESS);
+        EXPECT_SUCCESS(init());
         use();
         late.armed = true;
         std::atexit([] { (void)synchronize(); });
@@ -96,7 +105,7 @@ int main(int argc, char** argv) {
         std::atomic<int> good{0};
         for (int t = 0; t < 8; ++t)
             threads.emplace_back([&] {
-                EXPECT(init() == CUDA_SUCCESS);
+                EXPECT_SUCCESS(init());
                 use();
                 ++good;
             });

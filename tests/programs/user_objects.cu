@@ -20,7 +20,7 @@ struct Object {
     void expect_destroyed() {
         while (destroyed == 0) std::this_thread::yield();
         EXPECT_EQ(destroyed.load(), 1);
-        EXPECT(cudaUserObjectRetain(handle, 1) == cudaErrorInvalidValue);
+        EXPECT_EQ(cudaUserObjectRetain(handle, 1), cudaErrorInvalidValue);
         cudaGetLastError();
     }
 };
@@ -72,23 +72,23 @@ struct Gate {
         CHECK(cudaMemset(g_memory, 0, 4 * sizeof(int)));
         CHECK(cudaDeviceSynchronize());
         CUcontext context;
-        EXPECT(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+        EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
         CUstreamBatchMemOpParams items[] = {item(CU_STREAM_MEM_OP_WAIT_VALUE_32, 0, 1),
                                             item(CU_STREAM_MEM_OP_WRITE_VALUE_32, 2, 22)};
         CUDA_BATCH_MEM_OP_NODE_PARAMS params = {context, 2, items, 0};
-        EXPECT(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
-        EXPECT(cuGraphAddBatchMemOpNode(&node, graph, nullptr, 0, &params) == CUDA_SUCCESS);
-        EXPECT(cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS);
-        EXPECT(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphAddBatchMemOpNode(&node, graph, nullptr, 0, &params), CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
     }
     void open() const {
-        EXPECT(cuStreamWriteValue32(opener, reinterpret_cast<CUdeviceptr>(g_memory), 1, 0) == CUDA_SUCCESS);
+        EXPECT_EQ(cuStreamWriteValue32(opener, reinterpret_cast<CUdeviceptr>(g_memory), 1, 0), CUDA_SUCCESS);
         CHECK(cudaStreamSynchronize(stream));
         EXPECT_EQ(word(2), 22);
     }
     ~Gate() {
-        EXPECT(cuGraphExecDestroy(exec) == CUDA_SUCCESS);
-        EXPECT(cuGraphDestroy(graph) == CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
         CHECK(cudaStreamDestroy(stream));
         CHECK(cudaStreamDestroy(opener));
     }
@@ -97,8 +97,8 @@ struct Gate {
 static void counted() {
     Object object(2);
     cudaGraph_t graph = graph_of(nullptr, 1), clone;
-    EXPECT(cudaGraphReleaseUserObject(graph, object.handle, 1) == cudaErrorInvalidValue);
-    EXPECT(cudaUserObjectRelease(object.handle, 0) == cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGraphReleaseUserObject(graph, object.handle, 1), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaUserObjectRelease(object.handle, 0), cudaErrorInvalidValue);
     cudaGetLastError();
     CHECK(cudaGraphRetainUserObject(graph, object.handle, 2, 0));
     CHECK(cudaUserObjectRelease(object.handle, 2));
@@ -186,7 +186,7 @@ static void memory_operations() {
     CUstreamBatchMemOpParams items[] = {Gate::item(CU_STREAM_MEM_OP_WRITE_VALUE_32, 0, 3),
                                         Gate::item(CU_STREAM_MEM_OP_WAIT_VALUE_32, 0, 3),
                                         Gate::item(CU_STREAM_MEM_OP_WRITE_VALUE_32, 1, 4)};
-    EXPECT(cuStreamBatchMemOp(stream, 3, items, 0) == CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamBatchMemOp(stream, 3, items, 0), CUDA_SUCCESS);
     cudaGraph_t graph;
     CHECK(cudaStreamEndCapture(stream, &graph));
     EXPECT_EQ(word(1), 0);
@@ -194,10 +194,10 @@ static void memory_operations() {
     size_t count = 1;
     CHECK(cudaGraphGetNodes(graph, &node, &count));
     CUDA_BATCH_MEM_OP_NODE_PARAMS got = {}, params = {};
-    EXPECT(cuGraphBatchMemOpNodeGetParams(node, &got) == CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphBatchMemOpNodeGetParams(node, &got), CUDA_SUCCESS);
     EXPECT_EQ(got.count, 3u);
     EXPECT_EQ(got.paramArray[2].writeValue.value, 4u);
-    EXPECT(cuCtxGetCurrent(&params.ctx) == CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxGetCurrent(&params.ctx), CUDA_SUCCESS);
     EXPECT(got.ctx == params.ctx);
     cudaGraphExec_t exec = instantiate(graph);
     CHECK(cudaGraphLaunch(exec, stream));
@@ -205,12 +205,12 @@ static void memory_operations() {
     EXPECT_EQ(word(1), 4);
     params.count = 1, params.paramArray = items;
     items[0].writeValue.value = 6;
-    EXPECT(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params) == CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params), CUDA_SUCCESS);
     CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(word(0), 6);
     items[0].writeValue.value = 7;
-    EXPECT(cuGraphBatchMemOpNodeSetParams(node, &params) == CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphBatchMemOpNodeSetParams(node, &params), CUDA_SUCCESS);
     // Errors are told at once.
     CUstreamBatchMemOpParams unaligned = items[0], nowhere = items[0];
     unaligned.writeValue.address += 2;

@@ -1,0 +1,57 @@
+"""Processes of a server and what can happen to them: found, stopped, continued, killed."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import time
+
+
+def children(pid):
+    try:
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def state(pid):
+    """The letter of /proc/PID/stat (R, S, T, Z …); None if there is no such process."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def until(reached, seconds):
+    """Looks again and again, with a deadline: nobody tells us about strangers. The last answer of `reached`."""
+    deadline = time.monotonic() + seconds
+    while not (answer := reached()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return answer
+
+
+def worker_of(server, client_pid, seconds=10):
+    """The worker that serves a client, as the server's audit line says; LookupError if it has said nothing."""
+    pattern = re.compile(rf"session start .* client_pid={client_pid} worker=(\d+)")
+    found = until(lambda: pattern.search(server.log_text()), seconds)
+    if not found:
+        raise LookupError(f"no session of {client_pid}:\n{server.log_text()}")
+    return int(found.group(1))
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """The process is stopped (SIGSTOP), certainly, for the time of the block."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        if not until(lambda: state(pid) == "T", 10):
+            raise RuntimeError(f"{pid} does not stop: {state(pid)}")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def gone(pids, seconds):
+    """True if none of the processes is there any more, at the latest after `seconds`."""
+    return until(lambda: all(state(p) in (None, "Z") for p in pids), seconds)

@@ -1,0 +1,389 @@
+"""A TCP proxy between clients and a gpu-server that carries bytes as they are (TLS passes through) and executes a plan of faults.
+
+It runs on a thread of its own; its methods may be called from any other one. A fault from the plan happens at its byte, not at its
+time, and is counted and logged with what is needed to repeat it."""
+
+import asyncio
+import collections
+import socket
+import struct
+import sys
+import threading
+from dataclasses import dataclass
+
+from . import plan as plans
+from .plan import DOWN, UP
+
+CHUNK_BYTES = 64 << 10
+QUEUE_BYTES = 1 << 20        # what a direction holds before it stops reading: the buffer of a router
+REORDER_SECONDS = 2          # a reorder whose other connections stay silent gives up and says so
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close sends a reset
+
+
+@dataclass(frozen=True)
+class Event:
+    seed: object
+    connection: int
+    direction: str
+    offset: int
+    what: str
+    ends_connection: bool = False
+
+    def __str__(self):
+        return f"seed={self.seed} connection={self.connection} {self.direction} offset={self.offset} {self.what}"
+
+
+class Gate:
+    """Where a direction waits while it is held."""
+
+    def __init__(self):
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def close(self, seconds=None):
+        self._open.clear()
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, self._open.set)
+
+    def open(self):
+        self._open.set()
+
+    async def pass_through(self):
+        await self._open.wait()
+
+
+class Flow:
+    """One direction of one connection: a reader fills a queue, a writer delivers it and executes the faults at their offsets."""
+
+    def __init__(self, connection, direction, source, target, faults):
+        self.connection, self.direction, self.source, self.target = connection, direction, source, target
+        self.faults = sorted((f for f in faults if f.direction == direction), key=lambda f: f.offset)
+        self.delivered = 0
+        self.gate = Gate()
+        self.done = False          # the receiver has got its end, or is there no more
+        self._latency = 0.0
+        self._rate = None
+        self._next_send = 0.0      # when the rate allows for more
+        self._flip = 0
+        self._queue = collections.deque()
+        self._queued_bytes = 0
+        self._changed = asyncio.Event()
+
+    async def read(self):
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                data = await loop.sock_recv(self.source, CHUNK_BYTES)
+            except OSError:
+                data = None  # a reset
+            self._queue.append((loop.time(), data))
+            self._queued_bytes += len(data or b"")
+            self._changed.set()
+            if not data:
+                return
+            while self._queued_bytes > QUEUE_BYTES:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def write(self):
+        loop = asyncio.get_running_loop()
+        await self._execute_due()
+        while True:
+            while not self._queue:
+                self._changed.clear()
+                await self._changed.wait()
+            arrived, data = self._queue.popleft()
+            self._queued_bytes -= len(data or b"")
+            self._changed.set()
+            if self._latency and arrived + self._latency > loop.time():
+                await asyncio.sleep(arrived + self._latency - loop.time())
+            if data is None:
+                await self.gate.pass_through()
+                await self.connection.end(reset=True)
+            if not data:
+                await self.gate.pass_through()
+                return await self._end_target()
+            await self._deliver(data)
+
+    async def _deliver(self, data):
+        """Passes bytes on, in pieces that end where a fault is."""
+        while data and not self.done:
+            length = min(len(data), self.faults[0].offset - self.delivered if self.faults else len(data))
+            if self._rate:
+                length = min(length, max(1, int(self._rate / 50)))
+            piece, data = data[:length], data[length:]
+            if self._flip:
+                piece = bytes([piece[0] ^ self._flip]) + piece[1:]
+                self._flip = 0
+            await self.gate.pass_through()
+            await self._pace(length)
+            try:
+                await asyncio.get_running_loop().sock_sendall(self.target, piece)
+            except OSError:
+                return await self.connection.flow_is_done(self, broken=True)
+            self.delivered += length
+            self.connection.proxy.moved(self, length)
+            await self._execute_due()
+
+    async def _pace(self, length):
+        if not self._rate:
+            return
+        now = asyncio.get_running_loop().time()
+        if self._next_send > now:
+            await asyncio.sleep(self._next_send - now)
+        self._next_send = max(now, self._next_send) + length / self._rate
+
+    async def _execute_due(self):
+        while self.faults and self.faults[0].offset <= self.delivered:
+            await self._execute(self.faults.pop(0))
+
+    async def _execute(self, fault):
+        proxy = self.connection.proxy
+        proxy.happened(self, str(fault), fault.ends_connection)
+        if fault.kind == plans.CUT:
+            await self.connection.end(reset=True)
+        elif fault.kind == plans.HALF_CLOSE:
+            await self._end_target()
+        elif fault.kind == plans.CORRUPT:
+            self._flip = int(fault.value or 1)
+        elif fault.kind == plans.DELAY:
+            self._latency = fault.value
+        elif fault.kind == plans.THROTTLE:
+            self._rate = fault.value
+        elif fault.kind == plans.BLACK_HOLE:
+            for flow in self.connection.flows.values():
+                flow.gate.close(fault.value)
+        elif fault.kind == plans.HOLD:
+            self.gate.close(fault.value)
+        elif fault.kind == plans.REORDER:
+            proxy.happened(self, await proxy.others_moved(self, int(fault.value or 1)))
+
+    async def _end_target(self):
+        """The receiver sees the end of the stream; what still comes is read and thrown away."""
+        try:
+            self.target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        await self.connection.flow_is_done(self)
+
+
+class Connection:
+    """A client's connection and the one to the server that it leads to."""
+
+    def __init__(self, proxy, number, client, server, faults):
+        self.proxy, self.number = proxy, number
+        self.sockets = (client, server)
+        self.flows = {UP: Flow(self, UP, client, server, faults), DOWN: Flow(self, DOWN, server, client, faults)}
+        self.open = True
+        self._broken = False
+        self._tasks = [asyncio.ensure_future(step) for flow in self.flows.values() for step in (flow.read(), flow.write())]
+
+    async def flow_is_done(self, flow, broken=False):
+        """Closes the connection once nothing is left to be delivered in either direction; with a reset, if a receiver has gone."""
+        flow.done = True
+        self._broken = self._broken or broken
+        if all(f.done for f in self.flows.values()):
+            await self.end(reset=self._broken)
+
+    async def end(self, reset):
+        """Ends both sides. Does not return to a flow of this connection: its task is cancelled."""
+        if self.open:
+            self.open = False
+            asyncio.ensure_future(self._close(reset))
+        await asyncio.get_running_loop().create_future()
+
+    async def _close(self, reset):
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the loop lets go of the sockets in callbacks of what was cancelled
+        for end in self.sockets:
+            if reset:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            end.close()
+        self.proxy.closed(self)
+
+
+class Proxy:
+    """Listens on a free loopback port and leads to `server` (a harness.Server, or anything with an address and an environment()).
+
+    `plan` is a list of faults, `seed` what it was made from (for the log), `log` takes a line per event. Used as a context manager;
+    takes a server's place in the harness."""
+
+    def __init__(self, server, plan=(), seed=None, log=None):
+        self.server, self.plan, self.seed = server, list(plan), seed
+        self.events = []
+        self.totals = []           # of each connection: bytes delivered by direction
+        self._log = log or (lambda line: None)
+        self._changed = threading.Condition()
+        self._connections = set()
+        self._network_is_held = False
+        self._waiting = []         # reorders: [flow, bytes to go, future]
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener.setblocking(False)
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread.start()
+
+    # ---- What tests do and ask, from their own thread
+
+    def environment(self):
+        return {**self.server.environment(), "WARPLINE_SERVERS": self.address}
+
+    def cut(self):
+        """Resets every connection that is open now."""
+        self._call(self._cut)
+
+    def hold_network(self):
+        """From now on nothing passes, on connections that are open and on new ones, as if the cable were pulled."""
+        self._call(self._hold_network)
+
+    def release(self):
+        """Ends holds and black holes; what was sent meanwhile arrives."""
+        self._call(self._release)
+
+    def count(self, ending=False):
+        """How many events there were, or how many ended a connection."""
+        with self._changed:
+            return sum(1 for e in self.events if e.ends_connection or not ending)
+
+    def delivered(self, direction):
+        with self._changed:
+            return sum(t[direction] for t in self.totals)
+
+    def wait_until(self, reached, seconds):
+        """Waits until `reached(self)`, which is asked whenever bytes or events have passed. False after `seconds`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: reached(self), seconds)
+
+    def open_connections(self):
+        return len(self._connections)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._call(self._stop)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    # ---- What the flows report, on the loop's thread
+
+    def happened(self, flow, what, ends_connection=False):
+        event = Event(self.seed, flow.connection.number, flow.direction, flow.delivered, what, ends_connection)
+        with self._changed:
+            self.events.append(event)
+            self._changed.notify_all()
+        self._log(str(event))
+
+    def moved(self, flow, length):
+        with self._changed:
+            self.totals[flow.connection.number - 1][flow.direction] += length
+            self._changed.notify_all()
+        for entry in self._waiting:
+            waiting, _, future = entry
+            if waiting.direction == flow.direction and waiting.connection is not flow.connection:
+                entry[1] -= length
+                if entry[1] <= 0 and not future.done():
+                    future.set_result("reordered")
+
+    def closed(self, connection):
+        with self._changed:
+            self._connections.discard(connection)
+            self._changed.notify_all()
+        if len(self._connections) <= 1:
+            for _, _, future in self._waiting:
+                if not future.done():
+                    future.set_result("reorder: no other connection")
+
+    async def others_moved(self, flow, count):
+        """Waits until other connections have delivered `count` bytes in this flow's direction. Returns how that ended."""
+        if len(self._connections) <= 1:
+            return "reorder: no other connection"
+        entry = [flow, count, self._loop.create_future()]
+        self._waiting.append(entry)
+        try:
+            return await asyncio.wait_for(entry[2], REORDER_SECONDS)
+        except asyncio.TimeoutError:
+            return "reorder: the other connections are silent"
+        finally:
+            self._waiting.remove(entry)
+
+    # ---- The loop
+
+    def _run(self):
+        asyncio.set_event_loop(self._loop)
+        self._accepting = self._loop.create_task(self._accept())
+        self._loop.run_forever()
+        self._loop.close()
+
+    def _call(self, function):
+        asyncio.run_coroutine_threadsafe(function(), self._loop).result()
+
+    async def _accept(self):
+        while True:
+            client, _ = await self._loop.sock_accept(self._listener)
+            number = len(self.totals) + 1
+            with self._changed:
+                self.totals.append({UP: 0, DOWN: 0})
+            await self._connect(client, number)
+
+    async def _connect(self, client, number):
+        host, _, port = self.server.address.rpartition(":")
+        server = socket.socket()
+        server.setblocking(False)
+        try:
+            await self._loop.sock_connect(server, (host, int(port)))
+        except OSError as error:
+            self._log(f"seed={self.seed} connection={number} the server cannot be reached: {error}")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            client.close()
+            server.close()
+            return
+        for end in (client, server):
+            end.setblocking(False)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = Connection(self, number, client, server, [f for f in self.plan if f.connection == number])
+        with self._changed:
+            self._connections.add(connection)
+        if self._network_is_held:
+            self._hold(connection)
+
+    async def _cut(self):
+        for connection in [c for c in self._connections if c.open]:
+            self.happened(connection.flows[UP], "cut by the test", True)
+            connection.open = False
+            await connection._close(reset=True)
+
+    def _hold(self, connection):
+        for flow in connection.flows.values():
+            flow.gate.close()
+        self.happened(connection.flows[UP], "the network is held")
+
+    async def _hold_network(self):
+        self._network_is_held = True
+        for connection in self._connections:
+            self._hold(connection)
+
+    async def _release(self):
+        self._network_is_held = False
+        for connection in self._connections:
+            for flow in connection.flows.values():
+                flow.gate.open()
+            self.happened(connection.flows[UP], "released")
+
+    async def _stop(self):
+        self._accepting.cancel()
+        await asyncio.gather(self._accepting, return_exceptions=True)
+        self._listener.close()
+        for connection in list(self._connections):
+            if connection.open:
+                connection.open = False
+                await connection._close(reset=True)
+        left = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+def stderr_log(line):
+    print(line, file=sys.stderr, flush=True)
