@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <new>
 
+#include "client/abi/start.h"
 #include "client/abi/statistics.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
-#include "client/session/start.h"
 #include "client/state/thread_state.h"
 #include "common/base/scope_guard.h"
 #include "common/config/settings.h"
@@ -129,7 +129,6 @@ CUresult Process::connect() {
                                                                                                 : CUDA_ERROR_NO_DEVICE;
     }
     m_session = session->release();
-    set_thread_end_handler(&end_thread_on_server);
     return CUDA_SUCCESS;
 }
 

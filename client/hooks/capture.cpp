@@ -1,26 +1,14 @@
-// Stream capture. Whether a stream captures is asked all the time (cuBLAS: six times in each product), so it is known here.
-#include "client/hooks/capture.h"
-
-#include <algorithm>
+// The calls that begin and end captures, ask about them, and change what comes after what.
+#include <utility>
 
 #include "client/gen/capture_calls.gen.h"
 #include "client/gen/graph_calls.gen.h"
-#include "client/hooks/graph_tokens.h"
+#include "client/graph/capture.h"
+#include "client/graph/node_tokens.h"
 
 namespace warpline::client {
 
 namespace {
-
-/// Ends a capture on all of its streams.
-void end_capture(Call& call, uint64_t id) {
-    State& state = call.state;
-    state.captures.end(id);
-    auto clear = [id](Stream& stream) {
-        if (stream.capture_id.load() == id) stream.capture_id.store(0);
-    };
-    state.streams.for_each([&](uint64_t, Stream& stream) { clear(stream); });
-    clear(call.thread.own_stream);
-}
 
 CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& state) {
     state = stream_state(call, stream);
@@ -30,34 +18,11 @@ CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& s
                                                                                          : CUDA_SUCCESS;
 }
 
-/// The context of a stream: a thread's own default streams have the same state in all contexts.
-uint64_t context_of(const Call& call, const Stream& stream) { return stream.context != 0 ? stream.context : call.context; }
-
-void take_part(const Call& call, Stream& stream, uint64_t id, bool origin) {
-    if ((stream.flags & CU_STREAM_NON_BLOCKING) == 0) call.state.captures.add_blocking(id, &stream, context_of(call, stream));
-    stream.capture_origin.store(origin);
-    stream.capture_id.store(id);
-}
-
 /// @param into  the graph that the program has named; 0: none
 void begun(Call& call, Stream& stream, CUstreamCaptureMode mode, uint64_t into) {
     const uint64_t id = call.state.next_id();
-    call.state.captures.begin(id, {mode, call.thread.number, context_of(call, stream), into, into == 0, false});
+    call.state.captures.begin(id, {mode, call.thread.number, context_of_capture(call, stream), into, into == 0, false});
     take_part(call, stream, id, true);
-}
-
-/// Ends a capture on the server. A graph that is the capture's own ends with an error, or if nobody wants it.
-CUresult end_on_server(Call& call, uint64_t stream, const Captures::Capture& capture, bool wanted, uint64_t& graph) {
-    graph = capture.graph;
-    if (graph == 0) {
-        auto made = make_object<HandleKind::graph>(call);
-        if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-        graph = made.token;
-    }
-    CUresult result = gen::request_cuStreamEndCapture(call, stream, graph, capture.owns_graph);
-    if (result == CUDA_SUCCESS && !wanted && capture.owns_graph) gen::issue_cuGraphDestroy(call, graph);
-    if ((result != CUDA_SUCCESS || !wanted) && capture.owns_graph) call.state.graphs.remove(graph);
-    return result;
 }
 
 CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& status) {
@@ -73,87 +38,6 @@ CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& st
 }
 
 }  // namespace
-
-Stream* stream_state(const Call& call, uint64_t stream) {
-    if (stream == 2) return &call.thread.own_stream;
-    return call.state.streams.find(stream);
-}
-
-bool is_capturing(const Call& call, uint64_t stream) {
-    if (!call.state.captures.any()) return false;
-    const Stream* state = stream_state(call, stream);
-    if (!state) return false;
-    uint64_t id = state->capture_id.load(std::memory_order_acquire);
-    return id != 0 && call.state.captures.active(id);
-}
-
-CUresult check_unsafe_call(const Call& call) {
-    if (!call.state.captures.any()) return CUDA_SUCCESS;
-    return call.state.captures.forbid_unsafe_call(call.thread.number, call.thread.capture_mode)
-               ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-               : CUDA_SUCCESS;
-}
-
-CUresult check_capture_slow(const Call& call, CUstream handle, InCapture in_capture) {
-    Captures& captures = call.state.captures;
-    const uint64_t stream = stream_token(call, handle);
-    if (stream <= 1) return captures.break_for_legacy(call.context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    const Stream* state = stream_state(call, stream);
-    const uint64_t id = state ? state->capture_id.load() : 0;
-    const auto capture = captures.find(id);
-    if (!capture) return CUDA_SUCCESS;
-    if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (in_capture == InCapture::node) return CUDA_SUCCESS;
-    captures.break_off(id);
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-void forget_capture(Call& call, uint64_t token, Stream& stream) {
-    const uint64_t id = stream.capture_id.load();
-    const auto capture = call.state.captures.find(id);
-    if (!capture) return;
-    call.state.captures.leave(id, &stream);
-    if (!stream.capture_origin.load()) return;
-    // Drivers need not end it by themselves.
-    uint64_t graph = 0;
-    end_on_server(call, token, *capture, false, graph);
-    end_capture(call, id);
-}
-
-void forget_captures_of_context(Call& call, uint64_t context) {
-    for (uint64_t id : call.state.captures.of_context(context)) end_capture(call, id);
-}
-
-void note_recorded(const Call& call, uint64_t stream, Event& event) {
-    const bool capturing = is_capturing(call, stream);
-    event.capture_id.store(capturing ? stream_state(call, stream)->capture_id.load() : 0);
-}
-
-CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
-    Captures& captures = call.state.captures;
-    const uint64_t id = event.capture_id.load();
-    Stream* state = stream_state(call, stream);
-    const uint64_t own = is_capturing(call, stream) ? state->capture_id.load() : 0;
-    if (id == 0) {
-        if (own == 0) return CUDA_SUCCESS;
-        captures.break_off(own);
-        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    }
-    if (own != 0 && own != id) {
-        captures.break_off(own);
-        captures.break_off(id);
-        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-    }
-    const auto capture = captures.find(id);
-    if (!capture) return CUDA_ERROR_CAPTURED_EVENT;
-    if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (stream <= 1) {
-        captures.break_off(id);
-        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    }
-    if (state && own == 0) take_part(call, *state, id, false);
-    return CUDA_SUCCESS;
-}
 
 CUresult hook_client_cuStreamBeginCapture_v2(Call& call, CUstream hStream, CUstreamCaptureMode mode) {
     const uint64_t stream = stream_token(call, hStream);

@@ -1,9 +1,9 @@
 // Contexts. Which one is current is known here alone: each call that travels names it.
 #include <algorithm>
 
+#include "client/call/allocate.h"
 #include "client/gen/context_calls.gen.h"
-#include "client/hooks/capture.h"
-#include "client/hooks/common.h"
+#include "client/graph/capture.h"
 #include "cuda/abi/export_tables.h"
 
 namespace warpline::client {
@@ -83,25 +83,6 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
 }
 
 }  // namespace
-
-Context* context_or_current(const Call& call, CUcontext context) {
-    return call.state.contexts.find(context ? to_token(context) : call.context);
-}
-
-CUresult synchronize_context(Call& call) {
-    PoolHeap& pools = call.state.pool_heap;
-    const uint64_t mark = pools.mark();
-    const uint64_t records = call.state.records();
-    CUresult result = gen::request_cuCtxSynchronize(call);
-    if (result != CUDA_SUCCESS) return result;
-    if (Context* synced = call.current()) {
-        raise_to(synced->synced, records);
-        raise_to(synced->idle_at, call.number);
-        raise_to(synced->default_idle_at, call.number);
-    }
-    for (const DeviceRange& range : pools.context_settled(call.context, mark)) release_device_memory(call, range);
-    return result;
-}
 
 CUresult hook_client_cuDevicePrimaryCtxRetain(Call& call, CUcontext* pctx, CUdevice dev) {
     Context* context = primary_context(call, dev);

@@ -1,7 +1,7 @@
 // Copies. Bytes to the device travel with the call; bytes from it come with the reply, or later for asynchronous copies.
+#include "client/copy/array_part.h"
+#include "client/copy/copy_plan.h"
 #include "client/gen/copy_calls.gen.h"
-#include "client/hooks/array.h"
-#include "client/hooks/copy_plan.h"
 
 namespace warpline::client {
 

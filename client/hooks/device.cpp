@@ -5,17 +5,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "client/call/common.h"
 #include "client/gen/device_calls.gen.h"
-#include "client/hooks/common.h"
 
 namespace warpline::client {
-
-bool is_device(CUdevice ordinal) { return find_device(ordinal) != nullptr; }
-
-const Device* find_device(int ordinal) {
-    const auto& devices = Process::instance().server().devices;
-    return ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size() ? &devices[static_cast<size_t>(ordinal)] : nullptr;
-}
 
 namespace {
 

@@ -1,8 +1,8 @@
 // Events. Only those that were recorded are asked about.
+#include "client/call/common.h"
+#include "client/call/completion.h"
 #include "client/gen/event_calls.gen.h"
-#include "client/hooks/capture.h"
-#include "client/hooks/common.h"
-#include "client/hooks/completion.h"
+#include "client/graph/capture.h"
 
 namespace warpline::client {
 

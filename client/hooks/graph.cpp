@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "client/gen/graph_calls.gen.h"
-#include "client/hooks/graph_tokens.h"
+#include "client/graph/node_tokens.h"
 
 namespace warpline::client {
 

@@ -1,7 +1,10 @@
 // Nodes of graphs that the program builds by hand.
+#include "client/copy/copy_node.h"
 #include "client/gen/graph_node_calls.gen.h"
-#include "client/hooks/graph_new_node.h"
-#include "client/hooks/graph_params.h"
+#include "client/graph/batch.h"
+#include "client/graph/memory.h"
+#include "client/graph/new_node.h"
+#include "client/graph/node_params.h"
 
 namespace warpline::client {
 
@@ -146,78 +149,9 @@ CUresult hook_client_cuGraphAddNode(Call& call, CUgraphNode* phGraphNode, CUgrap
     return hook_client_cuGraphAddNode_v2(call, phGraphNode, hGraph, dependencies, nullptr, numDependencies, nodeParams);
 }
 
-CUresult hook_client_cuGraphKernelNodeSetParams_v2(Call& call, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-    KernelNode kernel;
-    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
-    const LaunchShape& s = kernel.shape;
-    return gen::issue_cuGraphKernelNodeSetParams_v2(call, to_token(hNode), kernel.function, s.grid_x, s.grid_y, s.grid_z,
-                                                    s.block_x, s.block_y, s.block_z, s.shared_bytes, kernel.params.params(),
-                                                    kernel.params.sizes());
-}
-
-CUresult hook_client_cuGraphKernelNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-    CUDA_KERNEL_NODE_PARAMS params{};
-    std::memcpy(&params, nodeParams, sizeof *nodeParams);  // the newer form only adds fields at the end
-    return hook_client_cuGraphKernelNodeSetParams_v2(call, hNode, &params);
-}
-
-CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
-    CopyNode copy;
-    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = copy.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
-    const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
-        return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
-                                                     struct_bytes(&copy.copy), source, address, bytes);
-    });
-    if (result == CUDA_SUCCESS && copy.host.exists()) hold_in_node(call, to_token(hNode), copy.host.held());
-    return result;
-}
-
-CUresult hook_client_cuGraphHostNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
-    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
-    const CUresult result = gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode), id);
-    if (result == CUDA_SUCCESS) hold_in_node(call, to_token(hNode), make_end(call, EndKind::function, id));
-    return result;
-}
-
-CUresult hook_client_cuGraphEventRecordNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {
-    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    gen::CuGraphEventRecordNodeGetEventValues answer;
-    CUresult result = gen::request_cuGraphEventRecordNodeGetEvent(call, to_token(hNode), answer);
-    if (result == CUDA_SUCCESS) *event_out = to_handle<CUevent>(answer.eventOut);
-    return result;
-}
-
-CUresult hook_client_cuGraphEventWaitNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {
-    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    gen::CuGraphEventWaitNodeGetEventValues answer;
-    CUresult result = gen::request_cuGraphEventWaitNodeGetEvent(call, to_token(hNode), answer);
-    if (result == CUDA_SUCCESS) *event_out = to_handle<CUevent>(answer.eventOut);
-    return result;
-}
-
 CUresult hook_client_cuGraphAddChildGraphNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                               const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
     return add_child(call, {phGraphNode, hGraph, dependencies, numDependencies}, childGraph);
-}
-
-CUresult hook_client_cuGraphChildGraphNodeGetGraph(Call& call, CUgraphNode hNode, CUgraph* phGraph) {
-    GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
-    if (!node) return CUDA_ERROR_INVALID_VALUE;
-    auto made = make_object<HandleKind::graph>(call);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = gen::issue_cuGraphChildGraphNodeGetGraph(call, to_token(hNode), made.token);
-    if (result != CUDA_SUCCESS) {
-        call.state.graphs.remove(made.token);
-        return result;
-    }
-    MutexLock lock(node->mutex);
-    if (!node->inner.empty()) made.object->references = node->inner.front();
-    *phGraph = to_handle<CUgraph>(made.token);
-    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuGraphAddEventRecordNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
@@ -229,18 +163,22 @@ CUresult hook_client_cuGraphAddEventRecordNode(Call& call, CUgraphNode* phGraphN
     return add_plain(call, {phGraphNode, hGraph, dependencies, numDependencies}, params);
 }
 
-CUresult hook_client_cuGraphEventRecordNodeSetEvent(Call& call, CUgraphNode hNode, CUevent event) {
-    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
-    call.state.device_records_events.store(true);
-    return gen::issue_cuGraphEventRecordNodeSetEvent(call, to_token(hNode), to_token(event));
+CUresult hook_client_cuGraphAddBatchMemOpNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                              const CUgraphNode* dependencies, size_t numDependencies,
+                                              const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
+    return add_batch(call, {phGraphNode, hGraph, dependencies, numDependencies}, *nodeParams);
 }
 
-CUresult hook_client_cuGraphKernelNodeSetAttribute(Call& call, CUgraphNode hNode, CUkernelNodeAttrID attr,
-                                                   const CUkernelNodeAttrValue* value) {
-    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_attribute(call, attr, *value); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuGraphKernelNodeSetAttribute(call, to_token(hNode), static_cast<uint32_t>(attr), struct_bytes(value));
+CUresult hook_client_cuGraphAddMemAllocNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                            const CUgraphNode* dependencies, size_t numDependencies,
+                                            CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {
+    return add_allocation(call, {phGraphNode, hGraph, dependencies, numDependencies}, nodeParams->poolProps,
+                          nodeParams->accessDescs, nodeParams->accessDescCount, nodeParams->bytesize, nodeParams->dptr);
+}
+
+CUresult hook_client_cuGraphAddMemFreeNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                           const CUgraphNode* dependencies, size_t numDependencies, CUdeviceptr dptr) {
+    return add_free(call, {phGraphNode, hGraph, dependencies, numDependencies}, dptr);
 }
 
 }  // namespace warpline::client

@@ -1,6 +1,7 @@
 // Libraries: images that belong to no context, and their kernels.
+#include "client/code/functions.h"
+#include "client/code/images.h"
 #include "client/gen/library_calls.gen.h"
-#include "client/hooks/code.h"
 #include "client/session/environment.h"
 
 namespace warpline::client {
@@ -86,29 +87,6 @@ CUresult hook_client_cuLibraryGetKernel(Call& call, CUkernel* pKernel, CUlibrary
     CUresult result = function_of(call, *found->code, to_token(library), name, token);
     if (result == CUDA_SUCCESS) *pKernel = to_handle<CUkernel>(token);
     return result;
-}
-
-CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module) {
-    Library* found = call.state.libraries.find(to_token(library));
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult result = ensure_uploaded(call, *found->code); result != CUDA_SUCCESS) return result;
-    MutexLock lock(found->mutex);
-    if (auto it = found->modules.find(call.context); it != found->modules.end()) {
-        *module = to_handle<CUmodule>(it->second);
-        return CUDA_SUCCESS;
-    }
-    auto made = make_object<HandleKind::module>(call);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    made.object->code = found->code;
-    made.object->library = to_token(library);
-    CUresult result = gen::issue_cuLibraryGetModule(call, made.token, to_token(library));
-    if (result != CUDA_SUCCESS) {
-        call.state.modules.remove(made.token);
-        return result;
-    }
-    found->modules.emplace(call.context, made.token);
-    *module = to_handle<CUmodule>(made.token);
-    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary library) {

@@ -1,7 +1,7 @@
 // Linking at run time: the server's driver links; files are read here.
+#include "client/code/images.h"
+#include "client/code/jit_options.h"
 #include "client/gen/link_calls.gen.h"
-#include "client/hooks/code.h"
-#include "client/hooks/jit_options.h"
 
 namespace warpline::client {
 

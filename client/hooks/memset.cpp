@@ -1,7 +1,7 @@
 // Fills are stream-ordered in all forms; the forms without a stream mean the default one, which the _ptds symbols turn into the
 // thread's.
+#include "client/call/common.h"
 #include "client/gen/memset_calls.gen.h"
-#include "client/hooks/common.h"
 
 namespace warpline::client {
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "client/code/images.h"
 #include "client/gen/module_calls.gen.h"
-#include "client/hooks/code.h"
 #include "client/session/environment.h"
 
 namespace warpline::client {

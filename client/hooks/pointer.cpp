@@ -1,8 +1,8 @@
 // cuPointerGetAttribute and its relatives: answered from what the client knows about ranges.
 #include <cstring>
 
-#include "client/gen/memory_calls.gen.h"
-#include "client/hooks/common.h"
+#include "client/call/common.h"
+#include "client/gen/pointer_calls.gen.h"
 
 namespace warpline::client {
 

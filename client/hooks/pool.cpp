@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/call/allocate.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
-#include "client/hooks/capture.h"
-#include "client/hooks/common.h"
-#include "client/hooks/graph_memory.h"
+#include "client/graph/capture.h"
+#include "client/graph/memory.h"
 
 namespace warpline::client {
 

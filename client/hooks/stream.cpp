@@ -1,12 +1,12 @@
 // Streams. Creating and destroying them does not wait; what they are is known here.
 #include <algorithm>
 
+#include "client/call/common.h"
+#include "client/call/completion.h"
+#include "client/code/launch_params.h"
 #include "client/gen/stream_calls.gen.h"
-#include "client/hooks/capture.h"
-#include "client/hooks/common.h"
-#include "client/hooks/completion.h"
-#include "client/hooks/graph_holds.h"
-#include "client/hooks/launch.h"
+#include "client/graph/capture.h"
+#include "client/graph/holds.h"
 
 namespace warpline::client {
 
@@ -44,34 +44,6 @@ CUresult context_of(const Call& call, CUstream stream, uint64_t& context) {
 }
 
 }  // namespace
-
-CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id) {
-    if (const Stream* found = state.streams.find(to_token(stream))) {
-        id = found->id;
-        return CUDA_SUCCESS;
-    }
-    if (!is_special_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    const Context* owner = state.contexts.find(context);
-    if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
-    // The numbers of other streams come from a counter that stays far below these.
-    constexpr uint64_t k_default = 1ull << 40, k_per_thread = 1ull << 41;
-    id = stream == CU_STREAM_PER_THREAD ? k_per_thread + (owner->id << 24) + this_thread().number : k_default + owner->id;
-    return CUDA_SUCCESS;
-}
-
-CUresult synchronize_stream(Call& call, uint64_t stream) {
-    PoolHeap& pools = call.state.pool_heap;
-    const uint64_t mark = pools.mark();
-    const uint64_t records = call.state.records();
-    CUresult result = gen::request_cuStreamSynchronize(call, stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
-    if (stream <= 1) note_default_idle(call);
-    for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
-        release_device_memory(call, range);
-    }
-    return result;
-}
 
 CUresult hook_client_cuStreamCreate(Call& call, CUstream* phStream, unsigned int Flags) {
     return create_stream(call, phStream, Flags, 0);

@@ -1,6 +1,6 @@
 // Tensor maps: the server's driver makes them, their bytes come back.
+#include "client/call/common.h"
 #include "client/gen/tensor_calls.gen.h"
-#include "client/hooks/common.h"
 
 namespace warpline::client {
 

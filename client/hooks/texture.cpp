@@ -1,6 +1,6 @@
 // Texture and surface objects: kernels take them as numbers, so the server chooses those.
+#include "client/call/common.h"
 #include "client/gen/texture_calls.gen.h"
-#include "client/hooks/common.h"
 
 namespace warpline::client {
 

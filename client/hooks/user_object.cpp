@@ -1,6 +1,7 @@
 // User objects of graphs. Their destructors are functions of the program, and who holds a reference is known here: graphs,
 // executable graphs, and launches until the server tells their end. Nothing of it travels.
-#include "client/hooks/graph_tokens.h"
+#include "client/call/common.h"
+#include "client/gen/user_object_calls.gen.h"
 
 namespace warpline::client {
 

@@ -1,6 +1,6 @@
 // Virtual memory management: addresses are reserved here, in the window that client and server share.
+#include "client/call/common.h"
 #include "client/gen/vmm_calls.gen.h"
-#include "client/hooks/common.h"
 
 namespace warpline::client {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/session/copy_target.h"
+#include "client/state/copy_target.h"
 #include "client/state/devices.h"
 #include "common/net/channel_pump.h"
 #include "common/net/tls.h"

@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client/session/copy_target.h"
 #include "client/session/host_calls.h"
 #include "client/session/memory_credit.h"
+#include "client/state/copy_target.h"
 #include "client/state/devices.h"
 #include "common/base/mutex.h"
 #include "common/base/result.h"

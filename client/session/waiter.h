@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "client/session/copy_target.h"
+#include "client/state/copy_target.h"
 #include "cuda/abi/cuda_types.h"
 #include "protocol/codec/frame.h"
 

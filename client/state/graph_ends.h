@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "client/session/copy_target.h"
+#include "client/state/copy_target.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 

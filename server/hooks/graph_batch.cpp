@@ -1,5 +1,6 @@
-#include "server/gen/graph_exec_calls.gen.h"
+#include "server/gen/graph_exec_params_calls.gen.h"
 #include "server/gen/graph_node_calls.gen.h"
+#include "server/gen/graph_node_params_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/session/device_numbers.h"
 

@@ -1,4 +1,5 @@
 #include "server/gen/graph_exec_calls.gen.h"
+#include "server/gen/graph_exec_params_calls.gen.h"
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"

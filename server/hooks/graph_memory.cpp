@@ -1,5 +1,6 @@
 // Memory that graphs allocate, and conditional nodes.
 #include "server/gen/graph_node_calls.gen.h"
+#include "server/gen/graph_node_params_calls.gen.h"
 #include "server/gen/pool_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/session/device_numbers.h"

@@ -1,4 +1,5 @@
 #include "server/gen/graph_node_calls.gen.h"
+#include "server/gen/graph_node_params_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"
 #include "server/hooks/launch_attributes.h"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that folders include only what architecture.md allows, that no header of a wrapped library escapes its wrapper, and that
-nothing generated is in git. Prints one line per breach; exit code 1 if there is any."""
+"""Checks that folders include only what ARCHITECTURE.md allows, and rooms within them only those below; that no header of a wrapped
+library escapes its wrapper; that files of hooks are named like the areas of cuda/api; and that nothing generated is in git. Prints one
+line per breach; exit code 1 if there is any."""
 
 import pathlib
 import re
@@ -25,6 +26,18 @@ ALLOWED = {
     "tests": None,
 }
 
+# The rooms within a folder, from the bottom up: a room may include itself and those before it. The encoders, entry points and
+# dispatchers that are made from cuda/api (client/gen, server/gen) are not checked themselves.
+ROOMS = {
+    "client": ["state", "session", "abi", "call", "gen", "code", "graph", "copy", "hooks"],
+}
+# Programs of their own, which include nothing of the rooms and are not included by them.
+APART = {"client/cli", "client/nvrtc"}
+# client/call waits for streams and allocates memory by calls that client/gen encodes, which itself sends by client/call.
+BESIDE = {"client/call": ["gen"]}
+# Sides whose files of hooks are named like the areas of cuda/api.
+HOOKS_BY_AREA = ["client"]
+
 # Header pattern -> the only folders that may include it.
 WRAPPED = {
     r"^(asio|openssl)[/.]": ["common/net"],
@@ -43,6 +56,34 @@ def longest_prefix(path, table):
     return max(fits, key=len) if fits else None
 
 
+def breach_of_room(path, header):
+    """Why a file may not include a header of its own folder, or None."""
+    folder, _, rest = path.partition("/")
+    if folder not in ROOMS or not header.startswith(folder + "/"):
+        return None
+    own, target = (p.split("/")[1] if p.count("/") > 1 else None for p in (path, header))
+    if own is None or own == target:
+        return None  # the program itself, which puts the rooms together
+    if f"{folder}/{own}" in APART or f"{folder}/{target}" in APART:
+        return f"{folder}/{own}/ and {folder}/{target}/ have nothing to do with each other"
+    rooms = ROOMS[folder]
+    for room in (own, target):
+        if room not in rooms:
+            return f"{folder}/{room}/ is no room that ROOMS knows"
+    if rooms.index(target) < rooms.index(own) or target in BESIDE.get(f"{folder}/{own}", []):
+        return None
+    return f"{folder}/{own}/ is below {folder}/{target}/ and may not include {header}"
+
+
+def misnamed_hooks():
+    """Files of hooks that are not named like an area: what several areas share belongs into a room of its own."""
+    areas = {p.stem for p in (ROOT / "cuda/api").glob("*.yaml")}
+    for side in HOOKS_BY_AREA:
+        for path in sorted((ROOT / side / "hooks").glob("*")):
+            if path.suffix != ".cpp" or path.stem not in areas:
+                yield f"{side}/hooks/{path.name}: only <area>.cpp is here, for the areas of cuda/api"
+
+
 def breaches_of(path, text):
     own = longest_prefix(path, ALLOWED)
     if own is None:
@@ -54,6 +95,8 @@ def breaches_of(path, text):
         if target is not None and ALLOWED[own] is not None:
             if longest_prefix(header, [own, *ALLOWED[own]]) is None:
                 yield f"{path}:{line}: {own}/ may not include {header}"
+        if (breach := breach_of_room(path, header)) is not None:
+            yield f"{path}:{line}: {breach}"
         for pattern, folders in WRAPPED.items():
             if re.match(pattern, header) and longest_prefix(path, folders) is None and not path.startswith("tests/"):
                 yield f"{path}:{line}: only {', '.join(folders)} may include <{header}>"
@@ -65,6 +108,7 @@ def main():
     for path in files:
         if path.endswith((".h", ".cpp", ".cu")) and (ROOT / path).exists():
             breaches += breaches_of(path, (ROOT / path).read_text(errors="replace"))
+    breaches += misnamed_hooks()
     print("\n".join(breaches) if breaches else f"{len(files)} files: includes as they should be")
     return 1 if breaches else 0
 

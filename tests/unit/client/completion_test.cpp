@@ -1,5 +1,5 @@
 // Questions about work that goes on: one of them travels, the server's news answers the others.
-#include "client/hooks/completion.h"
+#include "client/call/completion.h"
 
 #include <gtest/gtest.h>
 

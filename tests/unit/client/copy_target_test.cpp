@@ -1,4 +1,4 @@
-#include "client/session/copy_target.h"
+#include "client/state/copy_target.h"
 
 #include <gtest/gtest.h>
 

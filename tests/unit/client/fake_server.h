@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/abi/call.h"
+#include "client/call/call.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
 #include "common/base/mutex.h"

@@ -1,4 +1,4 @@
-#include "client/hooks/jit_options.h"
+#include "client/code/jit_options.h"
 
 #include <gtest/gtest.h>
 

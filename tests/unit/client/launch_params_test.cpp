@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "client/hooks/launch.h"
+#include "client/code/launch_params.h"
 
 namespace warpline::client {
 namespace {

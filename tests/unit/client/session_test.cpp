@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/copy/copy_plan.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/event_calls.gen.h"
@@ -12,7 +13,6 @@
 #include "client/gen/launch_calls.gen.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/gen/memset_calls.gen.h"
-#include "client/hooks/copy_plan.h"
 #include "tests/unit/client/fake_server.h"
 
 namespace warpline::client {

@@ -9,6 +9,7 @@
 #include "protocol/schema/graph.capnp.h"
 #include "protocol/schema/graph_exec.capnp.h"
 #include "protocol/schema/graph_node.capnp.h"
+#include "protocol/schema/graph_node_params.capnp.h"
 #include "protocol/schema/link.capnp.h"
 #include "protocol/schema/memset.capnp.h"
 #include "protocol/schema/texture.capnp.h"

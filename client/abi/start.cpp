@@ -1,0 +1,120 @@
+#include "client/abi/start.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "client/session/address_window.h"
+#include "client/session/connection_to_server.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+std::string program_name() {
+    char path[4096];
+    ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    if (length <= 0) return "?";
+    std::string name(path, static_cast<size_t>(length));
+    return name.substr(name.rfind('/') + 1);
+}
+
+/// Takes over the range that the server could reserve, if it is another one than ours.
+Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std::string& why) {
+    if (info.window_base == window.base && info.window_bytes == window.size_bytes) return {};
+    release_window(window);
+    window = {info.window_base, info.window_bytes};
+    // A driver that cannot map: its memory has addresses of its own, each claimed when it is known.
+    if (window.size_bytes == 0) return {};
+    if (reserve_window_at(window)) return {};
+    why = log::format("{}: its device addresses ({:#x}, {} bytes) are in use in this program", info.address, info.window_base,
+                      info.window_bytes);
+    window = {};
+    return Error{Code::alloc_failed, "the server's address range is in use"};
+}
+
+/// Connects to a server and agrees with it on a range of addresses; a range that one of the two cannot have is given up for
+/// another.
+Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connection,
+                                                     const std::function<void(CUresult)>& on_end, std::string& why) {
+    constexpr unsigned k_attempts = 3;
+    for (unsigned attempt = 0;; ++attempt) {
+        AddressWindow window = reserve_window(attempt);
+        connection.window_base = window.base;
+        connection.window_bytes = window.size_bytes;
+        auto session = Session::connect(connection, on_end, why);
+        if (!session.ok()) {
+            release_window(window);
+            return session;
+        }
+        auto agreed = agree_on_window((*session)->info(), window, why);
+        if (agreed.ok()) return session;
+        (*session)->finish();
+        if (attempt + 1 == k_attempts) return agreed.error();
+        WL_LOG(info, "client", "{}; asking for another range", why);
+    }
+}
+
+void prepare_state(State& state, ServerInfo& info) {
+    for (size_t ordinal = 0; ordinal < info.devices.size(); ++ordinal) {
+        auto made = state.contexts.make();
+        made.object->token = made.token;
+        made.object->id = state.next_id();
+        made.object->device = static_cast<int>(ordinal);
+        made.object->primary = true;
+        made.object->attached.store(0);
+        info.devices[ordinal].primary_context = made.token;
+    }
+    state.memory.set_window(info.window_base, info.window_bytes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> start_session(State& state, const config::Settings& settings,
+                                               std::function<void(CUresult)> on_end, std::string& why) {
+    std::vector<std::string> servers = settings.text_list("servers");
+    if (servers.empty()) {
+        why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";
+        return Error{Code::not_configured, "no server is configured"};
+    }
+    ConnectionSettings connection;
+    auto credentials = net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why);
+    if (!credentials.ok()) {
+        why += "; set WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA to the files that the server's owner gave you";
+        return credentials.error();
+    }
+    connection.credentials = std::move(*credentials);
+    connection.connect_timeout = settings.seconds("connect_timeout");
+    connection.heartbeat = settings.seconds("heartbeat_seconds");
+    connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
+    connection.program = program_name();
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+        if (*visible == 0) {
+            why = "CUDA_VISIBLE_DEVICES is set and empty: the program wants no GPU";
+            return Error{Code::not_configured, "no GPU is wanted"};
+        }
+        connection.visible_devices = visible;
+    }
+    Error last{Code::connect_refused, "no server"};
+    std::string reasons;
+    for (const std::string& server : servers) {
+        connection.server = server;
+        std::string reason;
+        auto session = connect_with_window(connection, on_end, reason);
+        if (session.ok()) {
+            prepare_state(state, (*session)->mutable_info());
+            WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);
+            return session;
+        }
+        last = session.error();
+        if (reason.empty()) reason = log::format("{}: {}", server, last.what);
+        if (!reasons.empty()) reasons += "; ";
+        reasons += reason;
+    }
+    why = reasons;
+    return last;
+}
+
+}  // namespace warpline::client

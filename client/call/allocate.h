@@ -1,0 +1,17 @@
+// Device memory for the program: asked for and given back, by whichever area's call.
+#pragma once
+
+#include "client/call/common.h"
+
+namespace warpline::client {
+
+/// Device memory of the current context's device.
+/// @param pool  token of the pool that it counts for, or 0
+CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool = 0);
+/// Gives a range back that forget() has returned, and that nothing on the device uses any more.
+CUresult release_device_memory(Call& call, const DeviceRange& range);
+
+/// Takes back what the device has done with. False if that was nothing.
+bool settle_freed(Call& call);
+
+}  // namespace warpline::client

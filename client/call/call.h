@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+#include "client/state/copy_target.h"
+#include "client/state/state.h"
+#include "client/state/thread_state.h"
+#include "cuda/abi/cuda_types.h"
+#include "cuda/gen/call_id.gen.h"
+
+namespace warpline::client {
+
+class Session;
+class Watch;
+struct GraphLaunch;
+
+/// One call of the program while it is being answered: what every hook and every generated body is given.
+struct Call {
+    cuda::CallId id;
+    ThreadState& thread;
+    Session& session;
+    State& state;
+    uint64_t context = 0;     ///< token that travels with the call: the thread's current context unless a hook changes it
+    bool per_thread = false;  ///< came through a _ptds or _ptsz symbol: the default stream is the thread's own
+    uint64_t number = 0;      ///< in the session's order; set when the call is queued
+    /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
+    const CopyTarget* copy_to = nullptr;
+    /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.
+    Watch* background = nullptr;
+    bool copy_repeats = false;  ///< the copy becomes part of a graph: its bytes come after each launch
+    /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.
+    const GraphLaunch* graph_launch = nullptr;
+
+    /// Token of the default stream that this call means where no stream is named.
+    uint64_t default_stream() const { return per_thread ? 2 : 0; }
+    /// The current context, or nullptr.
+    Context* current() const { return state.contexts.find(context); }
+    /// Ordinal of the current context's device; 0 if there is none.
+    int device() const {
+        const Context* found = current();
+        return found ? found->device : 0;
+    }
+};
+
+/// A stream handle in a _ptsz entry: the default stream is the thread's own.
+inline CUstream per_thread_stream(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
+
+/// True for the three stream handles that are no tokens: default, legacy, per-thread.
+inline bool is_special_stream(CUstream stream) { return reinterpret_cast<uint64_t>(stream) <= 2; }
+
+}  // namespace warpline::client

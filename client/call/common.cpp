@@ -1,0 +1,64 @@
+// What hooks of several areas ask of devices, contexts and streams.
+#include "client/call/common.h"
+
+#include "client/call/allocate.h"
+#include "client/gen/context_calls.gen.h"
+#include "client/gen/stream_calls.gen.h"
+
+namespace warpline::client {
+
+bool is_device(CUdevice ordinal) { return find_device(ordinal) != nullptr; }
+
+const Device* find_device(int ordinal) {
+    const auto& devices = Process::instance().server().devices;
+    return ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size() ? &devices[static_cast<size_t>(ordinal)] : nullptr;
+}
+
+Context* context_or_current(const Call& call, CUcontext context) {
+    return call.state.contexts.find(context ? to_token(context) : call.context);
+}
+
+CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id) {
+    if (const Stream* found = state.streams.find(to_token(stream))) {
+        id = found->id;
+        return CUDA_SUCCESS;
+    }
+    if (!is_special_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    const Context* owner = state.contexts.find(context);
+    if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
+    // The numbers of other streams come from a counter that stays far below these.
+    constexpr uint64_t k_default = 1ull << 40, k_per_thread = 1ull << 41;
+    id = stream == CU_STREAM_PER_THREAD ? k_per_thread + (owner->id << 24) + this_thread().number : k_default + owner->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult synchronize_stream(Call& call, uint64_t stream) {
+    PoolHeap& pools = call.state.pool_heap;
+    const uint64_t mark = pools.mark();
+    const uint64_t records = call.state.records();
+    CUresult result = gen::request_cuStreamSynchronize(call, stream);
+    if (result != CUDA_SUCCESS) return result;
+    if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
+    if (stream <= 1) note_default_idle(call);
+    for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
+        release_device_memory(call, range);
+    }
+    return result;
+}
+
+CUresult synchronize_context(Call& call) {
+    PoolHeap& pools = call.state.pool_heap;
+    const uint64_t mark = pools.mark();
+    const uint64_t records = call.state.records();
+    CUresult result = gen::request_cuCtxSynchronize(call);
+    if (result != CUDA_SUCCESS) return result;
+    if (Context* synced = call.current()) {
+        raise_to(synced->synced, records);
+        raise_to(synced->idle_at, call.number);
+        raise_to(synced->default_idle_at, call.number);
+    }
+    for (const DeviceRange& range : pools.context_settled(call.context, mark)) release_device_memory(call, range);
+    return result;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,49 @@
+#pragma once
+
+// What hooks of several areas share.
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "client/abi/process.h"
+#include "client/call/call.h"
+#include "client/call/refuse.h"
+#include "client/call/shim.h"
+#include "client/session/session.h"
+#include "client/state/devices.h"
+
+namespace warpline::client {
+
+/// The device with this ordinal, or nullptr.
+const Device* find_device(int ordinal);
+
+/// The context that an argument means: a token of ours, or the current one for null. nullptr: there is none.
+Context* context_or_current(const Call& call, CUcontext context);
+
+/// A number for a stream that no other stream of the process has; for the special ones it depends on context and thread.
+CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id);
+
+/// CUDA_SUCCESS if the handle is a stream of ours or one of the special ones.
+inline CUresult check_stream(const Call& call, CUstream stream) {
+    return check_handle<HandleKind::stream>(call, to_token(stream), true);
+}
+
+/// The stream that travels for an argument: the default stream in a _ptsz form is the thread's own.
+inline uint64_t stream_token(const Call& call, CUstream stream) { return stream ? to_token(stream) : call.default_stream(); }
+
+/// Waits for a stream; what was freed in its order is free for everybody then.
+CUresult synchronize_stream(Call& call, uint64_t stream);
+/// The same for all streams of the call's context.
+CUresult synchronize_context(Call& call);
+
+/// The call that was just answered has waited for the legacy default stream.
+inline void note_default_idle(const Call& call) {
+    if (Context* context = call.current()) raise_to(context->default_idle_at, call.number);
+}
+/// CUDA_SUCCESS if all of a device range is known.
+inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
+    return call.state.memory.contains(address, size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,94 @@
+#include "client/call/completion.h"
+
+#include "client/gen/event_calls.gen.h"
+#include "client/gen/stream_calls.gen.h"
+#include "client/session/watch.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// Has the server tell when work is complete, by the reply to a call that waits for it there.
+///
+/// @param find   finds the object's Completion again; null if the object has gone meanwhile
+/// @param issue  queues the call
+template <typename Find, typename Issue>
+void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue issue) {
+    Session& session = call.session;
+    uint64_t watched = completion.watched.load();
+    if (watched != 0 || !session.take_watch()) return;
+    if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
+    auto* background = new Watch([&session, number, find](CUresult result) {
+        if (Completion* told = find()) {
+            if (result == CUDA_SUCCESS) told->reached(number);
+            told->watched.store(0, std::memory_order_release);
+        }
+        session.end_watch(result);
+    });
+    call.background = background;
+    call.number = 0;
+    issue();
+    call.background = nullptr;
+    if (call.number != 0) return;  // registered: it is the session's, which may have told it its end already
+    completion.watched.store(0);
+    session.end_watch(CUDA_SUCCESS);
+    delete background;
+}
+
+/// What is known of a stream; null for those about which nothing is kept: the threads' own default streams.
+Completion* completion_of_stream(State& state, uint64_t token, uint64_t context) {
+    if (Stream* stream = state.streams.find(token)) return &stream->completion;
+    if (token > 1) return nullptr;
+    Context* owner = state.contexts.find(context);
+    return owner ? &owner->default_stream : nullptr;
+}
+
+}  // namespace
+
+bool is_complete(const Call& call, const Event& event, uint64_t number) {
+    if (number == 0) return true;
+    if (call.state.device_records_events.load(std::memory_order_relaxed)) return false;
+    if (event.completion.done.load(std::memory_order_acquire) >= number) return true;
+    const Context* context = call.state.contexts.find(event.context);
+    if (context && context->synced.load(std::memory_order_acquire) >= number) return true;
+    const Stream* stream = call.state.streams.find(event.stream.load(std::memory_order_relaxed));
+    return stream && stream->synced.load(std::memory_order_acquire) >= number;
+}
+
+CUresult query_event(Call& call, uint64_t token, Event& event) {
+    const uint64_t number = event.record.load(std::memory_order_acquire);
+    const uint64_t watched = event.completion.watched.load(std::memory_order_acquire);
+    if (is_complete(call, event, number)) return CUDA_SUCCESS;
+    const bool known_here = !call.state.device_records_events.load(std::memory_order_relaxed);
+    if (known_here && watched == number) return CUDA_ERROR_NOT_READY;
+    const CUresult result = gen::request_cuEventQuery(call, token);
+    if (!known_here) return result;
+    if (result == CUDA_SUCCESS) event.completion.reached(number);
+    if (result != CUDA_ERROR_NOT_READY) return result;
+    auto find = [&state = call.state, token]() -> Completion* {
+        Event* found = state.events.find(token);
+        return found ? &found->completion : nullptr;
+    };
+    watch(call, number, event.completion, find, [&] { return gen::issue_cuEventSynchronize(call, token); });
+    return result;
+}
+
+CUresult query_stream(Call& call, uint64_t token) {
+    Completion* completion = completion_of_stream(call.state, token, call.context);
+    if (!completion) return gen::request_cuStreamQuery(call, token);
+    // Nothing was sent since the question whose answer is known, or on its way: so it is the answer to this one.
+    const uint64_t last = call.session.last_number();
+    const uint64_t watched = completion->watched.load(std::memory_order_acquire);
+    if (completion->done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
+    if (watched == last) return CUDA_ERROR_NOT_READY;
+    const CUresult result = gen::request_cuStreamQuery(call, token);
+    if (call.session.last_number() != call.number) return result;
+    if (result == CUDA_SUCCESS) completion->reached(call.number);
+    if (result != CUDA_ERROR_NOT_READY) return result;
+    auto find = [&state = call.state, token, context = call.context] { return completion_of_stream(state, token, context); };
+    // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
+    watch(call, call.number + 1, *completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
+    return result;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,103 @@
+// Attributes and occupancy: asked for once, and known here from then on.
+#include "client/code/functions.h"
+
+#include "client/code/images.h"
+#include "client/gen/function_calls.gen.h"
+#include "client/gen/internal_calls.gen.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// True for attributes that a program can set, so that what was fetched may be out of date.
+bool is_settable(CUfunction_attribute attribute) {
+    switch (attribute) {
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return true;
+        default: return false;
+    }
+}
+
+CUresult fetch_attributes(Call& call, uint64_t token, Function& function) {
+    if (CUresult result = ensure_announced(call, token, function); result != CUDA_SUCCESS) return result;
+    gen::WlFunctionAttributesValues answer;
+    if (CUresult result = gen::request_wlFunctionAttributes(call, token, answer); result != CUDA_SUCCESS) return result;
+    if (answer.values.size() != answer.results.size()) return CUDA_ERROR_UNKNOWN;
+    std::vector<Function::Attribute> attributes;
+    for (size_t i = 0; i < answer.values.size() && i < Function::k_attributes; ++i) {
+        attributes.push_back({static_cast<int>(answer.values[i]), static_cast<int>(answer.results[i])});
+    }
+    MutexLock lock(function.mutex);
+    function.attributes = std::move(attributes);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value) {
+    Function* function = call.state.functions.find(token);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (attribute < 0 || static_cast<size_t>(attribute) >= Function::k_attributes) return CUDA_ERROR_INVALID_VALUE;
+    auto known = [&]() -> CUresult {
+        MutexLock lock(function->mutex);
+        if (!function->attributes) return CUDA_ERROR_NOT_FOUND;
+        auto index = static_cast<size_t>(attribute);
+        if (index >= function->attributes->size()) return CUDA_ERROR_INVALID_VALUE;
+        const Function::Attribute& found = (*function->attributes)[index];
+        if (found.result == CUDA_SUCCESS) value = found.value;
+        return static_cast<CUresult>(found.result);
+    };
+    CUresult result = known();
+    if (result != CUDA_ERROR_NOT_FOUND) return result;
+    if (CUresult fetched = fetch_attributes(call, token, *function); fetched != CUDA_SUCCESS) return fetched;
+    return known();
+}
+
+CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value) {
+    if (!is_settable(attribute)) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        int limit = device->attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        if (value < 0 || value > limit - static_cast<int>(function.static_shared_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && (value < -1 || value > 100))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+void note_attribute(Function& function, CUfunction_attribute attribute, int value) {
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) function.max_dynamic_shared_bytes.store(value);
+    MutexLock lock(function.mutex);
+    // The driver may make something else of it, and occupancy follows from it: both are asked for again.
+    function.attributes.reset();
+    function.occupancy.clear();
+}
+
+CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned flags) {
+    Function* function = call.state.functions.find(to_token(func));
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)) return CUDA_ERROR_INVALID_VALUE;
+    const Function::OccupancyQuestion question{call.context, blockSize, dynamicSMemSize, flags};
+    {
+        MutexLock lock(function->mutex);
+        if (auto it = function->occupancy.find(question); it != function->occupancy.end()) {
+            *numBlocks = it->second;
+            return CUDA_SUCCESS;
+        }
+    }
+    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
+    gen::CuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsValues answer;
+    CUresult result = gen::request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call, to_token(func), blockSize,
+                                                                                        dynamicSMemSize, flags, answer);
+    if (result != CUDA_SUCCESS) return result;
+    *numBlocks = answer.numBlocks;
+    MutexLock lock(function->mutex);
+    if (function->occupancy.size() < Function::k_max_occupancy) function->occupancy.emplace(question, answer.numBlocks);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,189 @@
+// Images are uploaded only when something of them is used on the server (docs/session.md, Modules).
+#include "client/code/images.h"
+
+#include "client/code/jit_options.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/gen/library_calls.gen.h"
+#include "client/gen/module_calls.gen.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+namespace image = cuda::image;
+
+uint32_t upload_kind(const CodeImage& code) { return static_cast<uint32_t>(code.image.container()) + 1; }
+
+/// All of an image's bytes in one piece, in the form that the other side reads.
+BytesView upload_bytes(const CodeImage& code, Bytes& joined) {
+    if (code.image.parts().size() == 1) return code.image.bytes();
+    joined.reserve(code.image.upload_bytes());
+    for (BytesView part : code.image.parts()) joined.insert(joined.end(), part.begin(), part.end());
+    return joined;
+}
+
+/// A call on behalf of an image: modules belong to a context, whichever is current.
+Call for_code(const Call& call, const CodeImage& code) {
+    Call own = call;
+    if (code.context != 0) own.context = code.context;
+    return own;
+}
+
+CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
+    Call own = for_code(call, code);
+    if (token_kind(owner) == HandleKind::library) {
+        gen::CuLibraryGetGlobalValues answer;
+        CUresult result = gen::request_cuLibraryGetGlobal(own, owner, name, answer);
+        variable = {answer.dptr, answer.bytes};
+        return result;
+    }
+    gen::CuModuleGetGlobalV2Values answer;
+    CUresult result = gen::request_cuModuleGetGlobal_v2(own, owner, name, answer);
+    variable = {answer.dptr, answer.bytes};
+    return result;
+}
+
+void fill_function(Function& function, const image::Kernel& kernel) {
+    function.kernel = &kernel;
+    std::vector<uint32_t> sizes;
+    for (const image::Param& param : kernel.params) {
+        function.pieces.push_back({function.block_bytes, param.size_bytes});
+        function.block_bytes += param.size_bytes;
+        sizes.push_back(param.size_bytes);
+    }
+    BytesView bytes = as_bytes(sizes.data(), sizes.size() * sizeof(uint32_t));
+    function.sizes.assign(bytes.begin(), bytes.end());
+    function.static_shared_bytes = kernel.static_shared_bytes;
+    function.max_threads = kernel.max_threads_per_block();
+    function.registers = kernel.registers;
+}
+
+}  // namespace
+
+CUresult compile_now(Call& call, CodeImage& code, unsigned option_count, CUjit_option* options, void** values) {
+    JitOptions jit;
+    if (CUresult result = jit.read(option_count, options, values); result != CUDA_SUCCESS) return result;
+    Bytes joined;
+    Call own = for_code(call, code);
+    gen::WlImageCompileValues answer;
+    CUresult result = gen::request_wlImageCompile(own, code.owner, upload_kind(code), code.library, jit.options(), jit.values(),
+                                                  upload_bytes(code, joined), answer);
+    jit.outputs().write(
+        {std::move(answer.infoLog), std::move(answer.errorLog), answer.infoBytes, answer.errorBytes, answer.wallTime});
+    MutexLock lock(code.mutex);
+    code.uploaded = result == CUDA_SUCCESS;
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) {
+        WL_LOG(warn, "client",
+               "the server's driver has no use for an image: it is SASS-only, and the software GPU needs PTX; rebuild with "
+               "-gencode arch=compute_XX,code=compute_XX");
+    }
+    return result;
+}
+
+CUresult ensure_uploaded(Call& call, CodeImage& code) {
+    MutexLock lock(code.mutex);
+    if (code.uploaded) return CUDA_SUCCESS;
+    Bytes joined;
+    Call own = for_code(call, code);
+    CUresult result = gen::issue_wlImageLoad(own, code.owner, upload_kind(code), code.library, upload_bytes(code, joined));
+    if (result == CUDA_SUCCESS) code.uploaded = true;
+    return result;
+}
+
+CUresult ensure_announced(Call& call, uint64_t token, Function& function) {
+    if (function.announced.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    if (CUresult result = ensure_uploaded(call, *function.code); result != CUDA_SUCCESS) return result;
+    MutexLock lock(function.code->mutex);
+    if (function.announced.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    Call own = for_code(call, *function.code);
+    CUresult result = gen::issue_wlFunctionGet(own, token, function.owner, function.kernel->name);
+    if (result == CUDA_SUCCESS) function.announced.store(true, std::memory_order_release);
+    return result;
+}
+
+CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_view name, uint64_t& token) {
+    const image::Kernel* kernel = code.info.find_kernel(name);
+    if (!kernel) return CUDA_ERROR_NOT_FOUND;
+    MutexLock lock(code.mutex);
+    auto& functions = code.functions[owner];
+    if (auto it = functions.find(name); it != functions.end()) {
+        token = it->second;
+        return CUDA_SUCCESS;
+    }
+    auto made = call.state.functions.make();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    // Whoever has the owner has the code: modules that are views of a library share it.
+    made.object->code = code.shared_from_this();
+    made.object->owner = owner;
+    made.object->context = code.context;
+    fill_function(*made.object, *kernel);
+    functions.emplace(name, made.token);
+    token = made.token;
+    return CUDA_SUCCESS;
+}
+
+CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
+    const image::Global* global = code.info.find_global(name);
+    if (!global) return CUDA_ERROR_NOT_FOUND;
+    if (global->managed)
+        return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
+    const uint64_t context = code.context ? code.context : call.context;
+    const auto key = std::make_pair(context, std::string(name));
+    {
+        MutexLock lock(code.mutex);
+        if (auto it = code.variables.find(key); it != code.variables.end()) {
+            variable = it->second;
+            return CUDA_SUCCESS;
+        }
+    }
+    if (CUresult result = ensure_uploaded(call, code); result != CUDA_SUCCESS) return result;
+    CUresult result = ask_variable(call, code, owner, name, variable);
+    if (result != CUDA_SUCCESS) return result;
+    DeviceRange range;
+    range.base = variable.address;
+    range.size_bytes = variable.size_bytes;
+    range.context = context;
+    range.owner = code.owner;
+    range.kind = MemoryKind::global;
+    if (const Context* found = call.state.contexts.find(context)) range.device = found->device;
+    call.state.memory.register_range(range);
+    MutexLock lock(code.mutex);
+    code.variables.emplace(key, variable);
+    return CUDA_SUCCESS;
+}
+
+CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module) {
+    Library* found = call.state.libraries.find(to_token(library));
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult result = ensure_uploaded(call, *found->code); result != CUDA_SUCCESS) return result;
+    MutexLock lock(found->mutex);
+    if (auto it = found->modules.find(call.context); it != found->modules.end()) {
+        *module = to_handle<CUmodule>(it->second);
+        return CUDA_SUCCESS;
+    }
+    auto made = make_object<HandleKind::module>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->code = found->code;
+    made.object->library = to_token(library);
+    CUresult result = gen::issue_cuLibraryGetModule(call, made.token, to_token(library));
+    if (result != CUDA_SUCCESS) {
+        call.state.modules.remove(made.token);
+        return result;
+    }
+    found->modules.emplace(call.context, made.token);
+    *module = to_handle<CUmodule>(made.token);
+    return CUDA_SUCCESS;
+}
+
+void forget_code(Call& call, CodeImage& code) {
+    MutexLock lock(code.mutex);
+    code.unloaded = true;
+    for (const auto& [owner, functions] : code.functions) {
+        for (const auto& [name, token] : functions) call.state.functions.remove(token);
+    }
+    code.functions.clear();
+    call.state.memory.forget_owner(code.owner);
+}
+
+}  // namespace warpline::client

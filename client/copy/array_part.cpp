@@ -1,0 +1,57 @@
+// What arrays are is known here, so that copies beyond their end are refused at the call, before any of the program's memory
+// is read for them.
+#include "client/copy/array_part.h"
+
+#include <algorithm>
+
+#include "client/call/common.h"
+#include "client/gen/array_calls.gen.h"
+#include "cuda/abi/array_format.h"
+
+namespace warpline::client {
+
+namespace {
+
+CUresult ask_extent(Call& call, uint64_t token, Array& array, ArrayExtent& extent) {
+    {
+        MutexLock lock(array.mutex);
+        if (array.extent) {
+            extent = *array.extent;
+            return CUDA_SUCCESS;
+        }
+    }
+    gen::CuArray3DGetDescriptorV2Values values;
+    if (CUresult result = gen::request_cuArray3DGetDescriptor_v2(call, token, values); result != CUDA_SUCCESS) return result;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+    copy_struct(&descriptor, values.pArrayDescriptor);
+    extent = extent_of(descriptor);
+    MutexLock lock(array.mutex);
+    array.extent = extent;
+    return CUDA_SUCCESS;
+}
+
+bool fits(uint64_t first, uint64_t count, uint64_t all) { return first <= all && count <= all - first; }
+
+}  // namespace
+
+ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
+    ArrayExtent extent;
+    extent.row_bytes = uint64_t{array.Width} * cuda::abi::element_bytes(array.Format, array.NumChannels);
+    extent.rows = std::max<uint64_t>(array.Height, 1);
+    extent.layers = std::max<uint64_t>(array.Depth, 1);
+    return extent;
+}
+
+CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part) {
+    Array* array = call.state.arrays.find(to_token(handle));
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    ArrayExtent extent;
+    if (CUresult result = ask_extent(call, to_token(handle), *array, extent); result != CUDA_SUCCESS) return result;
+    if (extent.row_bytes == 0) return CUDA_SUCCESS;
+    return fits(part.x, part.width, extent.row_bytes) && fits(part.y, part.height, extent.rows) &&
+                   fits(part.z, part.depth, extent.layers)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace warpline::client

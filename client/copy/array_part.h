@@ -1,0 +1,20 @@
+// Which part of an array a copy touches, and whether the array has it.
+#pragma once
+
+#include "client/call/call.h"
+
+namespace warpline::client {
+
+/// What a copy touches of an array, in bytes, rows and layers.
+struct ArrayPart {
+    uint64_t x = 0, y = 0, z = 0, width = 0, height = 1, depth = 1;
+};
+
+/// The rows and layers of an array that is made like this.
+ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array);
+
+/// @errors  invalid handle (no array), invalid value (it does not lie in the array)
+/// @blocks  the first time, for planes, whose size the server knows
+CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part);
+
+}  // namespace warpline::client

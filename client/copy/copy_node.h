@@ -1,0 +1,19 @@
+// Nodes of graphs that copy.
+#pragma once
+
+#include "client/copy/graph_copies.h"
+
+namespace warpline::client {
+
+/// The parameters of a copy node in the form in which they travel. Host memory is read and written at each launch: the server
+/// knows a source by a host call that sends it, and a destination by the number of the call that made the node.
+struct CopyNode {
+    CUDA_MEMCPY3D copy{};
+    uint64_t source_array = 0;
+    uint64_t destination_array = 0;
+    HostEndOfCopy host;
+
+    CUresult read(Call& call, const CUDA_MEMCPY3D& from);
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,103 @@
+// Graphs and the program's memory: their copies read and write it at each launch.
+#include "client/copy/graph_copies.h"
+
+#include <algorithm>
+
+#include "client/gen/graph_exec_calls.gen.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/session/connection_to_server.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// More than this is asked for by the server when the launch's turn comes.
+constexpr uint64_t k_max_shipped_bytes = 32ull << 20;
+
+/// True if nothing that was asked of the device before may still write to the memory of these copies, so that what is in it
+/// now is what they will read.
+bool is_settled(Call& call, const std::vector<GraphEnd>& sources) {
+    Session& session = call.session;
+    if (!session.host_calls().idle() || session.graph_functions_pending()) return false;
+    return std::none_of(sources.begin(), sources.end(), [&](const GraphEnd& source) {
+        return session.copy_pending(reinterpret_cast<uint64_t>(source.rows.base), source.span_bytes());
+    });
+}
+
+}  // namespace
+
+HostEndOfCopy::HostEndOfCopy(Call&, const CUDA_MEMCPY3D& from, const CopyPlan& plan)
+    : m_exists(true), m_is_source(plan.from_host) {
+    m_end.rows = m_is_source ? plan.host_source : plan.host_destination;
+    m_end.host = m_is_source ? from.srcHost : from.dstHost;
+    m_end.x = m_is_source ? from.srcXInBytes : from.dstXInBytes;
+    m_end.y = m_is_source ? from.srcY : from.dstY;
+    m_end.z = m_is_source ? from.srcZ : from.dstZ;
+    m_end.pitch = m_is_source ? from.srcPitch : from.dstPitch;
+    m_end.height = m_is_source ? from.srcHeight : from.dstHeight;
+}
+
+uint64_t HostEndOfCopy::add_source(Call& call) const {
+    auto id = std::make_shared<uint64_t>(0);
+    const auto send = [&session = call.session, id, rows = m_end.rows](CUresult) {
+        if (rows.is_linear()) return session.calls().send_host_data(*id, 0, {rows.base, rows.total_bytes()});
+        Bytes packed(rows.total_bytes());
+        rows.gather(packed.data());
+        session.calls().send_host_data(*id, 0, packed);
+    };
+    *id = call.session.host_calls().add(send, HostCalls::Life::persistent);
+    call.state.graph_ends.add_source(*id, m_end);
+    return *id;
+}
+
+CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream) {
+    CUDA_MEMCPY3D described{};
+    const CopyTarget& rows = plan.from_host ? plan.host_source : plan.host_destination;
+    described.srcHost = rows.base;
+    described.dstHost = rows.base;
+    described.srcPitch = described.dstPitch = rows.pitch_bytes;
+    described.srcHeight = described.dstHeight = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
+    HostEndOfCopy host(call, described, plan);
+    const CUresult result = host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+        return gen::issue_wlCaptureCopy(call, plan.source_array, plan.destination_array, plan.source_context,
+                                        plan.destination_context, as_bytes(&plan.copy, sizeof plan.copy), stream, true, source,
+                                        address, bytes);
+    });
+    if (result == CUDA_SUCCESS) hold_in_capture(call, stream, host.held());
+    return result;
+}
+
+std::optional<Bytes> gather_sources(Call& call, const std::vector<uint64_t>& sources) {
+    std::vector<GraphEnd> ends;
+    uint64_t total = 0;
+    for (uint64_t id : sources) {
+        const std::optional<GraphEnd> end = call.state.graph_ends.source(id);
+        if (!end) return std::nullopt;
+        ends.push_back(*end);
+        total += end->rows.total_bytes();
+    }
+    if (ends.empty() || total > k_max_shipped_bytes || !is_settled(call, ends)) return std::nullopt;
+    Bytes bytes(total);
+    std::byte* out = bytes.data();
+    for (const GraphEnd& end : ends) {
+        end.rows.gather(out);
+        out += end.rows.total_bytes();
+    }
+    return bytes;
+}
+
+CUresult learn_copies(Call& call, uint64_t exec) {
+    GraphExec* found = call.state.graph_execs.find(exec);
+    if (!found || !call.state.graph_ends.any()) return CUDA_SUCCESS;
+    gen::WlGraphExecCopiesValues answer;
+    const CUresult result = gen::request_wlGraphExecCopies(call, exec, answer);
+    if (result != CUDA_SUCCESS) return result;
+    MutexLock lock(found->mutex);
+    found->sources = std::move(answer.sources);
+    found->targets = std::move(answer.targets);
+    found->host_functions = answer.hostFunctions;
+    found->concerned.store(!found->sources.empty() || !found->targets.empty() || found->host_functions);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,24 @@
+// What copies have to mind about the program's memory: which side an address is on, and who else still writes there.
+#pragma once
+
+#include "client/call/common.h"
+
+namespace warpline::client {
+
+/// Where a pointer of a copy without a direction points.
+enum class Side : uint8_t { host, device };
+Side side_of(const State& state, uint64_t address);
+
+/// True if a synchronous copy to the device might wait there for what only another thread of the program can bring about: then
+/// the program has to wait, too, because what comes after the copy is held up on the server until it is done.
+inline bool copy_may_wait(const Call& call) {
+    const Context* context = call.current();
+    const bool idle = context && call.session.last_work() < context->default_idle_at.load(std::memory_order_acquire);
+    return !idle && call.session.last_work() != 0 && call.session.has_other_threads();
+}
+
+/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made.
+/// So what is still to be written there by earlier work has to arrive first.
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
+
+}  // namespace warpline::client

@@ -1,0 +1,55 @@
+// What is checked of a batch of memory operations, and how it becomes a node.
+#include "client/graph/batch.h"
+
+#include "client/gen/graph_node_calls.gen.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr unsigned k_max_items = 256;
+
+CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
+    uint64_t bytes = 8;
+    switch (item.operation) {
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = 4; break;
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
+        case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
+        case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+            return WL_REFUSE_CALL("cuGraphAddBatchMemOpNode",
+                                  "the flush of other devices' writes: none of them is the program's");
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (item.waitValue.address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    return check_device_range(call, item.waitValue.address, bytes);
+}
+
+}  // namespace
+
+CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+    if (params.count == 0 || params.count > k_max_items || !params.paramArray || params.flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < params.count; ++i) {
+        if (CUresult refused = check_item(call, params.paramArray[i]); refused != CUDA_SUCCESS) return refused;
+    }
+    return CUDA_SUCCESS;
+}
+
+uint64_t context_of_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+    return params.ctx ? to_token(params.ctx) : call.context;
+}
+
+CUresult add_batch(Call& call, const NewNode& node, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+    if (CUresult refused = check_batch(call, params); refused != CUDA_SUCCESS) return refused;
+    const uint64_t context = context_of_batch(call, params);
+    CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddBatchMemOpNode(call, token, to_token(node.graph), dependencies, context,
+                                                   array_bytes(params.paramArray, params.count), params.flags);
+    });
+    if (result == CUDA_SUCCESS) call.state.graph_nodes.find(to_token(*node.out))->context = context;
+    return result;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,16 @@
+// Nodes of graphs that are batches of memory operations.
+#pragma once
+
+#include "client/graph/new_node.h"
+
+namespace warpline::client {
+
+/// @errors  invalid value (their number, an operation, an address), not supported
+CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+
+/// The context that the parameters name, or the current one.
+uint64_t context_of_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+
+CUresult add_batch(Call& call, const NewNode& node, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+
+}  // namespace warpline::client

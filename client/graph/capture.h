@@ -1,0 +1,42 @@
+#pragma once
+
+#include "client/call/common.h"
+
+namespace warpline::client {
+
+/// What is known of a stream: for CU_STREAM_PER_THREAD the calling thread's own. nullptr: the legacy default stream, which is
+/// never captured, or no stream.
+Stream* stream_state(const Call& call, uint64_t stream);
+
+/// True while work on this stream becomes part of a graph.
+bool is_capturing(const Call& call, uint64_t stream);
+
+/// The stream is being destroyed: it takes no further part in a capture, and one that it began ends, here and on the server.
+/// @blocks for a round trip in that case
+void forget_capture(Call& call, uint64_t token, Stream& stream);
+/// A context ends, and with it the captures that its streams began.
+void forget_captures_of_context(Call& call, uint64_t context);
+
+/// Capture spreads by events: one recorded in a captured stream draws the streams that wait for it into the capture.
+void note_recorded(const Call& call, uint64_t stream, Event& event);
+/// @errors  stream capture isolation, merge, invalidated, implicit, captured event; captures that are concerned break
+CUresult join_capture(const Call& call, uint64_t stream, const Event& event);
+/// An event that was recorded last in a stream that was being captured is a place in a graph: it cannot be asked or waited for.
+inline CUresult check_not_captured(const Event& event) {
+    return event.capture_id.load() != 0 ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
+
+// --- for the calls that begin and end captures ---
+
+/// The context that a stream's capture belongs to: a thread's own default streams have the same state in all contexts.
+uint64_t context_of_capture(const Call& call, const Stream& stream);
+/// A stream becomes part of a capture, or begins it.
+void take_part(const Call& call, Stream& stream, uint64_t id, bool origin);
+/// Ends a capture on all of its streams.
+void end_capture(Call& call, uint64_t id);
+/// Ends a capture on the server. A graph that is the capture's own ends with an error, or if nobody wants it.
+///
+/// @blocks for a round trip
+CUresult end_on_server(Call& call, uint64_t stream, const Captures::Capture& capture, bool wanted, uint64_t& graph);
+
+}  // namespace warpline::client

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "client/graph/node_tokens.h"
+
+namespace warpline::client {
+
+/// What every new node has: a graph, and nodes that it depends on.
+struct NewNode {
+    CUgraphNode* out;
+    CUgraph graph;
+    const CUgraphNode* dependencies;
+    size_t count;
+};
+
+/// Makes a token for a node, and lets `issue(token, dependencies)` send it.
+template <typename Issue>
+CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
+    if (!call.state.graphs.find(to_token(node.graph))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_nodes(call, node.dependencies, node.count); refused != CUDA_SUCCESS) return refused;
+    auto made = make_object<HandleKind::graph_node>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = issue(made.token, tokens_of(node.dependencies, node.count));
+    if (result != CUDA_SUCCESS) {
+        call.state.graph_nodes.remove(made.token);
+        return result;
+    }
+    made.object->graph = to_token(node.graph);
+    *node.out = to_handle<CUgraphNode>(made.token);
+    return CUDA_SUCCESS;
+}
+
+/// A graph inside a new node has its references to user objects from now on: as long as the node and its graph live.
+inline void hold_inner(Call& call, const NewNode& node, const UserReferencesPtr& references) {
+    call.state.graphs.find(to_token(node.graph))->references->add_inner(references);
+    GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
+    MutexLock lock(made->mutex);
+    made->inner.push_back(references);
+}
+
+}  // namespace warpline::client

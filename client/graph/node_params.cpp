@@ -1,0 +1,32 @@
+#include "client/graph/node_params.h"
+
+namespace warpline::client {
+
+CUresult KernelNode::read(Call& call, const CUDA_KERNEL_NODE_PARAMS& from) {
+    shape = {from.gridDimX, from.gridDimY, from.gridDimZ, from.blockDimX, from.blockDimY, from.blockDimZ, from.sharedMemBytes};
+    uint64_t token = from.func ? to_token(from.func) : to_token(from.kern);
+    return read(call, token, from.kernelParams, from.extra);
+}
+
+CUresult KernelNode::read(Call& call, const CUDA_KERNEL_NODE_PARAMS_v1& from) {
+    shape = {from.gridDimX, from.gridDimY, from.gridDimZ, from.blockDimX, from.blockDimY, from.blockDimZ, from.sharedMemBytes};
+    return read(call, to_token(from.func), from.kernelParams, from.extra);
+}
+
+CUresult KernelNode::read(Call& call, uint64_t token, void** kernel_params, void** extra) {
+    Function* found = call.state.functions.find(token);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult refused = check_shape(*find_device(call.device()), *found, shape); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = params.read(*found, kernel_params, extra); refused != CUDA_SUCCESS) return refused;
+    function = token;
+    return ensure_announced(call, token, *found);
+}
+
+uint64_t register_host_node(Call& call, CUhostFn function, void* user_data) {
+    const uint64_t id =
+        call.session.host_calls().add([function, user_data](CUresult) { function(user_data); }, HostCalls::Life::persistent);
+    call.state.graph_ends.add_function(id, {function, user_data});
+    return id;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "client/code/launch_params.h"
+
+namespace warpline::client {
+
+/// The parameters of a kernel node in the form in which they travel.
+struct KernelNode {
+    uint64_t function = 0;
+    LaunchShape shape;
+    LaunchParams params;
+
+    /// @errors  as a launch's
+    CUresult read(Call& call, const CUDA_KERNEL_NODE_PARAMS& from);
+    CUresult read(Call& call, const CUDA_KERNEL_NODE_PARAMS_v1& from);
+
+private:
+    CUresult read(Call& call, uint64_t token, void** kernel_params, void** extra);
+};
+
+/// The number under which the server calls a host node's function back.
+uint64_t register_host_node(Call& call, CUhostFn function, void* user_data);
+
+}  // namespace warpline::client

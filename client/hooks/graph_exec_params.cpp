@@ -1,0 +1,168 @@
+// What nodes of executable graphs are to do from the next launch on.
+#include <cstring>
+
+#include "client/copy/copy_node.h"
+#include "client/gen/graph_exec_params_calls.gen.h"
+#include "client/graph/batch.h"
+#include "client/graph/holds.h"
+#include "client/graph/node_forms.h"
+#include "client/graph/node_params.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// The same for a child graph of it.
+void exchange_child(GraphExec& exec, GraphNode& node, const Graph& child) {
+    UserReferencesPtr now, original;
+    {
+        MutexLock lock(exec.mutex);
+        now = exec.references;
+    }
+    {
+        MutexLock lock(node.mutex);
+        if (!node.inner.empty()) original = node.inner.front();
+    }
+    UserReferencesPtr changed = now ? now->clone() : std::make_shared<UserReferences>();
+    if (original) {
+        changed->replace_inner(*original, child.references->clone());
+    } else {
+        changed->add_inner(child.references->clone());
+    }
+    exchange_references(exec, std::move(changed));
+}
+
+CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
+    if (!call.state.graph_execs.find(to_token(exec))) return CUDA_ERROR_INVALID_VALUE;
+    return check_nodes(call, &node, 1);
+}
+
+}  // namespace
+
+CUresult hook_client_cuGraphExecBatchMemOpNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                        const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
+    if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_batch(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphExecBatchMemOpNodeSetParams(
+        call, to_token(hGraphExec), to_token(hNode), context_of_batch(call, *nodeParams),
+        array_bytes(nodeParams->paramArray, nodeParams->count), nodeParams->flags);
+}
+
+CUresult hook_client_cuGraphExecKernelNodeSetParams_v2(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                       const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    KernelNode kernel;
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    const LaunchShape& s = kernel.shape;
+    return gen::issue_cuGraphExecKernelNodeSetParams_v2(call, to_token(hGraphExec), to_token(hNode), kernel.function, s.grid_x,
+                                                        s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes,
+                                                        kernel.params.params(), kernel.params.sizes());
+}
+
+CUresult hook_client_cuGraphExecKernelNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                    const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+    CUDA_KERNEL_NODE_PARAMS params{};
+    std::memcpy(&params, nodeParams, sizeof *nodeParams);  // the newer form only adds fields at the end
+    return hook_client_cuGraphExecKernelNodeSetParams_v2(call, hGraphExec, hNode, &params);
+}
+
+CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                    const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+    CopyNode copy;
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = copy.read(call, *copyParams); refused != CUDA_SUCCESS) return refused;
+    const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+        return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array,
+                                                         copy.destination_array, struct_bytes(&copy.copy),
+                                                         ctx ? to_token(ctx) : call.context, source, address, bytes);
+    });
+    if (result != CUDA_SUCCESS || !copy.host.exists()) return result;
+    hold_in_exec(call, to_token(hGraphExec), to_token(hNode), copy.host.held());
+    return learn_copies(call, to_token(hGraphExec));
+}
+
+CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                  const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
+    const CUresult result = gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
+    if (result == CUDA_SUCCESS)
+        hold_in_exec(call, to_token(hGraphExec), to_token(hNode), make_end(call, EndKind::function, id));
+    return result;
+}
+
+CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                        CUgraph childGraph) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    const Graph* child = call.state.graphs.find(to_token(childGraph));
+    if (!child) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t exec = to_token(hGraphExec);
+    const CUresult result = gen::issue_cuGraphExecChildGraphNodeSetParams(call, exec, to_token(hNode), to_token(childGraph));
+    if (result != CUDA_SUCCESS) return result;
+    exchange_child(*call.state.graph_execs.find(exec), *call.state.graph_nodes.find(to_token(hNode)), *child);
+    return learn_copies(call, exec);
+}
+
+CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    const uint64_t exec = to_token(hGraphExec);
+    const CUresult result = gen::issue_cuGraphNodeSetEnabled(call, exec, to_token(hNode), isEnabled);
+    if (result != CUDA_SUCCESS || !call.state.graph_execs.find(exec)->concerned.load()) return result;
+    return learn_copies(call, exec);
+}
+
+CUresult hook_client_cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    call.state.device_records_events.store(true);
+    return gen::issue_cuGraphExecEventRecordNodeSetEvent(call, to_token(hGraphExec), to_token(hNode), to_token(event));
+}
+
+namespace {
+
+// Forms of the parameters that the types' own calls take.
+
+}  // namespace
+
+CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                              CUgraphNodeParams* nodeParams) {
+    const uint64_t exec = to_token(hGraphExec), node = to_token(hNode);
+    if (!call.state.graph_execs.find(exec) || !call.state.graph_nodes.find(node)) return CUDA_ERROR_INVALID_VALUE;
+    switch (nodeParams->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            const CUDA_KERNEL_NODE_PARAMS params = kernel_params(*nodeParams);
+            return hook_client_cuGraphExecKernelNodeSetParams_v2(call, hGraphExec, hNode, &params);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return hook_client_cuGraphExecMemcpyNodeSetParams(call, hGraphExec, hNode, &nodeParams->memcpy.copyParams,
+                                                              nodeParams->memcpy.copyCtx);
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+            const CUDA_MEMSET_NODE_PARAMS params = memset_params(*nodeParams);
+            const uint64_t context = nodeParams->memset.ctx ? to_token(nodeParams->memset.ctx) : call.context;
+            return gen::issue_cuGraphExecMemsetNodeSetParams(call, exec, node, struct_bytes(&params), context);
+        }
+        case CU_GRAPH_NODE_TYPE_HOST: {
+            const CUDA_HOST_NODE_PARAMS params = host_params(*nodeParams);
+            return hook_client_cuGraphExecHostNodeSetParams(call, hGraphExec, hNode, &params);
+        }
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            return hook_client_cuGraphExecChildGraphNodeSetParams(call, hGraphExec, hNode, nodeParams->graph.graph);
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            return hook_client_cuGraphExecEventRecordNodeSetEvent(call, hGraphExec, hNode, nodeParams->eventRecord.event);
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: {
+            const uint64_t event = to_token(nodeParams->eventWait.event);
+            if (!call.state.events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
+            return gen::issue_cuGraphExecEventWaitNodeSetEvent(call, exec, node, event);
+        }
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+            const CUDA_BATCH_MEM_OP_NODE_PARAMS params = batch_params(*nodeParams);
+            return hook_client_cuGraphExecBatchMemOpNodeSetParams(call, hGraphExec, hNode, &params);
+        }
+        default: return WL_REFUSE_CALL("cuGraphExecNodeSetParams", k_unchanged_nodes);
+    }
+}
+
+}  // namespace warpline::client
