@@ -61,6 +61,15 @@ Result<void> FrameReader::feed(BytesView bytes) {
     return {};
 }
 
+void FrameReader::reset() {
+    m_state = State::header;
+    m_error = Error{Code::ok};
+    m_begin = m_end = 0;
+    m_direct = false;
+    m_frame = Frame{};
+    m_have = 0;
+}
+
 bool FrameReader::at_boundary() const { return m_state == State::header && m_begin == m_end; }
 
 Result<void> FrameReader::consume() {

@@ -44,6 +44,9 @@ public:
 
     void set_limits(FrameLimits limits) { m_limits = limits; }
 
+    /// Forgets what is half received: the stream begins anew.
+    void reset();
+
     static constexpr size_t k_input_bytes = 128 * 1024;
 
 private:

@@ -37,9 +37,7 @@ Result<void> Link::tick(Clock::time_point now) {
     m_heartbeat.sent(Clock::time_point(std::chrono::nanoseconds(m_last_sent_ns.load(std::memory_order_relaxed))));
     switch (m_heartbeat.tick(now)) {
         case Heartbeat::Action::none: break;
-        case Heartbeat::Action::ping:
-            (void)m_outbox.add_body(FrameKind::ping, {});  // fails only at the end of the connection
-            break;
+        case Heartbeat::Action::ping: m_outbox.add_ping(); break;
         case Heartbeat::Action::dead: return Error{Code::connection_lost, "the other side has been silent for too long"};
     }
     return {};
@@ -49,6 +47,21 @@ bool Link::take_output(std::vector<BytesView>& views) {
     if (!m_outbox.take(views, m_received_sequence.load(std::memory_order_relaxed))) return false;
     m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
     return true;
+}
+
+void Link::detach() {
+    m_outbox.detach();
+    m_reader.reset();
+}
+
+Result<void> Link::attach(uint64_t received) {
+    // What this side has is told in the handshake: the new connection owes nothing.
+    m_receive.acknowledgement_left();
+    m_heartbeat.restart(Clock::now());
+    m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
+    WL_TRY(m_outbox.attach(received));
+    m_acknowledged = std::max(m_acknowledged, received);
+    return {};
 }
 
 void Link::say_goodbye(Code code, std::string_view reason) {
@@ -79,7 +92,7 @@ Result<void> Link::on_frame(Frame frame) {
     m_received_sequence.store(m_receive.received(), std::memory_order_relaxed);
     if (m_receive.acknowledgement_due()) {
         m_receive.acknowledgement_left();
-        (void)m_outbox.add_pong(0);
+        m_outbox.add_pong(0);
     }
     if (WL_TRY(handle_own(frame))) return {};
     return m_handler.on_frame(std::move(frame));
@@ -90,7 +103,7 @@ Result<bool> Link::handle_own(const Frame& frame) {
     switch (frame.header.kind) {
         case FrameKind::ping:
             if (!frame.body.empty() || frame.header.payload_bytes != 0) return malformed("a Ping is not empty");
-            (void)m_outbox.add_pong(frame.header.timestamp_us);
+            m_outbox.add_pong(frame.header.timestamp_us);
             return true;
         case FrameKind::pong: {
             uint64_t echo_us = 0;

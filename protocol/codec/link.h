@@ -14,8 +14,9 @@ struct LinkOptions {
     HeartbeatOptions heartbeat;
 };
 
-/// The protocol's half of one connection: frames in, frames out, sequence numbers, acknowledgements, heartbeat. It has no
-/// socket and no thread; net::ChannelPump has both, and net::pump_handlers() ties them together.
+/// The protocol's half of a session's connection: frames in, frames out, sequence numbers, acknowledgements, heartbeat. It has
+/// no socket and no thread; net::ChannelPump has both, and net::pump_handlers() ties them together. It outlives the connection:
+/// detach() and attach() put another one in its place.
 ///
 /// Deals itself with Ping, Pong, acknowledgements and duplicates, and with Event.progress; everything else goes to the handler.
 class Link final : private FrameSink {
@@ -49,6 +50,16 @@ public:
     bool wait_for_output() { return m_outbox.wait(); }
     bool take_output(std::vector<BytesView>& views);
     void output_sent() { m_outbox.sent(); }
+
+    // --- another connection in the place of one that is lost: while no thread reads or writes ---
+    /// What was half received is forgotten, what is not acknowledged waits to be sent again. Wakes the writing thread, which
+    /// ends.
+    void detach();
+    /// @param received  the highest sequence number that the peer says it has
+    /// @errors          malformed
+    Result<void> attach(uint64_t received);
+    /// The highest sequence number that has been received, and handed on.
+    uint64_t received_sequence() const { return m_receive.received(); }
 
     /// Ends the sending side: see Outbox::close.
     void close(Error error, bool abandon) { m_outbox.close(error, abandon); }

@@ -9,13 +9,13 @@ namespace {
 
 // One burst: enough for large TLS records, small enough that those who wait for the end of a part do not wait long.
 constexpr size_t k_burst_bytes = 2u << 20;
-// Buffers that are kept for the next frame.
-constexpr size_t k_free_frames = 32;
-constexpr size_t k_free_buffer_bytes = 2u << 20;
+// Frames that are kept for the next ones, with their buffers: about as many as wait for an acknowledgement at a time.
+constexpr size_t k_free_frames = 128;
+constexpr size_t k_free_bytes = 16u << 20;
 
 }  // namespace
 
-Outbox::Outbox(OutboxOptions options) : m_options(options), m_send(options.retain_limit_bytes) {}
+Outbox::Outbox(OutboxOptions options) : m_options(options), m_items(options.retain_limit_bytes) {}
 Outbox::~Outbox() = default;
 
 // --- calls ---
@@ -86,7 +86,7 @@ Result<void> Outbox::stream_payload(uint64_t call, BytesView payload) {
     }
     // Whatever happened, the caller's memory must not be in the queue any more.
     if (ticket != 0) {
-        auto sent = wait_sent(ticket);
+        auto sent = wait_sent(ticket, payload);
         if (result.ok()) result = sent;
     }
     // A payload that stops in the middle cannot be mended: the connection ends.
@@ -110,7 +110,7 @@ void Outbox::tell_change() {
 }
 
 Result<void> Outbox::wait_for_room() {
-    while (!m_closed && m_queued_bytes > m_options.max_queued_bytes) {
+    while (!m_closed && queued() > m_options.max_queued_bytes) {
         if (writer_must_wake(Urgency::writer)) m_writer_wake.notify_one();
         wait_for_change();
     }
@@ -120,32 +120,37 @@ Result<void> Outbox::wait_for_room() {
 
 void Outbox::close_batch() {
     if (m_batch.empty()) return;
-    OutFrame frame = free_frame();
-    m_batch.finish(frame.body, frame.payload);
+    FramePtr frame = free_frame();
+    m_batch.finish(frame->body, frame->payload);
     ++m_counters.batches;
     push(FrameKind::batch, std::move(frame));
 }
 
-uint64_t Outbox::push(FrameKind kind, OutFrame frame) {
-    frame.header = FrameHeader{};
-    frame.header.kind = kind;
-    frame.header.body_bytes = static_cast<uint32_t>(frame.body.size());
-    frame.header.payload_bytes = static_cast<uint32_t>(frame.payload_view().size());
-    frame.header.payload_raw_bytes = frame.header.payload_bytes;
-    frame.ticket = m_next_ticket++;
-    m_queued_bytes += frame.wire_bytes();
-    m_queue.push_back(std::move(frame));
-    return m_next_ticket - 1;
+uint64_t Outbox::push(FrameKind kind, FramePtr frame) {
+    frame->header = FrameHeader{};
+    frame->header.kind = kind;
+    frame->header.body_bytes = static_cast<uint32_t>(frame->body.size());
+    frame->header.payload_bytes = static_cast<uint32_t>(frame->payload_view().size());
+    frame->header.payload_raw_bytes = frame->header.payload_bytes;
+    const size_t bytes = frame->wire_bytes();
+    if (is_sequenced(kind)) return m_items.push(std::move(frame), bytes);
+    if (kind == FrameKind::close) {
+        if (!m_last) m_last = std::move(frame);
+        return 0;
+    }
+    m_first_bytes += bytes;
+    m_first.push_back(std::move(frame));
+    return 0;
 }
 
-Result<void> Outbox::add_frame(FrameKind kind, OutFrame frame, BytesView payload, Urgency urgency) {
-    if (frame.body.size() > m_options.frame_limits.max_body_bytes || payload.size() > m_options.frame_limits.max_payload_bytes)
+Result<void> Outbox::add_frame(FrameKind kind, FramePtr frame, BytesView payload, Urgency urgency) {
+    if (frame->body.size() > m_options.frame_limits.max_body_bytes || payload.size() > m_options.frame_limits.max_payload_bytes)
         return Error{Code::quota, "a message is larger than a frame may be"};
-    if (!frame.payload.append(payload)) return k_no_frame_memory;
+    if (!frame->payload.append(payload)) return k_no_frame_memory;
     MutexLock lock(m_mutex);
     if (is_sequenced(kind)) WL_TRY(wait_for_room());
     if (m_closed) return m_error;
-    close_batch();
+    if (is_sequenced(kind)) close_batch();
     push(kind, std::move(frame));
     bool wake = writer_must_wake(urgency);
     lock.unlock();
@@ -154,35 +159,38 @@ Result<void> Outbox::add_frame(FrameKind kind, OutFrame frame, BytesView payload
 }
 
 Result<void> Outbox::add_body(FrameKind kind, Buffer body, BytesView payload, Urgency urgency) {
-    OutFrame frame = take_free();
-    frame.body = std::move(body);
+    FramePtr frame = take_free();
+    frame->body = std::move(body);
     return add_frame(kind, std::move(frame), payload, urgency);
 }
 
-Result<void> Outbox::add_pong(uint64_t echo_us) {
-    {
-        MutexLock lock(m_mutex);
-        if (echo_us != 0) m_pong_echo_us = echo_us;
-        if (m_pong_queued) return m_closed ? Result<void>(m_error) : Result<void>();
-        m_pong_queued = true;
-        m_pong_echo_us = echo_us;
-    }
-    Buffer body;
-    if (!body.append(as_bytes(&echo_us, sizeof echo_us))) return k_no_frame_memory;
-    return add_body(FrameKind::pong, std::move(body));
+void Outbox::add_pong(uint64_t echo_us) {
+    MutexLock lock(m_mutex);
+    if (!m_pong_due || echo_us != 0) m_pong_due = echo_us;
+    bool wake = writer_must_wake(Urgency::writer);
+    lock.unlock();
+    if (wake) m_writer_wake.notify_one();
+}
+
+void Outbox::add_ping() {
+    MutexLock lock(m_mutex);
+    m_ping_due = true;
+    bool wake = writer_must_wake(Urgency::writer);
+    lock.unlock();
+    if (wake) m_writer_wake.notify_one();
 }
 
 Result<uint64_t> Outbox::queue_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk, bool counts_credit) {
     if (chunk.empty() || chunk.size() > m_options.chunk_bytes)
         return Error{Code::bad_argument, "a part of a payload has a wrong size"};
-    OutFrame frame = take_free();
-    WL_TRY(build_body(frame.body, 1 + capnp::_::structSize<wire::Bulk>().total(), [&](capnp::MessageBuilder& message) {
+    FramePtr frame = take_free();
+    WL_TRY(build_body(frame->body, 1 + capnp::_::structSize<wire::Bulk>().total(), [&](capnp::MessageBuilder& message) {
         auto bulk = message.initRoot<wire::Bulk>();
         bulk.setCall(call);
         bulk.setOffset(offset);
         bulk.setTotal(total);
     }));
-    frame.external_payload = chunk;
+    frame->external_payload = chunk;
     MutexLock lock(m_mutex);
     WL_TRY(wait_for_room());
     while (counts_credit && !m_closed && !m_credit.can_spend(chunk.size(), 0)) {
@@ -203,10 +211,31 @@ Result<uint64_t> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total
     return queue_bulk(call, offset, total, chunk, false);
 }
 
-Result<void> Outbox::wait_sent(uint64_t ticket) {
+bool Outbox::in_hand(uint64_t number) const { return m_writing && number >= m_in_hand_first && number <= m_in_hand_last; }
+
+Result<void> Outbox::wait_sent(uint64_t ticket, BytesView memory) {
     MutexLock lock(m_mutex);
-    while (m_sent_ticket < ticket && !(m_abandoned && !m_writing)) wait_for_change();
+    while ((m_sent_ticket < ticket && !m_abandoned) || (m_abandoned && m_writing)) wait_for_change();
     if (m_abandoned) return m_error;
+    return copy_unacknowledged(ticket, memory);
+}
+
+/// One frame each time that the lock is taken: others' calls go in between.
+Result<void> Outbox::copy_unacknowledged(uint64_t last, BytesView memory) {
+    for (uint64_t number = m_items.acknowledged() + 1; number <= last;
+         number = std::max(number + 1, m_items.acknowledged() + 1)) {
+        // Another connection may be sending it again.
+        while (in_hand(number)) wait_for_change();
+        if (m_abandoned) return m_error;
+        FramePtr* frame = m_items.find(number);
+        if (frame == nullptr) continue;
+        const BytesView payload = (*frame)->external_payload;
+        if (payload.data() < memory.data() || payload.data() >= memory.data() + memory.size()) continue;
+        if (!(*frame)->payload.append(payload)) return k_no_frame_memory;
+        (*frame)->external_payload = {};
+        m_mutex.unlock();
+        m_mutex.lock();
+    }
     return {};
 }
 
@@ -222,73 +251,105 @@ Result<void> Outbox::send_payload(uint64_t call, BytesView payload) {
             result = queued.error();
     }
     if (ticket == 0) return result;
-    auto sent = wait_sent(ticket);
+    auto sent = wait_sent(ticket, payload);
     return result.ok() ? sent : result;
 }
 
 // --- the writer's side ---
 
+bool Outbox::has_output() const {
+    if (!m_items.attached()) return false;
+    if (!m_first.empty() || m_ping_due || m_pong_due || m_items.can_take()) return true;
+    if (!m_items.drained()) return false;
+    return m_batch.empty() ? m_last != nullptr : m_items.has_room();
+}
+
+void Outbox::take_frame(OutFrame& frame, uint64_t acknowledgement, uint64_t now) {
+    frame.header.acknowledgement = acknowledgement;
+    frame.header.timestamp_us = now;
+    ++m_counters.frames;
+    m_counters.bytes += frame.wire_bytes();
+    m_counters.payload_bytes += frame.header.payload_bytes;
+    m_taken.push_back(&frame);
+}
+
+void Outbox::take_first() {
+    for (FramePtr& frame : m_first) m_taken_once.push_back(std::move(frame));
+    m_first.clear();
+    m_first_bytes = 0;
+}
+
+void Outbox::take_heartbeat() {
+    const auto add = [this](FrameKind kind, BytesView body) WL_REQUIRES(m_mutex) {
+        FramePtr frame = free_frame();
+        if (!frame->body.append(body)) return;
+        frame->header = FrameHeader{};
+        frame->header.kind = kind;
+        frame->header.body_bytes = static_cast<uint32_t>(body.size());
+        m_taken_once.push_back(std::move(frame));
+    };
+    if (std::exchange(m_ping_due, false)) add(FrameKind::ping, {});
+    if (m_pong_due) add(FrameKind::pong, as_bytes(&*m_pong_due, sizeof *m_pong_due));
+    m_pong_due.reset();
+}
+
 bool Outbox::take(std::vector<BytesView>& views, uint64_t acknowledgement) {
     MutexLock lock(m_mutex);
-    if (m_abandoned) return false;
-    close_batch();
-    if (m_queue_begin == m_queue.size()) return false;
-    uint64_t now = timestamp_us();
-    size_t bytes = 0;
-    while (m_queue_begin < m_queue.size() && bytes < k_burst_bytes) {
-        OutFrame& frame = m_queue[m_queue_begin++];
-        frame.header.sequence = m_send.next_sequence(frame.header.kind);
-        frame.header.acknowledgement = acknowledgement;
-        frame.header.timestamp_us = now;
-        if (frame.header.kind == FrameKind::pong) {
-            std::memcpy(frame.body.data(), &m_pong_echo_us, sizeof m_pong_echo_us);
-            m_pong_queued = false;
-        }
-        bytes += frame.wire_bytes();
-        ++m_counters.frames;
-        m_counters.payload_bytes += frame.header.payload_bytes;
-        m_taken.push_back(std::move(frame));
+    if (m_abandoned || !has_output()) return false;
+    const uint64_t now = timestamp_us();
+    const uint64_t bytes_before = m_counters.bytes;
+    take_first();
+    take_heartbeat();
+    for (FramePtr& frame : m_taken_once) take_frame(*frame, acknowledgement, now);
+    m_in_hand_first = m_in_hand_last = 0;
+    while (m_counters.bytes - bytes_before < k_burst_bytes) {
+        if (m_items.drained() && m_items.has_room()) close_batch();
+        if (!m_items.can_take()) break;
+        const auto next = m_items.take();
+        OutFrame& frame = **next.item;
+        frame.header.sequence = next.number;
+        if (m_in_hand_first == 0) m_in_hand_first = next.number;
+        m_in_hand_last = next.number;
+        take_frame(frame, acknowledgement, now);
     }
-    if (m_queue_begin == m_queue.size()) {
-        m_queue.clear();
-        m_queue_begin = 0;
+    if (m_last && m_items.drained() && m_batch.empty()) {
+        m_taken_once.push_back(std::move(m_last));
+        take_frame(*m_taken_once.back(), acknowledgement, now);
     }
-    m_counters.bytes += bytes;
+    m_counters.frames_again = m_items.sent_again();
+    if (m_taken.empty()) return false;
     ++m_counters.bursts;
     m_writing = true;
     lock.unlock();
 
-    for (OutFrame& frame : m_taken) {
-        encode_frame_header(frame.header, frame.wire_header);
-        views.emplace_back(frame.wire_header, k_frame_header_bytes);
-        if (!frame.body.empty()) views.push_back(frame.body.view());
-        if (!frame.payload_view().empty()) views.push_back(frame.payload_view());
+    for (OutFrame* frame : m_taken) {
+        encode_frame_header(frame->header, frame->wire_header);
+        views.emplace_back(frame->wire_header, k_frame_header_bytes);
+        if (!frame->body.empty()) views.push_back(frame->body.view());
+        if (!frame->payload_view().empty()) views.push_back(frame->payload_view());
     }
     return true;
 }
 
 void Outbox::sent() {
     MutexLock lock(m_mutex);
-    for (OutFrame& frame : m_taken) {
-        m_sent_ticket = std::max(m_sent_ticket, frame.ticket);
-        m_queued_bytes -= frame.wire_bytes();
-        auto back = m_send.retain(std::move(frame));
-        if (back) recycle(std::move(*back));
-    }
+    m_sent_ticket = std::max(m_sent_ticket, m_in_hand_last);
     m_taken.clear();
     m_writing = false;
+    for (FramePtr& frame : std::exchange(m_taken_once, {})) recycle(std::move(frame));
+    for (FramePtr& frame : std::exchange(m_acknowledged_early, {})) recycle(std::move(frame));
     tell_change();
 }
 
 bool Outbox::wait() {
     MutexLock lock(m_mutex);
     for (;;) {
-        if (m_abandoned) return false;
+        if (m_abandoned || !m_items.attached()) return false;
         if (has_output() || m_poked) {
             m_poked = false;
             return true;
         }
-        if (m_closed) return false;
+        if (m_closed && m_items.drained() && m_batch.empty()) return false;
         m_writer_sleeps = true;
         m_writer_wake.wait(m_mutex);
         m_writer_sleeps = false;
@@ -305,14 +366,46 @@ void Outbox::poke() {
 
 bool Outbox::small_enough_to_flush() const {
     MutexLock lock(m_mutex);
-    return m_queued_bytes + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
+    return queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
 }
 
 // --- acknowledgement, end ---
 
+/// A frame that the peer has; the writer may still be at it, if it was sent again.
+void Outbox::release(FramePtr frame) {
+    if (in_hand(frame->header.sequence)) {
+        m_acknowledged_early.push_back(std::move(frame));
+    } else {
+        recycle(std::move(frame));
+    }
+}
+
 Result<void> Outbox::acknowledge(uint64_t sequence) {
     MutexLock lock(m_mutex);
-    return m_send.acknowledge(sequence);
+    WL_TRY(m_items.acknowledge(sequence, [this](FramePtr frame) WL_REQUIRES(m_mutex) { release(std::move(frame)); }));
+    // Acknowledgements may be what sending waits for.
+    const bool wake = has_output() && writer_must_wake(Urgency::writer);
+    lock.unlock();
+    if (wake) m_writer_wake.notify_one();
+    return {};
+}
+
+void Outbox::detach() {
+    MutexLock lock(m_mutex);
+    m_items.detach();
+    m_ping_due = false;
+    m_pong_due.reset();
+    m_first.clear();
+    m_first_bytes = 0;
+    m_writer_sleeps = false;
+    m_writer_wake.notify_all();
+}
+
+Result<void> Outbox::attach(uint64_t received) {
+    MutexLock lock(m_mutex);
+    WL_TRY(m_items.attach(received, [this](FramePtr frame) WL_REQUIRES(m_mutex) { release(std::move(frame)); }));
+    tell_change();
+    return {};
 }
 
 void Outbox::close(Error error, bool abandon) {
@@ -321,8 +414,6 @@ void Outbox::close(Error error, bool abandon) {
     m_closed = true;
     if (abandon && !m_abandoned) {
         m_abandoned = true;
-        m_queue.clear();
-        m_queue_begin = 0;
     }
     m_writer_sleeps = false;
     m_writer_wake.notify_all();
@@ -346,7 +437,12 @@ bool Outbox::has_waiters() const {
 
 size_t Outbox::queued_bytes() const {
     MutexLock lock(m_mutex);
-    return m_queued_bytes;
+    return queued();
+}
+
+size_t Outbox::retained_bytes() const {
+    MutexLock lock(m_mutex);
+    return m_items.unacknowledged_bytes();
 }
 
 Outbox::Counters Outbox::counters() const {
@@ -354,25 +450,26 @@ Outbox::Counters Outbox::counters() const {
     return m_counters;
 }
 
-OutFrame Outbox::take_free() {
+Outbox::FramePtr Outbox::take_free() {
     MutexLock lock(m_mutex);
     return free_frame();
 }
 
-OutFrame Outbox::free_frame() {
-    if (m_free.empty()) return OutFrame{};
-    OutFrame frame = std::move(m_free.back());
+Outbox::FramePtr Outbox::free_frame() {
+    if (m_free.empty()) return std::make_unique<OutFrame>();
+    FramePtr frame = std::move(m_free.back());
     m_free.pop_back();
+    m_free_bytes -= frame->body.capacity() + frame->payload.capacity();
     return frame;
 }
 
-void Outbox::recycle(OutFrame frame) {
-    if (m_free.size() >= k_free_frames || frame.body.capacity() > k_free_buffer_bytes ||
-        frame.payload.capacity() > k_free_buffer_bytes)
-        return;
-    frame.body.clear();
-    frame.payload.clear();
-    frame.external_payload = {};
+void Outbox::recycle(FramePtr frame) {
+    const size_t bytes = frame->body.capacity() + frame->payload.capacity();
+    if (m_free.size() >= k_free_frames || m_free_bytes + bytes > k_free_bytes) return;
+    m_free_bytes += bytes;
+    frame->body.clear();
+    frame->payload.clear();
+    frame->external_payload = {};
     m_free.push_back(std::move(frame));
 }
 

@@ -1,14 +1,28 @@
 #pragma once
 
-#include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/base/mutex.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/session_state.h"
+#include "protocol/session/item_sender.h"
 
 namespace warpline::protocol {
+
+/// A frame on its way out: its header, and its bytes or a view of somebody else's.
+struct OutFrame {
+    FrameHeader header;
+    Buffer body;
+    Buffer payload;
+    BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to a socket
+    std::byte wire_header[k_frame_header_bytes] = {};
+
+    BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
+    size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
+};
 
 /// Who brings the frames to the socket.
 enum class Urgency : uint8_t {
@@ -25,13 +39,16 @@ struct OutboxOptions {
     uint32_t chunk_bytes = 1024 * 1024;        ///< Bulk frames are of this size; longer payloads are cut
     size_t max_queued_bytes = 16u << 20;       ///< add_bulk() and add_message() wait while more than this is queued
     size_t flush_limit_bytes = 64 * 1024;      ///< more than this is left to the writing thread
-    size_t retain_limit_bytes = 0;             ///< unacknowledged frames kept for a resume; 0: none are kept
+    size_t retain_limit_bytes = 32u << 20;     ///< sent and not acknowledged, kept for a resume; beyond it sending waits
 };
 
-/// The sending half of a lane: calls are gathered into batches, frames are queued in order, a writer takes what has come
-/// together as one burst. Knows no socket and owns no thread; every method may be called by any thread.
+/// The sending half of a session: calls are gathered into batches, frames are queued in order, a writer takes what has come
+/// together as one burst and brings it to the connection. What the peer has not acknowledged stays here, so that another
+/// connection can take the place of one that is lost: between detach() and attach() everything waits. Knows no socket and owns
+/// no thread; every method may be called by any thread.
 ///
-/// Order on the wire is the order of the add_… calls. After close() every add_… returns the error given there.
+/// Order on the wire is the order of the add_… calls, for sequenced kinds; Hello goes first, Ping and Pong as soon as they can,
+/// Close when all else has left. After close() every add_… returns the error given there.
 class Outbox {
 public:
     explicit Outbox(OutboxOptions options = {});
@@ -96,8 +113,8 @@ public:
     template <typename Wire, typename F>
     Result<void> add_message(FrameKind kind, unsigned max_words, F&& fill, BytesView payload = {},
                              Urgency urgency = Urgency::writer) {
-        OutFrame frame = take_free();
-        WL_TRY(build_body(frame.body, max_words + 1, [&](capnp::MessageBuilder& message) { fill(message.initRoot<Wire>()); }));
+        FramePtr frame = take_free();
+        WL_TRY(build_body(frame->body, max_words + 1, [&](capnp::MessageBuilder& message) { fill(message.initRoot<Wire>()); }));
         return add_frame(kind, std::move(frame), payload, urgency);
     }
 
@@ -106,19 +123,23 @@ public:
 
     /// Queues a Pong; while one waits to leave, that one answers. So a peer that asks, and does not listen, costs one frame.
     /// @param echo_us  the time stamp of the Ping; 0: it only acknowledges @blocks no
-    Result<void> add_pong(uint64_t echo_us);
+    void add_pong(uint64_t echo_us);
+    /// Queues a Ping, unless one waits to leave. @blocks no
+    void add_ping();
 
-    /// Queues part of a payload for the peer without copying it. `chunk` must stay as it is until wait_sent(ticket) returns.
+    /// Queues part of a payload for the peer without copying it. `chunk` must stay as it is until wait_sent(ticket, …) returns.
     ///
     /// @return  a ticket for wait_sent()
     /// @errors  bad_argument (chunk larger than chunk_bytes), and the error of close()
     /// @blocks  while more than max_queued_bytes are queued
     Result<uint64_t> add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk);
 
-    /// Waits until the frame with this ticket has been handed to the socket, or never will be. In both cases its memory is
-    /// free.
-    /// @errors  the error of close(), if it was not sent
-    Result<void> wait_sent(uint64_t ticket);
+    /// Gives memory back that parts were queued from: waits until the one with this ticket has been handed to a socket, or
+    /// never will be, and copies what the peer has not acknowledged yet, lest it has to be sent again.
+    /// @param memory  what the parts lie in
+    /// @errors        the error of close(), if it was not sent
+    /// @blocks        while there is no connection, too
+    Result<void> wait_sent(uint64_t ticket, BytesView memory);
 
     /// Cuts a payload into Bulk frames and waits until all have left: what precedes a Reply or CopyDone with a long payload.
     Result<void> send_payload(uint64_t call, BytesView payload);
@@ -143,21 +164,32 @@ public:
 
     /// @errors  malformed
     Result<void> acknowledge(uint64_t sequence);
+    /// The connection is lost: nothing is taken any more, and wait() returns false, until attach().
+    void detach();
+    /// There is another connection. What its peer has not received is sent again, then all that has been queued since.
+    /// @param received  the highest sequence number that the peer has
+    /// @errors          malformed
+    Result<void> attach(uint64_t received);
     /// No further frames. With abandon, what is queued is dropped and every waiter wakes with the error; else it is still sent.
     void close(Error error, bool abandon);
     bool closed() const;
 
     uint64_t last_call() const;
     size_t queued_bytes() const;
+    /// Sent and not acknowledged.
+    size_t retained_bytes() const;
     /// True while somebody waits for credit, for room, or for a frame to leave.
     bool has_waiters() const;
 
     struct Counters {
         uint64_t frames = 0, batches = 0, calls = 0, bytes = 0, payload_bytes = 0, bursts = 0, credit_waits = 0;
+        uint64_t frames_again = 0;  ///< that a lost connection may have lost
     };
     Counters counters() const;
 
 private:
+    using FramePtr = std::unique_ptr<OutFrame>;  // its place does not change while it is written
+
     static uint64_t call_cost(unsigned max_words, size_t payload_bytes) {
         return (uint64_t{max_words} + k_call_words + 1) * 8 + payload_bytes;
     }
@@ -167,16 +199,23 @@ private:
     void begin_stream() WL_REQUIRES(m_mutex);
     Result<void> stream_payload(uint64_t call, BytesView payload);
     Result<uint64_t> queue_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk, bool counts_credit);
-    bool has_output() const WL_REQUIRES(m_mutex) { return !m_batch.empty() || m_queue_begin < m_queue.size(); }
+    bool has_output() const WL_REQUIRES(m_mutex);
     void wait_for_change() WL_REQUIRES(m_mutex);
     void tell_change() WL_REQUIRES(m_mutex);
     void close_batch() WL_REQUIRES(m_mutex);
-    uint64_t push(FrameKind kind, OutFrame frame) WL_REQUIRES(m_mutex);
+    uint64_t push(FrameKind kind, FramePtr frame) WL_REQUIRES(m_mutex);
+    size_t queued() const WL_REQUIRES(m_mutex) { return m_first_bytes + m_items.unsent_bytes(); }
+    void take_frame(OutFrame& frame, uint64_t acknowledgement, uint64_t now) WL_REQUIRES(m_mutex);
+    void take_first() WL_REQUIRES(m_mutex);
+    void take_heartbeat() WL_REQUIRES(m_mutex);
+    void release(FramePtr frame) WL_REQUIRES(m_mutex);
+    bool in_hand(uint64_t number) const WL_REQUIRES(m_mutex);
+    Result<void> copy_unacknowledged(uint64_t last, BytesView memory) WL_REQUIRES(m_mutex);
     Result<void> wait_for_room() WL_REQUIRES(m_mutex);
-    Result<void> add_frame(FrameKind kind, OutFrame frame, BytesView payload, Urgency urgency);
-    OutFrame take_free();
-    OutFrame free_frame() WL_REQUIRES(m_mutex);
-    void recycle(OutFrame frame) WL_REQUIRES(m_mutex);
+    Result<void> add_frame(FrameKind kind, FramePtr frame, BytesView payload, Urgency urgency);
+    FramePtr take_free();
+    FramePtr free_frame() WL_REQUIRES(m_mutex);
+    void recycle(FramePtr frame) WL_REQUIRES(m_mutex);
 
     template <typename F>
     static Result<void> build_body(Buffer& body, unsigned max_words, F&& build);
@@ -186,25 +225,29 @@ private:
     ConditionVariable m_writer_wake;
     ConditionVariable m_changed;  // credit, room, sent, stream ended, closed
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
-    std::vector<OutFrame> m_queue WL_GUARDED_BY(m_mutex);  // from m_queue_begin on
-    size_t m_queue_begin WL_GUARDED_BY(m_mutex) = 0;
-    std::vector<OutFrame> m_taken;  // the writer's
-    std::vector<OutFrame> m_free WL_GUARDED_BY(m_mutex);
-    SendState m_send WL_GUARDED_BY(m_mutex);
+    ItemSender<FramePtr> m_items WL_GUARDED_BY(m_mutex);   // sequenced frames
+    std::vector<FramePtr> m_first WL_GUARDED_BY(m_mutex);  // Hello and its answer: before everything
+    size_t m_first_bytes WL_GUARDED_BY(m_mutex) = 0;
+    FramePtr m_last WL_GUARDED_BY(m_mutex);  // Close: after everything
+    bool m_ping_due WL_GUARDED_BY(m_mutex) = false;
+    std::optional<uint64_t> m_pong_due WL_GUARDED_BY(m_mutex);          // what it echoes
+    std::vector<OutFrame*> m_taken;                                     // the writer's, until sent()
+    std::vector<FramePtr> m_taken_once WL_GUARDED_BY(m_mutex);          // of those, the ones that nobody will ask for again
+    std::vector<FramePtr> m_acknowledged_early WL_GUARDED_BY(m_mutex);  // while the writer still has them in hand
+    std::vector<FramePtr> m_free WL_GUARDED_BY(m_mutex);
+    size_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;  // that their buffers take
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
-    uint64_t m_next_ticket WL_GUARDED_BY(m_mutex) = 1;
-    uint64_t m_sent_ticket WL_GUARDED_BY(m_mutex) = 0;
-    size_t m_queued_bytes WL_GUARDED_BY(m_mutex) = 0;
-    unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;  // of m_changed
+    uint64_t m_sent_ticket WL_GUARDED_BY(m_mutex) = 0;  // the highest number that was handed to a socket
+    unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;      // of m_changed
     bool m_writer_sleeps WL_GUARDED_BY(m_mutex) = false;
     bool m_poked WL_GUARDED_BY(m_mutex) = false;
     bool m_streaming WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
-    bool m_pong_queued WL_GUARDED_BY(m_mutex) = false;
-    uint64_t m_pong_echo_us WL_GUARDED_BY(m_mutex) = 0;  // of the Pong in the queue
-    bool m_writing WL_GUARDED_BY(m_mutex) = false;       // between take() and sent()
+    bool m_writing WL_GUARDED_BY(m_mutex) = false;        // between take() and sent()
+    uint64_t m_in_hand_first WL_GUARDED_BY(m_mutex) = 0;  // what the writer has then; 0: nothing with a number
+    uint64_t m_in_hand_last WL_GUARDED_BY(m_mutex) = 0;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
     Counters m_counters WL_GUARDED_BY(m_mutex);
 };

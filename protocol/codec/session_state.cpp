@@ -23,40 +23,6 @@ Result<ReceiveState::Verdict> ReceiveState::accept(const FrameHeader& header) {
     return Verdict::accept;
 }
 
-std::optional<OutFrame> SendState::retain(OutFrame frame) {
-    if (!is_sequenced(frame.header.kind) || frame.header.sequence <= m_acknowledged) return frame;
-    if (!m_complete || m_limit_bytes == 0) {
-        m_complete = false;
-        return frame;
-    }
-    bool copied = frame.external_payload.data() == nullptr || frame.payload.append(frame.external_payload);
-    frame.external_payload = {};
-    m_retained_bytes += frame.wire_bytes();
-    m_retained.push_back(std::move(frame));
-    if (!copied || m_retained_bytes > m_limit_bytes) {
-        m_retained.clear();
-        m_retained_bytes = 0;
-        m_complete = false;
-    }
-    return std::nullopt;
-}
-
-Result<void> SendState::acknowledge(uint64_t sequence) {
-    if (sequence >= m_next) return Error{Code::malformed, "a frame is acknowledged that was not sent"};
-    m_acknowledged = std::max(m_acknowledged, sequence);
-    while (!m_retained.empty() && m_retained.front().header.sequence <= m_acknowledged) {
-        m_retained_bytes -= m_retained.front().wire_bytes();
-        m_retained.pop_front();
-    }
-    return {};
-}
-
-Result<const std::deque<OutFrame>*> SendState::unacknowledged_after(uint64_t sequence) {
-    WL_TRY(acknowledge(sequence));
-    if (!m_complete && m_acknowledged + 1 != m_next) return Error{Code::connection_lost, "frames that were lost are not kept"};
-    return &m_retained;
-}
-
 Result<void> CreditAccount::progress(uint64_t calls_done, uint64_t bytes_done) {
     if (calls_done > m_spent_calls || bytes_done > m_spent_bytes)
         return Error{Code::malformed, "more is reported done than was sent"};

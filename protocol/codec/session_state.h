@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <optional>
 
 #include "common/base/mutex.h"
@@ -11,20 +10,8 @@ namespace warpline::protocol {
 
 using Clock = std::chrono::steady_clock;
 
-/// A frame on its way out: its header, and its bytes or a view of somebody else's.
-struct OutFrame {
-    FrameHeader header;
-    Buffer body;
-    Buffer payload;
-    BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to the socket
-    uint64_t ticket = 0;         ///< place in the queue, for those who wait until it has been handed over
-    std::byte wire_header[k_frame_header_bytes] = {};
-
-    BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
-    size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
-};
-
-/// The receiving half of a lane's sequence: finds duplicates and gaps, knows what to acknowledge.
+/// The receiving half of a session's sequence: finds duplicates and gaps, knows what to acknowledge. Goes on from connection to
+/// connection.
 class ReceiveState {
 public:
     enum class Verdict : uint8_t { accept, duplicate };
@@ -34,50 +21,13 @@ public:
 
     uint64_t received() const { return m_received; }
     /// Frames and bytes that came since the last acknowledgement left.
-    bool acknowledgement_due() const { return m_unacknowledged_frames >= 256 || m_unacknowledged_bytes >= (4u << 20); }
+    bool acknowledgement_due() const { return m_unacknowledged_frames >= 64 || m_unacknowledged_bytes >= (1u << 20); }
     void acknowledgement_left() { m_unacknowledged_frames = 0, m_unacknowledged_bytes = 0; }
 
 private:
     uint64_t m_received = 0;
     uint32_t m_unacknowledged_frames = 0;
     uint64_t m_unacknowledged_bytes = 0;
-};
-
-/// The sending half: numbers frames and keeps the unacknowledged ones, up to a bound. Past the bound, nothing is kept any more
-/// and the lane cannot be resumed; that is the whole consequence.
-class SendState {
-public:
-    explicit SendState(size_t retain_limit_bytes) : m_limit_bytes(retain_limit_bytes) {}
-
-    /// The next number, for a frame of a sequenced kind; 0 for others.
-    uint64_t next_sequence(FrameKind kind) { return is_sequenced(kind) ? m_next++ : 0; }
-
-    /// Keeps a frame that has been handed to the socket (copying a payload that is not its own). Returns it if it is not kept,
-    /// for its buffers.
-    std::optional<OutFrame> retain(OutFrame frame);
-
-    /// Drops what the other side has.
-    ///
-    /// @errors  malformed: acknowledges what was never sent
-    Result<void> acknowledge(uint64_t sequence);
-
-    /// Frames after this one, in order, for sending them again.
-    ///
-    /// @errors  connection_lost: they are not kept any more
-    Result<const std::deque<OutFrame>*> unacknowledged_after(uint64_t sequence);
-
-    bool resumable() const { return m_complete; }
-    size_t retained_bytes() const { return m_retained_bytes; }
-    uint64_t acknowledged() const { return m_acknowledged; }
-    uint64_t last_sent() const { return m_next - 1; }
-
-private:
-    size_t m_limit_bytes;
-    uint64_t m_next = 1;
-    uint64_t m_acknowledged = 0;
-    std::deque<OutFrame> m_retained;
-    size_t m_retained_bytes = 0;
-    bool m_complete = true;
 };
 
 /// What may be sent and not yet be executed.
@@ -152,6 +102,12 @@ class Heartbeat {
 public:
     explicit Heartbeat(HeartbeatOptions options, Clock::time_point now)
         : m_options(options), m_last_tick(now), m_last_received(now), m_last_sent(now) {}
+
+    /// Another connection: nothing was silent yet.
+    void restart(Clock::time_point now) {
+        m_last_tick = m_last_received = m_last_sent = now;
+        m_silence = {};
+    }
 
     enum class Action : uint8_t { none, ping, dead };
     /// What is due. Between two ticks at most one interval counts as the peer's silence: who was stopped for longer, with

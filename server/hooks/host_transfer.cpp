@@ -63,7 +63,7 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresul
             result = CUDA_ERROR_OUT_OF_MEMORY;
             break;
         }
-        if (slot.ticket != 0 && !outbox.wait_sent(slot.ticket).ok()) break;
+        if (slot.ticket != 0 && !outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}).ok()) break;
         const uint64_t part = std::min(chunk_bytes, bytes - offset);
         result = copy(slot.staging->data, offset, part);
         if (result != CUDA_SUCCESS) break;
@@ -73,7 +73,7 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresul
         offset += part;
     }
     for (Slot& slot : slots) {
-        if (slot.ticket != 0) static_cast<void>(outbox.wait_sent(slot.ticket));
+        if (slot.ticket != 0) static_cast<void>(outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}));
         if (slot.staging != nullptr) copies.cancel(slot.staging);
     }
     call.set_sent_payload(offset);

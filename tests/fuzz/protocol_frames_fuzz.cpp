@@ -112,7 +112,7 @@ std::vector<Bytes> fuzz_seeds() {
             reply.initProgress();
             reply.getValues().initAs<wire::Drain>().setReason("values");
         });
-        (void)outbox.add_body(protocol::FrameKind::ping, {});
+        outbox.add_ping();
         seeds.push_back(output_of(outbox));
     }
     {

@@ -53,9 +53,7 @@ Result<void> add_event(Side& side, uint64_t id) {
 }
 
 TEST(Link, CarriesFramesAndAcknowledgesThem_B1) {
-    LinkOptions options;
-    options.outbox.retain_limit_bytes = 1 << 20;
-    Side a(options), b(options);
+    Side a, b;
     ASSERT_TRUE(add_event(a, 1).ok());
     ASSERT_TRUE(add_event(a, 2).ok());
     ASSERT_TRUE(b.input(a.output()).ok());
@@ -177,15 +175,43 @@ TEST(Link, RefusesProgressBeyondWhatWasSent_F3) {
 }
 
 TEST(Link, AcknowledgesWithoutTrafficOfItsOwn_C2) {
-    LinkOptions options;
-    options.outbox.retain_limit_bytes = 64 << 20;
-    Side a(options), b(options);
-    for (uint64_t i = 0; i < 256; ++i) ASSERT_TRUE(add_event(a, i).ok());
+    Side a, b;
+    for (uint64_t i = 0; i < 64; ++i) ASSERT_TRUE(add_event(a, i).ok());
     ASSERT_TRUE(b.input(a.output()).ok());
     auto back = frames_in(b.output());
     ASSERT_EQ(back.size(), 1u);
     EXPECT_EQ(back[0].header.kind, FrameKind::pong);
-    EXPECT_EQ(back[0].header.acknowledgement, 256u);
+    EXPECT_EQ(back[0].header.acknowledgement, 64u);
+}
+
+TEST(Link, AnotherConnectionTakesOverWhereverTheFirstOneIsCut_C2) {
+    Bytes payload = pattern(50000);
+    Bytes whole;
+    {
+        Side a;
+        for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(add_event(a, i).ok());
+        (void)*a.link.outbox().add_bulk(9, 0, payload.size(), payload);
+        ASSERT_TRUE(add_event(a, 3).ok());
+        whole = a.output();
+    }
+    for (size_t cut = 0; cut <= whole.size(); cut += cut < 1200 || cut + 1200 > whole.size() ? 1 : 4999) {
+        Side a, b;
+        b.placed_call = 9;
+        b.place.resize(payload.size());
+        for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(add_event(a, i).ok());
+        (void)*a.link.outbox().add_bulk(9, 0, payload.size(), payload);
+        ASSERT_TRUE(add_event(a, 3).ok());
+        const Bytes sent = a.output();
+        ASSERT_TRUE(b.input(BytesView(sent).first(std::min(cut, sent.size()))).ok());
+        a.link.detach();
+        b.link.detach();
+        ASSERT_TRUE(a.link.attach(b.link.received_sequence()).ok());
+        ASSERT_TRUE(b.link.attach(a.link.received_sequence()).ok());
+        ASSERT_TRUE(b.input(a.output()).ok());
+        ASSERT_EQ(b.frames.size(), 5u) << "cut after " << cut << " bytes";
+        for (size_t i = 0; i < 5; ++i) ASSERT_EQ(b.frames[i].header.sequence, i + 1);
+        ASSERT_EQ(b.place, payload);
+    }
 }
 
 struct Hostile {

@@ -51,15 +51,15 @@ TEST(Outbox, KeepsTheOrderOfWhatIsAdded_B1) {
     ASSERT_TRUE(
         outbox.add_message<wire::HostCall>(FrameKind::event, k_host_call_words, [](wire::HostCall::Builder m) { m.setId(5); })
             .ok());
-    ASSERT_TRUE(outbox.add_body(FrameKind::ping, {}).ok());
+    outbox.add_ping();
     (void)*add_test_call(outbox, 2);
     auto frames = frames_in(drain(outbox));
     ASSERT_EQ(frames.size(), 4u);
-    EXPECT_EQ(frames[0].header.kind, FrameKind::batch);
-    EXPECT_EQ(frames[1].header.kind, FrameKind::event);
-    EXPECT_EQ(frames[1].header.sequence, 2u);
-    EXPECT_EQ(frames[2].header.kind, FrameKind::ping);
-    EXPECT_EQ(frames[2].header.sequence, 0u);
+    EXPECT_EQ(frames[0].header.kind, FrameKind::ping);
+    EXPECT_EQ(frames[0].header.sequence, 0u);
+    EXPECT_EQ(frames[1].header.kind, FrameKind::batch);
+    EXPECT_EQ(frames[2].header.kind, FrameKind::event);
+    EXPECT_EQ(frames[2].header.sequence, 2u);
     EXPECT_EQ(frames[3].header.kind, FrameKind::batch);
     EXPECT_EQ(frames[3].header.sequence, 3u);
 }
@@ -266,13 +266,14 @@ TEST(Outbox, ASenderOfBulkWaitsForRoom_B3) {
     EXPECT_FALSE(through);
     drain(outbox);
     fourth.join();
-    EXPECT_TRUE(outbox.wait_sent(last).ok());
+    EXPECT_TRUE(outbox.wait_sent(last, payload).ok());
     EXPECT_EQ(outbox.add_bulk(9, 0, 1, pattern(1001)).error().code, Code::bad_argument);
 }
 
 TEST(Outbox, SendsAPayloadInParts_B3) {
     OutboxOptions options;
     options.chunk_bytes = 1 << 20;
+    options.retain_limit_bytes = 64 << 20;
     Outbox outbox(options);
     Writer writer(outbox, false);
     Bytes payload = pattern((40u << 20) + 5);
@@ -292,13 +293,13 @@ TEST(Outbox, MemoryIsFreeWhenTheEndIsTold_B3) {
     std::vector<BytesView> views;
     ASSERT_TRUE(outbox.take(views, 0));
     uint64_t queued = *outbox.add_bulk(9, 1000, 2000, payload);
-    auto waiter = std::async(std::launch::async, [&] { return outbox.wait_sent(queued).error().code; });
+    auto waiter = std::async(std::launch::async, [&] { return outbox.wait_sent(queued, payload).error().code; });
     outbox.close(k_gone, true);
     // The writer still has the first part in its hands.
     EXPECT_EQ(waiter.wait_for(20ms), std::future_status::timeout);
     outbox.sent();
     EXPECT_EQ(waiter.get(), Code::connection_lost);
-    EXPECT_EQ(outbox.wait_sent(taken).error().code, Code::connection_lost);
+    EXPECT_EQ(outbox.wait_sent(taken, payload).error().code, Code::connection_lost);
 }
 
 TEST(Outbox, ManyThreadsGetEachNumberOnce_B2) {
@@ -323,14 +324,91 @@ TEST(Outbox, ManyThreadsGetEachNumberOnce_B2) {
     EXPECT_EQ(next, total + 1);
 }
 
-TEST(Outbox, KeepsSentFramesForAResume_C2) {
-    OutboxOptions options;
-    options.retain_limit_bytes = 1 << 20;
-    Outbox outbox(options);
+TEST(Outbox, SendsAgainWhatALostConnectionMayHaveLost_C2) {
+    Outbox outbox;
     (void)*add_test_call(outbox, 1);
     drain(outbox);
-    EXPECT_TRUE(outbox.acknowledge(1).ok());
-    EXPECT_EQ(outbox.acknowledge(2).error().code, Code::malformed);
+    (void)*add_test_call(outbox, 2);
+    drain(outbox);
+    EXPECT_EQ(outbox.acknowledge(3).error().code, Code::malformed);
+    outbox.detach();
+    EXPECT_FALSE(outbox.wait()) << "nobody writes to a connection that is lost";
+    (void)*add_test_call(outbox, 3);
+    EXPECT_TRUE(drain(outbox).empty());
+    ASSERT_TRUE(outbox.attach(1).ok());
+    const auto frames = frames_in(drain(outbox));
+    ASSERT_EQ(frames.size(), 2u);
+    EXPECT_EQ(frames[0].header.sequence, 2u);
+    EXPECT_EQ(batch_header(frames[0]).first_call, 2u);
+    EXPECT_EQ(batch_header(frames[1]).first_call, 3u);
+    EXPECT_EQ(outbox.counters().frames_again, 1u);
+    EXPECT_TRUE(outbox.acknowledge(3).ok());
+    EXPECT_EQ(outbox.retained_bytes(), 0u);
+}
+
+TEST(Outbox, MemoryThatIsGivenBackIsNotSentAgain_C2) {
+    Outbox outbox;
+    Bytes payload = pattern(3000);
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < 3; ++i) last = *outbox.add_bulk(9, i * 1000, 3000, BytesView(payload).subspan(i * 1000, 1000));
+    drain(outbox);
+    ASSERT_TRUE(outbox.acknowledge(1).ok());
+    ASSERT_TRUE(outbox.wait_sent(last, payload).ok());
+    const Bytes before = std::exchange(payload, Bytes(3000));  // the program goes on
+    std::fill(payload.begin(), payload.end(), std::byte{0});
+    outbox.detach();
+    ASSERT_TRUE(outbox.attach(1).ok());
+    const auto frames = frames_in(drain(outbox));
+    ASSERT_EQ(frames.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+        const BytesView again = frames[i].payload.view();
+        EXPECT_TRUE(std::equal(again.begin(), again.end(), before.begin() + 1000 * static_cast<ptrdiff_t>(i + 1)));
+    }
+}
+
+TEST(Outbox, WaitsForAcknowledgementsAndStillAnswersPings_C1) {
+    OutboxOptions options;
+    options.retain_limit_bytes = 2500;
+    options.chunk_bytes = 1000;
+    Outbox outbox(options);
+    Bytes payload = pattern(1000);
+    for (uint64_t i = 0; i < 4; ++i) (void)*outbox.add_bulk(9, i * 1000, 4000, payload);
+    EXPECT_EQ(frames_in(drain(outbox)).size(), 2u);
+    outbox.add_pong(5);
+    const auto pong = frames_in(drain(outbox));
+    ASSERT_EQ(pong.size(), 1u);
+    EXPECT_EQ(pong[0].header.kind, FrameKind::pong);
+    ASSERT_TRUE(outbox.acknowledge(2).ok());
+    EXPECT_EQ(frames_in(drain(outbox)).size(), 2u);
+}
+
+TEST(Outbox, CloseComesAfterEverything_C2) {
+    Outbox outbox;
+    ASSERT_TRUE(outbox.add_body(FrameKind::close, {}).ok());
+    (void)*add_test_call(outbox, 1);
+    const auto frames = frames_in(drain(outbox));
+    ASSERT_EQ(frames.size(), 2u);
+    EXPECT_EQ(frames[0].header.kind, FrameKind::batch);
+    EXPECT_EQ(frames[1].header.kind, FrameKind::close);
+}
+
+TEST(Outbox, AFrameIsNotReusedWhileItIsBeingSentAgain_C2) {
+    Outbox outbox;
+    (void)*add_test_call(outbox, 1, pattern(100));
+    drain(outbox);
+    outbox.detach();
+    ASSERT_TRUE(outbox.attach(0).ok());
+    std::vector<BytesView> views;
+    ASSERT_TRUE(outbox.take(views, 0));
+    ASSERT_TRUE(outbox.acknowledge(1).ok());  // faster than the writer
+    (void)*add_test_call(outbox, 2, Bytes(100, std::byte{9}));
+    Bytes written;
+    for (BytesView view : views) written.insert(written.end(), view.begin(), view.end());
+    outbox.sent();
+    const auto frames = frames_in(written);
+    ASSERT_EQ(frames.size(), 1u);
+    const Bytes expected = pattern(100);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), frames[0].payload.view().begin()));
 }
 
 TEST(Outbox, APokeEndsOneWait) {

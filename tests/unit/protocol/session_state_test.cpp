@@ -1,5 +1,6 @@
 #include "protocol/codec/session_state.h"
 
+#include "protocol/session/item_sender.h"
 #include "tests/unit/protocol/frames.h"
 
 namespace warpline::protocol {
@@ -30,79 +31,82 @@ TEST(ReceiveState, RefusesGapsAndMisnumberedFrames_F3) {
 
 TEST(ReceiveState, AsksForAnAcknowledgementInTime) {
     ReceiveState state;
-    for (uint64_t i = 1; i <= 255; ++i) (void)*state.accept(header_of(FrameKind::reply, i));
+    for (uint64_t i = 1; i <= 63; ++i) (void)*state.accept(header_of(FrameKind::reply, i));
     EXPECT_FALSE(state.acknowledgement_due());
-    (void)*state.accept(header_of(FrameKind::reply, 256));
+    (void)*state.accept(header_of(FrameKind::reply, 64));
     EXPECT_TRUE(state.acknowledgement_due());
     state.acknowledgement_left();
     EXPECT_FALSE(state.acknowledgement_due());
-    FrameHeader large = header_of(FrameKind::bulk, 257);
-    large.payload_bytes = 4u << 20;
+    FrameHeader large = header_of(FrameKind::bulk, 65);
+    large.payload_bytes = 1u << 20;
     (void)*state.accept(large);
     EXPECT_TRUE(state.acknowledgement_due());
 }
 
-OutFrame frame_with(SendState& state, std::string_view payload) {
-    OutFrame frame;
-    frame.header.kind = FrameKind::event;
-    frame.header.sequence = state.next_sequence(frame.header.kind);
-    (void)frame.payload.append(as_bytes(payload));
-    frame.header.payload_bytes = static_cast<uint32_t>(payload.size());
-    return frame;
+using Released = std::vector<std::string>;
+auto into(Released& released) {
+    return [&released](std::string item) { released.push_back(std::move(item)); };
 }
 
-TEST(SendState, KeepsWhatIsNotAcknowledged_C2) {
-    SendState state(10000);
-    for (const char* text : {"one", "two", "three"}) EXPECT_FALSE(state.retain(frame_with(state, text)).has_value());
-    ASSERT_TRUE(state.acknowledge(1).ok());
-    auto kept = state.unacknowledged_after(1);
-    ASSERT_TRUE(kept.ok());
-    ASSERT_EQ((*kept)->size(), 2u);
-    EXPECT_EQ(as_text((**kept)[0].payload.view()), "two");
-    EXPECT_EQ((**kept)[1].header.sequence, 3u);
-    ASSERT_TRUE(state.acknowledge(3).ok());
-    EXPECT_EQ(state.retained_bytes(), 0u);
+/// Takes all that may be sent.
+std::string take_all(ItemSender<std::string>& sender) {
+    std::string out;
+    while (sender.can_take()) out += *sender.take().item;
+    return out;
 }
 
-TEST(SendState, CopiesAPayloadThatIsNotItsOwn_C2) {
-    SendState state(10000);
-    Bytes memory = bytes_of("the program's memory");
-    OutFrame frame = frame_with(state, "");
-    frame.external_payload = memory;
-    frame.header.payload_bytes = static_cast<uint32_t>(memory.size());
-    EXPECT_FALSE(state.retain(std::move(frame)).has_value());
-    std::fill(memory.begin(), memory.end(), std::byte{0});
-    EXPECT_EQ(as_text((**state.unacknowledged_after(0))[0].payload_view()), "the program's memory");
+TEST(ItemSender, SendsAgainWhatIsNotAcknowledged_C2) {
+    ItemSender<std::string> sender(1000);
+    Released released;
+    for (const char* item : {"a", "b", "c", "d"}) sender.push(item, 10);
+    EXPECT_EQ(take_all(sender), "abcd");
+    ASSERT_TRUE(sender.acknowledge(1, into(released)).ok());
+    EXPECT_EQ(released, Released{"a"});
+    sender.detach();
+    sender.push("e", 10);
+    EXPECT_FALSE(sender.can_take());
+    ASSERT_TRUE(sender.attach(2, into(released)).ok());
+    EXPECT_EQ(released, (Released{"a", "b"}));
+    EXPECT_EQ(take_all(sender), "cde");
+    EXPECT_EQ(sender.sent_again(), 2u);
+    ASSERT_TRUE(sender.acknowledge(5, into(released)).ok());
+    EXPECT_EQ(sender.unacknowledged_bytes() + sender.unsent_bytes(), 0u);
+    EXPECT_TRUE(sender.drained());
 }
 
-TEST(SendState, GivesUpKeepingBeyondItsBound) {
-    SendState state(3 * k_frame_header_bytes + 10);
-    for (int i = 0; i < 3; ++i) EXPECT_FALSE(state.retain(frame_with(state, "abc")).has_value());
-    EXPECT_TRUE(state.resumable());
-    (void)state.retain(frame_with(state, "abcdefgh"));
-    EXPECT_FALSE(state.resumable());
-    EXPECT_EQ(state.retained_bytes(), 0u);
-    EXPECT_EQ(state.unacknowledged_after(2).error().code, Code::connection_lost);
-    EXPECT_TRUE(state.unacknowledged_after(4).ok());  // nothing was lost
+TEST(ItemSender, KeepsNoMoreThanItsBound_C2) {
+    ItemSender<std::string> sender(25);
+    Released released;
+    for (int i = 0; i < 40; ++i) sender.push(std::string(1, static_cast<char>('a' + i % 26)), 10);
+    EXPECT_EQ(take_all(sender), "ab");
+    EXPECT_EQ(sender.unsent_bytes(), 380u);
+    ASSERT_TRUE(sender.acknowledge(1, into(released)).ok());
+    EXPECT_EQ(take_all(sender), "c");
+    sender.detach();
+    ASSERT_TRUE(sender.attach(1, into(released)).ok());
+    EXPECT_EQ(take_all(sender), "bc");
+    EXPECT_EQ(sender.unacknowledged_bytes(), 20u);
+    // One item may always leave, whatever its size.
+    ItemSender<std::string> small(1);
+    small.push("large", 100);
+    EXPECT_EQ(take_all(small), "large");
+    EXPECT_FALSE(small.has_room());
 }
 
-TEST(SendState, ReturnsFramesThatNeedNotBeKept) {
-    SendState state(10000);
-    OutFrame ping;
-    ping.header.kind = FrameKind::ping;
-    EXPECT_TRUE(state.retain(std::move(ping)).has_value());
-    OutFrame frame = frame_with(state, "x");
-    ASSERT_TRUE(state.acknowledge(1).ok());  // faster than the thread that sent it
-    EXPECT_TRUE(state.retain(std::move(frame)).has_value());
-}
-
-TEST(SendState, RefusesAnAcknowledgementOfWhatWasNotSent_F3) {
-    SendState state(10000);
-    (void)state.retain(frame_with(state, "x"));
-    EXPECT_TRUE(state.acknowledge(1).ok());
-    EXPECT_EQ(state.acknowledge(2).error().code, Code::malformed);
-    EXPECT_TRUE(state.acknowledge(0).ok());  // an old one, late
-    EXPECT_EQ(state.acknowledged(), 1u);
+TEST(ItemSender, RefusesWhatCannotBe_F3) {
+    ItemSender<std::string> sender(1000);
+    Released released;
+    sender.push("a", 10);
+    EXPECT_EQ(sender.acknowledge(1, into(released)).error().code, Code::malformed) << "it was not sent";
+    sender.push("b", 10);
+    EXPECT_EQ(take_all(sender), "ab");
+    EXPECT_TRUE(sender.acknowledge(2, into(released)).ok());
+    EXPECT_TRUE(sender.acknowledge(1, into(released)).ok()) << "an old one, late";
+    sender.detach();
+    EXPECT_EQ(sender.attach(1, into(released)).error().code, Code::malformed) << "it had two";
+    EXPECT_EQ(sender.attach(3, into(released)).error().code, Code::malformed) << "there are two";
+    EXPECT_FALSE(sender.attached());
+    EXPECT_TRUE(sender.attach(2, into(released)).ok());
 }
 
 TEST(Credit, IsSpentAndComesBack_B2) {
