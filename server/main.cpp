@@ -12,9 +12,10 @@
 
 #include "common/config/command_line.h"
 #include "common/log/log.h"
+#include "server/control/worker_ends.h"
 #include "server/daemon/listen_socket.h"
 #include "server/daemon/supervisor.h"
-#include "server/session/worker.h"
+#include "server/worker/worker.h"
 
 namespace {
 

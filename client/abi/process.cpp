@@ -1,3 +1,4 @@
+// How the library comes into a process, survives its forks, and leaves it.
 #include "client/abi/process.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// What the library is in its process, which every call asks first.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Finding a server that takes this program, and preparing for its devices.
 #include "client/abi/start.h"
 
 #include <unistd.h>

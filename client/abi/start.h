@@ -1,3 +1,4 @@
+// How a session begins.
 #pragma once
 
 #include <functional>

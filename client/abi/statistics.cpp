@@ -1,3 +1,4 @@
+// The counts of a process as JSON, for whoever measures programs.
 #include "client/abi/statistics.h"
 
 #include <fcntl.h>

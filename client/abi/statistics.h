@@ -1,3 +1,4 @@
+// What a process leaves behind about its calls and bytes, if it was asked to.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// What hooks and generated code are given of a call while it is answered.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// How a program that polls is answered without a round trip for each question.
 #include "client/call/completion.h"
 
 #include "client/gen/event_calls.gen.h"

@@ -1,3 +1,4 @@
+// The log line of what is refused, and the results of what went wrong inside of Warpline.
 #include "client/call/refuse.h"
 
 #include "client/abi/process.h"

@@ -1,3 +1,4 @@
+// How a call says that something is not supported.
 #pragma once
 
 #include <atomic>

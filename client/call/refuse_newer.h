@@ -1,3 +1,4 @@
+// How a call says that the server's driver is too old for it.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Starting a program as a shell would, with its signals and exit codes.
 #include "client/cli/child.h"
 
 #include <fcntl.h>

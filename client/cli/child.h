@@ -1,3 +1,4 @@
+// Programs that the command starts and waits for.
 #pragma once
 
 #include <sys/types.h>

@@ -1,3 +1,4 @@
+// The table that `warpline devices` prints.
 #include "client/cli/devices.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The subcommands that visit every configured server.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Certificates, start and end of the server that `warpline run --local` uses.
 #include "client/cli/local_server.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// A server for one run of one program, on this machine.
 #pragma once
 
 #include <sys/types.h>

@@ -1,3 +1,4 @@
+// The places of an installation, seen from the executable.
 #include "client/cli/paths.h"
 
 #include <unistd.h>

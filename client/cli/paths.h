@@ -1,3 +1,4 @@
+// Where the parts of an installation lie.
 #pragma once
 
 #include <string>

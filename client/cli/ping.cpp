@@ -1,3 +1,4 @@
+// The round trips that `warpline ping` measures and prints.
 #include <algorithm>
 #include <cstdio>
 

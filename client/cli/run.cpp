@@ -1,3 +1,4 @@
+// The environment in which a program finds Warpline's driver.
 #include "client/cli/run.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// How `warpline run` starts a program, unmodified, with a remote GPU.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// What a program would see of a server, found out by being one.
 #include "client/cli/survey.h"
 
 #include <dlfcn.h>

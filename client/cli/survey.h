@@ -1,3 +1,4 @@
+// Looking at a server from outside, for the subcommands that tell about it.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// What modules, libraries and functions have in common: an image, and when the server is told of it.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Which options of a compilation travel, and in which form.
 #include "client/code/jit_options.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What launches and kernel nodes of graphs have in common: shape, parameters, attributes.
 #pragma once
 
 #include "client/code/images.h"

@@ -1,3 +1,4 @@
+// Copies of every shape, and how they are carried out.
 #pragma once
 
 #include "client/call/common.h"

@@ -1,3 +1,4 @@
+// Copies of graphs that read or write the program's memory at each launch.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Which streams are being captured, and what that makes of the calls on them.
 #pragma once
 
 #include "client/call/common.h"

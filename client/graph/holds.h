@@ -1,3 +1,4 @@
+// How long graphs keep what their nodes have of the program.
 #pragma once
 
 #include "client/call/common.h"

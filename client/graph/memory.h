@@ -1,3 +1,4 @@
+// Nodes that allocate and free memory, and conditional nodes.
 #pragma once
 
 #include "client/graph/new_node.h"

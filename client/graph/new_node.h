@@ -1,3 +1,4 @@
+// What adding a node is, whatever its type.
 #pragma once
 
 #include "client/graph/node_tokens.h"

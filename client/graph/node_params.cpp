@@ -1,3 +1,4 @@
+// What is checked of a kernel node, and how a host node's function gets its number.
 #include "client/graph/node_params.h"
 
 namespace warpline::client {

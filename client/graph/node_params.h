@@ -1,3 +1,4 @@
+// Parameters of nodes in the form in which they travel.
 #pragma once
 
 #include "client/code/launch_params.h"

@@ -1,3 +1,4 @@
+// Names for nodes: those that a call is given, and those that the server has still to give.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finding and keeping a range of addresses that nothing else in the process uses.
 #include "client/session/address_window.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// The addresses of device memory, as this process keeps them free.
 #pragma once
 
 #include <cstdint>

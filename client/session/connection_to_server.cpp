@@ -1,3 +1,4 @@
+// Connecting, and passing on what arrives.
 #include "client/session/connection_to_server.h"
 
 #include <algorithm>

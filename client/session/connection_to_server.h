@@ -1,3 +1,4 @@
+// The socket behind a session, with its threads.
 #pragma once
 
 #include <future>

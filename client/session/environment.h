@@ -1,3 +1,4 @@
+// What the program's environment asks of a driver.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The handshake's two messages, written and read.
 #include "client/session/hello.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// What client and server tell each other first.
 #pragma once
 
 #include "client/session/connection_to_server.h"

@@ -1,3 +1,4 @@
+// The thread on which the program's functions run.
 #include "client/session/host_calls.h"
 
 #include <pthread.h>

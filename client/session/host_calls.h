@@ -1,3 +1,4 @@
+// The program's functions that streams and graphs call.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// What becomes of the server's answers and events, and of everybody who waits when the session ends.
 #include "client/session/session.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// All that is shared by the calls of a process: what was sent, who waits, what went wrong.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Whether somebody else in the process could be calling.
 #pragma once
 
 namespace warpline::client {

@@ -1,3 +1,4 @@
+// Somebody who waits for a reply.
 #pragma once
 
 #include <atomic>

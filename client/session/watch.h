@@ -1,3 +1,4 @@
+// Replies that nobody waits for, but somebody wants to hear of.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// What stream captures forbid while they go on.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What is known of images, modules, libraries and functions.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// How far work is known to have come.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// What is known of a context.
 #pragma once
 
 #include <array>

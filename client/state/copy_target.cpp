@@ -1,3 +1,4 @@
+// Writing and reading rows that are not packed.
 #include "client/state/copy_target.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Where a copy's rows lie in the program's memory.
 #pragma once
 
 #include <cstddef>

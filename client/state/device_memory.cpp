@@ -1,3 +1,4 @@
+// Giving out addresses in pieces and blocks, and telling what an address belongs to.
 #include "client/state/device_memory.h"
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// Who owns which device addresses.
 #pragma once
 
 #include <cstdint>

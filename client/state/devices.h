@@ -1,3 +1,4 @@
+// The server's devices, as told at the start.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// What nodes of graphs have of the program, by the server's numbers for it.
 #pragma once
 
 #include <atomic>

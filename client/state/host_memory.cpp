@@ -1,3 +1,4 @@
+// Allocating host memory, and finding the range that an address lies in.
 #include "client/state/host_memory.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// The host memory that CUDA knows of.
 #pragma once
 
 #include <cstdint>

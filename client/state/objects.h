@@ -1,3 +1,4 @@
+// What is known of streams, events, graphs, arrays, pools: everything behind a handle that has no file of its own.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Which freed memory may be used again, by whom and when.
 #include "client/state/pool_heap.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Memory freed in the order of a stream, until somebody may have it again.
 #pragma once
 
 #include <cstdint>

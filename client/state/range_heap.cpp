@@ -1,3 +1,4 @@
+// Best fit among free ranges.
 #include "client/state/range_heap.h"
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// Free addresses, without the memory behind them.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// All objects of a session in one place.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// What the program may ask about its texture and surface objects.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Making and ending what each thread has, and adding up what they counted.
 #include "client/state/thread_state.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// What CUDA keeps for each thread of the program.
 #pragma once
 
 #include <array>

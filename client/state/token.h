@@ -1,3 +1,4 @@
+// Handles of the program as numbers that the server can check.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The way from a token to its object, which every call takes: no locks.
 #pragma once
 
 #include <array>

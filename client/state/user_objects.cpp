@@ -1,3 +1,4 @@
+// Counting references, across graphs inside of graphs.
 #include "client/state/user_objects.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Objects of the program that graphs keep alive.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// The lines that tell an administrator what this machine offers.
 #include "server/daemon/gpu_table.h"
 
 #include <algorithm>

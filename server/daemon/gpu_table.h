@@ -1,8 +1,9 @@
+// What gpu-server prints about its GPUs.
 #pragma once
 
 #include <string>
 
-#include "server/daemon/control.h"
+#include "server/control/control.h"
 
 namespace warpline::server {
 

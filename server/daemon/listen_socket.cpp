@@ -1,3 +1,4 @@
+// Addresses to listen on, read and written.
 #include "server/daemon/listen_socket.h"
 
 #include <netdb.h>

@@ -1,3 +1,4 @@
+// The socket at which clients arrive.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// The loop that routes connections and looks after workers.
 #include "server/daemon/supervisor.h"
 
 #include <fcntl.h>

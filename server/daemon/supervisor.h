@@ -1,3 +1,4 @@
+// The process that never ends: it decides who is served, and by which worker.
 #pragma once
 
 #include <chrono>

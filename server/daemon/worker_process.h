@@ -1,3 +1,4 @@
+// A worker as its supervisor sees it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,17 +12,10 @@
 
 #include "common/base/bytes.h"
 #include "common/base/result.h"
-#include "server/daemon/control.h"
+#include "server/control/control.h"
+#include "server/control/driver_text.h"
 
 namespace warpline::server {
-
-/// Descriptors at which a worker finds its ends, and the argument that makes gpu-server a worker.
-constexpr int k_worker_control_fd = 3;
-constexpr int k_worker_counters_fd = 4;
-constexpr int k_worker_log_fd = 5;        ///< the server's standard error: a worker's own is a pipe, for its client
-constexpr int k_worker_messages_fd = 6;   ///< the reading end of that pipe
-constexpr int k_worker_inventory_fd = 7;  ///< what another worker has found out about the devices; nothing to be read: take it
-constexpr std::string_view k_worker_argument = "--worker-of=";
 
 enum class WorkerState : uint8_t {
     starting,  ///< initialising its driver
@@ -30,27 +24,6 @@ enum class WorkerState : uint8_t {
     session,   ///< admitted
     leaving,   ///< told to stop, or has said that its session ended
 };
-
-/// Writes all of a text, as far as the descriptor takes it. @blocks as the descriptor does
-void write_text(int fd, BytesView text);
-/// What a driver writes to its standard error on its way into the log. Whoever wrote the program wrote some of that text (the
-/// expression of an assertion), so it can neither control a terminal nor look like a line of the log, and has an end.
-class DriverText {
-public:
-    static constexpr size_t k_max_column = 1024;            ///< of a line; the rest is left out
-    static constexpr size_t k_max_bytes = size_t{1} << 20;  ///< in all
-
-    /// Writes a piece: each line with "driver: " before it, everything that is no printable ASCII as \xNN.
-    void write(int fd, BytesView text);
-
-private:
-    size_t m_column = 0;
-    size_t m_written_bytes = 0;
-    bool m_full = false;
-};
-
-/// Copies what a pipe of a driver's holds at the moment. @param from_fd non-blocking
-void copy_pending(int from_fd, int to_fd);
 
 /// The supervisor's side of one worker. Destroying it kills the process.
 class WorkerProcess {

@@ -1,3 +1,4 @@
+// Loading a driver and finding its functions.
 #include "server/driver/driver.h"
 
 #include <dlfcn.h>

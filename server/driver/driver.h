@@ -1,3 +1,4 @@
+// The CUDA driver that executes the calls.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Which driver to take where the administrator leaves the choice.
 #include "server/driver/find_driver.h"
 
 #include <filesystem>

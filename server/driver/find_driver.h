@@ -1,3 +1,4 @@
+// The choice of a driver.
 #pragma once
 
 #include <memory>

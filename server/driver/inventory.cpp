@@ -1,3 +1,4 @@
+// Asking a driver everything that programs will ask.
 #include "server/driver/inventory.h"
 
 #include <algorithm>

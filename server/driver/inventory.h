@@ -1,3 +1,4 @@
+// What the machine has, as clients are told it.
 #pragma once
 
 #include <cstdint>
@@ -5,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/daemon/control.h"
+#include "server/control/control.h"
 #include "server/driver/driver.h"
 
 namespace warpline::server {

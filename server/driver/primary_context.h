@@ -1,3 +1,4 @@
+// Primary contexts, as a server wants them.
 #pragma once
 
 #include "server/driver/driver.h"

@@ -1,3 +1,4 @@
+// Captures: the graphs and nodes that come of them get the client's tokens.
 #include "server/gen/capture_calls.gen.h"
 #include "server/hooks/graph_common.h"
 

@@ -1,3 +1,4 @@
+// Contexts: what ends with one ends here, too.
 #include "server/gen/context_calls.gen.h"
 #include "server/hooks/common.h"
 

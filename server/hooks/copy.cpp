@@ -1,3 +1,4 @@
+// Plain copies between the client's memory and a device's.
 #include "server/gen/copy_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/host_transfer.h"

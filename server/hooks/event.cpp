@@ -1,3 +1,4 @@
+// Events, also those that somebody waits for while they are destroyed.
 #include "server/gen/event_calls.gen.h"
 #include "server/hooks/waits.h"
 

@@ -1,3 +1,4 @@
+// Occupancy of clusters, whose attributes name handles.
 #include "server/gen/function_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/launch_attributes.h"

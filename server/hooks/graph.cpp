@@ -1,3 +1,4 @@
+// Graphs and their shape: nodes that the driver tells get tokens.
 #include "server/gen/graph_calls.gen.h"
 
 #include <fcntl.h>

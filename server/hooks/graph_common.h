@@ -1,3 +1,4 @@
+// Nodes of graphs and their names.
 #pragma once
 
 #include "server/hooks/common.h"

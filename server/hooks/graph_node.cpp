@@ -1,8 +1,9 @@
+// Nodes that a client adds to a graph.
 #include "server/gen/graph_node_calls.gen.h"
-#include "server/gen/graph_node_params_calls.gen.h"
+#include "server/hooks/graph_batch.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"
-#include "server/hooks/launch_attributes.h"
+#include "server/session/serve.h"
 
 namespace warpline::server {
 
@@ -17,38 +18,6 @@ CUresult hook_server_cuGraphAddKernelNode_v2(ServerCall& call, const CuGraphAddK
                     });
 }
 
-CUresult hook_server_cuGraphKernelNodeSetParams_v2(ServerCall& call, const CuGraphKernelNodeSetParamsV2Args& args) {
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    KernelNodeParams params;
-    WL_CUDA(read_kernel_node(call, args, params));
-    return with_kernel_node(call, call.driver()->cuGraphKernelNodeSetParams_v2, call.driver()->cuGraphKernelNodeSetParams,
-                            &params.node, node);
-}
-
-CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGraphKernelNodeGetParamsV2Args& args,
-                                                   CuGraphKernelNodeGetParamsV2Values& values) {
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUDA_KERNEL_NODE_PARAMS params{};
-    WL_CUDA(with_kernel_node(call, call.driver()->cuGraphKernelNodeGetParams_v2, call.driver()->cuGraphKernelNodeGetParams,
-                             &params, node));
-    values.f = call.session().functions().token_of(params.kern, params.func);
-    if (values.f == 0) return CUDA_ERROR_INVALID_HANDLE;
-    values.gridX = params.gridDimX, values.gridY = params.gridDimY, values.gridZ = params.gridDimZ;
-    values.blockX = params.blockDimX, values.blockY = params.blockDimY, values.blockZ = params.blockDimZ;
-    values.sharedMemBytes = params.sharedMemBytes;
-    if (params.kernelParams == nullptr) return params.extra == nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-    CUresult why = CUDA_SUCCESS;
-    const auto layout = call.session().functions().layout(values.f, why);
-    if (layout == nullptr) return why;
-    for (size_t i = 0; i < layout->sizes.size(); ++i) {
-        const BytesView count = as_bytes(&layout->sizes[i], sizeof layout->sizes[i]);
-        const BytesView value = as_bytes(params.kernelParams[i], layout->sizes[i]);
-        values.sizes.insert(values.sizes.end(), count.begin(), count.end());
-        values.params.insert(values.params.end(), value.begin(), value.end());
-    }
-    return CUDA_SUCCESS;
-}
-
 CUresult hook_server_cuGraphAddMemcpyNode(ServerCall& call, const CuGraphAddMemcpyNodeArgs& args) {
     const auto add = WL_DRIVER(call, cuGraphAddMemcpyNode);
     const auto context = WL_FIND(call, CUcontext, context, args.ctx);
@@ -59,41 +28,6 @@ CUresult hook_server_cuGraphAddMemcpyNode(ServerCall& call, const CuGraphAddMemc
                         WL_CUDA(read_copy_node(call, args, graph, copy, host));
                         return add(node, graph, dependencies, count, &copy, context);
                     });
-}
-
-CUresult hook_server_cuGraphMemcpyNodeSetParams(ServerCall& call, const CuGraphMemcpyNodeSetParamsArgs& args) {
-    const auto set = WL_DRIVER(call, cuGraphMemcpyNodeSetParams);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUDA_MEMCPY3D copy{};
-    HostCopyPtr host;
-    WL_CUDA(read_copy_node(call, args, graph_of_node(call, args.hNode), copy, host));
-    return set(node, &copy);
-}
-
-CUresult hook_server_cuGraphMemcpyNodeGetParams(ServerCall& call, const CuGraphMemcpyNodeGetParamsArgs& args,
-                                                CuGraphMemcpyNodeGetParamsValues& values) {
-    const auto get = WL_DRIVER(call, cuGraphMemcpyNodeGetParams);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUDA_MEMCPY3D copy{};
-    WL_CUDA(get(node, &copy));
-    GraphCopies& copies = call.session().graph_copies();
-    const HandleTable& handles = call.session().handles();
-    for (const HostCopyPtr& host : {copies.copy_of(copy, true), copies.copy_of(copy, false)}) {
-        if (host == nullptr) continue;
-        values.source = host->source;
-        if (host->source == 0) values.target = host->staging->call;
-    }
-    if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY)
-        values.srcArray = handles.token_of(HandleKind::array, handle_to_value(copy.srcArray));
-    if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-        values.dstArray = handles.token_of(HandleKind::array, handle_to_value(copy.dstArray));
-    copy.srcHost = nullptr;
-    copy.dstHost = nullptr;
-    copy.srcArray = nullptr;
-    copy.dstArray = nullptr;
-    const BytesView bytes = as_bytes(&copy, sizeof copy);
-    values.copy.assign(bytes.begin(), bytes.end());
-    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphAddChildGraphNode(ServerCall& call, const CuGraphAddChildGraphNodeArgs& args) {
@@ -123,59 +57,64 @@ CUresult hook_server_cuGraphAddHostNode(ServerCall& call, const CuGraphAddHostNo
                     });
 }
 
-CUresult hook_server_cuGraphHostNodeSetParams(ServerCall& call, const CuGraphHostNodeSetParamsArgs& args) {
-    const auto set = WL_DRIVER(call, cuGraphHostNodeSetParams);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
-    if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
-    if (const CUresult result = set(node, &params); result != CUDA_SUCCESS) {
-        call.session().host_calls().drop_ticket(ticket);
-        return result;
+CUresult hook_server_cuGraphAddBatchMemOpNode(ServerCall& call, const CuGraphAddBatchMemOpNodeArgs& args) {
+    const auto add = WL_DRIVER(call, cuGraphAddBatchMemOpNode);
+    Batch batch;
+    WL_CUDA(read_batch(call, args, batch));
+    return add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                    [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                        return add(node, graph, dependencies, count, &batch.params);
+                    });
+}
+
+CUresult hook_server_cuGraphAddMemAllocNode(ServerCall& call, const CuGraphAddMemAllocNodeArgs& args,
+                                            CuGraphAddMemAllocNodeValues& values) {
+    const auto add = WL_DRIVER(call, cuGraphAddMemAllocNode);
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    std::vector<CUmemAccessDesc> access;
+    if (!read_struct(args.properties, params.poolProps)) return CUDA_ERROR_INVALID_VALUE;
+    if (!read_array(args.access, args.access.size() / sizeof(CUmemAccessDesc), access)) return CUDA_ERROR_INVALID_VALUE;
+    if (!to_driver(call, params.poolProps) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
+    params.accessDescs = access.empty() ? nullptr : access.data();
+    params.accessDescCount = access.size();
+    params.bytesize = args.bytes;
+    WL_CUDA(add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
+                     [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                         return add(node, graph, dependencies, count, &params);
+                     }));
+    call.session().memory().add_range(params.dptr, args.bytes);
+    values.address = params.dptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphAddNode_v2(ServerCall& call, const CuGraphAddNodeV2Args& args) {
+    const auto add = call.driver()->cuGraphAddNode;
+    const auto add_v2 = call.driver()->cuGraphAddNode_v2;
+    if (add == nullptr && add_v2 == nullptr) return call.missing_function();
+    if (!call.may_bind(HandleKind::graph_node, args.node)) return CUDA_ERROR_INVALID_HANDLE;
+    for (uint64_t body : args.bodies) {
+        if (!call.may_bind(HandleKind::graph, body)) return CUDA_ERROR_INVALID_HANDLE;
     }
-    call.session().graph_copies().give_ticket(graph_of_node(call, args.hNode), node, ticket);
+    const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
+    std::vector<CUgraphNode> dependencies;
+    WL_CUDA(find_nodes(call, args.dependencies, dependencies));
+    if (args.bodies.size() != args.size) return CUDA_ERROR_INVALID_VALUE;
+    // Drivers take the handle for a pointer of theirs.
+    if (!call.session().values().contains(GivenValues::Kind::conditional, args.handle)) return CUDA_ERROR_INVALID_VALUE;
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle = args.handle;
+    params.conditional.type = static_cast<CUgraphConditionalNodeType>(args.type);
+    params.conditional.size = args.size;
+    params.conditional.ctx = WL_FIND_OR_NULL(call, CUcontext, context, args.ctx);
+    CUgraphNode node = nullptr;
+    WL_CUDA(add_v2 != nullptr ? add_v2(&node, graph, dependencies.data(), nullptr, dependencies.size(), &params)
+                              : add(&node, graph, dependencies.data(), dependencies.size(), &params));
+    call.bind(HandleKind::graph_node, args.node, node, args.hGraph);
+    std::vector<CUgraph> bodies(params.conditional.phGraph_out, params.conditional.phGraph_out + args.size);
+    for (size_t i = 0; i < bodies.size(); ++i) call.bind(HandleKind::graph, args.bodies[i], bodies[i], args.node);
+    call.session().graph_copies().note_bodies(graph, node, std::move(bodies));
     return CUDA_SUCCESS;
-}
-
-CUresult hook_server_cuGraphHostNodeGetParams(ServerCall& call, const CuGraphHostNodeGetParamsArgs& args,
-                                              CuGraphHostNodeGetParamsValues& values) {
-    const auto get = WL_DRIVER(call, cuGraphHostNodeGetParams);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUDA_HOST_NODE_PARAMS params{};
-    WL_CUDA(get(node, &params));
-    const HostCalls::Ticket* ticket = call.session().host_calls().find_ticket(params.userData);
-    if (ticket == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-    values.id = ticket->id;
-    return CUDA_SUCCESS;
-}
-
-CUresult hook_server_cuGraphEventRecordNodeGetEvent(ServerCall& call, const CuGraphEventRecordNodeGetEventArgs& args,
-                                                    CuGraphEventRecordNodeGetEventValues& values) {
-    const auto get = WL_DRIVER(call, cuGraphEventRecordNodeGetEvent);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUevent event = nullptr;
-    WL_CUDA(get(node, &event));
-    values.eventOut = call.session().handles().token_of(HandleKind::event, handle_to_value(event));
-    return values.eventOut != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult hook_server_cuGraphEventWaitNodeGetEvent(ServerCall& call, const CuGraphEventWaitNodeGetEventArgs& args,
-                                                  CuGraphEventWaitNodeGetEventValues& values) {
-    const auto get = WL_DRIVER(call, cuGraphEventWaitNodeGetEvent);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUevent event = nullptr;
-    WL_CUDA(get(node, &event));
-    values.eventOut = call.session().handles().token_of(HandleKind::event, handle_to_value(event));
-    return values.eventOut != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult hook_server_cuGraphKernelNodeSetAttribute(ServerCall& call, const CuGraphKernelNodeSetAttributeArgs& args) {
-    const auto set = WL_DRIVER(call, cuGraphKernelNodeSetAttribute);
-    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    const auto id = static_cast<CUkernelNodeAttrID>(args.attr);
-    CUkernelNodeAttrValue value{};
-    WL_CUDA(read_attribute(call, id, args.value, value));
-    return set(node, id, &value);
 }
 
 }  // namespace warpline::server

@@ -1,3 +1,4 @@
+// Where a copy node finds the client's end of the copy.
 #include "server/hooks/graph_params.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parameters of kernel and copy nodes as the driver takes them.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Moving payloads in parts, so that neither memory nor order is held up.
 #include "server/hooks/host_transfer.h"
 
 #include <algorithm>

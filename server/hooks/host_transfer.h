@@ -1,3 +1,4 @@
+// The way of bytes between the wire and a device.
 #pragma once
 
 #include "common/base/function_ref.h"

@@ -1,3 +1,4 @@
+// Memory, images and functions by the messages of our own.
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/images.h"

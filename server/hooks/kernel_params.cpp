@@ -1,3 +1,4 @@
+// Laying parameters out for the driver, whatever the client says of them.
 #include "server/hooks/kernel_params.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The parameters of a kernel as the driver takes them.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,7 @@
 
 #include "common/base/bytes.h"
 #include "cuda/abi/cuda_types.h"
-#include "server/session/handle_table.h"
+#include "server/objects/handle_table.h"
 
 namespace warpline::server {
 

@@ -1,3 +1,4 @@
+// Launches.
 #include "server/gen/launch_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/kernel_params.h"

@@ -1,3 +1,4 @@
+// Which attributes the driver may see, with handles in place of tokens.
 #include "server/hooks/launch_attributes.h"
 
 #include "server/session/regions.h"

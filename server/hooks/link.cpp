@@ -1,3 +1,4 @@
+// Linking, with logs that the driver may write to until it ends.
 #include "server/gen/link_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/images.h"

@@ -1,3 +1,4 @@
+// Freeing, mapping and pools: what the client may still use afterwards is noted.
 #include "server/gen/memory_calls.gen.h"
 #include "server/gen/pool_calls.gen.h"
 #include "server/gen/vmm_calls.gen.h"
@@ -97,6 +98,17 @@ CUresult hook_server_cuMemUnmap(ServerCall& call, const CuMemUnmapArgs& args) {
     DeviceMemory& device_memory = call.session().memory();
     WL_CUDA(unmap(args.ptr, args.size));
     device_memory.remove_ranges(args.ptr, args.size);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuMemAllocAsync(ServerCall& call, const CuMemAllocAsyncArgs& args, CuMemAllocAsyncValues& values) {
+    const auto allocate = WL_DRIVER(call, cuMemAllocAsync);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    CUdeviceptr address = 0;
+    WL_CUDA(allocate(&address, args.bytes, stream));
+    call.session().memory().add_range(address, args.bytes);
+    values.address = address;
     return CUDA_SUCCESS;
 }
 

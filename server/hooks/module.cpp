@@ -1,3 +1,4 @@
+// Variables, which become memory that the client may name.
 #include "server/gen/library_calls.gen.h"
 #include "server/gen/module_calls.gen.h"
 #include "server/hooks/common.h"

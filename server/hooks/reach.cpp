@@ -1,3 +1,4 @@
+// Finding a context from which memory can be reached, and keeping the order on the way there.
 #include "server/hooks/reach.h"
 
 namespace warpline::server {

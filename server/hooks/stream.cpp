@@ -1,3 +1,4 @@
+// Streams, and functions of the client that they run.
 #include "server/gen/stream_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/launch_attributes.h"

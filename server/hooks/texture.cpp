@@ -1,3 +1,4 @@
+// Texture and surface objects: the numbers that a client may use.
 #include "server/gen/texture_calls.gen.h"
 #include "server/hooks/common.h"
 

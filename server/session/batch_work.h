@@ -1,3 +1,4 @@
+// A batch of calls as work that has an order.
 #pragma once
 
 #include <memory>

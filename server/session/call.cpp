@@ -1,3 +1,4 @@
+// What a call asks its session for: handles, payload, order, room for the answer.
 #include "server/session/call.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// A call while it is executed, as hooks and generated code see it.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 #include "cuda/gen/call_id.gen.h"
 #include "protocol/codec/buffer.h"
 #include "server/driver/driver.h"
-#include "server/session/functions.h"
-#include "server/session/handle_table.h"
+#include "server/objects/functions.h"
+#include "server/objects/handle_table.h"
 
 namespace warpline::protocol {
 struct CallView;

@@ -1,3 +1,4 @@
+// The client's numbers of devices in structures, and the driver's.
 #pragma once
 
 #include <vector>

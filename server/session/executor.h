@@ -1,3 +1,4 @@
+// The threads that execute a session's calls in order.
 #pragma once
 
 #include <atomic>

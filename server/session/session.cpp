@@ -1,10 +1,11 @@
+// Replies and what comes before them; what ends with a context.
 #include "server/session/session.h"
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
+#include "server/objects/send_event.h"
 #include "server/session/batch_work.h"
 #include "server/session/call.h"
-#include "server/session/send_event.h"
 #include "server/session/serve.h"
 
 namespace warpline::server {

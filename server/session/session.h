@@ -1,3 +1,4 @@
+// One client's session, and everything that it owns.
 #pragma once
 
 #include <atomic>
@@ -15,38 +16,27 @@
 #include "protocol/codec/call_receiver.h"
 #include "server/driver/driver.h"
 #include "server/driver/inventory.h"
-#include "server/resources/device_memory.h"
-#include "server/session/async_copies.h"
+#include "server/objects/async_copies.h"
+#include "server/objects/client_port.h"
+#include "server/objects/contexts.h"
+#include "server/objects/device_memory.h"
+#include "server/objects/freed_memory.h"
+#include "server/objects/functions.h"
+#include "server/objects/given_values.h"
+#include "server/objects/graph_copies.h"
+#include "server/objects/handle_table.h"
+#include "server/objects/host_calls.h"
+#include "server/objects/links.h"
+#include "server/objects/stream_watch.h"
+#include "server/objects/streams.h"
+#include "server/objects/waits.h"
 #include "server/session/call_order.h"
-#include "server/session/contexts.h"
 #include "server/session/executor.h"
-#include "server/session/freed_memory.h"
-#include "server/session/functions.h"
-#include "server/session/given_values.h"
-#include "server/session/graph_copies.h"
-#include "server/session/handle_table.h"
-#include "server/session/host_calls.h"
-#include "server/session/links.h"
-#include "server/session/output_capture.h"
-#include "server/session/stream_watch.h"
-#include "server/session/streams.h"
-#include "server/session/waits.h"
+#include "server/session/output.h"
 
 namespace warpline::server {
 
 class ServerCall;
-
-/// How a session speaks to its client. Implemented by the connection; by a recorder in tests.
-class ClientPort {
-public:
-    virtual ~ClientPort() = default;
-    virtual protocol::Outbox& outbox() = 0;
-    /// Sends what is queued, on this thread if it can: after an answer that somebody waits for.
-    virtual void flush() = 0;
-    /// The client broke the protocol, or cannot be served any more: the session ends with this reason. Returns at once.
-    virtual void did_misbehave(const char* reason) = 0;
-    virtual size_t chunk_bytes() const = 0;
-};
 
 struct SessionOptions {
     /// A payload that has to be in one piece (an image, a 2D copy). Longer ones are refused with CUDA_ERROR_OUT_OF_MEMORY.
@@ -89,7 +79,7 @@ public:
     Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
     CallOrder& call_order() { return m_call_order; }
-    void set_output(std::unique_ptr<OutputCapture> output) { m_output = std::move(output); }
+    void set_output(std::unique_ptr<Output> output) { m_output = std::move(output); }
 
     /// Says of the streams that a call works in what it has to come after, and what after it. @thread any
     void place_streams(const protocol::CallHeader& header, Footprint& footprint);
@@ -159,7 +149,7 @@ private:
     std::atomic<uint64_t> m_payload_bytes{0};  // held by calls, in one piece each
     Links m_library_logs;                      ///< of libraries that may yet be compiled in part
     Waits m_waits;
-    std::unique_ptr<OutputCapture> m_output;
+    std::unique_ptr<Output> m_output;
 
     CallOrder m_call_order;
     std::atomic<bool> m_staging_ready{false};  // the executor's, in the session's order

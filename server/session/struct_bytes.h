@@ -1,3 +1,4 @@
+// CUDA's structures in messages.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Small checks of the sources: formatting (clang-format), length of files, marks of unfinished work, sleeps. One line per finding."""
+"""Small checks of the sources: formatting (clang-format), length of files, marks of unfinished work, sleeps, and a first line that says
+what a file is for. One line per finding."""
 
 import pathlib
 import re
@@ -11,6 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARD_LIMIT = 600
 MARKS = re.compile(r"TODO\(now\)|FIXME|\bXXX\b")
 SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
+# Folders whose files open with a line on their purpose, before or right behind `#pragma once`. A comment with /// is about what follows.
+WITH_PURPOSE = ("client/", "server/")
+PURPOSE = re.compile(r"(#pragma once\n\n)?// ?\w")
 # Where nobody can tell when the thing waited for has come: it is looked for, with a deadline. Or where the time is the thing.
 POLLS = {
     "softgpu/driver/context.cpp": "contexts take time to make (docs/driver-behaviour.md, DB-16)",
@@ -30,6 +34,8 @@ def main():
         lines = text.count("\n")
         if lines > HARD_LIMIT:
             findings.append(f"{path}: {lines} lines (at most {HARD_LIMIT})")
+        if path.startswith(WITH_PURPOSE) and not PURPOSE.match(text):
+            findings.append(f"{path}:1: open with a line on what the file is for (// …)")
         for match in MARKS.finditer(text):
             findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0)}")
         if path not in POLLS and not path.startswith("softgpu/isa"):  # nanosleep is an instruction there

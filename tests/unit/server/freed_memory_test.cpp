@@ -8,10 +8,10 @@
 #include <set>
 #include <thread>
 
-#include "server/session/freed_memory.h"
-#include "server/session/handle_table.h"
-#include "server/session/stream_watch.h"
-#include "server/session/streams.h"
+#include "server/objects/freed_memory.h"
+#include "server/objects/handle_table.h"
+#include "server/objects/stream_watch.h"
+#include "server/objects/streams.h"
 
 namespace warpline::server {
 

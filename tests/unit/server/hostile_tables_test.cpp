@@ -12,11 +12,11 @@
 #include "protocol/codec/outbox.h"
 #include "server/daemon/worker_process.h"
 #include "server/hooks/images.h"
-#include "server/session/given_values.h"
-#include "server/session/graph_tickets.h"
-#include "server/session/links.h"
+#include "server/objects/given_values.h"
+#include "server/objects/graph_tickets.h"
+#include "server/objects/links.h"
+#include "server/objects/stream_watch.h"
 #include "server/session/session.h"
-#include "server/session/stream_watch.h"
 
 namespace warpline::server {
 

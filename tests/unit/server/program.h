@@ -12,7 +12,7 @@
 #include "protocol/schema/library.capnp.h"
 #include "protocol/schema/memory.capnp.h"
 #include "protocol/schema/stream.capnp.h"
-#include "server/session/handle_table.h"
+#include "server/objects/handle_table.h"
 #include "tests/unit/server/server_process.h"
 
 namespace warpline::server::test {

@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "server/hooks/kernel_params.h"
-#include "server/resources/device_memory.h"
-#include "server/session/handle_table.h"
-#include "server/session/inventory_record.h"
-#include "server/session/waits.h"
+#include "server/objects/device_memory.h"
+#include "server/objects/handle_table.h"
+#include "server/objects/waits.h"
+#include "server/worker/inventory_record.h"
 
 namespace warpline::server {
 

@@ -1,0 +1,160 @@
+// What supervisor and worker say to each other.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+
+/// What supervisor and worker say to each other over their socket pair: fixed structs, one per message, because a worker that a
+/// session took over must not be able to confuse the supervisor.
+namespace warpline::server {
+
+constexpr size_t k_max_devices = 64;
+
+enum class ControlKind : uint32_t {
+    ready = 1,     ///< worker → supervisor: driver initialised (ReadyMessage)
+    failed = 2,    ///< worker → supervisor: no driver, no certificate … (TextMessage); the worker exits
+    admit = 3,     ///< worker → supervisor: this client wants a session (AdmitMessage); answered by `verdict`
+    released = 4,  ///< worker → supervisor: the connection came to nothing (TextMessage); the worker is idle again
+    ended = 5,     ///< worker → supervisor: the session is over (TextMessage: why); the worker exits
+    take = 16,     ///< supervisor → worker: a socket (TakeMessage + descriptor)
+    verdict = 17,  ///< supervisor → worker: may the session start? (VerdictMessage)
+    stop = 18,     ///< supervisor → worker: close the session and exit (TextMessage: why)
+};
+
+struct DeviceRow {
+    int32_t ordinal;
+    uint32_t compute_major, compute_minor;
+    uint32_t multiprocessors;
+    uint64_t total_bytes;
+    uint8_t uuid[16];
+    char name[96];
+    char pci_bus_id[16];
+};
+
+struct ReadyMessage {
+    int32_t driver_version;  ///< as cuDriverGetVersion
+    uint32_t software;       ///< 1: the software GPU
+    uint32_t device_count;
+    uint32_t missing_functions;  ///< functions of the API description that this driver lacks
+    char driver_path[256];
+    DeviceRow devices[k_max_devices];
+};
+
+struct TextMessage {
+    char text[256];
+};
+
+struct AdmitMessage {
+    uint8_t session_id[16];  ///< chosen by the worker
+    char tenant[128];        ///< CN of the client's certificate
+    char program[128];       ///< what the client calls itself
+    char host[64];
+    uint64_t pid;
+};
+
+struct VerdictMessage {
+    uint32_t admitted;
+    char reason[252];
+};
+
+struct TakeMessage {
+    uint8_t session_id[16];
+    uint16_t preamble_kind;
+    uint16_t padding[3];
+    char peer[72];  ///< address:port, for the log
+};
+
+/// What a session has used, kept in memory that supervisor and worker share, so that the totals survive a crash of the worker.
+struct SessionCounters {
+    std::atomic<uint64_t> calls;
+    std::atomic<uint64_t> received_bytes;
+    std::atomic<uint64_t> sent_bytes;
+    std::atomic<uint64_t> device_bytes;  ///< device memory that the session holds now
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+/// Copies text into a fixed field; always ends it, cuts what does not fit.
+template <size_t N>
+void set_text(char (&field)[N], std::string_view text) {
+    const size_t length = text.size() < N ? text.size() : N - 1;
+    std::memcpy(field, text.data(), length);
+    std::memset(field + length, 0, N - length);
+}
+
+/// Text of a fixed field of a message that came from elsewhere: never beyond the field, and printable only.
+template <size_t N>
+std::string get_text(const char (&field)[N]) {
+    std::string text;
+    for (size_t i = 0; i < N && field[i] != 0; ++i) {
+        const unsigned char c = static_cast<unsigned char>(field[i]);
+        text.push_back(c >= 0x20 && c != 0x7f ? field[i] : '?');
+    }
+    return text;
+}
+
+struct ControlMessage {
+    ControlKind kind{};
+    Bytes body;
+    int fd = -1;  ///< owned by whoever holds the message; -1: none
+
+    /// The body as T, or nothing if it has another size.
+    template <typename T>
+    bool read(T& out) const {
+        return body.size() == sizeof(T) && read_at(body, 0, out);
+    }
+};
+
+/// One end of the socket pair (SOCK_SEQPACKET: messages keep their borders).
+class ControlChannel {
+public:
+    explicit ControlChannel(int fd) : m_fd(fd) {}
+    ~ControlChannel();
+    ControlChannel(const ControlChannel&) = delete;
+    ControlChannel& operator=(const ControlChannel&) = delete;
+
+    int fd() const { return m_fd; }
+
+    /// Sends one message. @errors io (the other side is gone, detail errno). @blocks only if the other side does not read.
+    /// @thread any
+    Result<void> send(ControlKind kind, BytesView body, int fd_to_pass = -1);
+    template <typename T>
+    Result<void> send(ControlKind kind, const T& body, int fd_to_pass = -1) {
+        return send(kind, as_bytes(&body, sizeof body), fd_to_pass);
+    }
+    Result<void> send_text(ControlKind kind, std::string_view text);
+
+    /// Receives one message. @errors connection_lost (the other side closed), deadline (non-blocking and nothing there),
+    /// malformed.
+    /// @blocks unless `wait` is false
+    Result<ControlMessage> receive(bool wait);
+
+private:
+    int m_fd;
+};
+
+/// The shared counters of one worker: created by the supervisor as an anonymous file, mapped by both.
+class SharedCounters {
+public:
+    static Result<std::unique_ptr<SharedCounters>> create();
+    static Result<std::unique_ptr<SharedCounters>> open(int fd);
+    ~SharedCounters();
+    SharedCounters(const SharedCounters&) = delete;
+    SharedCounters& operator=(const SharedCounters&) = delete;
+
+    int fd() const { return m_fd; }
+    SessionCounters& counters() { return *m_counters; }
+
+private:
+    SharedCounters(int fd, SessionCounters* counters) : m_fd(fd), m_counters(counters) {}
+    int m_fd;
+    SessionCounters* m_counters;
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,20 @@
+// The way from what a session owns to its client.
+#pragma once
+
+#include "protocol/codec/link.h"
+
+namespace warpline::server {
+
+/// How a session speaks to its client. Implemented by the connection; by a recorder in tests.
+class ClientPort {
+public:
+    virtual ~ClientPort() = default;
+    virtual protocol::Outbox& outbox() = 0;
+    /// Sends what is queued, on this thread if it can: after an answer that somebody waits for.
+    virtual void flush() = 0;
+    /// The client broke the protocol, or cannot be served any more: the session ends with this reason. Returns at once.
+    virtual void did_misbehave(const char* reason) = 0;
+    virtual size_t chunk_bytes() const = 0;
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,195 @@
+// Keeps freed device memory until nothing uses it, and unmaps it then.
+#include "server/objects/freed_memory.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "cuda/abi/error_names.h"
+#include "server/objects/handle_table.h"
+#include "server/objects/streams.h"
+
+namespace warpline::server {
+
+FreedMemory::~FreedMemory() {
+    close();
+    std::thread reaper;
+    {
+        MutexLock lock(m_mutex);
+        reaper.swap(m_reaper);
+    }
+    if (reaper.joinable()) reaper.join();
+}
+
+bool FreedMemory::captures(CUstream stream) const {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (m_driver->cuStreamIsCapturing == nullptr) return false;
+    const CUresult result = m_driver->cuStreamIsCapturing(stream, &status);
+    // The legacy stream, which may not be asked for anything while another one is captured.
+    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
+    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool FreedMemory::watch(uint64_t call, CUstream stream) {
+    if (captures(stream)) return false;
+    {
+        MutexLock lock(m_mutex);
+        const auto found = m_frees.find(call);
+        if (found == m_frees.end()) return true;
+        ++found->second.waiting;
+    }
+    // In a context that has failed nothing runs any more that could use the memory.
+    const auto done = [this, call](CUresult) { reached(call); };
+    if (m_watch.add(stream, StreamWatch::Urgency::whenever, done) != CUDA_SUCCESS) reached(call);
+    return true;
+}
+
+void FreedMemory::add(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) {
+    std::vector<CUstream> streams = m_streams.of_context(context);
+    for (const uint64_t made : m_handles.values_of(HandleKind::stream, context))
+        streams.push_back(reinterpret_cast<CUstream>(made));
+    // What an earlier free could not watch, because of a capture in another context.
+    capture_ended(nullptr);
+    // An event in the legacy stream waits for all other streams, and they for it: nothing to do to a program without need.
+    const bool default_used = m_streams.default_used(context);
+    if (default_used) streams.push_back(nullptr);
+    Free free{context, nullptr, 1, {}, address, bytes};
+    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&free.handle);
+    {
+        MutexLock lock(m_mutex);
+        m_newest = std::max(m_newest, call);
+        m_frees.emplace(call, std::move(free));
+    }
+    std::vector<CUstream> held;
+    for (const CUstream stream : streams) {
+        if (!watch(call, stream)) held.push_back(stream);
+    }
+    if (default_used && (held.empty() || held.back() != nullptr)) m_streams.default_is_watched(context);
+    {
+        MutexLock lock(m_mutex);
+        if (const auto found = m_frees.find(call); found != m_frees.end()) found->second.held = std::move(held);
+    }
+    reached(call);
+}
+
+CUresult FreedMemory::unmap(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) {
+    bool mapped = false;
+    const CUresult result = m_memory.retire(address, bytes, mapped);
+    add(call, context, address, mapped ? bytes : 0);
+    return result;
+}
+
+void FreedMemory::reached(uint64_t call) {
+    MutexLock lock(m_mutex);
+    const auto found = m_frees.find(call);
+    if (found == m_frees.end()) return;
+    --found->second.waiting;
+    reap();
+}
+
+/// What is over is forgotten, or handed to the reaper.
+void FreedMemory::reap() {
+    const auto is_over = [](const Free& free) { return free.waiting == 0 && free.held.empty() && free.bytes == 0; };
+    while (!m_frees.empty() && is_over(m_frees.begin()->second)) m_frees.erase(m_frees.begin());
+    const bool work = std::any_of(m_frees.begin(), m_frees.end(),
+                                  [](const auto& item) { return item.second.waiting == 0 && item.second.held.empty(); });
+    if (work && !m_closed && !m_reaper.joinable()) m_reaper = std::thread([this] { reaper_main(); });
+    m_changed.notify_all();
+}
+
+void FreedMemory::reaper_main() {
+    pthread_setname_np(pthread_self(), "reaper");
+    MutexLock lock(m_mutex);
+    while (!m_closed) {
+        // In the order of the frees: so the end of a stream, which is one of them, comes before what later ones free.
+        const auto ready = m_frees.begin();
+        const bool is_ready = ready != m_frees.end() && ready->second.waiting == 0 && ready->second.held.empty();
+        if (!is_ready || !m_capturing.empty()) {
+            m_changed.wait(m_mutex);
+            continue;
+        }
+        const uint64_t call = ready->first;
+        const Free free = ready->second;
+        m_unmapping = true;
+        lock.unlock();
+        if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(free.handle);
+        const CUresult result = m_memory.unmap_retired(free.address, free.bytes);
+        if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(nullptr);
+        if (result != CUDA_SUCCESS)
+            WL_LOG(debug, "memory", "unmapping {} bytes: {}", free.bytes, cuda::abi::error_name_for_log(result));
+        lock.lock();
+        m_unmapping = false;
+        m_frees.erase(call);
+        reap();
+    }
+}
+
+void FreedMemory::capture_begins(CUstream stream) {
+    MutexLock lock(m_mutex);
+    m_capturing.insert(stream);
+    while (m_unmapping && !m_closed) m_changed.wait(m_mutex);
+}
+
+void FreedMemory::capture_ended(CUstream stream) {
+    std::vector<std::pair<uint64_t, CUstream>> held;
+    CUcontext current = nullptr;
+    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&current);
+    {
+        MutexLock lock(m_mutex);
+        m_capturing.erase(stream);
+        for (const auto& [call, free] : m_frees) {
+            if (free.handle != current) continue;  // its streams cannot be given an event from here
+            for (const CUstream one : free.held) held.emplace_back(call, one);
+        }
+        m_changed.notify_all();
+    }
+    // Others that took part in the capture are free again, too.
+    for (const auto& [call, one] : held) {
+        if (!watch(call, one)) continue;
+        MutexLock lock(m_mutex);
+        if (const auto found = m_frees.find(call); found != m_frees.end()) std::erase(found->second.held, one);
+        reap();
+    }
+}
+
+void FreedMemory::context_ended(uint64_t context) {
+    MutexLock lock(m_mutex);
+    for (auto& [call, free] : m_frees) {
+        if (free.context != context) continue;
+        free.held.clear();
+        free.handle = nullptr;
+    }
+    reap();
+}
+
+uint64_t FreedMemory::through() const {
+    MutexLock lock(m_mutex);
+    // Frees come in their order, however many calls of other kinds overtake one another.
+    return m_frees.empty() ? m_newest : m_frees.begin()->first - 1;
+}
+
+bool FreedMemory::can_end(const Free& free) const { return free.held.empty() && (free.bytes == 0 || m_capturing.empty()); }
+
+bool FreedMemory::any_before(uint64_t call) const {
+    MutexLock lock(m_mutex);
+    // They end in their order.
+    return !m_frees.empty() && m_frees.begin()->first < call && can_end(m_frees.begin()->second);
+}
+
+bool FreedMemory::wait_before(uint64_t call) {
+    if (!any_before(call)) return false;
+    const StreamWatch::Hurry hurry(m_watch);
+    MutexLock lock(m_mutex);
+    while (!m_closed && !m_frees.empty() && m_frees.begin()->first < call && can_end(m_frees.begin()->second))
+        m_changed.wait(m_mutex);
+    return true;
+}
+
+void FreedMemory::close() {
+    MutexLock lock(m_mutex);
+    m_closed = true;
+    m_changed.notify_all();
+}
+
+}  // namespace warpline::server

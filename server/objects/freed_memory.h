@@ -1,0 +1,90 @@
+#pragma once
+
+// Device memory that the client has freed, until nothing uses it any more.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "server/driver/driver.h"
+#include "server/objects/device_memory.h"
+#include "server/objects/stream_watch.h"
+
+namespace warpline::server {
+
+class HandleTable;
+class Streams;
+
+/// CUDA's free waits until the device has done with the memory. Here nobody waits: the streams of the context are watched, the
+/// client keeps the addresses to itself until it is told that a free is over (`freedThrough` of replies), and blocks are
+/// unmapped by a thread of ours. A stream that is being captured cannot be watched; a free waits for the end of the capture,
+/// and so does unmapping, which synchronises in some drivers and would break it.
+class FreedMemory {
+public:
+    FreedMemory(const Driver& driver, DeviceMemory& memory, StreamWatch& watch, HandleTable& handles, Streams& streams)
+        : m_driver(driver), m_memory(memory), m_watch(watch), m_handles(handles), m_streams(streams) {}
+    ~FreedMemory();
+
+    /// The client has freed something in this context, which must be current. @blocks no @thread executor, in order
+    void add(uint64_t call, uint64_t context) WL_EXCLUDES(m_mutex) { add(call, context, 0, 0); }
+    /// The same for whole blocks, which are to be unmapped then. @errors CUDA_ERROR_INVALID_VALUE (not the client's blocks)
+    CUresult unmap(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) WL_EXCLUDES(m_mutex);
+
+    // Captures; all @thread executor, in order.
+    /// Before one begins. @blocks while a block is being unmapped
+    void capture_begins(CUstream stream) WL_EXCLUDES(m_mutex);
+    void capture_ended(CUstream stream) WL_EXCLUDES(m_mutex);
+    /// Before a stream is destroyed: what it was given is still watched.
+    void stream_ends(CUstream stream) WL_EXCLUDES(m_mutex) { capture_ended(stream); }
+    /// A context has gone, and with it everything that ran in it.
+    void context_ended(uint64_t context) WL_EXCLUDES(m_mutex);
+
+    /// Every free up to this call is over.
+    uint64_t through() const WL_EXCLUDES(m_mutex);
+    /// Waits for what was freed before this call, as far as no capture holds it up. False if there was nothing to wait for.
+    /// @blocks until the device has done with it: give the order free first
+    bool wait_before(uint64_t call) WL_EXCLUDES(m_mutex);
+    bool any_before(uint64_t call) const WL_EXCLUDES(m_mutex);
+
+    void close() WL_EXCLUDES(m_mutex);
+
+private:
+    struct Free {
+        uint64_t context = 0;        // token
+        CUcontext handle = nullptr;  // of the same
+        size_t waiting = 0;          // streams that are watched
+        std::vector<CUstream> held;  // that are being captured
+        uint64_t address = 0;        // of what is to be unmapped
+        uint64_t bytes = 0;          // 0: nothing
+    };
+    using Frees = std::map<uint64_t, Free>;
+
+    void add(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) WL_EXCLUDES(m_mutex);
+    /// Watches a stream for a free; false if it is being captured.
+    bool watch(uint64_t call, CUstream stream) WL_EXCLUDES(m_mutex);
+    bool captures(CUstream stream) const;
+    void reached(uint64_t call) WL_EXCLUDES(m_mutex);
+    bool can_end(const Free& free) const WL_REQUIRES(m_mutex);
+    void reap() WL_REQUIRES(m_mutex);
+    void reaper_main();
+
+    const Driver& m_driver;
+    DeviceMemory& m_memory;
+    StreamWatch& m_watch;
+    HandleTable& m_handles;
+    Streams& m_streams;
+
+    mutable Mutex m_mutex;  // never held while the driver is called
+    ConditionVariable m_changed;
+    Frees m_frees WL_GUARDED_BY(m_mutex);  // that are not over, by call
+    uint64_t m_newest WL_GUARDED_BY(m_mutex) = 0;
+    std::set<CUstream> m_capturing WL_GUARDED_BY(m_mutex);
+    bool m_unmapping WL_GUARDED_BY(m_mutex) = false;
+    bool m_closed WL_GUARDED_BY(m_mutex) = false;
+    std::thread m_reaper WL_GUARDED_BY(m_mutex);
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,165 @@
+// Graphs that use the client's memory.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/mutex.h"
+#include "server/objects/graph_survey.h"
+#include "server/objects/graph_tickets.h"
+
+namespace warpline::server {
+
+class ClientPort;
+
+/// The host copies of a session's graphs, and what a launch has to do for them
+/// (docs/session.md#graphs-and-the-programs-memory).
+///
+/// A node's staging memory is filled in the launch's stream, just before the graph runs: with the bytes that came with the
+/// launch, or with those that the client is asked for then. What the graph copies to the client's memory leaves behind the
+/// graph, or before a host node that comes after the copy.
+///
+/// @thread  the executor's, in the session's order, unless it says otherwise
+class GraphCopies final : private SurveyLookup {
+public:
+    /// Launches under way at a time; bounds what a client can make us remember.
+    static constexpr size_t k_max_launches = 1u << 16;
+
+    GraphCopies(const Driver& driver, AsyncCopies& copies, StreamWatch& watch, HostCalls& host_calls, ClientPort& client)
+        : m_driver(driver),
+          m_copies(copies),
+          m_watch(watch),
+          m_host_calls(host_calls),
+          m_client(client),
+          m_tickets(driver, host_calls) {}
+    ~GraphCopies() override;
+
+    /// What the client says of its side of a copy.
+    struct ClientSide {
+        uint64_t source = 0;  ///< the host call that brings the bytes; 0: the copy goes to the client
+        uint64_t address = 0;
+        uint64_t bytes = 0;  ///< that it spans there
+    };
+    /// Staging memory for a copy that is becoming a node of this graph. Null: no memory.
+    HostCopyPtr make(uint64_t call, const ClientSide& side, uint64_t bytes, CUgraph graph);
+
+    /// The copies of one graph live as long as another one, too: its clone, or its parent.
+    void adopt(CUgraph graph, CUgraph from);
+    void adopt(CUgraph graph, CUgraphExec from);
+    void graph_gone(CUgraph graph);
+    /// The bodies of a conditional node of this graph.
+    void note_bodies(CUgraph graph, CUgraphNode node, std::vector<CUgraph> bodies) {
+        m_bodies[node] = {graph, std::move(bodies)};
+    }
+
+    /// A host node has this ticket from now on. Null for a graph or a node that is not known.
+    void give_ticket(CUgraph graph, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(graph, node, ticket); }
+    void give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(exec, node, ticket); }
+
+    /// What a graph has to do with the client. Reads nothing where no graph of the session can have to do with it.
+    /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
+    CUresult survey(CUgraph graph, GraphSurvey& survey);
+    /// What was surveyed has become an executable graph; its host nodes learn what they have to do besides.
+    /// @errors  CUDA_ERROR_NOT_SUPPORTED with a log line
+    CUresult link(const GraphSurvey& survey);
+    void instantiated(CUgraphExec exec, GraphSurvey survey);
+    void updated(CUgraphExec exec, GraphSurvey survey);
+    void exec_gone(CUgraphExec exec);
+
+    /// A node of an executable graph becomes another copy. Null: between device memory.
+    /// @errors  CUDA_ERROR_NOT_SUPPORTED with a log line
+    CUresult check_change(CUgraphExec exec, CUgraphNode node, const HostCopyPtr& copy) const;
+    void changed(CUgraphExec exec, CUgraphNode node, HostCopyPtr copy);
+    /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if the child graph or what it replaces copies from or to the client.
+    CUresult check_child(CUgraphExec exec, CUgraphNode node, CUgraph child);
+    void enabled(CUgraphExec exec, CUgraphNode node, bool on);
+
+    /// What the client has to know of an executable graph: the sources that are read at each launch, in order; the copies to
+    /// its memory, by the call that made each; whether there are host nodes.
+    struct Summary {
+        std::vector<uint64_t> sources, targets;
+        bool host_functions = false;
+    };
+    Summary summary(CUgraphExec exec) const;
+    /// The copy whose staging memory this is; null: none.
+    HostCopyPtr copy_at(const void* staging) override WL_EXCLUDES(m_mutex);
+
+    /// The host copy that a node's parameters name as source or destination; null: none.
+    HostCopyPtr copy_of(const CUDA_MEMCPY3D& copy, bool source) { return host_end(*this, copy, source); }
+
+    /// True if launches of it are the driver's alone: no host copies, no host functions.
+    bool is_plain(CUgraphExec exec);
+    struct LaunchCall {
+        uint64_t number = 0;
+        uint64_t context = 0;  ///< token
+        CUstream stream = nullptr;
+        const std::vector<uint64_t>& sources;  ///< whose bytes came with the launch
+        BytesView payload;                     ///< one after the other
+        bool tell_end = false;                 ///< the client wants to know when it is over
+    };
+    CUresult launch(CUgraphExec exec, const LaunchCall& call);
+
+    /// Bytes of a source that the client was asked for. @thread reader
+    void receive(uint64_t source, uint64_t offset, BytesView bytes) WL_EXCLUDES(m_mutex);
+
+private:
+    struct Exec {
+        std::vector<GraphSurvey::Entry> entries;
+        bool host_functions = false;
+        bool updated = false;  ///< from another graph: which of its nodes stands for which is the driver's secret
+        std::shared_ptr<LaunchMark> mark;
+    };
+    /// One launch on its way.
+    struct Launch {
+        Launch(GraphCopies& copies, CUgraphExec launched, uint64_t number) : owner(copies), exec(launched), call(number) {}
+        GraphCopies& owner;
+        const CUgraphExec exec;
+        const uint64_t call;
+        std::vector<HostCopyPtr> all;  ///< so that none ends on a thread that may not call the driver
+        std::vector<HostCopyPtr> sources, targets;
+        AsyncCopies::Copy* shipped = nullptr;
+        bool tell_end = false;
+        bool failed = false;                    ///< the graph was not launched
+        std::atomic<bool> shipped_free{false};  ///< somebody has seen to `shipped`
+        std::atomic<bool> finished{false};
+        std::atomic<bool> watched{false};  ///< an event behind it is still to tell
+    };
+    const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
+    static void CUDA_CB run_prepare(void* launch);
+    static void CUDA_CB run_finish(void* launch);
+    CUresult run(CUgraphExec exec, const LaunchCall& call, Launch& launch);
+    void prepare(Launch& launch);
+    void finish(Launch& launch);
+    void fail(Launch& launch);
+    void free_shipped(Launch& launch);
+    void sweep();
+    bool ships(const Launch& launch, const LaunchCall& call) const;
+    CUresult wait_for_others(const Exec& exec, CUstream stream) const;
+    void mark_end(Exec& exec, const LaunchCall& call);
+
+    const Driver& m_driver;
+    AsyncCopies& m_copies;
+    StreamWatch& m_watch;
+    HostCalls& m_host_calls;
+    ClientPort& m_client;
+    std::map<CUgraph, std::vector<HostCopyPtr>> m_of_graph;
+    struct Bodies {
+        CUgraph graph = nullptr;
+        std::vector<CUgraph> graphs;
+    };
+    std::map<CUgraphNode, Bodies> m_bodies;
+    GraphTickets m_tickets;
+    std::map<CUgraphExec, Exec> m_execs;
+    std::list<Launch> m_launches;
+
+    Mutex m_mutex;  // protects how copies are found by those who do not have the order
+    std::unordered_map<const void*, std::weak_ptr<HostCopy>> m_by_staging WL_GUARDED_BY(m_mutex);
+    std::unordered_map<uint64_t, std::weak_ptr<HostCopy>> m_by_source WL_GUARDED_BY(m_mutex);
+    size_t m_sweep_at WL_GUARDED_BY(m_mutex) = 1024;  // entries at which those of copies that have gone are looked for
+};
+
+}  // namespace warpline::server

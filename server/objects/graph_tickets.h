@@ -1,0 +1,60 @@
+// How long host nodes can call back.
+#pragma once
+
+#include <list>
+#include <map>
+#include <set>
+
+#include "server/driver/driver.h"
+#include "server/objects/host_calls.h"
+
+namespace warpline::server {
+
+/// How long the tickets of host nodes live. The driver itself knows when nothing can run them any more: each is a user object
+/// that its graph holds, and with it every clone and every executable graph that is made of it, until their last launch is
+/// over. A ticket that was put into an executable graph directly lives until another one takes its place there, or the
+/// executable graph ends, and the launches under way then are over.
+///
+/// @thread  the executor's, in the session's order
+class GraphTickets {
+public:
+    GraphTickets(const Driver& driver, HostCalls& host_calls) : m_driver(driver), m_host_calls(host_calls) {}
+
+    /// The graph has the ticket now. With a node: in place of what the node had before. A graph that is not known (null), or a
+    /// driver without user objects: the ticket lives as long as the session.
+    void give(CUgraph graph, CUgraphNode node, HostCalls::Ticket* ticket);
+    void graph_gone(CUgraph graph);
+
+    void give(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket);
+    /// Nothing will launch with them what was given to the executable graph: it is gone, or its nodes became those of a graph.
+    void retire(CUgraphExec exec);
+    /// It became part of a graph, which has copies of its nodes: its tickets live as long as the session.
+    void keep(CUgraphExec exec) { m_kept.insert(exec); }
+    /// Lets those go that were retired: `busy(exec)` says whether a launch is under way.
+    template <typename Busy>
+    void sweep(Busy&& busy) {
+        m_retired.remove_if([&](const Retired& one) {
+            if (busy(one.exec)) return false;
+            m_host_calls.drop_ticket(one.ticket);
+            return true;
+        });
+    }
+
+private:
+    struct Retired {
+        CUgraphExec exec;
+        HostCalls::Ticket* ticket;
+    };
+    void retire(CUgraphExec exec, HostCalls::Ticket* ticket) {
+        if (!m_kept.contains(exec)) m_retired.push_back({exec, ticket});
+    }
+
+    const Driver& m_driver;
+    HostCalls& m_host_calls;
+    std::map<CUgraph, std::map<CUgraphNode, CUuserObject>> m_of_graph;
+    std::map<CUgraphExec, std::map<CUgraphNode, HostCalls::Ticket*>> m_of_exec;
+    std::set<CUgraphExec> m_kept;
+    std::list<Retired> m_retired;
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,204 @@
+// Page-locked slabs for copies, made ahead of need.
+#include "server/objects/staging_memory.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "common/log/log.h"
+#include "cuda/abi/error_names.h"
+
+namespace warpline::server {
+
+namespace {
+
+constexpr uint64_t k_grain_bytes = 4096;
+constexpr uint64_t k_first_slab_bytes = 4u << 20;
+constexpr uint64_t k_slab_bytes = 16u << 20;
+/// Less than this free, and the next slab is made.
+constexpr uint64_t k_reserve_bytes = 2u << 20;
+
+uint64_t rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + k_grain_bytes - 1) & ~(k_grain_bytes - 1); }
+
+}  // namespace
+
+StagingMemory::~StagingMemory() {
+    close();
+    std::thread grower;
+    {
+        MutexLock lock(m_mutex);
+        grower.swap(m_grower);
+    }
+    if (grower.joinable()) grower.join();
+    MutexLock lock(m_mutex);
+    for (const Slab& slab : m_slabs) {
+        if (slab.registered_in != nullptr) m_driver->cuMemHostUnregister(slab.data);
+        munmap(slab.data, slab.bytes);
+    }
+}
+
+void StagingMemory::prepare() {
+    CUcontext context = nullptr;
+    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&context);
+    uint64_t bytes = 0;
+    std::vector<Slab> unregistered;
+    {
+        MutexLock lock(m_mutex);
+        m_context = context;
+        if (m_slabs.empty() && m_slab_bytes == 0) bytes = std::min(k_first_slab_bytes, m_most_bytes) & ~(k_grain_bytes - 1);
+        m_slab_bytes += bytes;
+        for (const Slab& slab : m_slabs) {
+            if (slab.registered_in == nullptr) unregistered.push_back(slab);
+        }
+    }
+    if (bytes != 0) make_slab(bytes, context);
+    for (const Slab& slab : unregistered) {
+        if (!lock_pages(slab.data, slab.bytes)) continue;
+        MutexLock lock(m_mutex);
+        for (Slab& mine : m_slabs) {
+            if (mine.data == slab.data) mine.registered_in = context;
+        }
+    }
+}
+
+bool StagingMemory::lock_pages(void* data, uint64_t bytes) const {
+    if (m_driver->cuMemHostRegister_v2 == nullptr || m_driver->cuMemHostUnregister == nullptr) return false;
+    const CUresult result = m_driver->cuMemHostRegister_v2(data, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+    if (result != CUDA_SUCCESS)
+        WL_LOG(debug, "copies", "{} bytes cannot be page-locked: {}", bytes, cuda::abi::error_name_for_log(result));
+    return result == CUDA_SUCCESS;
+}
+
+/// `bytes` are counted already.
+bool StagingMemory::make_slab(uint64_t bytes, CUcontext context) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool registered = data != MAP_FAILED && lock_pages(data, bytes);
+    MutexLock lock(m_mutex);
+    ++m_generation;
+    m_changed.notify_all();
+    if (data == MAP_FAILED) {
+        m_slab_bytes -= bytes;
+        m_failed = true;
+        return false;
+    }
+    auto* begin = static_cast<std::byte*>(data);
+    m_slabs.push_back({begin, bytes, registered ? context : nullptr});
+    m_free.emplace(begin, bytes);
+    m_free_bytes += bytes;
+    return true;
+}
+
+std::byte* StagingMemory::try_take(uint64_t bytes) {
+    const uint64_t size = rounded(bytes);
+    MutexLock lock(m_mutex);
+    // Best fit: large pieces stay for those who need them.
+    auto best = m_free.end();
+    for (auto it = m_free.begin(); it != m_free.end(); ++it) {
+        if (it->second >= size && (best == m_free.end() || it->second < best->second)) best = it;
+    }
+    if (best == m_free.end()) return nullptr;
+    std::byte* const data = best->first;
+    const uint64_t rest = best->second - size;
+    m_free.erase(best);
+    if (rest > 0) m_free.emplace(data + size, rest);
+    m_taken.emplace(data, size);
+    m_free_bytes -= size;
+    if (m_free_bytes < k_reserve_bytes) ask_for_slab(k_slab_bytes);
+    return data;
+}
+
+bool StagingMemory::grow(uint64_t bytes) {
+    CUcontext context = nullptr;
+    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&context);
+    MutexLock lock(m_mutex);
+    if (context != nullptr) m_context = context;
+    return ask_for_slab(bytes);
+}
+
+bool StagingMemory::ask_for_slab(uint64_t bytes) {
+    const uint64_t size = std::max(k_slab_bytes, std::bit_ceil(rounded(bytes)));
+    if (m_closed || m_failed) return false;
+    if (m_wanted_bytes != 0) return true;  // one at a time: who needs more asks again
+    // What never fits into the budget is taken all the same, when nobody uses any of it: it could not be copied else.
+    const uint64_t fits = m_most_bytes > m_slab_bytes ? m_most_bytes - m_slab_bytes : 0;
+    if (fits < rounded(bytes) && !m_taken.empty()) return false;
+    m_wanted_bytes = fits >= size ? size : std::max(rounded(bytes), fits & ~(k_grain_bytes - 1));
+    m_slab_bytes += m_wanted_bytes;
+    if (!m_grower.joinable()) m_grower = std::thread([this] { grower_main(); });
+    m_changed.notify_all();
+    return true;
+}
+
+void StagingMemory::grower_main() {
+    pthread_setname_np(pthread_self(), "staging");
+    MutexLock lock(m_mutex);
+    while (!m_closed) {
+        if (m_wanted_bytes == 0) {
+            m_changed.wait(m_mutex);
+            continue;
+        }
+        const uint64_t bytes = m_wanted_bytes;
+        const CUcontext context = m_context;
+        lock.unlock();
+        if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(context);
+        make_slab(bytes, context);
+        if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(nullptr);
+        lock.lock();
+        m_wanted_bytes = 0;
+        m_changed.notify_all();
+    }
+}
+
+void StagingMemory::give(std::byte* data) {
+    MutexLock lock(m_mutex);
+    const auto taken = m_taken.find(data);
+    if (taken == m_taken.end()) return;
+    uint64_t bytes = taken->second;
+    m_free_bytes += bytes;
+    m_taken.erase(taken);
+    const auto slab_of = [&](std::byte* at) WL_NO_THREAD_SAFETY_ANALYSIS {
+        return std::find_if(m_slabs.begin(), m_slabs.end(),
+                            [at](const Slab& slab) { return at >= slab.data && at < slab.data + slab.bytes; });
+    };
+    const auto next = m_free.find(data + bytes);
+    if (next != m_free.end() && slab_of(next->first) == slab_of(data)) {
+        bytes += next->second;
+        m_free.erase(next);
+    }
+    auto before = m_free.lower_bound(data);
+    if (before != m_free.begin() && (--before)->first + before->second == data && slab_of(before->first) == slab_of(data)) {
+        before->second += bytes;
+    } else {
+        m_free.emplace(data, bytes);
+    }
+    ++m_generation;
+    m_changed.notify_all();
+}
+
+uint64_t StagingMemory::generation() const {
+    MutexLock lock(m_mutex);
+    return m_generation;
+}
+
+void StagingMemory::wait_change(uint64_t seen) {
+    MutexLock lock(m_mutex);
+    while (m_generation == seen && !m_closed) m_changed.wait(m_mutex);
+}
+
+void StagingMemory::context_ended(CUcontext context) {
+    MutexLock lock(m_mutex);
+    if (m_context == context) m_context = nullptr;
+    for (Slab& slab : m_slabs) {
+        if (slab.registered_in == context) slab.registered_in = nullptr;
+    }
+}
+
+void StagingMemory::close() {
+    MutexLock lock(m_mutex);
+    m_closed = true;
+    m_changed.notify_all();
+}
+
+}  // namespace warpline::server

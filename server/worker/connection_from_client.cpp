@@ -1,0 +1,204 @@
+// From the handshake to the end: which frames a client may send when.
+#include "server/worker/connection_from_client.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "common/net/pump_handlers.h"
+#include "protocol/schema/envelope.capnp.h"
+#include "server/objects/send_event.h"
+
+namespace warpline::server {
+
+namespace {
+
+protocol::LinkOptions link_options(const ConnectionFromClient::Options& options) {
+    protocol::LinkOptions link;
+    link.outbox.chunk_bytes = ConnectionFromClient::k_chunk_bytes;
+    link.heartbeat.interval = options.heartbeat;
+    link.heartbeat.dead_after = options.heartbeat * 8;
+    return link;
+}
+
+template <size_t N>
+bool fill_random(std::array<uint8_t, N>& bytes) {
+    return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::unique_ptr<net::TlsChannel> channel,
+                                                                          const Driver& driver,
+                                                                          const std::vector<DeviceSnapshot>& devices,
+                                                                          SessionCounters& counters, ConnectionHost& host,
+                                                                          const Options& options) {
+    auto connection = std::unique_ptr<ConnectionFromClient>(new ConnectionFromClient(driver, devices, counters, host, options));
+    ConnectionFromClient& self = *connection;
+    auto handlers = net::pump_handlers(
+        self.m_link, [&self](const Error& error, const std::string& explanation) { self.on_ended(error, explanation); });
+    net::PumpOptions pump_options;
+    pump_options.name = "client";
+    self.m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), pump_options);
+    WL_TRY(self.m_pump->start());
+    return connection;
+}
+
+ConnectionFromClient::ConnectionFromClient(const Driver& driver, const std::vector<DeviceSnapshot>& devices,
+                                           SessionCounters& counters, ConnectionHost& host, const Options& options)
+    : m_driver(driver),
+      m_devices(devices),
+      m_counters(counters),
+      m_host(host),
+      m_options(options),
+      m_link(*this, link_options(options)),
+      m_receiver(options.credit) {}
+
+ConnectionFromClient::~ConnectionFromClient() {
+    m_pump->stop();
+    m_pump->join();
+    m_session.reset();
+}
+
+Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
+    using protocol::FrameKind;
+    count_bytes();
+    const FrameKind kind = frame.header.kind;
+    if (kind == FrameKind::hello) return on_hello(frame);
+    if (kind == FrameKind::close) return on_close();
+    if (!m_session || m_closing) return Error{Code::malformed, "a frame comes before Hello or after Close"};
+    if (kind == FrameKind::batch) {
+        auto unit = WL_TRY(m_receiver.accept_batch(std::move(frame)));
+        return m_session->accept(std::move(unit));
+    }
+    if (kind == FrameKind::bulk) return m_receiver.accept_bulk(std::move(frame));
+    if (kind == FrameKind::event) return on_event(frame);
+    return Error{Code::malformed, "a frame of a kind that clients do not send"};
+}
+
+Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
+    return protocol::read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<void> {
+        if (event.isHostData()) {
+            m_session->graph_copies().receive(event.getHostData().getId(), event.getHostData().getOffset(),
+                                              frame.payload_view());
+            return {};
+        }
+        if (!event.isHostCallDone()) return Error{Code::malformed, "an event that clients do not send"};
+        m_session->host_calls().done(event.getHostCallDone().getId());
+        return {};
+    });
+}
+
+Result<void> ConnectionFromClient::on_close() {
+    m_closing = true;
+    m_host.closing();
+    const auto over = [this] { m_host.over("the client has finished"); };
+    if (!m_session || !m_session->push_last(over).ok()) over();
+    return {};
+}
+
+Result<void> ConnectionFromClient::on_hello(const protocol::Frame& frame) {
+    if (m_hello_seen) return Error{Code::malformed, "a second Hello"};
+    m_hello_seen = true;
+    const HelloData hello = WL_TRY(read_hello(frame.body.view()));
+    if (hello.version_min > protocol::k_protocol_version_max || hello.version_max < protocol::k_protocol_version_min) {
+        return refuse(Code::version_mismatch,
+                      log::format("this server ({}) speaks version {} to {} of the protocol, the client ({}) version {} to {}",
+                                  WARPLINE_VERSION, protocol::k_protocol_version_min, protocol::k_protocol_version_max,
+                                  hello.client_version, hello.version_min, hello.version_max));
+    }
+    if (hello.further_connection) return refuse(Code::unsupported, "this server takes one connection per session");
+    m_visible = select_devices(m_devices, hello.visible_devices);
+    if (m_visible.empty()) {
+        return refuse(Code::not_configured, log::format("CUDA_VISIBLE_DEVICES={} names none of the server's {} GPUs",
+                                                        hello.visible_devices, m_devices.size()));
+    }
+
+    AdmitMessage admit{};
+    std::array<uint8_t, 16> id{};
+    if (!fill_random(id)) return Error{Code::internal, "no random numbers"};
+    std::copy(id.begin(), id.end(), admit.session_id);
+    set_text(admit.tenant, m_pump->channel().peer_name());
+    set_text(admit.program, hello.program);
+    set_text(admit.host, hello.host);
+    admit.pid = hello.pid;
+    const VerdictMessage verdict = m_host.admit(admit);
+    if (verdict.admitted == 0) return refuse(Code::quota, get_text(verdict.reason));
+    return welcome(hello, admit);
+}
+
+Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
+    auto body = WL_TRY(make_refusal(code, reason));
+    WL_TRY(m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body)));
+    m_host.over(std::move(reason));
+    return {};
+}
+
+Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMessage& admit) {
+    ClientPort& client = *this;
+    m_host.session_sees(m_visible);
+    m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), m_options.session);
+    m_admitted.store(true, std::memory_order_release);
+    const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());
+    // Virtual GPUs and some virtual machines cannot map: then allocations wait, and have the driver's addresses.
+    if (!window.ok())
+        WL_LOG(info, "session", "device memory has the driver's own addresses, and allocating it waits: {}",
+               window.error().what);
+    if (!m_options.output.empty()) {
+        m_session->set_output(std::make_unique<OutputCapture>(m_options.output, [this](int stream, BytesView text) {
+            static_cast<void>(send_event(
+                m_link.outbox(),
+                [&](wire::Event::Builder event) { event.initOutput().setStream(static_cast<uint8_t>(stream)); }, text));
+        }));
+    }
+    Welcome welcome;
+    welcome.version = std::min(hello.version_max, protocol::k_protocol_version_max);
+    std::copy(std::begin(admit.session_id), std::end(admit.session_id), welcome.session_id.begin());
+    if (!fill_random(welcome.token)) return Error{Code::internal, "no random numbers"};
+    welcome.server_name = m_options.server_name;
+    welcome.tenant = get_text(admit.tenant);
+    welcome.credit = m_options.credit;
+    welcome.chunk_bytes = k_chunk_bytes;
+    welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.count());
+    welcome.window = m_session->memory().window();
+    welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
+    auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
+    return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));
+}
+
+void ConnectionFromClient::did_misbehave(const char* reason) {
+    WL_LOG(warn, "session", "the session is ended: {}", reason);
+    m_host.over(reason);
+}
+
+void ConnectionFromClient::on_ended(const Error& error, const std::string& explanation) {
+    const Error lost{Code::connection_lost, "the connection to the client is lost"};
+    m_receiver.fail(lost);
+    if (m_session) m_session->connection_lost();
+    count_bytes();
+    // After an orderly end, what the client sent is still executed: LastWork says when.
+    if (!(m_closing && m_session)) m_host.over(explanation.empty() ? error.what : explanation);
+    MutexLock lock(m_mutex);
+    m_ended = true;
+    m_ended_changed.notify_all();
+}
+
+void ConnectionFromClient::say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience) {
+    m_link.say_goodbye(code, reason);
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    {
+        MutexLock lock(m_mutex);
+        while (!m_ended && m_ended_changed.wait_until(m_mutex, deadline)) {
+        }
+    }
+    m_pump->stop();
+    m_pump->join();
+}
+
+void ConnectionFromClient::count_bytes() {
+    m_counters.received_bytes.store(m_link.bytes_received(), std::memory_order_relaxed);
+    m_counters.sent_bytes.store(m_link.outbox().counters().bytes, std::memory_order_relaxed);
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,99 @@
+// The connection of the one client that a worker serves.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "common/base/mutex.h"
+#include "common/net/channel_pump.h"
+#include "protocol/codec/call_receiver.h"
+#include "protocol/codec/link.h"
+#include "server/session/session.h"
+#include "server/worker/handshake.h"
+#include "server/worker/output_capture.h"
+
+namespace warpline::server {
+
+/// What a connection asks of the worker that it lives in.
+class ConnectionHost {
+public:
+    virtual ~ConnectionHost() = default;
+    /// May this client have a session? @blocks until the supervisor has answered @thread reader
+    virtual VerdictMessage admit(const AdmitMessage& message) = 0;
+    /// The session is about to begin, with these devices. @thread reader
+    virtual void session_sees(const std::vector<DeviceSnapshot>& visible) = 0;
+    /// The client has said goodbye: over() follows when its calls have been executed. @thread reader
+    virtual void closing() = 0;
+    /// The connection is over, or has to end. The first reason counts. @thread any; returns at once
+    virtual void over(std::string reason) = 0;
+};
+
+/// The server's end of a client's connection: from Hello to Close. Everything that arrives is hostile until checked.
+class ConnectionFromClient final : private protocol::Link::Handler, private ClientPort {
+public:
+    struct Options {
+        protocol::CreditLimits credit;
+        std::chrono::milliseconds heartbeat{1000};
+        uint64_t memory_credit_bytes = uint64_t{1} << 30;
+        std::string server_name;
+        std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
+        SessionOptions session;
+    };
+
+    /// Starts the connection's threads. @errors io
+    static Result<std::unique_ptr<ConnectionFromClient>> start(std::unique_ptr<net::TlsChannel> channel, const Driver& driver,
+                                                               const std::vector<DeviceSnapshot>& devices,
+                                                               SessionCounters& counters, ConnectionHost& host,
+                                                               const Options& options);
+    ~ConnectionFromClient() override;
+
+    /// True once the client has been admitted: its calls may have changed the state of the driver.
+    bool has_session() const { return m_admitted.load(std::memory_order_acquire); }
+
+    /// Tells the client why, after what is queued, and gives it a moment to read it. @blocks up to the time given
+    void say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience);
+    /// Brings the shared counters up to date.
+    void count_bytes();
+
+    static constexpr uint32_t k_chunk_bytes = 1024 * 1024;
+
+private:
+    ConnectionFromClient(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters,
+                         ConnectionHost& host, const Options& options);
+
+    // protocol::Link::Handler
+    Result<void> on_frame(protocol::Frame frame) override;
+
+    // ClientPort
+    protocol::Outbox& outbox() override { return m_link.outbox(); }
+    void flush() override { m_pump->flush(); }
+    void did_misbehave(const char* reason) override;
+    size_t chunk_bytes() const override { return k_chunk_bytes; }
+
+    Result<void> on_hello(const protocol::Frame& frame);
+    Result<void> on_event(const protocol::Frame& frame);
+    Result<void> on_close();
+    Result<void> refuse(Code code, std::string reason);
+    Result<void> welcome(const HelloData& hello, const AdmitMessage& admit);
+    void on_ended(const Error& error, const std::string& explanation);
+
+    const Driver& m_driver;
+    const std::vector<DeviceSnapshot>& m_devices;
+    SessionCounters& m_counters;
+    ConnectionHost& m_host;
+    const Options m_options;
+    protocol::Link m_link;
+    std::vector<DeviceSnapshot> m_visible;  // those of m_devices that the client wants to see
+    protocol::CallReceiver m_receiver;      // the reading thread's
+    std::unique_ptr<Session> m_session;     // made by the reading thread
+    bool m_hello_seen = false;              // the reading thread's
+    bool m_closing = false;                 // the reading thread's: the client has said goodbye
+    std::atomic<bool> m_admitted{false};    // released when the session is made, acquired by the worker's main thread
+    Mutex m_mutex;
+    ConditionVariable m_ended_changed;
+    bool m_ended WL_GUARDED_BY(m_mutex) = false;
+    std::unique_ptr<net::ChannelPump> m_pump;  // last: its threads use all of the above
+};
+
+}  // namespace warpline::server

@@ -1,0 +1,69 @@
+// Hello and its answers, read and written.
+#include "server/worker/handshake.h"
+
+#include "protocol/codec/message.h"
+#include "protocol/schema/envelope.capnp.h"
+#include "server/worker/inventory_record.h"
+
+namespace warpline::server {
+
+namespace {
+
+constexpr size_t k_max_text_bytes = 1024;
+
+std::string text_of(capnp::Text::Reader text) { return {text.cStr(), std::min<size_t>(text.size(), k_max_text_bytes)}; }
+
+}  // namespace
+
+Result<HelloData> read_hello(BytesView body) {
+    return protocol::read_message<wire::Hello>(body, [](wire::Hello::Reader hello) -> Result<HelloData> {
+        HelloData data;
+        data.version_min = hello.getVersionMin();
+        data.version_max = hello.getVersionMax();
+        data.client_version = text_of(hello.getClientVersion());
+        data.program = text_of(hello.getProgram());
+        data.pid = hello.getPid();
+        data.host = text_of(hello.getHost());
+        data.window = {hello.getWindowAddress(), hello.getWindowBytes(), 0};
+        data.driver_version = hello.getDriverVersion();
+        data.further_connection = hello.getSessionId().size() > 0 || hello.getLane() != 0;
+        data.visible_devices = text_of(hello.getVisibleDevices());
+        return data;
+    });
+}
+
+Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& driver,
+                                          const std::vector<DeviceSnapshot>& devices) {
+    return protocol::build_message<wire::HelloReply>([&](wire::HelloReply::Builder reply) {
+        reply.setVersion(welcome.version);
+        reply.setSessionId(protocol::data_of(as_bytes(welcome.session_id.data(), welcome.session_id.size())));
+        reply.setToken(protocol::data_of(as_bytes(welcome.token.data(), welcome.token.size())));
+        reply.setServerName(welcome.server_name);
+        reply.setServerVersion(WARPLINE_VERSION);
+        reply.setDriverVersion(driver.version());
+        reply.setDriverKind(driver.kind() == DriverKind::software ? wire::DriverKind::SOFTWARE : wire::DriverKind::NVIDIA);
+        auto limits = reply.initLimits();
+        limits.setCreditBytes(welcome.credit.bytes);
+        limits.setCreditCalls(welcome.credit.calls);
+        limits.setChunkBytes(welcome.chunk_bytes);
+        limits.setMaxBodyBytes(protocol::FrameLimits{}.max_body_bytes);
+        reply.setWindowAddress(welcome.window.address);
+        reply.setWindowBytes(welcome.window.bytes);
+        reply.setMemoryCreditBytes(welcome.memory_credit_bytes);
+        auto list = reply.initDevices(static_cast<unsigned>(devices.size()));
+        for (unsigned i = 0; i < list.size(); ++i) write_device(list[i], devices[i]);
+        reply.setTenant(welcome.tenant);
+        reply.setHeartbeatMs(welcome.heartbeat_ms);
+    });
+}
+
+Result<protocol::Buffer> make_refusal(Code code, const std::string& reason) {
+    return protocol::build_message<wire::HelloReply>([&](wire::HelloReply::Builder reply) {
+        reply.setVersion(0);
+        reply.setError(reason);
+        reply.setErrorCode(static_cast<uint16_t>(code));
+        reply.setServerVersion(WARPLINE_VERSION);
+    });
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,52 @@
+// What client and server tell each other first.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "protocol/codec/buffer.h"
+#include "protocol/codec/session_state.h"
+#include "server/driver/inventory.h"
+#include "server/objects/device_memory.h"
+
+namespace warpline::server {
+
+/// What a client says of itself.
+struct HelloData {
+    uint16_t version_min = 0;
+    uint16_t version_max = 0;
+    std::string client_version;
+    std::string program;
+    uint32_t pid = 0;
+    std::string host;
+    DeviceMemory::Window window;
+    int32_t driver_version = 0;
+    bool further_connection = false;
+    std::string visible_devices;
+};
+
+/// @errors malformed
+Result<HelloData> read_hello(BytesView body);
+
+/// What a session is told at its start.
+struct Welcome {
+    uint16_t version = 0;
+    std::array<uint8_t, 16> session_id{};
+    std::array<uint8_t, 32> token{};
+    std::string server_name;
+    std::string tenant;
+    protocol::CreditLimits credit;
+    uint32_t chunk_bytes = 0;
+    uint32_t heartbeat_ms = 0;
+    DeviceMemory::Window window;
+    uint64_t memory_credit_bytes = 0;
+};
+
+/// The answer to Hello, with the snapshot of all devices. @errors alloc_failed
+Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& driver,
+                                          const std::vector<DeviceSnapshot>& devices);
+/// The answer to a client that gets no session: the reason in plain words.
+Result<protocol::Buffer> make_refusal(Code code, const std::string& reason);
+
+}  // namespace warpline::server

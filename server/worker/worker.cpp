@@ -1,0 +1,379 @@
+// From the start of the process to the end of its session.
+#include "server/worker/worker.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+
+#include "common/log/log.h"
+#include "common/net/tls.h"
+#include "server/control/worker_ends.h"
+#include "server/driver/find_driver.h"
+#include "server/driver/primary_context.h"
+#include "server/worker/confinement.h"
+#include "server/worker/connection_from_client.h"
+#include "server/worker/inventory_record.h"
+
+namespace warpline::server {
+
+namespace {
+
+/// How long a client that is sent away has for reading why.
+constexpr std::chrono::milliseconds k_goodbye_patience{1000};
+/// How long the calls of a client that has said goodbye have to end: as long as it waits for us. A process that ends natively
+/// takes along what it left behind, a kernel that never ends and the launches that wait for it included.
+constexpr std::chrono::milliseconds k_last_calls_patience{2000};
+/// How long a client has, after TLS, to say who it is.
+constexpr std::chrono::milliseconds k_hello_deadline{10000};
+
+class Worker final : private ConnectionHost {
+public:
+    explicit Worker(const config::Settings& settings)
+        : m_settings(settings), m_control(k_worker_control_fd), m_wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+    int run(pid_t supervisor);
+
+private:
+    bool prepare(std::string& problem);
+    bool know_devices(std::string& problem);
+    void warm_up();
+    void watch_messages();
+    bool prepare_tls(std::string& problem);
+    bool take(const ControlMessage& message);
+    bool serve(std::unique_ptr<net::TlsChannel> channel);
+    bool wait_for_news();
+    bool handle_control();
+    void end_session(const std::string& reason);
+    void release(const std::string& reason);
+
+    // ConnectionHost
+    VerdictMessage admit(const AdmitMessage& message) override;
+    void session_sees(const std::vector<DeviceSnapshot>& visible) override;
+    void closing() override;
+    void over(std::string reason) override;
+    std::optional<std::string> over_reason();
+    void wake();
+
+    const config::Settings& m_settings;
+    ControlChannel m_control;
+    const int m_wake;
+    std::vector<OutputCapture::Source> m_output;
+    std::unique_ptr<OutputCapture> m_messages;  // of a worker without a session: to the log, lest the driver fill the pipe
+    std::unique_ptr<SharedCounters> m_counters;
+    std::unique_ptr<Driver> m_driver;
+    std::vector<DeviceSnapshot> m_devices;
+    std::vector<CUdevice> m_warm;  // devices whose primary context exists already
+    int m_inventory = -1;          // what this worker has found out for all; -1: it took over what another one has
+    std::unique_ptr<net::TlsContext> m_tls;
+    std::unique_ptr<ConnectionFromClient> m_connection;
+    std::chrono::steady_clock::time_point m_hello_deadline;
+    std::string m_stop_reason;  // the main thread's: the supervisor wants us to end
+
+    Mutex m_mutex;
+    ConditionVariable m_verdict_changed;
+    std::optional<VerdictMessage> m_verdict WL_GUARDED_BY(m_mutex);
+    std::optional<std::string> m_over WL_GUARDED_BY(m_mutex);
+    std::optional<std::chrono::steady_clock::time_point> m_close_deadline WL_GUARDED_BY(m_mutex);
+};
+
+int Worker::run(pid_t supervisor) {
+    // Two ways to learn that the supervisor is gone, because each has a gap: the signal if it died before we asked for it, the
+    // channel while we are busy.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor) return 1;
+    signal(SIGPIPE, SIG_IGN);
+    // What a terminal or systemd sends to all of us is for the supervisor to act on: it drains, and tells us.
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
+    std::string problem;
+    if (!prepare(problem)) {
+        static_cast<void>(m_control.send_text(ControlKind::failed, problem));
+        return 1;
+    }
+    // Not before the driver is ready: NVIDIA's runs nvidia-modprobe, which is setuid, where device nodes are missing.
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    const auto confined = confine_process();
+    if (!confined.ok()) {
+        WL_LOG(warn, "server", "workers run without a system-call filter: {} (errno {})", confined.error().what,
+               confined.error().detail);
+    }
+    ReadyMessage ready = summarise(*m_driver, m_devices);
+    const bool told = m_control.send(ControlKind::ready, ready, m_inventory).ok();
+    if (m_inventory >= 0) close(m_inventory);
+    if (!told) return 1;
+    for (;;) {
+        auto message = m_control.receive(true);
+        if (!message.ok()) return 0;
+        if (message->kind == ControlKind::stop) return 0;
+        if (message->kind == ControlKind::take && !take(*message)) return 0;
+    }
+}
+
+bool Worker::prepare(std::string& problem) {
+    auto counters = SharedCounters::open(k_worker_counters_fd);
+    if (!counters.ok()) {
+        problem = counters.error().what;
+        return false;
+    }
+    m_counters = std::move(*counters);
+    if (!prepare_tls(problem)) return false;
+    const auto output = OutputCapture::redirect_stdout();
+    if (!output.ok()) {
+        problem = output.error().what;
+        return false;
+    }
+    m_output = {{*output, 1, -1}, {k_worker_messages_fd, 2, k_worker_log_fd}};
+    watch_messages();
+    // A driver that is our own client library would connect to a server: to us.
+    for (const char* name : {"WARPLINE_SERVERS", "WARPLINE_CONFIG"}) unsetenv(name);
+    const auto chosen = m_settings.text_list("devices");
+    if (!chosen.empty() && chosen != std::vector<std::string>{"all"}) {
+        std::string list;
+        for (const std::string& device : chosen) list += (list.empty() ? "" : ",") + device;
+        setenv("CUDA_VISIBLE_DEVICES", list.c_str(), 1);
+    }
+    m_driver = find_driver(m_settings.path("driver"), problem);
+    if (m_driver == nullptr) return false;
+    if (!know_devices(problem)) return false;
+    warm_up();
+    return true;
+}
+
+/// Takes over what another worker has found out about the devices, or finds it out for all.
+bool Worker::know_devices(std::string& problem) {
+    auto devices = read_inventory(k_worker_inventory_fd);
+    const bool known = devices.ok() && !devices->empty();
+    if (!known) devices = take_inventory(*m_driver, true);
+    if (!devices.ok()) {
+        problem = log::format("{}: {} (CUDA error {})", m_driver->path(), devices.error().what, devices.error().detail);
+        return false;
+    }
+    m_devices = std::move(*devices);
+    if (m_devices.empty()) problem = log::format("{} has no device", m_driver->path());
+    if (known || m_devices.empty()) return known;
+    const auto written = write_inventory(m_devices);
+    if (!written.ok()) {
+        problem = written.error().what;
+        return false;
+    }
+    m_inventory = *written;
+    return true;
+}
+
+/// Makes the contexts that a session shall find.
+void Worker::warm_up() {
+    const std::string& where = m_settings.text("ready_contexts");
+    for (const DeviceSnapshot& device : m_devices) {
+        if (where == "none" || (where == "first" && device.driver_device != 0)) continue;
+        if (!is_shared(device)) {
+            if (m_inventory >= 0) {
+                WL_LOG(info, "server",
+                       "device {} gives a context to one process at a time (compute mode): workers make theirs when a program "
+                       "goes there",
+                       device.driver_device);
+            }
+            continue;
+        }
+        CUcontext context = nullptr;
+        if (retain_primary(*m_driver, device.driver_device, context) == CUDA_SUCCESS) m_warm.push_back(device.driver_device);
+    }
+}
+
+/// Contexts on devices that the session does not see would only take memory there.
+void Worker::session_sees(const std::vector<DeviceSnapshot>& visible) {
+    for (const CUdevice warm : m_warm) {
+        const bool seen = std::any_of(visible.begin(), visible.end(),
+                                      [warm](const DeviceSnapshot& device) { return device.driver_device == warm; });
+        if (!seen && (*m_driver)->cuDevicePrimaryCtxRelease_v2 != nullptr) (*m_driver)->cuDevicePrimaryCtxRelease_v2(warm);
+    }
+}
+
+void Worker::watch_messages() {
+    m_messages = std::make_unique<OutputCapture>(std::vector{m_output[1]}, [](int, BytesView) {});
+}
+
+bool Worker::prepare_tls(std::string& problem) {
+    auto credentials =
+        net::load_credentials(m_settings.path("ca"), m_settings.path("certificate"), m_settings.path("key"), problem);
+    if (!credentials.ok()) return false;
+    auto context = net::TlsContext::create(net::TlsRole::server, *credentials, problem);
+    if (!context.ok()) return false;
+    m_tls = std::make_unique<net::TlsContext>(std::move(*context));
+    return true;
+}
+
+/// Serves the socket of a message. False if the worker has to exit: it had a session, or shall stop.
+bool Worker::take(const ControlMessage& message) {
+    TakeMessage take{};
+    net::Socket socket(message.fd);
+    if (!message.read(take) || !socket.valid()) return false;
+    log::set_process_name(log::format("worker {} {}", getpid(), get_text(take.peer)));
+    std::string why;
+    auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", {}, why);
+    if (!channel.ok()) {
+        release(log::format("{} ({})", why, to_string(channel.error().code)));
+        return true;
+    }
+    return serve(std::move(*channel));
+}
+
+bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
+    {
+        MutexLock lock(m_mutex);
+        m_over.reset();
+        m_verdict.reset();
+        m_close_deadline.reset();
+    }
+    ConnectionFromClient::Options options;
+    options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
+    options.heartbeat = m_settings.seconds("heartbeat_seconds");
+    options.memory_credit_bytes = m_settings.bytes("memory_credit");
+    options.session.max_staging_bytes = m_settings.bytes("staging_memory");
+    options.output = m_output;
+    m_messages.reset();
+    char name[256] = {};
+    if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;
+    auto started =
+        ConnectionFromClient::start(std::move(channel), *m_driver, m_devices, m_counters->counters(), *this, options);
+    if (!started.ok()) {
+        watch_messages();
+        release(started.error().what);
+        return true;
+    }
+    m_connection = std::move(*started);
+    m_hello_deadline = std::chrono::steady_clock::now() + k_hello_deadline;
+    while (wait_for_news()) {
+    }
+    const std::string reason = m_stop_reason.empty() ? over_reason().value_or("the supervisor is gone") : m_stop_reason;
+    const bool had_session = m_connection->has_session();
+    m_connection->say_goodbye(m_stop_reason.empty() ? Code::ok : Code::shutting_down, reason, k_goodbye_patience);
+    if (had_session) {
+        end_session(reason);
+        return false;
+    }
+    m_connection.reset();
+    watch_messages();
+    release(reason);
+    return m_stop_reason.empty();
+}
+
+/// Waits for the supervisor or the connection. False when the connection is over.
+bool Worker::wait_for_news() {
+    pollfd watched[2] = {{m_control.fd(), POLLIN, 0}, {m_wake, POLLIN, 0}};
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+    const bool has_session = m_connection->has_session();
+    if (!has_session) {
+        deadline = m_hello_deadline;
+    } else {
+        MutexLock lock(m_mutex);
+        deadline = m_close_deadline;
+    }
+    int timeout_ms = -1;
+    if (deadline) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
+        timeout_ms = static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
+    }
+    const int ready = poll(watched, 2, timeout_ms);
+    if (ready < 0) return true;
+    // Hello may have come meanwhile: its deadline is another one's then.
+    if (ready == 0 && deadline && has_session == m_connection->has_session()) {
+        over(has_session ? "the client has finished, and left calls behind that wait" : "the client said nothing after TLS");
+    }
+    if (watched[1].revents != 0) {
+        uint64_t count = 0;
+        static_cast<void>(!read(m_wake, &count, sizeof count));
+    }
+    if (watched[0].revents != 0 && !handle_control()) return false;
+    return !over_reason().has_value();
+}
+
+bool Worker::handle_control() {
+    auto message = m_control.receive(false);
+    if (!message.ok()) return message.error().code == Code::deadline;
+    TextMessage text;
+    VerdictMessage verdict;
+    if (message->kind == ControlKind::stop) {
+        m_stop_reason = message->read(text) ? get_text(text.text) : "stopped";
+        return false;
+    }
+    if (message->kind == ControlKind::take) {
+        // A further connection of this session: its client sends everything over the first one as well.
+        net::Socket refused(message->fd);
+        WL_LOG(warn, "session", "a further connection is refused: one per session is supported");
+        return true;
+    }
+    if (message->kind == ControlKind::verdict && message->read(verdict)) {
+        MutexLock lock(m_mutex);
+        m_verdict = verdict;
+        m_verdict_changed.notify_all();
+    }
+    return true;
+}
+
+VerdictMessage Worker::admit(const AdmitMessage& message) {
+    VerdictMessage refused{};
+    set_text(refused.reason, "the server is shutting down");
+    if (!m_control.send(ControlKind::admit, message).ok()) return refused;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    MutexLock lock(m_mutex);
+    while (!m_verdict && !m_over) {
+        if (!m_verdict_changed.wait_until(m_mutex, deadline)) break;
+    }
+    return m_verdict.value_or(refused);
+}
+
+void Worker::closing() {
+    {
+        MutexLock lock(m_mutex);
+        m_close_deadline = std::chrono::steady_clock::now() + k_last_calls_patience;
+    }
+    wake();
+}
+
+void Worker::over(std::string reason) {
+    {
+        MutexLock lock(m_mutex);
+        if (!m_over) m_over = std::move(reason);
+        m_verdict_changed.notify_all();
+    }
+    wake();
+}
+
+std::optional<std::string> Worker::over_reason() {
+    MutexLock lock(m_mutex);
+    return m_over;
+}
+
+void Worker::wake() {
+    const uint64_t one = 1;
+    static_cast<void>(!write(m_wake, &one, sizeof one));
+}
+
+void Worker::release(const std::string& reason) { static_cast<void>(m_control.send_text(ControlKind::released, reason)); }
+
+/// The process ends without further ado: the driver frees what the session had, and nothing can be left behind.
+void Worker::end_session(const std::string& reason) {
+    m_connection->count_bytes();
+    static_cast<void>(m_control.send_text(ControlKind::ended, reason));
+    std::fflush(stderr);
+    _exit(0);
+}
+
+}  // namespace
+
+int worker_main(const config::Settings& settings, pid_t supervisor) {
+    log::set_output(k_worker_log_fd);
+    // Never destroyed: a worker leaves by _exit, with threads inside the driver.
+    auto* worker = new Worker(settings);
+    const int status = worker->run(supervisor);
+    std::fflush(stderr);
+    _exit(status);
+}
+
+}  // namespace warpline::server
