@@ -13,7 +13,7 @@ import threading
 
 from device import Driver, NotHere
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "server" / "session" / "confinement.cpp"
+SOURCE = pathlib.Path(__file__).resolve().parents[2] / "server" / "worker" / "confinement.cpp"
 SYSCALL_SECCOMP, PR_SET_NO_NEW_PRIVS = 317, 38
 SET_MODE_FILTER, NEW_LISTENER = 1, 1 << 3
 RET_ALLOW, RET_USER_NOTIF = 0x7FFF0000, 0x7FC00000
