@@ -115,11 +115,11 @@ CUresult Session::not_sent(const Error& error, Waiter* waiter) {
         // The receiving thread has it already: it will signal, and the waiter must live until then.
         if (!registered) waiter->wait();
     }
-    if (error.code != Code::connection_lost && error.code != Code::shutting_down) {
-        WL_LOG(error, "client", "a call could not be sent: {} ({})", error.what, to_string(error.code));
-    }
-    // Whatever ended the session, also an orderly drain: to the program its device has become unavailable (docs/errors.md).
-    if (error.code == Code::shutting_down && !m_quiet.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    // Whatever ended the session, an orderly drain or bytes that make no sense: to the program its device has become
+    // unavailable (docs/errors.md).
+    const bool ended = calls().outbox().closed();
+    if (ended && !m_quiet.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (!ended) WL_LOG(error, "client", "a call could not be sent: {} ({})", error.what, to_string(error.code));
     return static_cast<CUresult>(to_cu_result(error.code));
 }
 

@@ -1,6 +1,7 @@
 #include "tests/unit/client/fake_server.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "common/net/pump_handlers.h"
 #include "common/net/tls.h"
@@ -53,6 +54,7 @@ void FakeServer::accept() {
     std::string why;
     auto credentials = m_ca.issue({"server", net::TlsRole::server, {"127.0.0.1"}}).value();
     auto context = net::TlsContext::create(net::TlsRole::server, credentials, why);
+    m_beneath = net::Socket(::dup(socket->fd()));
     auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "", {}, why);
     if (!channel.ok()) return;
     auto ended = [this](const Error&, const std::string&) {
@@ -199,6 +201,11 @@ void FakeServer::host_call(uint64_t id, CUresult status) {
 void FakeServer::close(Code code, std::string_view reason) { m_link.say_goodbye(code, reason); }
 
 void FakeServer::drop() { m_pump->stop(); }
+
+void FakeServer::garble() {
+    constexpr std::array<std::byte, 64> k_no_record{};
+    (void)m_beneath.write_all(k_no_record, k_timeout).ok();
+}
 
 void FakeServer::wait_for_calls(size_t count) {
     auto deadline = std::chrono::steady_clock::now() + k_timeout;

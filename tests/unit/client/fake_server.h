@@ -53,6 +53,8 @@ public:
     void close(Code code, std::string_view reason);
     /// The connection breaks.
     void drop();
+    /// Bytes on the connection that are no TLS.
+    void garble();
 
     void wait_for_calls(size_t count);
     std::vector<SeenCall> calls();
@@ -73,6 +75,7 @@ private:
     net::Listener m_listener;
     protocol::Link m_link;
     std::unique_ptr<net::ChannelPump> m_pump;
+    net::Socket m_beneath;  // the connection's socket again, below TLS
     std::thread m_thread;
     Mutex m_mutex;
     ConditionVariable m_changed;

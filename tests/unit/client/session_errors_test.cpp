@@ -207,5 +207,16 @@ TEST(SessionErrors, a_reply_to_nobody_ends_the_session) {
     EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
+TEST(SessionErrors, C1_corruption_is_a_lost_connection_to_every_call) {
+    FakeServer server;
+    server.on_call = [&](const SeenCall&) { server.garble(); };
+    SessionFixture client(server);
+    Call call = client.call();
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    // What was wrong with the connection is no error of calls that are too late for it.
+    EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    EXPECT_EQ(gen::issue_cuEventRecord(call, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 }  // namespace
 }  // namespace warpline::client
