@@ -6,7 +6,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <vector>
+
+// Ends the program. Of threads that fail at the same time one does; the others wait for the end, for exit() is for one thread
+// alone.
+[[noreturn]] inline void fail() {
+    static auto& alone = *new std::recursive_mutex;  // what runs at exit may fail, too
+    alone.lock();
+    std::exit(1);
+}
 
 #define CHECK(call)                                                                                                  \
     do {                                                                                                             \
@@ -14,7 +23,7 @@
         if (check_error != cudaSuccess) {                                                                            \
             std::fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #call, cudaGetErrorString(check_error), \
                          static_cast<int>(check_error));                                                             \
-            std::exit(1);                                                                                            \
+            fail();                                                                                                  \
         }                                                                                                            \
     } while (0)
 
@@ -22,7 +31,7 @@
     do {                                                                                  \
         if (!(condition)) {                                                               \
             std::fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(1);                                                                 \
+            fail();                                                                       \
         }                                                                                 \
     } while (0)
 
@@ -33,7 +42,7 @@
         if (!(check_a == check_b)) {                                                                          \
             std::fprintf(stderr, "%s:%d: expected %s == %s, got %.9g and %.9g\n", __FILE__, __LINE__, #a, #b, \
                          static_cast<double>(check_a), static_cast<double>(check_b));                         \
-            std::exit(1);                                                                                     \
+            fail();                                                                                           \
         }                                                                                                     \
     } while (0)
 
