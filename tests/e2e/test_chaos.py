@@ -18,7 +18,7 @@ from chaos.proxy import Proxy  # noqa: E402
 
 SEED = 8
 CUTS = 40
-PROGRAMS = ["vector_add", "streams_events", "graph_launches", "callbacks"]  # copies, streams, graphs, host functions
+PROGRAMS = ["vector_add", "host_threads", "graph_launches", "callbacks"]  # copies, threads, graphs, host functions
 VECTOR_ADD = harness.programs()["vector_add"]
 UNTIL_ERROR = harness.programs()["until_error"]
 HEARTBEAT = {"WARPLINE_HEARTBEAT_SECONDS": "1"}  # the shortest; a peer that is silent for eight of them is lost
