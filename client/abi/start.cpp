@@ -88,7 +88,9 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     }
     connection.credentials = std::move(*credentials);
     connection.connect_timeout = settings.seconds("connect_timeout");
-    connection.heartbeat = settings.seconds("heartbeat_seconds");
+    connection.heartbeat =
+        protocol::HeartbeatOptions::of(settings.seconds("heartbeat_seconds"), settings.seconds("heartbeat_lost_seconds"),
+                                       settings.seconds("heartbeat_stopped_seconds"));
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {

@@ -25,6 +25,18 @@ std::string quoted(std::string_view text) {
     return out + "\"";
 }
 
+std::string as_json(const protocol::LinkQuality& link) {
+    const std::chrono::duration<double> at_level = std::chrono::steady_clock::now() - link.level_since;
+    return log::format(
+        "{{\"level\": \"{}\", \"level_seconds\": {:.3f}, \"level_changes\": {}, \"round_trips\": {}, "
+        "\"last_round_trip_us\": {}, \"smoothed_round_trip_us\": {}, \"minimum_round_trip_us\": {}, "
+        "\"round_trip_variation_us\": {}, \"jitter_us\": {}, \"pings\": {}, \"missed_pings\": {}, "
+        "\"sent_bytes_per_s\": {}, \"received_bytes_per_s\": {}}}",
+        to_string(link.level), at_level.count(), link.level_changes, link.round_trips, link.round_trip_us,
+        link.smoothed_round_trip_us, link.minimum_round_trip_us, link.round_trip_variation_us, link.jitter_us, link.pings,
+        link.missed_pings, link.sent_bytes_per_s, link.received_bytes_per_s);
+}
+
 std::string as_json(const Session& session) {
     SessionStats stats = session.stats();
     std::string calls;
@@ -36,12 +48,12 @@ std::string as_json(const Session& session) {
         "{{\"pid\": {}, \"server\": {}, \"address\": {}, \"driver\": {}, \"calls\": {{{}}}, \"blocking_round_trips\": {}, "
         "\"calls_sent\": {}, \"batches\": {}, \"frames_sent\": {}, \"frames_received\": {}, \"bytes_sent\": {}, "
         "\"bytes_received\": {}, \"payload_bytes_sent\": {}, \"payload_bytes_received\": {}, \"credit_waits\": {}, "
-        "\"round_trip_us\": {}, \"seconds_connected\": {:.6f}}}\n",
+        "\"round_trip_us\": {}, \"link\": {}, \"seconds_connected\": {:.6f}}}\n",
         ::getpid(), quoted(session.info().name), quoted(session.info().address),
         session.info().driver_kind == DriverKind::software ? "\"software\"" : "\"nvidia\"", calls, stats.blocking_round_trips,
         stats.calls_sent, stats.batches, stats.frames_sent, stats.frames_received, stats.bytes_sent, stats.bytes_received,
-        stats.payload_bytes_sent, stats.payload_bytes_received, stats.credit_waits, stats.round_trip_us,
-        stats.seconds_connected);
+        stats.payload_bytes_sent, stats.payload_bytes_received, stats.credit_waits, stats.link.smoothed_round_trip_us,
+        as_json(stats.link), stats.seconds_connected);
 }
 
 }  // namespace

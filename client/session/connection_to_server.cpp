@@ -21,8 +21,7 @@ constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the proce
 protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     protocol::LinkOptions options;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
-    options.heartbeat.interval = settings.heartbeat;
-    options.heartbeat.dead_after = settings.heartbeat * 8;
+    options.heartbeat = settings.heartbeat;
     return options;
 }
 
@@ -114,6 +113,14 @@ Result<void> ConnectionToServer::on_frame(protocol::Frame frame) {
                 return Error{code, "the server ended the session"};
             });
         default: return Error{Code::malformed, "a frame that a server does not send"};
+    }
+}
+
+void ConnectionToServer::on_level(const protocol::LinkLevelChange& change) {
+    if (change.serious) {
+        WL_LOG(warn, "link", "{}: {}", m_address, change.text);
+    } else {
+        WL_LOG(info, "link", "{}: {}", m_address, change.text);
     }
 }
 

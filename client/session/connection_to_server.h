@@ -22,7 +22,7 @@ struct ConnectionSettings {
     std::string server;  ///< host:port
     net::TlsCredentials credentials;
     std::chrono::milliseconds connect_timeout{10000};
-    std::chrono::milliseconds heartbeat{1000};                  ///< silence after which a sign of life is asked for
+    protocol::HeartbeatOptions heartbeat;
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     std::string program;
     std::string visible_devices;
@@ -64,6 +64,7 @@ private:
     ConnectionToServer(Session& session, const ConnectionSettings& settings);
     Result<void> on_frame(protocol::Frame frame) override;
     Result<MutableBytesView> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
+    void on_level(const protocol::LinkLevelChange& change) override;
     Result<void> on_hello_reply(const protocol::Frame& frame);
     Result<void> on_reply(protocol::Frame frame);
     Result<void> on_event(const protocol::Frame& frame);

@@ -316,15 +316,22 @@ void Session::on_output(int stream, BytesView text) {
 }
 
 void Session::write_output() {
-    // The lock is held while writing, so that two threads do not turn the order round.
-    MutexLock lock(m_output_mutex);
-    for (const auto& [stream, text] : m_output) {
+    // Held while writing, so that two threads do not turn the order round. m_output_mutex is not: who writes waits for as long
+    // as nobody reads the program's standard output, and the receiving thread, with the heartbeat, must not wait for it.
+    MutexLock turn(m_writing_mutex);
+    std::deque<std::pair<int, std::string>> texts;
+    {
+        MutexLock lock(m_output_mutex);
+        texts.swap(m_output);
+        m_output_bytes = 0;
+    }
+    for (const auto& [stream, text] : texts) {
         FILE* file = stream == 2 ? stderr : stdout;
         std::fwrite(text.data(), 1, text.size(), file);
     }
-    m_output.clear();
-    m_output_bytes = 0;
-    m_has_output.store(false, std::memory_order_release);
+    // Only now: who waits for a later reply waits for its turn here, until its output has been written.
+    MutexLock lock(m_output_mutex);
+    if (m_output.empty()) m_has_output.store(false, std::memory_order_release);
 }
 
 void Session::on_lost(const Error& error, const std::string& explanation) {
@@ -381,7 +388,7 @@ SessionStats Session::stats() const {
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;
         stats.credit_waits += counters.credit_waits;
-        stats.round_trip_us = link.round_trip_us();
+        stats.link = link.quality();
     }
     stats.seconds_connected = std::chrono::duration<double>(std::chrono::steady_clock::now() - m_connected_at).count();
     return stats;

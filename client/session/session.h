@@ -21,6 +21,7 @@
 #include "common/base/result.h"
 #include "cuda/abi/cuda_types.h"
 #include "protocol/codec/frame.h"
+#include "protocol/codec/link_quality.h"
 
 namespace warpline::client {
 
@@ -36,7 +37,7 @@ struct SessionStats {
     uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
     uint64_t batches = 0, calls_sent = 0, credit_waits = 0;
     double seconds_connected = 0;
-    uint64_t round_trip_us = 0;
+    protocol::LinkQuality link;
 };
 
 class UserReferences;
@@ -187,7 +188,7 @@ private:
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
     }
     CUresult take_deferred(CUresult result);
-    void write_output() WL_EXCLUDES(m_output_mutex);
+    void write_output() WL_EXCLUDES(m_writing_mutex, m_output_mutex);
 
     ServerInfo m_info;
     std::chrono::steady_clock::time_point m_connected_at;
@@ -215,7 +216,8 @@ private:
     std::atomic<bool> m_quiet{true};       // not established yet, or ending by our own will; set false under m_mutex
     std::atomic<bool> m_finishing{false};  // the process ends
 
-    Mutex m_output_mutex;  // protects what the device printed and the program has not been shown
+    Mutex m_writing_mutex;  // who holds it writes to the program's standard output; before m_output_mutex
+    Mutex m_output_mutex;   // protects what the device printed and the program has not been shown
     std::deque<std::pair<int, std::string>> m_output WL_GUARDED_BY(m_output_mutex);
     size_t m_output_bytes WL_GUARDED_BY(m_output_mutex) = 0;
     bool m_output_lost WL_GUARDED_BY(m_output_mutex) = false;

@@ -48,8 +48,20 @@ constexpr Option k_options[] = {
      "After SIGTERM no session is accepted, and running ones have this long to end.",
      "A longer time delays the restart; a shorter one ends programs."},
     {k_server, "heartbeat_seconds", seconds, "seconds", "1", 1, 3600, "WARPLINE_HEARTBEAT_SECONDS", "--heartbeat-seconds",
-     k_in_file, "A connection without traffic for this long is asked for a sign of life; after eight times as long it is lost.",
+     k_in_file, "A connection without traffic for this long is asked for a sign of life.",
+     "Smaller: trouble is noticed sooner; more, small messages on idle connections."},
+    {k_server, "heartbeat_lost_seconds", seconds, "seconds", "0", 0, 86400, "WARPLINE_HEARTBEAT_LOST_SECONDS",
+     "--heartbeat-lost-seconds", k_in_file,
+     "A client whose machine has been silent for this long is lost; on links with a long or unsteady round trip up to four "
+     "times "
+     "as long. 0: eight times `heartbeat_seconds`.",
      "Smaller: a dead client's GPU memory is free sooner, and short network outages end sessions."},
+    {k_server, "heartbeat_stopped_seconds", seconds, "seconds", "30", 1, 86400, "WARPLINE_HEARTBEAT_STOPPED_SECONDS",
+     "--heartbeat-stopped-seconds", k_in_file,
+     "A program that says nothing, while its machine acknowledges what is sent, is stopped (Ctrl-Z, a debugger): it is lost "
+     "after "
+     "this long, and never sooner than `heartbeat_lost_seconds`.",
+     "Larger: a stopped program keeps its session, and its GPU memory, longer."},
     {k_server, "memory_credit", bytes, "bytes", "1GiB", 0, 64 * k_tib, "WARPLINE_MEMORY_CREDIT", "--memory-credit", k_in_file,
      "Device memory that a client may allocate before it has to ask.",
      "Larger: fewer round trips in programs that allocate much; an allocation that does not fit shows later."},
@@ -80,8 +92,19 @@ constexpr Option k_options[] = {
      "How long cuInit waits for a server to be reached and to accept the session.",
      "Longer: patience with a server that is starting; a program without a server hangs as long before it sees no device."},
     {k_client, "heartbeat_seconds", seconds, "seconds", "1", 1, 3600, "WARPLINE_HEARTBEAT_SECONDS", "", k_in_file,
-     "A connection without traffic for this long is asked for a sign of life; after eight times as long it is lost.",
+     "A connection without traffic for this long is asked for a sign of life.",
+     "Smaller: trouble is noticed sooner; more, small messages on idle connections."},
+    {k_client, "heartbeat_lost_seconds", seconds, "seconds", "0", 0, 86400, "WARPLINE_HEARTBEAT_LOST_SECONDS", "", k_in_file,
+     "A server whose machine has been silent for this long is lost; on links with a long or unsteady round trip up to four "
+     "times "
+     "as long. 0: eight times `heartbeat_seconds`.",
      "Smaller: a dead server is noticed sooner, and short network outages end the session."},
+    {k_client, "heartbeat_stopped_seconds", seconds, "seconds", "30", 1, 86400, "WARPLINE_HEARTBEAT_STOPPED_SECONDS", "",
+     k_in_file,
+     "A server that says nothing, while its machine acknowledges what is sent, is stopped: it is lost after this long, and "
+     "never "
+     "sooner than `heartbeat_lost_seconds`.",
+     "Larger: more patience with a server that is stopped, or hangs."},
     {k_client, "credit_bytes", bytes, "bytes", "64MiB", k_mib, 16 * k_gib, "WARPLINE_CREDIT_BYTES", "", k_in_file,
      "Bytes of calls and copies that may be on their way before the program has to wait; the server's setting is an upper "
      "bound.",

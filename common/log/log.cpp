@@ -1,5 +1,7 @@
 #include "common/log/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/spdlog.h>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/log/never_wait.h"
 
 namespace warpline::log {
 
@@ -24,6 +27,7 @@ struct State {
     std::atomic<int> default_level{static_cast<int>(Level::warn)};
     std::atomic<bool> has_areas{false};
     std::atomic<int> fd{2};
+    std::atomic<unsigned> left_out{0};  // lines of threads that must not wait
     Mutex mutex;
     std::vector<std::pair<std::string, Level>> areas WL_GUARDED_BY(mutex);
     std::string process WL_GUARDED_BY(mutex);
@@ -70,7 +74,26 @@ void write_all(int fd, std::string_view text) {
     }
 }
 
+thread_local bool t_never_waits = false;
+
+void write_line(State& s, std::string_view line) {
+    const int fd = s.fd.load(std::memory_order_relaxed);
+    if (t_never_waits) {
+        pollfd entry{fd, POLLOUT, 0};
+        if (::poll(&entry, 1, 0) == 0) {
+            s.left_out.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
+        line = line.substr(0, PIPE_BUF);  // for which there is room
+    }
+    if (const unsigned count = s.left_out.exchange(0, std::memory_order_relaxed); count > 0)
+        write_all(fd, fmt::format("warpline: {} log lines were left out while nothing could be written\n", count));
+    write_all(fd, line);
+}
+
 }  // namespace
+
+void never_wait_on_this_thread() { t_never_waits = true; }
 
 void configure(std::string_view specification) {
     State& s = state();
@@ -130,7 +153,7 @@ void vwrite(Level level, std::string_view area, fmt::string_view format, fmt::fo
             MutexLock lock(s.formatter_mutex);
             formatter->format(message, line);
         }
-        write_all(s.fd.load(std::memory_order_relaxed), {line.data(), line.size()});
+        write_line(s, {line.data(), line.size()});
     } catch (...) {
         write_all(2, "warpline: a log line could not be written\n");
     }

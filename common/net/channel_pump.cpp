@@ -7,6 +7,7 @@
 
 #include "common/base/scope_guard.h"
 #include "common/log/log.h"
+#include "common/log/never_wait.h"
 
 namespace warpline::net {
 
@@ -55,6 +56,7 @@ void ChannelPump::join() {
 
 void ChannelPump::read_loop() {
     name_this_thread(m_options.name + "-rd");
+    log::never_wait_on_this_thread();  // the heartbeat depends on it
     auto result = read_until_end();
     Error error = result.error();
     std::string explanation = m_channel->explain();
@@ -65,9 +67,11 @@ void ChannelPump::read_loop() {
 
 Result<void> ChannelPump::read_until_end() {
     auto next_tick = Clock::now() + m_options.tick_interval;
-    for (;;) {
+    for (uint64_t heard_bytes = m_channel->wire_bytes_received();;) {
         size_t count = WL_TRY(m_channel->read(m_handlers.space()));
-        if (count > 0) {
+        const uint64_t now_heard_bytes = m_channel->wire_bytes_received();
+        if (count > 0 || now_heard_bytes != heard_bytes) {
+            heard_bytes = now_heard_bytes;
             auto taken = m_handlers.received(count);
             if (!taken.ok()) {
                 m_refused = true;
@@ -76,7 +80,7 @@ Result<void> ChannelPump::read_until_end() {
         }
         auto now = Clock::now();
         if (now >= next_tick) {
-            WL_TRY(m_handlers.tick());
+            WL_TRY(m_handlers.tick(m_channel->unacknowledged_for()));
             next_tick = now + m_options.tick_interval;
         }
     }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,9 +16,11 @@ namespace warpline::net {
 /// What a ChannelPump moves bytes between, besides the channel. pump_handlers() makes them for a protocol::Link.
 struct PumpHandlers {
     // The reading thread's:
-    std::function<MutableBytesView()> space;             ///< where the next bytes shall go; never empty
-    std::function<Result<void>(size_t count)> received;  ///< that many are there; an error ends the connection
-    std::function<Result<void>()> tick;                  ///< called every tick_interval; an error ends the connection
+    std::function<MutableBytesView()> space;  ///< where the next bytes shall go; never empty
+    /// That many are there (0: part of a record came, which is not decrypted yet); an error ends the connection.
+    std::function<Result<void>(size_t count)> received;
+    /// Called every tick_interval, also while bytes come; an error ends the connection. Gets TlsChannel::unacknowledged_for().
+    std::function<Result<void>(std::optional<std::chrono::milliseconds>)> tick;
     /// `received` failed: the last chance to queue why, for the other side. May be empty.
     std::function<void(const Error& error)> refuse;
 

@@ -17,7 +17,9 @@ PumpHandlers pump_handlers(Link& link, Ended ended) {
     PumpHandlers handlers;
     handlers.space = [&link] { return link.receive_space(); };
     handlers.received = [&link](size_t count) { return link.received(count); };
-    handlers.tick = [&link] { return link.tick(std::chrono::steady_clock::now()); };
+    handlers.tick = [&link](std::optional<std::chrono::milliseconds> unacknowledged_for) {
+        return link.tick(std::chrono::steady_clock::now(), unacknowledged_for);
+    };
     handlers.wait_for_output = [&link] { return link.wait_for_output(); };
     handlers.take_output = [&link](std::vector<BytesView>& views) { return link.take_output(views); };
     handlers.output_sent = [&link] { link.output_sent(); };

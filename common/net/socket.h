@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,11 @@ Result<Socket> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds t
 
 /// Sets what both sides want: no Nagle, large buffers, keep-alive as a last resort.
 void tune_stream_socket(int fd);
+
+/// How long the peer's machine has owed an acknowledgement of bytes that were sent; 0: it owes none. A machine whose process is
+/// stopped acknowledges. Nothing if the kernel does not know (not a TCP socket).
+/// @source  TCP_INFO, tcp(7) @blocks no @thread any
+std::optional<std::chrono::milliseconds> unacknowledged_for(int fd);
 
 /// A listening TCP socket.
 class Listener {

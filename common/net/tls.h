@@ -69,13 +69,17 @@ public:
 
     /// Reads what there is, at least one byte, at most `into.size()`.
     ///
-    /// @return  0 if `tick` passed without data
+    /// @return  0 if a tick is set and it passed without data, or what came is not complete yet (see wire_bytes_received())
     /// @errors  connection_lost (end of stream, reset, shutdown()), auth_failed (the peer refused us), malformed (not TLS).
     ///          explain() has the sentence
     /// @thread  one reader
     Result<size_t> read(MutableBytesView into);
     /// How long read() waits before it returns 0. Default: for ever.
     void set_read_tick(std::chrono::milliseconds tick);
+    /// What the socket gave so far, before decryption. @thread the reader
+    uint64_t wire_bytes_received() const;
+    /// See net::unacknowledged_for(int).
+    std::optional<std::chrono::milliseconds> unacknowledged_for() const;
 
     /// Encrypts and sends all of it, small pieces gathered into large records.
     ///

@@ -33,7 +33,10 @@ Result<size_t> TlsChannel::State::decrypt(MutableBytesView into) {
             continue;
         }
         int wanted = SSL_get_error(ssl.get(), outcome);
-        if (wanted == SSL_ERROR_WANT_READ) break;
+        if (wanted == SSL_ERROR_WANT_READ) {
+            drained = true;
+            break;
+        }
         if (wanted == SSL_ERROR_ZERO_RETURN) {
             read_error = ended();
         } else {
@@ -62,6 +65,8 @@ Result<void> TlsChannel::State::receive() WL_NO_THREAD_SAFETY_ANALYSIS {
         ssize_t got = ::recv(socket.fd(), in.bytes.data() + in.end, in.bytes.size() - in.end, 0);
         if (got > 0) {
             in.end += static_cast<size_t>(got);
+            wire_bytes_received += static_cast<size_t>(got);
+            drained = false;
             return {};
         }
         if (got == 0) return ended();
@@ -75,9 +80,11 @@ Result<size_t> TlsChannel::read(MutableBytesView into) {
     State& state = *m_state;
     if (state.read_error.code != Code::ok) return state.read_error;
     if (into.empty()) return Error{Code::bad_argument, "no room to read into"};
-    for (;;) {
-        size_t got = WL_TRY(state.decrypt(into));
+    for (bool received_some = false;; received_some = true) {
+        size_t got = state.drained ? 0 : WL_TRY(state.decrypt(into));
         if (got > 0) return got;
+        // On a slow link a record takes many ticks to arrive.
+        if (received_some && state.has_tick) return size_t{0};
         auto received = state.receive();
         if (received.ok()) continue;
         if (received.error().code == Code::deadline) return size_t{0};
@@ -91,6 +98,12 @@ void TlsChannel::set_read_tick(std::chrono::milliseconds tick) {
     time.tv_sec = tick.count() / 1000;
     time.tv_usec = static_cast<suseconds_t>(tick.count() % 1000 * 1000);
     (void)::setsockopt(m_state->socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    m_state->has_tick = tick.count() > 0;
+}
+
+uint64_t TlsChannel::wire_bytes_received() const { return m_state->wire_bytes_received; }
+std::optional<std::chrono::milliseconds> TlsChannel::unacknowledged_for() const {
+    return net::unacknowledged_for(m_state->socket.fd());
 }
 
 // --- writing ---

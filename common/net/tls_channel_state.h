@@ -58,6 +58,9 @@ struct TlsChannel::State {
 
     // The reader's.
     Error read_error{Code::ok};
+    uint64_t wire_bytes_received = 0;
+    bool has_tick = false;  // who reads looks after other things as well
+    bool drained = false;   // OpenSSL has said that it needs more, and nothing has come since
 
     std::atomic<bool> shut{false};  // only tells a wanted end from an unwanted one; nothing else depends on it
     mutable Mutex text_mutex;

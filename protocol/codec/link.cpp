@@ -25,22 +25,56 @@ Link::Link(Handler& handler, LinkOptions options)
       m_outbox(options.outbox),
       m_reader(*this, options.receive_limits),
       m_heartbeat(options.heartbeat, Clock::now()),
-      m_last_sent_ns(nanoseconds(Clock::now())) {}
+      m_last_sent_ns(nanoseconds(Clock::now())),
+      m_rates(Clock::now()) {
+    MutexLock lock(m_quality_mutex);
+    m_heartbeat.describe(m_quality);
+}
 
 Result<void> Link::received(size_t count) {
     m_bytes_received.fetch_add(count, std::memory_order_relaxed);
     m_heartbeat.received(Clock::now());
+    if (m_heartbeat.has_change()) [[unlikely]]
+        tell_level();
+    if (count == 0) return {};
     return m_reader.commit(count);
 }
 
-Result<void> Link::tick(Clock::time_point now) {
+Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for) {
     m_heartbeat.sent(Clock::time_point(std::chrono::nanoseconds(m_last_sent_ns.load(std::memory_order_relaxed))));
-    switch (m_heartbeat.tick(now)) {
+    const Heartbeat::Action action = m_heartbeat.tick(now, unacknowledged_for);
+    note_quality(now);
+    if (m_heartbeat.has_change()) tell_level();
+    switch (action) {
         case Heartbeat::Action::none: break;
         case Heartbeat::Action::ping: m_outbox.add_ping(); break;
-        case Heartbeat::Action::dead: return Error{Code::connection_lost, "the other side has been silent for too long"};
+        case Heartbeat::Action::lost: return Error{Code::connection_lost, "the other side has been silent for too long"};
     }
     return {};
+}
+
+void Link::tell_level() {
+    if (auto change = m_heartbeat.take_change()) m_handler.on_level(*change);
+}
+
+RateWindow::Totals Link::totals() const { return {m_outbox.counters().bytes, bytes_received()}; }
+
+void Link::note_quality(Clock::time_point now) {
+    const RateWindow::Totals totals = this->totals();
+    MutexLock lock(m_quality_mutex);
+    m_heartbeat.describe(m_quality);
+    m_rates.add(now, totals);
+}
+
+LinkQuality Link::quality() const {
+    const Clock::time_point now = Clock::now();
+    const RateWindow::Totals totals = this->totals();
+    MutexLock lock(m_quality_mutex);
+    LinkQuality quality = m_quality;
+    const RateWindow::Totals rates = m_rates.rate(now, totals);
+    quality.sent_bytes_per_s = rates.sent_bytes;
+    quality.received_bytes_per_s = rates.received_bytes;
+    return quality;
 }
 
 bool Link::take_output(std::vector<BytesView>& views) {
@@ -109,8 +143,9 @@ Result<bool> Link::handle_own(const Frame& frame) {
             uint64_t echo_us = 0;
             if (frame.body.size() != sizeof echo_us || !read_at(frame.body.view(), 0, echo_us))
                 return malformed("a Pong has a wrong size");
-            m_heartbeat.pong(echo_us, timestamp_us());
-            m_round_trip_us.store(m_heartbeat.round_trip_us(), std::memory_order_relaxed);
+            const Clock::time_point now = Clock::now();
+            m_heartbeat.pong(echo_us, now);
+            if (echo_us != 0) note_quality(now);
             return true;
         }
         case FrameKind::event:

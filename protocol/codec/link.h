@@ -3,7 +3,9 @@
 #include <atomic>
 #include <string>
 
+#include "common/base/mutex.h"
 #include "protocol/codec/frame_reader.h"
+#include "protocol/codec/heartbeat.h"
 #include "protocol/codec/outbox.h"
 
 namespace warpline::protocol {
@@ -32,6 +34,8 @@ public:
             (void)call, (void)offset, (void)total, (void)bytes;
             return MutableBytesView{};
         }
+        /// The connection has become better or worse: for the log.
+        virtual void on_level(const LinkLevelChange& change) { (void)change; }
     };
 
     explicit Link(Handler& handler, LinkOptions options = {});
@@ -40,11 +44,13 @@ public:
 
     // --- for the reading thread ---
     MutableBytesView receive_space() { return m_reader.space(); }
-    /// @errors  malformed, version_mismatch, or the handler's; end the connection then
+    /// @param count  0: bytes came that are not complete yet; the peer is not silent
+    /// @errors       malformed, version_mismatch, or the handler's; end the connection then
     Result<void> received(size_t count);
     /// To be called now and then (several times per heartbeat interval), also when nothing arrives.
-    /// @errors  connection_lost: the peer is silent
-    Result<void> tick(Clock::time_point now);
+    /// @param unacknowledged_for  see Heartbeat::tick
+    /// @errors                    connection_lost: the peer is silent
+    Result<void> tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for = {});
 
     // --- for the writing thread ---
     bool wait_for_output() { return m_outbox.wait(); }
@@ -66,7 +72,8 @@ public:
     /// Sends Close with a reason, after all that is queued, and ends the sending side.
     void say_goodbye(Code code, std::string_view reason);
 
-    uint64_t round_trip_us() const { return m_round_trip_us.load(std::memory_order_relaxed); }
+    /// As it was at the last look at the clock, and the rates of now. @thread any
+    LinkQuality quality() const WL_EXCLUDES(m_quality_mutex);
     uint64_t bytes_received() const { return m_bytes_received.load(std::memory_order_relaxed); }
     uint64_t frames_received() const { return m_frames_received.load(std::memory_order_relaxed); }
     bool at_boundary() const { return m_reader.at_boundary(); }
@@ -75,6 +82,9 @@ private:
     Result<void> on_frame(Frame frame) override;
     Result<MutableBytesView> place_payload(const FrameHeader& header, BytesView body) override;
     Result<bool> handle_own(const Frame& frame);
+    void tell_level();
+    void note_quality(Clock::time_point now) WL_EXCLUDES(m_quality_mutex);
+    RateWindow::Totals totals() const;
 
     Handler& m_handler;
     Outbox m_outbox;
@@ -84,10 +94,12 @@ private:
     std::atomic<uint64_t> m_received_sequence{
         0};  // written by the reading thread, read by the writing one; nothing depends on its order
     std::atomic<int64_t> m_last_sent_ns{0};  // written by the writing thread, read by the reading one; likewise
-    std::atomic<uint64_t> m_round_trip_us{0};
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
-    uint64_t m_acknowledged = 0;  // the reading thread's: the last one passed on
+    uint64_t m_acknowledged = 0;    // the reading thread's: the last one passed on
+    mutable Mutex m_quality_mutex;  // taken a few times per second, not per frame
+    LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);
+    RateWindow m_rates WL_GUARDED_BY(m_quality_mutex);
 };
 
 /// Reads the fields of a Bulk frame's body.

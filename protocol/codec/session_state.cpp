@@ -59,25 +59,4 @@ CreditGrant::Progress CreditGrant::report() {
     return m_done;
 }
 
-Heartbeat::Action Heartbeat::tick(Clock::time_point now) {
-    // A slow link gets more time: a Pong cannot come back sooner than a round trip.
-    auto patience = std::max<Clock::duration>(m_options.dead_after, std::chrono::microseconds(m_round_trip_us * 4));
-    m_silence += std::min<Clock::duration>(now - std::max(m_last_tick, m_last_received), m_options.interval);
-    m_last_tick = now;
-    if (m_silence >= patience) return Action::dead;
-    bool silent = now - m_last_sent >= m_options.interval;
-    // The peer is asked, too, when we talk and it does not: else a peer that only receives would look dead.
-    bool deaf = now - m_last_received >= m_options.interval && now - m_last_ping >= m_options.interval;
-    if (!silent && !deaf) return Action::none;
-    m_last_sent = now;
-    m_last_ping = now;
-    return Action::ping;
-}
-
-void Heartbeat::pong(uint64_t echo_us, uint64_t now_us) {
-    if (echo_us == 0 || echo_us > now_us) return;
-    uint64_t sample = now_us - echo_us;
-    m_round_trip_us = m_round_trip_us == 0 ? sample : (m_round_trip_us * 7 + sample) / 8;
-}
-
 }  // namespace warpline::protocol

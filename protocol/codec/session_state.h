@@ -92,47 +92,6 @@ private:
     Progress m_reported WL_GUARDED_BY(m_mutex){0, 0};
 };
 
-/// When to send a Ping and when to give a peer up (docs/wire-format.md#heartbeat).
-struct HeartbeatOptions {
-    std::chrono::milliseconds interval{1000};    ///< silence of ours after which a Ping is sent
-    std::chrono::milliseconds dead_after{8000};  ///< silence of the peer's after which it counts as lost
-};
-
-class Heartbeat {
-public:
-    explicit Heartbeat(HeartbeatOptions options, Clock::time_point now)
-        : m_options(options), m_last_tick(now), m_last_received(now), m_last_sent(now) {}
-
-    /// Another connection: nothing was silent yet.
-    void restart(Clock::time_point now) {
-        m_last_tick = m_last_received = m_last_sent = now;
-        m_silence = {};
-    }
-
-    enum class Action : uint8_t { none, ping, dead };
-    /// What is due. Between two ticks at most one interval counts as the peer's silence: who was stopped for longer, with
-    /// the whole process or by its own work, has not listened and asks again before it gives the peer up.
-    Action tick(Clock::time_point now);
-    void received(Clock::time_point now) {
-        m_last_received = now;
-        m_silence = {};
-    }
-    void sent(Clock::time_point now) { m_last_sent = now; }
-    /// A Pong came back: `echo_us` is the time stamp of the Ping.
-    void pong(uint64_t echo_us, uint64_t now_us);
-    /// Smoothed round trip of the heartbeat; 0 before the first one. Includes the peer's receiving thread.
-    uint64_t round_trip_us() const { return m_round_trip_us; }
-
-private:
-    HeartbeatOptions m_options;
-    Clock::duration m_silence{};  // heard by the last tick
-    Clock::time_point m_last_tick;
-    Clock::time_point m_last_received;
-    Clock::time_point m_last_sent;
-    Clock::time_point m_last_ping{};
-    uint64_t m_round_trip_us = 0;
-};
-
 /// The steady clock in microseconds, as frames carry it.
 uint64_t timestamp_us();
 

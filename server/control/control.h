@@ -76,7 +76,9 @@ struct SessionCounters {
     std::atomic<uint64_t> calls;
     std::atomic<uint64_t> received_bytes;
     std::atomic<uint64_t> sent_bytes;
-    std::atomic<uint64_t> device_bytes;  ///< device memory that the session holds now
+    std::atomic<uint64_t> device_bytes;   ///< device memory that the session holds now
+    std::atomic<uint64_t> round_trip_us;  ///< to the client, smoothed; known when the connection has ended
+    std::atomic<uint64_t> missed_pings;   ///< likewise
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

@@ -248,9 +248,10 @@ void Supervisor::audit_end(WorkerProcess& worker, int status) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) reason += " (" + describe_status(status) + ")";
     WL_LOG(info, "audit",
            "session end id={} tenant=\"{}\" peer={} program=\"{}\" seconds={:.3f} calls={} received_bytes={} sent_bytes={} "
-           "reason=\"{}\"",
+           "round_trip_us={} missed_pings={} reason=\"{}\"",
            session_text(worker.session_id), worker.tenant, worker.peer, worker.program, seconds, totals.calls.load(),
-           totals.received_bytes.load(), totals.sent_bytes.load(), reason);
+           totals.received_bytes.load(), totals.sent_bytes.load(), totals.round_trip_us.load(), totals.missed_pings.load(),
+           reason);
 }
 
 /// After SIGHUP: the idle workers hold the old certificates and settings; new ones take their place.

@@ -17,8 +17,7 @@ namespace {
 protocol::LinkOptions link_options(const ConnectionFromClient::Options& options) {
     protocol::LinkOptions link;
     link.outbox.chunk_bytes = ConnectionFromClient::k_chunk_bytes;
-    link.heartbeat.interval = options.heartbeat;
-    link.heartbeat.dead_after = options.heartbeat * 8;
+    link.heartbeat = options.heartbeat;
     return link;
 }
 
@@ -75,6 +74,14 @@ Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
     if (kind == FrameKind::bulk) return m_receiver.accept_bulk(std::move(frame));
     if (kind == FrameKind::event) return on_event(frame);
     return Error{Code::malformed, "a frame of a kind that clients do not send"};
+}
+
+void ConnectionFromClient::on_level(const protocol::LinkLevelChange& change) {
+    if (change.serious) {
+        WL_LOG(warn, "link", "the client: {}", change.text);
+    } else {
+        WL_LOG(info, "link", "the client: {}", change.text);
+    }
 }
 
 Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
@@ -160,7 +167,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     welcome.tenant = get_text(admit.tenant);
     welcome.credit = m_options.credit;
     welcome.chunk_bytes = k_chunk_bytes;
-    welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.count());
+    welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
     welcome.window = m_session->memory().window();
     welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
     auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
@@ -177,6 +184,9 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
     m_receiver.fail(lost);
     if (m_session) m_session->connection_lost();
     count_bytes();
+    const protocol::LinkQuality quality = m_link.quality();
+    m_counters.round_trip_us.store(quality.smoothed_round_trip_us, std::memory_order_relaxed);
+    m_counters.missed_pings.store(quality.missed_pings, std::memory_order_relaxed);
     // After an orderly end, what the client sent is still executed: LastWork says when.
     if (!(m_closing && m_session)) m_host.over(explanation.empty() ? error.what : explanation);
     MutexLock lock(m_mutex);

@@ -34,7 +34,7 @@ class ConnectionFromClient final : private protocol::Link::Handler, private Clie
 public:
     struct Options {
         protocol::CreditLimits credit;
-        std::chrono::milliseconds heartbeat{1000};
+        protocol::HeartbeatOptions heartbeat;
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
         std::string server_name;
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -64,6 +64,7 @@ private:
 
     // protocol::Link::Handler
     Result<void> on_frame(protocol::Frame frame) override;
+    void on_level(const protocol::LinkLevelChange& change) override;
 
     // ClientPort
     protocol::Outbox& outbox() override { return m_link.outbox(); }

@@ -232,7 +232,9 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
     }
     ConnectionFromClient::Options options;
     options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
-    options.heartbeat = m_settings.seconds("heartbeat_seconds");
+    options.heartbeat =
+        protocol::HeartbeatOptions::of(m_settings.seconds("heartbeat_seconds"), m_settings.seconds("heartbeat_lost_seconds"),
+                                       m_settings.seconds("heartbeat_stopped_seconds"));
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;

@@ -21,7 +21,9 @@ CUTS = 40
 PROGRAMS = ["vector_add", "host_threads", "graph_launches", "callbacks"]  # copies, threads, graphs, host functions
 VECTOR_ADD = harness.programs()["vector_add"]
 UNTIL_ERROR = harness.programs()["until_error"]
-HEARTBEAT = {"WARPLINE_HEARTBEAT_SECONDS": "1"}  # the shortest; a peer that is silent for eight of them is lost
+# The shortest; a peer that is silent for eight of them is lost. As the proxy acknowledges what does not get through, such a peer
+# looks stopped, for which there is a limit of its own.
+HEARTBEAT = {"WARPLINE_HEARTBEAT_SECONDS": "1", "WARPLINE_HEARTBEAT_STOPPED_SECONDS": "8"}
 LONGER_THAN_A_HEARTBEAT = 1.5
 
 

@@ -18,9 +18,9 @@ def setUpModule():
     harness.build_program(VECTOR_ADD)
 
 
-def working(server):
+def working(server, **environment):
     """A program that has verified its first round on the server and goes on."""
-    process = harness.popen([UNTIL_ERROR.binary], "remote", server)
+    process = harness.popen([UNTIL_ERROR.binary], "remote", server, extra=environment)
     line = process.stdout.readline()
     if line != "working\n":
         process.kill()
@@ -104,7 +104,8 @@ class FailureTest(unittest.TestCase):
 
     def test_silent_server_is_an_error(self):
         with harness.Server() as server:
-            process = working(server)
+            # Its machine acknowledges: a stopped server is waited for longer than one that cannot be reached.
+            process = working(server, WARPLINE_HEARTBEAT_STOPPED_SECONDS="2", WARPLINE_HEARTBEAT_LOST_SECONDS="1")
             signal_all(server, signal.SIGSTOP)
             try:
                 self.expect_error(process, 30)

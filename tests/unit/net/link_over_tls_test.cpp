@@ -1,5 +1,7 @@
 // Protocol and transport together, as client and server use them.
 
+#include <sys/socket.h>
+
 #include <atomic>
 #include <thread>
 
@@ -281,12 +283,35 @@ TEST(LinkOverTls, GarbageEndsOneConnectionOnly_F3) {
 TEST(LinkOverTls, ASilentPeerIsFound_C1) {
     auto pair = good_pair();
     protocol::LinkOptions options;
-    options.heartbeat = {20ms, 150ms};
+    options.heartbeat = {20ms, 150ms, 150ms, 300ms};
     net::PumpOptions pump_options;
     pump_options.tick_interval = 5ms;
     End client(std::move(pair.client.channel), options, pump_options);
     ASSERT_TRUE(client.pump.start().ok());
     EXPECT_EQ(client.wait_for_end().code, Code::connection_lost);  // pair.server lives and says nothing
+}
+
+TEST(LinkOverTls, PartsOfARecordAreASignOfLife_C1) {
+    auto pair = good_pair();
+    protocol::LinkOptions options;
+    options.heartbeat = {10ms, 100ms, 200ms, 3600s};  // its machine acknowledges: it is not lost in the time of a test
+    net::PumpOptions pump_options;
+    pump_options.tick_interval = 2ms;
+    End client(std::move(pair.client.channel), options, pump_options);
+    ASSERT_TRUE(client.pump.start().ok());
+    auto wait_for = [&](auto condition) {
+        auto deadline = std::chrono::steady_clock::now() + 10s;
+        while (!condition(client.link.quality()) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+        return condition(client.link.quality());
+    };
+    auto suspect = [](const protocol::LinkQuality& quality) { return quality.level == protocol::LinkLevel::suspect; };
+    ASSERT_TRUE(wait_for(suspect));
+    // From there the only ways out are up, by a sign of life, and the end after an hour.
+    const uint32_t changes = client.link.quality().level_changes;
+    ASSERT_EQ(::send(pair.server.channel->fd(), "\x17\x03\x03\x10\x00 and no more", 17, 0), 17);
+    EXPECT_TRUE(wait_for([&](const protocol::LinkQuality& quality) { return quality.level_changes > changes; }));
+    EXPECT_TRUE(wait_for(suspect)) << "and then it is silent again";
+    EXPECT_EQ(client.frame_count(), 0u);
 }
 
 TEST(LinkOverTls, HeartbeatsKeepAnIdleConnectionAndMeasureIt_C1) {
@@ -299,8 +324,13 @@ TEST(LinkOverTls, HeartbeatsKeepAnIdleConnectionAndMeasureIt_C1) {
         server(std::move(pair.server.channel), options, pump_options);
     ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
     auto deadline = std::chrono::steady_clock::now() + 10s;
-    while (client.link.round_trip_us() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    EXPECT_GT(client.link.round_trip_us(), 0u);
+    while (client.link.quality().round_trips < 3 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    const protocol::LinkQuality quality = client.link.quality();
+    EXPECT_GE(quality.round_trips, 3u);
+    EXPECT_GT(quality.minimum_round_trip_us, 0u);
+    EXPECT_GE(quality.pings, quality.round_trips);
+    EXPECT_GT(quality.sent_bytes_per_s, 0u);
+    EXPECT_GT(quality.received_bytes_per_s, 0u);
     EXPECT_EQ(client.frame_count(), 0u);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <thread>
 
 #include "tests/unit/net/tls_pair.h"
 
@@ -14,6 +15,30 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::loopback;
+
+TEST(Socket, AMachineWhoseProcessDoesNotReadAcknowledgesAllTheSame_C1) {
+    auto pair = loopback();
+    ASSERT_EQ(unacknowledged_for(pair.client.fd()), 0ms);
+    ASSERT_EQ(::send(pair.client.fd(), "hello", 5, 0), 5);
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (unacknowledged_for(pair.client.fd()) != 0ms && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+    EXPECT_EQ(unacknowledged_for(pair.client.fd()), 0ms);
+    // Nor when its window is closed: probes are answered.
+    Bytes block(1 << 20);
+    while (::send(pair.client.fd(), block.data(), block.size(), MSG_DONTWAIT) > 0) {
+    }
+    while (unacknowledged_for(pair.client.fd()) != 0ms && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+    EXPECT_EQ(unacknowledged_for(pair.client.fd()), 0ms);
+}
+
+TEST(Socket, WhatIsNotTcpKnowsNothingOfAcknowledgements) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    Socket one(ends[0]), other(ends[1]);
+    EXPECT_FALSE(unacknowledged_for(one.fd()).has_value());
+}
 
 struct EndpointCase {
     const char* text;

@@ -131,6 +131,24 @@ TEST(Tls, ReadTellsWhenTimePasses_C1) {
     EXPECT_EQ(*count, 0u);
 }
 
+TEST(Tls, ReadTellsOfBytesThatAreNoRecordYet_C1) {
+    Pair pair = good_pair();
+    TlsChannel& client = *pair.client.channel;
+    client.set_read_tick(10s);
+    uint64_t before = client.wire_bytes_received();
+    // The head of a record of 4 KiB, and then parts of it: never all.
+    const std::string head("\x17\x03\x03\x10\x00", 5);
+    Bytes into(10);
+    for (std::string_view part : {std::string_view(head), std::string_view("part"), std::string_view("another part")}) {
+        ASSERT_EQ(::send(pair.server.channel->fd(), part.data(), part.size(), 0), static_cast<ssize_t>(part.size()));
+        auto count = client.read(into);
+        ASSERT_TRUE(count.ok());
+        EXPECT_EQ(*count, 0u);
+        EXPECT_EQ(client.wire_bytes_received() - before, part.size());
+        before = client.wire_bytes_received();
+    }
+}
+
 TEST(Tls, ShutdownWakesReaderAndWriter) {
     Pair pair = good_pair();
     TlsChannel& channel = *pair.client.channel;

@@ -41,7 +41,10 @@ struct Side : Link::Handler {
         return {};
     }
 
+    void on_level(const LinkLevelChange& change) override { changes.push_back(change); }
+
     std::vector<Frame> frames;
+    std::vector<LinkLevelChange> changes;
     uint64_t placed_call = 0;
     Bytes place;
     Link link;
@@ -118,7 +121,7 @@ TEST(Link, PingsOfAPeerThatDoesNotListenCostOnePong_F3) {
 
 TEST(Link, AnswersPings_C1) {
     Side a, b;
-    ASSERT_TRUE(a.link.tick(Clock::now() + 1500ms).ok());
+    ASSERT_TRUE(a.link.tick(Clock::now()).ok());
     Bytes ping = a.output();
     ASSERT_EQ(frames_in(ping).size(), 1u);
     EXPECT_EQ(frames_in(ping)[0].header.kind, FrameKind::ping);
@@ -126,13 +129,14 @@ TEST(Link, AnswersPings_C1) {
     Bytes pong = b.output();
     ASSERT_EQ(frames_in(pong).size(), 1u);
     EXPECT_EQ(frames_in(pong)[0].header.kind, FrameKind::pong);
-    EXPECT_EQ(a.link.round_trip_us(), 0u);
+    EXPECT_EQ(a.link.quality().round_trips, 0u);
     // The time stamps are microseconds of this very test: a round trip takes at least one of them.
     while (timestamp_us() <= frames_in(ping)[0].header.timestamp_us) {
     }
     ASSERT_TRUE(a.input(pong).ok());
-    EXPECT_GE(a.link.round_trip_us(), 1u);
-    EXPECT_LT(a.link.round_trip_us(), 60u * 1000 * 1000);
+    EXPECT_EQ(a.link.quality().round_trips, 1u);
+    EXPECT_GE(a.link.quality().smoothed_round_trip_us, 1u);
+    EXPECT_LT(a.link.quality().smoothed_round_trip_us, 60u * 1000 * 1000);
     EXPECT_TRUE(a.frames.empty());
     EXPECT_TRUE(b.frames.empty());
 }
@@ -140,8 +144,24 @@ TEST(Link, AnswersPings_C1) {
 TEST(Link, ASilentPeerIsDead_C1) {
     Side a;
     auto start = Clock::now();
-    for (auto at = 900ms; at <= 7900ms; at += 500ms) EXPECT_TRUE(a.link.tick(start + at).ok());
-    EXPECT_EQ(a.link.tick(start + 8100ms).error().code, Code::connection_lost);
+    for (auto at = 400ms; at <= 7900ms; at += 500ms) EXPECT_TRUE(a.link.tick(start + at).ok());
+    ASSERT_FALSE(a.changes.empty());
+    EXPECT_EQ(a.changes.back().to, LinkLevel::suspect);
+    EXPECT_EQ(a.link.quality().level, LinkLevel::suspect);
+    EXPECT_EQ(a.link.tick(start + 8300ms).error().code, Code::connection_lost);
+    EXPECT_EQ(a.link.quality().level, LinkLevel::lost);
+}
+
+TEST(Link, BytesThatAreNotCompleteAreASignOfLife_C1) {
+    Side a;
+    auto start = Clock::now();
+    for (auto at = 250ms; at <= 7750ms; at += 250ms) ASSERT_TRUE(a.link.tick(start + at).ok());
+    ASSERT_EQ(a.link.quality().level, LinkLevel::suspect);
+    // The real clock has hardly moved, so that this is a sign of life at `start`; it ends the silence all the same.
+    ASSERT_TRUE(a.link.received(0).ok());
+    EXPECT_EQ(a.changes.back().to, LinkLevel::up);
+    ASSERT_TRUE(a.link.tick(start + 8500ms).ok());
+    EXPECT_TRUE(a.frames.empty());
 }
 
 TEST(Link, ProgressGivesCreditBack_B2) {
