@@ -47,7 +47,9 @@ int devices(const std::vector<std::string>& servers) {
     std::vector<Row> rows = {{"Server", "GPU", "Name", "Memory used / total", "Capability", "SMs", "Round trip"}};
     bool all_reached = !servers.empty();
     for (const std::string& server : servers) {
-        Survey found = survey(server, 10);
+        Probes probes;
+        probes.count = 10;
+        Survey found = survey(server, probes);
         all_reached &= found.reached;
         append_rows(rows, found);
     }

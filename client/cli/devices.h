@@ -9,7 +9,9 @@ namespace warpline::cli {
 /// `warpline devices`: a table of the devices of all servers. Exit code 1 if a server could not be reached.
 int devices(const std::vector<std::string>& servers);
 
-/// `warpline ping`: round trips to each server, with min, median and max. Exit code 1 if a server could not be reached.
-int ping(const std::vector<std::string>& servers, int count);
+/// `warpline ping`: round trips to each server, a line for each, and a summary, as ping(8).
+/// @param interval_s  from probe to probe; 0: at once
+/// @return            ping(8)'s exit codes: 0 all servers answered, 1 a server did not answer at all, 2 there is none to ask
+int ping(const std::vector<std::string>& servers, int count, double interval_s);
 
 }  // namespace warpline::cli

@@ -49,10 +49,17 @@ int main(int argc, char** argv) {
     auto* ping = app.add_subcommand("ping", "Measure the round trip to the servers, TLS and worker included");
     ping->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
     ping->add_option("-c,--count", count, "Round trips")->capture_default_str()->check(CLI::Range(1, 100000));
+    double interval_s = 0;
+    ping->add_option("-i,--interval", interval_s, "Seconds from one to the next; 0: each as soon as the last one is answered")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 3600.0));
+    ping->footer(
+        "An interrupt (Ctrl-C) ends the probes and prints the summary.\n"
+        "Exit code: 0 if every server answered, 1 if one did not answer at all, 2 if there is none to ask.");
 
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (run->parsed()) return cli::run(run_options);
     auto servers = cli::servers_to_visit(given);
-    return devices->parsed() ? cli::devices(servers) : cli::ping(servers, count);
+    return devices->parsed() ? cli::devices(servers) : cli::ping(servers, count, interval_s);
 }

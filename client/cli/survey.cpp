@@ -3,13 +3,19 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "client/cli/paths.h"
@@ -69,69 +75,157 @@ nlohmann::json visit_device(const Driver& driver, int ordinal) {
             {"free", free_bytes}, {"total", total_bytes}};
 }
 
-/// In the child: visits, and says what it found.
-nlohmann::json visit(int round_trips) {
+// An event descriptor, which an interrupt makes readable: also one that comes just before somebody waits.
+int g_interrupt = -1;
+
+void on_interrupt(int) {
+    const uint64_t one = 1;
+    (void)!::write(g_interrupt, &one, sizeof one);
+}
+
+void send_line(int fd, const nlohmann::json& said) {
+    const std::string text = said.dump() + "\n";
+    for (size_t sent = 0; sent < text.size();) {
+        ssize_t n = ::write(fd, text.data() + sent, text.size() - sent);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) std::_Exit(1);  // nobody listens any more
+        sent += static_cast<size_t>(n);
+    }
+}
+
+/// Waits until then. False if there was an interrupt.
+bool wait_until(Clock::time_point time) {
+    for (;;) {
+        const auto left = std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(time - Clock::now())).count();
+        const timespec timeout{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+        pollfd entry{g_interrupt, POLLIN, 0};
+        const int ready = ::ppoll(&entry, 1, &timeout, nullptr);
+        if (ready > 0) return false;
+        if (ready == 0) return true;
+    }
+}
+
+/// In the child: visits, and says what it finds, a line for the visit and one for each probe.
+void visit(int fd, const Probes& probes) {
     Driver driver;
-    if (!driver.load()) return {{"error", static_cast<int>(CUDA_ERROR_NOT_FOUND)}};
+    if (!driver.load()) return send_line(fd, {{"error", static_cast<int>(CUDA_ERROR_NOT_FOUND)}});
     auto began = Clock::now();
-    if (CUresult r = driver.init(0); r != CUDA_SUCCESS) return {{"error", static_cast<int>(r)}};
+    if (CUresult r = driver.init(0); r != CUDA_SUCCESS) return send_line(fd, {{"error", static_cast<int>(r)}});
     nlohmann::json found = {{"error", 0}, {"connect_ms", since(began, 1e3)}, {"devices", nlohmann::json::array()}};
     int version = 0, count = 0;
     driver.version(&version);
     driver.count(&count);
     found["driver_version"] = version;
     for (int i = 0; i < count; ++i) found["devices"].push_back(visit_device(driver, i));
-    auto trips = nlohmann::json::array();
-    for (int i = -1; i < round_trips; ++i) {  // the first one is not counted: it wakes the worker's thread
+    if (probes.count > 0) (void)driver.synchronize();  // not counted: it wakes the worker's thread
+    send_line(fd, found);
+    for (int i = 0; i < probes.count; ++i) {
         began = Clock::now();
-        if (CUresult r = driver.synchronize(); r != CUDA_SUCCESS) return {{"error", static_cast<int>(r)}};
-        if (i >= 0) trips.push_back(since(began, 1e6));
+        if (CUresult r = driver.synchronize(); r != CUDA_SUCCESS) return send_line(fd, {{"failed", static_cast<int>(r)}});
+        send_line(fd, {{"us", since(began, 1e6)}});
+        const auto interval = std::chrono::duration<double>(probes.interval_s);
+        if (i + 1 < probes.count && !wait_until(began + std::chrono::duration_cast<Clock::duration>(interval))) return;
     }
-    found["round_trips_us"] = trips;
-    return found;
 }
 
-std::string read_all(int fd) {
+/// The child's whole life. Its statistics, with the link's quality, go to the file.
+[[noreturn]] void run_child(const std::string& server, const Probes& probes, int fd, int statistics_fd) {
+    struct sigaction interrupt = {};
+    interrupt.sa_handler = on_interrupt;
+    interrupt.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it
+    g_interrupt = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (probes.count > 0) ::sigaction(SIGINT, &interrupt, nullptr);
+    ::setenv("WARPLINE_SERVERS", server.c_str(), 1);
+    ::setenv("WARPLINE_STATS", ("/proc/self/fd/" + std::to_string(statistics_fd)).c_str(), 1);
+    visit(fd, probes);
+    ::close(fd);
+    std::exit(0);
+}
+
+void hear_visit(Survey& survey, const nlohmann::json& found) {
+    survey.cuda_error = found["error"];
+    if (survey.cuda_error != 0) return;
+    survey.reached = true;
+    survey.driver_version = found["driver_version"];
+    survey.connect_ms = found["connect_ms"];
+    for (const auto& d : found["devices"])
+        survey.devices.push_back({d["name"], d["total"], d["free"], d["major"], d["minor"], d["processors"]});
+}
+
+void hear(Survey& survey, const nlohmann::json& said, const Probes& probes) {
+    if (said.is_discarded()) return;
+    if (said.contains("error")) {
+        hear_visit(survey, said);
+        if (survey.reached && probes.connected) probes.connected(survey);
+        return;
+    }
+    ++survey.probes_sent;
+    if (said.contains("failed")) {
+        if (probes.failed) probes.failed(survey.probes_sent, said["failed"]);
+        return;
+    }
+    survey.round_trips_us.push_back(said["us"]);
+    if (probes.answered) probes.answered(survey.probes_sent, survey.round_trips_us.back());
+}
+
+/// Takes each line as it comes, until the child has closed its end.
+void hear_all(int fd, Survey& survey, const Probes& probes) {
     std::string text;
     char buffer[4096];
     for (;;) {
         ssize_t n = ::read(fd, buffer, sizeof(buffer));
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return text;
+        if (n <= 0) return;
         text.append(buffer, static_cast<size_t>(n));
+        for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
+            hear(survey, nlohmann::json::parse(text.substr(0, end), nullptr, false), probes);
     }
+}
+
+std::optional<SurveyedLink> read_link(int fd) {
+    std::string text(16384, '\0');
+    ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+    auto statistics = nlohmann::json::parse(text.substr(0, n > 0 ? static_cast<size_t>(n) : 0), nullptr, false);
+    if (!statistics.is_object() || !statistics.contains("link")) return std::nullopt;
+    const auto& link = statistics["link"];
+    SurveyedLink seen;
+    seen.level = link["level"];
+    seen.level_seconds = link["level_seconds"];
+    seen.round_trips = link["round_trips"];
+    seen.smoothed_us = link["smoothed_round_trip_us"];
+    seen.variation_us = link["round_trip_variation_us"];
+    seen.jitter_us = link["jitter_us"];
+    seen.pings = link["pings"];
+    seen.missed_pings = link["missed_pings"];
+    seen.sent_bytes_per_s = link["sent_bytes_per_s"];
+    seen.received_bytes_per_s = link["received_bytes_per_s"];
+    return seen;
 }
 
 }  // namespace
 
-Survey survey(const std::string& server, int round_trips) {
+Survey survey(const std::string& server, const Probes& probes) {
     Survey result;
     result.server = server;
     int pipe_ends[2];
     if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return result;
+    const int statistics = ::memfd_create("warpline-statistics", MFD_CLOEXEC);
     std::fflush(nullptr);
     pid_t child = ::fork();
-    if (child == 0) {
-        ::setenv("WARPLINE_SERVERS", server.c_str(), 1);
-        ::unsetenv("WARPLINE_STATS");
-        std::string text = visit(round_trips).dump();
-        bool written = ::write(pipe_ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-        ::close(pipe_ends[1]);
-        std::exit(written ? 0 : 1);
-    }
+    if (child == 0) run_child(server, probes, pipe_ends[1], statistics);
     ::close(pipe_ends[1]);
-    auto found = nlohmann::json::parse(read_all(pipe_ends[0]), nullptr, false);
+    auto* before = probes.count > 0 ? std::signal(SIGINT, SIG_IGN) : SIG_ERR;
+    hear_all(pipe_ends[0], result, probes);
     ::close(pipe_ends[0]);
-    if (child > 0) ::waitpid(child, nullptr, 0);
-    if (found.is_discarded()) return result;
-    result.cuda_error = found["error"];
-    if (result.cuda_error != 0) return result;
-    result.reached = true;
-    result.driver_version = found["driver_version"];
-    result.connect_ms = found["connect_ms"];
-    for (const auto& d : found["devices"])
-        result.devices.push_back({d["name"], d["total"], d["free"], d["major"], d["minor"], d["processors"]});
-    result.round_trips_us = found["round_trips_us"].get<std::vector<double>>();
+    int status = 0;
+    if (child > 0) ::waitpid(child, &status, 0);
+    if (before != SIG_ERR) std::signal(SIGINT, before);
+    // Killed while a probe was out: that one had no answer.
+    if (result.reached && WIFSIGNALED(status) && result.probes_sent < probes.count) ++result.probes_sent;
+    if (statistics >= 0) {
+        result.link = read_link(statistics);
+        ::close(statistics);
+    }
     return result;
 }
 

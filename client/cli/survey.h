@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,16 @@ struct SurveyedDevice {
     int processors = 0;
 };
 
+/// The connection's quality, as the library saw it (protocol/codec/link_quality.h).
+struct SurveyedLink {
+    std::string level;
+    double level_seconds = 0;
+    uint64_t round_trips = 0;  ///< of the heartbeat; without one, the three below mean nothing
+    double smoothed_us = 0, variation_us = 0, jitter_us = 0;
+    uint64_t pings = 0, missed_pings = 0;
+    double sent_bytes_per_s = 0, received_bytes_per_s = 0;
+};
+
 /// What a visit to one server found.
 struct Survey {
     std::string server;
@@ -23,14 +35,26 @@ struct Survey {
     int driver_version = 0;
     double connect_ms = 0;  ///< cuInit: connection, TLS, handshake
     std::vector<SurveyedDevice> devices;
-    std::vector<double> round_trips_us;
+    int probes_sent = 0;
+    std::vector<double> round_trips_us;  ///< of those that were answered
+    std::optional<SurveyedLink> link;    ///< when the session had ended
+};
+
+/// Synchronisations to time.
+struct Probes {
+    int count = 0;
+    double interval_s = 0;  ///< from the start of one to the start of the next, if that is longer than it takes
+    std::function<void(const Survey&)> connected;            ///< before the first one
+    std::function<void(int number, double us)> answered;     ///< each, as it comes; numbers begin with 1
+    std::function<void(int number, int cuda_error)> failed;  ///< the last one, then
 };
 
 /// Visits a server by the way that programs take: through libcuda.so.1, in a process of its own.
 ///
-/// @param round_trips  synchronisations to time; 0: none
-/// @blocks             as cuInit does, and the round trips
-Survey survey(const std::string& server, int round_trips);
+/// While probes are sent, an interrupt (SIGINT) ends them, and not this process: what was found so far is returned.
+///
+/// @blocks  as cuInit does, and the probes
+Survey survey(const std::string& server, const Probes& probes = {});
 
 /// The servers to visit: those given, else the configured ones. Empty, with a line on stderr that says what to do, if there are
 /// none.

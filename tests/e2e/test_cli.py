@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -79,6 +81,7 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(pathlib.Path(f"{folder}/m.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
             stats = json.loads(pathlib.Path(f"{folder}/stats").read_text())
             self.assertLessEqual(stats["blocking_round_trips"], 2, stats)  # two copies back
+            self.assertEqual((stats["link"]["level"], stats["link"]["missed_pings"]), ("up", 0), stats)
             for key in ("calls", "frames_sent", "bytes_sent", "bytes_received", "payload_bytes_sent", "batches", "seconds_connected", "server"):
                 self.assertIn(key, stats)
 
@@ -109,12 +112,62 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count("Warpline software GPU"), 2, done.stdout)
             self.assertIn(server.address, done.stdout)
-            done = warpline("ping", environment=server.environment())
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("min", done.stdout)
+            self.check_ping(server)
             done = warpline("run", "--server", server.address, "--", VECTOR_ADD.binary,
                             environment={**server.environment(), "WARPLINE_SERVERS": ""})
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def check_ping(self, server):
+        done = warpline("ping", environment=server.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("\nanswer from "), 20, done.stdout)
+        done = warpline("ping", "-c", 3, "-i", 0.5, "--server", server.address, environment={**server.environment(), "WARPLINE_SERVERS": ""})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        times = [float(t) for t in re.findall(r"(?m)^answer from \S+: seq=\d time=([0-9.]+) ms$", done.stdout)]
+        self.assertEqual(len(times), 3, done.stdout)
+        self.assertRegex(done.stdout, rf"(?m)^PING {re.escape(server.address)}: connected in [0-9.]+ ms, driver \d+\.\d, 2 devices$")
+        self.assertIn("3 probes sent, 3 answered, 0% loss", done.stdout)
+        least, mean, most, deviation = (float(t) for t in re.search(r"min/avg/max/mdev = ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms", done.stdout).groups())
+        self.assertEqual((least, most), (min(times), max(times)))
+        self.assertAlmostEqual(mean, sum(times) / 3, delta=0.002)
+        self.assertAlmostEqual(deviation, (sum(t * t for t in times) / 3 - (sum(times) / 3) ** 2) ** 0.5, delta=0.01)
+        # A second of session: the heartbeat has measured the link, too.
+        self.assertRegex(done.stdout, r"(?m)^link up for [0-9.]+ s, sent [0-9.]+ k?B/s, received [0-9.]+ k?B/s; heartbeat rtt [0-9.]+ ms, .* 0 of \d+ missed$")
+        self.assertRegex(server.log_text(), r"session end .* round_trip_us=[1-9]\d* missed_pings=0 ")
+
+    def test_ping_of_several_servers_and_of_none(self):
+        with harness.Server() as server:
+            environment = {**server.environment(), "WARPLINE_SERVERS": f"{server.address},127.0.0.1:1"}
+            done = warpline("ping", "-c", 2, environment=environment)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("2 probes sent, 2 answered", done.stdout)
+            self.assertIn("127.0.0.1:1: unreachable", done.stdout)
+        self.assertEqual(warpline("ping", environment={"WARPLINE_SERVERS": ""}).returncode, 2)
+
+    def test_ping_that_is_interrupted_sums_up(self):
+        with harness.Server() as server:
+            process = subprocess.Popen([harness.WARPLINE, "ping", "-i", "3600"], env={**os.environ, **server.environment()}, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+            self.assertIn("PING", process.stdout.readline())
+            self.assertIn("seq=1", process.stdout.readline())
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, out + err)
+            self.assertIn("1 probes sent, 1 answered, 0% loss", out)
+            self.assertIn("link up", out)
+
+    def test_ping_tells_a_server_that_dies(self):
+        with harness.Server() as server:
+            process = subprocess.Popen([harness.WARPLINE, "ping", "-c", "100000", "-i", "0.01"], env={**os.environ, **server.environment()},
+                                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while "seq=1" not in process.stdout.readline():
+                self.assertIsNone(process.poll())
+            server.process.kill()  # its workers end with it
+            out, _ = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, out)  # as ping: somebody has answered
+            self.assertRegex(out, r"no answer from \S+: seq=\d+ CUDA error 46")
+            sent, answered = (int(n) for n in re.search(r"(\d+) probes sent, (\d+) answered", out).groups())
+            self.assertEqual(sent, answered + 1)
 
     def test_errors_say_what_to_do(self):
         done = warpline("devices", environment={"WARPLINE_SERVERS": ""})
