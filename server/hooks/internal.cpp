@@ -13,13 +13,8 @@ CUresult hook_server_wlMap(ServerCall& call, const WlMapArgs& args) {
 
 CUresult hook_server_wlMapNow(ServerCall& call, const WlMapNowArgs& args, WlMapNowValues& values) {
     DeviceMemory& memory = call.session().memory();
-    FreedMemory& freed = call.session().freed();
-    CUresult result = memory.map(args.address, args.bytes, args.device);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && freed.any_before(call.number())) {
-        // CUDA's free would have waited; here this call does.
-        call.release_order();
-        if (freed.wait_before(call.number())) result = memory.map(args.address, args.bytes, args.device);
-    }
+    const CUresult result = call.session().freed().allocate_behind(
+        call.number(), [&] { return memory.map(args.address, args.bytes, args.device); }, [&] { call.release_order(); });
     CUdevice device = 0;
     // The client has given up what it had: only this call knows what is left now.
     if (call.session().contexts().device_of(call.context(), device) && device == args.device)
@@ -31,13 +26,10 @@ CUresult hook_server_wlAlloc(ServerCall& call, const WlAllocArgs& args, WlAllocV
     CUdevice device = 0;
     if (!call.session().contexts().device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
     DeviceMemory& memory = call.session().memory();
-    FreedMemory& freed = call.session().freed();
     // The driver may wait for the device, and nothing later can name what is made here.
     call.release_order();
-    CUresult result = memory.allocate(args.bytes, device, values.address);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && freed.wait_before(call.number()))
-        result = memory.allocate(args.bytes, device, values.address);
-    return result;
+    return call.session().freed().allocate_behind(
+        call.number(), [&] { return memory.allocate(args.bytes, device, values.address); }, [] {});
 }
 
 CUresult hook_server_wlUnmap(ServerCall& call, const WlUnmapArgs& args) {

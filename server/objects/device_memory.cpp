@@ -143,8 +143,13 @@ CUresult DeviceMemory::unmap_retired(uint64_t address, uint64_t bytes) {
     Ranges blocks;
     {
         MutexLock lock(m_mutex);
-        for (auto it = m_ranges.find(address); it != m_ranges.end() && it->first - address < bytes && it->second.retired; ++it)
+        auto it = m_ranges.find(address);
+        while (it != m_ranges.end() && it->first - address < bytes && it->second.retired) {
             blocks.insert(*it);
+            // What the driver gets back it may give to the next caller before it returns; nobody can have a place of the window
+            // before the client knows.
+            it = it->second.allocated ? m_ranges.erase(it) : std::next(it);
+        }
     }
     CUresult result = CUDA_SUCCESS;
     CUcontext context = nullptr;
@@ -160,7 +165,7 @@ CUresult DeviceMemory::unmap_retired(uint64_t address, uint64_t bytes) {
     }
     MutexLock lock(m_mutex);
     for (const auto& [base, block] : blocks) {
-        m_ranges.erase(base);
+        if (!block.allocated) m_ranges.erase(base);
         m_counters.device_bytes.fetch_sub(block.bytes, std::memory_order_relaxed);
         m_credit.freed(block.device);
     }

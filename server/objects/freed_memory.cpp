@@ -186,6 +186,16 @@ bool FreedMemory::wait_before(uint64_t call) {
     return true;
 }
 
+CUresult FreedMemory::allocate_behind(uint64_t call, FunctionRef<CUresult()> allocate, FunctionRef<void()> before_waiting) {
+    // Asked first: what ends while memory is looked for was not there yet.
+    const bool frees_pending = any_before(call);
+    const CUresult result = allocate();
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !frees_pending) return result;
+    before_waiting();
+    wait_before(call);
+    return allocate();
+}
+
 void FreedMemory::close() {
     MutexLock lock(m_mutex);
     m_closed = true;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/function_ref.h"
 #include "common/base/mutex.h"
 #include "server/driver/driver.h"
 #include "server/objects/device_memory.h"
@@ -48,6 +49,10 @@ public:
     /// @blocks until the device has done with it: give the order free first
     bool wait_before(uint64_t call) WL_EXCLUDES(m_mutex);
     bool any_before(uint64_t call) const WL_EXCLUDES(m_mutex);
+    /// Allocates, and if memory runs out waits for earlier frees, as CUDA's free would have, and allocates again.
+    /// @param before_waiting  gives the order free @blocks as wait_before()
+    CUresult allocate_behind(uint64_t call, FunctionRef<CUresult()> allocate, FunctionRef<void()> before_waiting)
+        WL_EXCLUDES(m_mutex);
 
     void close() WL_EXCLUDES(m_mutex);
 

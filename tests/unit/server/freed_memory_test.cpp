@@ -171,6 +171,52 @@ TEST_F(FreedMemoryTest, B8_BreaksNoCapture) {
     EXPECT_EQ(FakeStreams::broken_captures, 0);
 }
 
+TEST_F(FreedMemoryTest, B8_WhatTheDriverGivesAwayAgainAtOnceIsTheNextOwners) {
+    DriverTable table = FakeStreams::table();
+    table.cuCtxGetCurrent = [](CUcontext* context) {
+        *context = reinterpret_cast<CUcontext>(1);
+        return CUDA_SUCCESS;
+    };
+    table.cuMemAlloc_v2 = [](CUdeviceptr* address, size_t) {
+        *address = k_base + k_block;
+        return CUDA_SUCCESS;
+    };
+    static uint64_t again;
+    again = 0;
+    static DeviceMemory* allocator;
+    table.cuMemFree_v2 = [](CUdeviceptr) { return allocator->allocate(k_block, 0, again); };  // another thread is quicker
+    const Driver driver{table, DriverKind::nvidia, 13000};
+    DeviceMemory memory{driver, m_devices, m_counters};
+    allocator = &memory;
+    uint64_t address = 0;
+    ASSERT_EQ(memory.allocate(k_block, 0, address), CUDA_SUCCESS);
+    ASSERT_EQ(memory.unmap(address, k_block), CUDA_SUCCESS);
+    ASSERT_EQ(again, address);
+    EXPECT_TRUE(memory.contains(again, k_block));
+    EXPECT_TRUE(memory.is_own(again));
+}
+
+TEST_F(FreedMemoryTest, B8_WhatIsFreedWhileMemoryIsLookedForCounts) {
+    FakeStreams::busy = {k_first_stream};
+    ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
+    int tries = 0;
+    const auto allocate = [&] {
+        if (++tries > 1) return FakeStreams::mapped.empty() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        // Over before anybody can wait for it.
+        FakeStreams::finish(k_first_stream);
+        m_freed.wait_before(8);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    };
+    EXPECT_EQ(m_freed.allocate_behind(8, allocate, [] {}), CUDA_SUCCESS);
+    EXPECT_EQ(tries, 2);
+    // Where nothing was freed, asking again would change nothing.
+    tries = 0;
+    EXPECT_EQ(m_freed.allocate_behind(
+                  8, [&] { return ++tries, CUDA_ERROR_OUT_OF_MEMORY; }, [] {}),
+              CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(tries, 1);
+}
+
 TEST_F(FreedMemoryTest, TheDefaultStreamIsWatchedOnlyWhereItIsUsed) {
     FakeStreams::busy = {nullptr};
     m_freed.add(7, k_primary);
