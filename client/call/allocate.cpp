@@ -44,11 +44,10 @@ CUresult allocate_by_driver(Call& call, DeviceRange& range) {
         }
     }
     for (const uint64_t address : unusable) gen::issue_wlUnmap(call, address, range.capacity_bytes);
-    if (range.base == 0 && result == CUDA_SUCCESS) {
+    if (range.base != 0) return CUDA_SUCCESS;
+    if (!unusable.empty())
         WL_LOG(warn, "client", "{} device addresses of the server are in use in this program", unusable.size());
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return result;
+    return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """Memory and copies where a driver is less generous than the software GPU's own profile (A1, A6, C5; docs/driver-behaviour.md)."""
 
+import sys
 import unittest
 
 import harness
@@ -33,6 +34,21 @@ class MemoryTest(unittest.TestCase):
         for name in ("memory_waits", "copies", "pools"):
             with self.subTest(name):
                 self.assertIn("the driver's own addresses", self.check(name, "strict,vmm=no"))
+
+    def test_the_drivers_own_addresses_are_none_of_the_programs(self):
+        """Linux places libraries above 0x7e0000000000 and programs at 0x550000000000; the worker's are below."""
+        code = (
+            "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); address = ctypes.c_uint64(); context = ctypes.c_void_p()\n"
+            "assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0\n"
+            "assert cuda.cuCtxSetCurrent(context) == 0\n"
+            "assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(8 << 20)) == 0\n"
+            "print(hex(address.value))\n"
+        )
+        environment = {"SOFTGPU_PROFILE": "strict,vmm=no"}
+        with harness.Server(environment=environment) as server:
+            done = harness.run([sys.executable, "-c", code], "remote", server, extra=environment)
+        self.assertEqual(done.code, 0, done.stderr)
+        self.assertLess(int(done.stdout, 16), 0x500000000000)
 
     def test_copies_behind_a_fault(self):
         for profile in ("generous", "strict"):
