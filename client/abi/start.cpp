@@ -36,6 +36,19 @@ Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std:
     return Error{Code::alloc_failed, "the server's address range is in use"};
 }
 
+/// Connects to a server. What is cut before there is a session loses nothing by beginning anew.
+Result<std::unique_ptr<Session>> connect_session(const ConnectionSettings& connection,
+                                                 const std::function<void(CUresult)>& on_end, std::string& why) {
+    constexpr unsigned k_most_cuts = 5;
+    for (unsigned cuts = 0;; ++cuts) {
+        auto session = Session::connect(connection, on_end, why);
+        if (session.ok() || cuts == k_most_cuts) return session;
+        const Code code = session.error().code;
+        if (code != Code::connection_lost && code != Code::malformed) return session;
+        WL_LOG(info, "client", "{}; beginning anew", why);
+    }
+}
+
 /// Connects to a server and agrees with it on a range of addresses; a range that one of the two cannot have is given up for
 /// another.
 Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connection,
@@ -45,7 +58,7 @@ Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connect
         AddressWindow window = reserve_window(attempt);
         connection.window_base = window.base;
         connection.window_bytes = window.size_bytes;
-        auto session = Session::connect(connection, on_end, why);
+        auto session = connect_session(connection, on_end, why);
         if (!session.ok()) {
             release_window(window);
             return session;
@@ -91,6 +104,9 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     connection.heartbeat =
         protocol::HeartbeatOptions::of(settings.seconds("heartbeat_seconds"), settings.seconds("heartbeat_lost_seconds"),
                                        settings.seconds("heartbeat_stopped_seconds"));
+    connection.grace = settings.seconds("grace_seconds");
+    connection.reconnect_first = std::chrono::milliseconds(settings.integer("reconnect_first_ms"));
+    connection.reconnect_longest = std::chrono::milliseconds(settings.integer("reconnect_longest_ms"));
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {

@@ -136,6 +136,7 @@ void visit(int fd, const Probes& probes) {
     g_interrupt = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (probes.count > 0) ::sigaction(SIGINT, &interrupt, nullptr);
     ::setenv("WARPLINE_SERVERS", server.c_str(), 1);
+    ::setenv("WARPLINE_GRACE", "0", 1);  // a lost connection is what we are asked about
     ::setenv("WARPLINE_STATS", ("/proc/self/fd/" + std::to_string(statistics_fd)).c_str(), 1);
     visit(fd, probes);
     ::close(fd);

@@ -34,14 +34,45 @@ struct ConnectionToServer::HelloAnswer {
 };
 
 ConnectionToServer::ConnectionToServer(Session& session, const ConnectionSettings& settings)
-    : m_session(session), m_link(*this, link_options(settings)), m_hello(std::make_unique<HelloAnswer>()) {}
+    : m_session(session),
+      m_settings(settings),
+      m_link(*this, link_options(settings)),
+      m_hello(std::make_unique<HelloAnswer>()) {}
 
 ConnectionToServer::~ConnectionToServer() { join(); }
 
 void ConnectionToServer::join() {
     if (!m_pump) return;
+    leave();
+    // A recovery under way may start the threads again; one that begins hereafter finds that we leave.
+    m_pump->stop();
+    join_recovery();
     m_pump->stop();
     m_pump->join();
+    join_recovery();
+}
+
+void ConnectionToServer::join_recovery() {
+    std::thread recovery;
+    {
+        MutexLock lock(m_recovery_mutex);
+        recovery.swap(m_recovery);
+    }
+    if (recovery.joinable()) recovery.join();
+}
+
+Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_channel(const protocol::Preamble& preamble,
+                                                                          std::chrono::milliseconds timeout,
+                                                                          std::string& why) const {
+    net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, timeout, why));
+    net::tune_stream_socket(socket.fd());
+    if (auto sent = socket.write_all(protocol::encode_preamble(preamble), timeout); !sent.ok()) {
+        why = log::format("{}: the server closed the connection at once", m_endpoint.to_string());
+        return sent.error();
+    }
+    net::TlsChannel::Options options;
+    options.handshake_timeout = std::min(options.handshake_timeout, timeout);
+    return net::TlsChannel::handshake(*m_tls, std::move(socket), m_endpoint.host, options, why);
 }
 
 Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session& session, const ConnectionSettings& settings,
@@ -51,20 +82,16 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
         why = log::format("'{}' is not a server address; write host:port", settings.server);
         return endpoint.error();
     }
-    net::TlsContext context = WL_TRY(net::TlsContext::create(net::TlsRole::client, settings.credentials, why));
-    net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, settings.connect_timeout, why));
-    net::tune_stream_socket(socket.fd());
-    auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::new_session, {}, driver_settings()});
-    if (auto sent = socket.write_all(preamble, settings.connect_timeout); !sent.ok()) {
-        why = log::format("{}: the server closed the connection at once", endpoint->to_string());
-        return sent.error();
-    }
-    auto channel = WL_TRY(net::TlsChannel::handshake(context, std::move(socket), endpoint->host, {}, why));
     std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session, settings));
+    connection->m_endpoint = *endpoint;
     connection->m_address = endpoint->to_string();
+    connection->m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, settings.credentials, why));
+    auto channel = WL_TRY(connection->open_channel({protocol::Preamble::Kind::new_session, {}, driver_settings()},
+                                                   settings.connect_timeout, why));
     ConnectionToServer* self = connection.get();
     net::PumpHandlers handlers = net::pump_handlers(
-        self->m_link, [self](const Error& error, const std::string& explanation) { self->on_ended(error, explanation); });
+        self->m_link, [self](const Error& error, const std::string& explanation) { self->on_ended(error, explanation); },
+        [self](const Error&) { return self->keeps(); });
     net::PumpOptions options;
     options.name = "wl-client";
     connection->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
@@ -93,6 +120,9 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
         return info.error();
     }
     info->address = m_address;
+    m_session_id = info->session_id;
+    m_token = info->token;
+    m_established.store(true, std::memory_order_release);
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);
     outbox().set_credit(credit);
@@ -178,7 +208,7 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
 }
 
 Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
-    const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(call, offset, bytes));
+    const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(call, offset));
     m_part_target = target;
     if (!target || !target->is_linear() || total > target->total_bytes() || offset > total || bytes > total - offset) {
         return MutableBytesView{};
@@ -187,9 +217,10 @@ Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64
 }
 
 Result<void> ConnectionToServer::on_bulk(const protocol::Frame& frame) {
-    if (frame.placed.data()) return {};
     protocol::BulkHeader bulk = WL_TRY(protocol::read_bulk_header(frame.body.view(), frame.payload_view().size()));
     if (!m_part_target) return {};  // a copy that was given up
+    m_session.part_arrived(bulk.call, frame.payload_view().size());
+    if (frame.placed.data()) return {};
     if (!m_part_target->write(bulk.offset, frame.payload_view()))
         return Error{Code::malformed, "more bytes than were asked for"};
     return {};
@@ -201,6 +232,13 @@ void ConnectionToServer::on_ended(const Error& error, const std::string& explana
         m_hello->answered = true;
         if (m_goodbye.empty()) m_goodbye = text;
         m_hello->promise.set_value(error);
+    } else if (!m_link.outbox().closed()) {
+        // The link waits for another connection, which this thread cannot make: it is about to end.
+        MutexLock lock(m_recovery_mutex);
+        if (m_recovery.get_id() == std::this_thread::get_id()) return;  // it could not start the threads, and goes on trying
+        if (m_recovery.joinable()) m_recovery.join();                   // the one before has long handed over
+        m_recovery = std::thread([this, text] { recover(text); });
+        return;
     } else {
         m_session.on_lost(error, text);
     }
@@ -240,6 +278,7 @@ void ConnectionToServer::finish() {
     m_link.say_goodbye(Code::ok, "the program has ended");
     // The server closes when it has executed what came before; a program that ends does not wait longer than this for it.
     ended.wait_for(k_goodbye_timeout);
+    leave();
     m_pump->stop();
     ended.wait_for(k_goodbye_timeout);
 }

@@ -1,17 +1,23 @@
 // The socket behind a session, with its threads.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
+#include "common/base/mutex.h"
 #include "common/net/channel_pump.h"
+#include "common/net/socket.h"
 #include "common/net/tls.h"
 #include "protocol/codec/link.h"
+#include "protocol/codec/preamble.h"
+#include "protocol/session/resume.h"
 
 namespace warpline::client {
 
@@ -23,6 +29,9 @@ struct ConnectionSettings {
     net::TlsCredentials credentials;
     std::chrono::milliseconds connect_timeout{10000};
     protocol::HeartbeatOptions heartbeat;
+    std::chrono::milliseconds grace{0};                         ///< for another connection to take the place of a lost one
+    std::chrono::milliseconds reconnect_first{100};             ///< back-off: the bound of the first random pause
+    std::chrono::milliseconds reconnect_longest{5000};          ///< … and of any
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     std::string program;
     std::string visible_devices;
@@ -30,7 +39,8 @@ struct ConnectionSettings {
     uint64_t window_bytes = 0;
 };
 
-/// One connection of a session: a socket with its two threads, and the protocol's half of it.
+/// A session's connection: a socket with its two threads, and the protocol's half of it. A connection that is lost is replaced
+/// by another one, within the grace time (docs/session.md); whoever waits goes on waiting meanwhile.
 class ConnectionToServer final : private protocol::Link::Handler {
 public:
     /// Connects, does the TLS handshake and starts the threads.
@@ -48,6 +58,9 @@ public:
     const protocol::Link& link() const { return m_link; }
     /// Brings what is queued to the socket: for a caller who will wait for the answer.
     void flush() { m_pump->flush(); }
+
+    /// How often another connection has taken the place of a lost one.
+    uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed); }
 
     /// Part of the memory that the function with this number sends. @blocks while much is queued
     void send_host_data(uint64_t id, uint64_t offset, BytesView bytes);
@@ -71,11 +84,39 @@ private:
     Result<void> on_bulk(const protocol::Frame& frame);
     void on_ended(const Error& error, const std::string& explanation);
 
+    /// TCP, the preamble, TLS. @errors as net::connect_tcp() and net::TlsChannel::handshake()
+    Result<std::unique_ptr<net::TlsChannel>> open_channel(const protocol::Preamble& preamble, std::chrono::milliseconds timeout,
+                                                          std::string& why) const;
+    void join_recovery() WL_EXCLUDES(m_recovery_mutex);
+    /// The process ends: no further attempt to connect.
+    void leave() WL_EXCLUDES(m_recovery_mutex);
+    /// True if the session may go on over another connection. @thread receiving
+    bool keeps() const;
+    /// The recovery thread's: connects until the session goes on, or is known to be over, or the grace time is.
+    void recover(const std::string& why_lost);
+    /// One attempt. True: the session goes on. @errors unknown_handle: the server says that the session has ended
+    Result<void> resume(std::chrono::steady_clock::time_point deadline, std::string& why);
+    /// Waits before an attempt. False if the process ends meanwhile.
+    bool pause(unsigned attempt, std::chrono::steady_clock::time_point deadline) WL_EXCLUDES(m_recovery_mutex);
+    void end(const Error& error, const std::string& text);
+
     struct HelloAnswer;
 
     Session& m_session;
+    const ConnectionSettings m_settings;
+    net::Endpoint m_endpoint;
+    std::optional<net::TlsContext> m_tls;
     protocol::Link m_link;
     std::unique_ptr<net::ChannelPump> m_pump;
+    protocol::SessionId m_session_id{};  // these two since Hello was answered
+    protocol::SessionToken m_token{};
+    std::atomic<bool> m_established{false};  // set after them, read by the receiving thread
+    std::atomic<bool> m_leaving{false};      // the process ends: nothing is worth another connection
+    std::atomic<uint64_t> m_reconnects{0};
+    uint64_t m_attempt = 0;  // the recovery thread's, of which there is one at a time
+    Mutex m_recovery_mutex;
+    ConditionVariable m_recovery_wake;
+    std::thread m_recovery WL_GUARDED_BY(m_recovery_mutex);
     std::unique_ptr<HelloAnswer> m_hello;
     std::string m_address;
     std::optional<CopyTarget> m_part_target;  // the receiving thread's: of the Bulk frame at hand

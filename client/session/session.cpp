@@ -138,21 +138,28 @@ Session::Copy* Session::find_copy(uint64_t call) {
     return launched ? &found->second : nullptr;
 }
 
-Result<std::optional<CopyTarget>> Session::target_of(uint64_t call, uint64_t offset, uint64_t bytes) {
+Result<std::optional<CopyTarget>> Session::target_of(uint64_t call, uint64_t offset) {
     const Error gap{Code::malformed, "a part of a payload does not follow upon the one before it"};
     MutexLock lock(m_mutex);
     if (auto it = m_waiters.find(call); it != m_waiters.end()) {
         Waiter& waiter = *it->second;
         if (!waiter.wants_payload) return std::optional<CopyTarget>();
         if (offset != waiter.received) return gap;
-        waiter.received += bytes;
         return std::optional(waiter.target);
     }
     Copy* copy = find_copy(call);
     if (!copy) return std::optional<CopyTarget>();
     if (offset != copy->received) return gap;
-    copy->received += bytes;
     return std::optional(copy->target);
+}
+
+void Session::part_arrived(uint64_t call, uint64_t bytes) {
+    MutexLock lock(m_mutex);
+    if (auto it = m_waiters.find(call); it != m_waiters.end()) {
+        it->second->received += bytes;
+    } else if (Copy* copy = find_copy(call)) {
+        copy->received += bytes;
+    }
 }
 
 bool Session::has_other_threads() const {
@@ -388,6 +395,8 @@ SessionStats Session::stats() const {
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;
         stats.credit_waits += counters.credit_waits;
+        stats.reconnects += connection->reconnects();
+        stats.frames_again += counters.frames_again;
         stats.link = link.quality();
     }
     stats.seconds_connected = std::chrono::duration<double>(std::chrono::steady_clock::now() - m_connected_at).count();

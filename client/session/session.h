@@ -36,6 +36,8 @@ struct SessionStats {
     uint64_t bytes_sent = 0, bytes_received = 0;
     uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
     uint64_t batches = 0, calls_sent = 0, credit_waits = 0;
+    uint64_t reconnects = 0;    ///< connections that took the place of a lost one
+    uint64_t frames_again = 0;  ///< that were sent again over one of them
     double seconds_connected = 0;
     protocol::LinkQuality link;
 };
@@ -171,10 +173,12 @@ private:
     void on_lost(const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
     /// From now on the end of the connection is news. An error if it has come already: then nobody has been told.
     Result<void> establish(std::string& why) WL_EXCLUDES(m_mutex);
-    /// Where a part of the payload of a call goes, and counts it; nothing if nobody wants it. Copies of graphs want it while a
-    /// launch that makes them is under way, and never else: their memory may be anything then.
+    /// Where a part of the payload of a call goes; nothing if nobody wants it. Copies of graphs want it while a launch that
+    /// makes them is under way, and never else: their memory may be anything then.
     /// @errors  malformed: it does not follow upon the part before it
-    Result<std::optional<CopyTarget>> target_of(uint64_t call, uint64_t offset, uint64_t bytes) WL_EXCLUDES(m_mutex);
+    Result<std::optional<CopyTarget>> target_of(uint64_t call, uint64_t offset) WL_EXCLUDES(m_mutex);
+    /// All of the part is there: it comes again if it is cut off before.
+    void part_arrived(uint64_t call, uint64_t bytes) WL_EXCLUDES(m_mutex);
 
     /// Bytes on their way to the program's memory.
     struct Copy {

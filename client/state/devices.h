@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cuda/abi/cuda_types.h"
+#include "protocol/codec/preamble.h"
+#include "protocol/session/resume.h"
 
 namespace warpline::client {
 
@@ -55,6 +57,8 @@ struct ServerInfo {
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;
     uint64_t memory_credit_bytes = 0;
+    protocol::SessionId session_id{};
+    protocol::SessionToken token{};  ///< who has it may continue the session
 };
 
 }  // namespace warpline::client

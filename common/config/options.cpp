@@ -62,6 +62,10 @@ constexpr Option k_options[] = {
      "after "
      "this long, and never sooner than `heartbeat_lost_seconds`.",
      "Larger: a stopped program keeps its session, and its GPU memory, longer."},
+    {k_server, "grace_seconds", seconds, "seconds", "30", 0, 86400, "WARPLINE_GRACE", "--grace-seconds", k_in_file,
+     "A session whose connection is lost is kept for this long, for its program to come back.",
+     "Longer: programs survive longer outages; the GPU memory of programs whose machine is gone is held as long. 0: none comes "
+     "back."},
     {k_server, "memory_credit", bytes, "bytes", "1GiB", 0, 64 * k_tib, "WARPLINE_MEMORY_CREDIT", "--memory-credit", k_in_file,
      "Device memory that a client may allocate before it has to ask.",
      "Larger: fewer round trips in programs that allocate much; an allocation that does not fit shows later."},
@@ -105,6 +109,18 @@ constexpr Option k_options[] = {
      "never "
      "sooner than `heartbeat_lost_seconds`.",
      "Larger: more patience with a server that is stopped, or hangs."},
+    {k_client, "grace_seconds", seconds, "seconds", "30", 0, 86400, "WARPLINE_GRACE", "", k_in_file,
+     "After a lost connection the program waits for another one for this long; then every CUDA call fails with error 46.",
+     "Longer: patience with outages; a program without its server hangs as long. 0: a lost connection ends the session at "
+     "once."},
+    {k_client, "reconnect_first_ms", integer, "milliseconds", "100", 1, 60000, "WARPLINE_RECONNECT_FIRST_MS", "", k_in_file,
+     "After a lost connection the first attempt is made at once; the next one after a random time up to this, then twice as "
+     "much, "
+     "and so on.",
+     "Smaller: back sooner; many programs that lost one server come back more at the same time."},
+    {k_client, "reconnect_longest_ms", integer, "milliseconds", "5000", 1, 600000, "WARPLINE_RECONNECT_LONGEST_MS", "",
+     k_in_file, "The longest that the random time before an attempt can be.",
+     "Larger: less load on a network that is coming back; programs find out later that it is."},
     {k_client, "credit_bytes", bytes, "bytes", "64MiB", k_mib, 16 * k_gib, "WARPLINE_CREDIT_BYTES", "", k_in_file,
      "Bytes of calls and copies that may be on their way before the program has to wait; the server's setting is an upper "
      "bound.",

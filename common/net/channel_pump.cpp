@@ -43,11 +43,31 @@ Result<void> ChannelPump::start() {
 }
 
 void ChannelPump::stop() {
+    MutexLock lock(m_channel_mutex);
     m_stopping.store(true);
     m_channel->shutdown();
 }
 
+Result<void> ChannelPump::restart(std::unique_ptr<TlsChannel> channel, FunctionRef<Result<void>()> attach) {
+    {
+        MutexLock lock(m_channel_mutex);
+        MutexLock writing(m_write_mutex);
+        // Between the two nobody writes: what is to be sent again must not go to the channel that is lost.
+        WL_TRY(attach());
+        m_channel = std::move(channel);
+        m_unfinished = false;
+        m_refused = false;
+        m_stopping.store(false);
+    }
+    {
+        MutexLock lock(m_done_mutex);
+        m_writer_done = false;
+    }
+    return start();
+}
+
 void ChannelPump::join() {
+    MutexLock lock(m_join_mutex);
     if (m_reader.joinable()) m_reader.join();
     if (m_writer.joinable()) m_writer.join();
 }
@@ -151,8 +171,8 @@ void ChannelPump::flush() {
     }
     auto written = write_burst(Mode::do_not_wait);
     bool unfinished = m_unfinished;
-    m_write_mutex.unlock();
     if (!written.ok()) m_channel->shutdown();
+    m_write_mutex.unlock();
     if (unfinished) m_handlers.wake_writer();
 }
 

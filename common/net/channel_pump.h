@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/function_ref.h"
 #include "common/base/mutex.h"
 #include "common/net/tls.h"
 
@@ -66,9 +67,17 @@ public:
     /// Ends the connection: both threads end, `ended` is called. Returns at once; any thread.
     void stop();
     /// Waits for both threads. Not from one of them.
-    void join();
+    void join() WL_EXCLUDES(m_join_mutex);
+    /// Goes on with another channel, after `ended` and join().
+    /// @param attach  tells whoever gives the output that there is another channel; if it fails, there is none
+    /// @errors        io, and those of `attach`
+    /// @thread        one; stop() and flush() may be called by others meanwhile
+    Result<void> restart(std::unique_ptr<TlsChannel> channel, FunctionRef<Result<void>()> attach);
 
+    /// Of the threads that stop() and restart() are called by.
     TlsChannel& channel() { return *m_channel; }
+    /// True if a handler ended the connection: what the peer sent was not acceptable. Of `ended`, and after it.
+    bool refused() const { return m_refused; }
 
 private:
     enum class Mode : uint8_t { wait, do_not_wait };
@@ -79,10 +88,13 @@ private:
     void write_loop();
     Result<bool> write_burst(Mode mode) WL_REQUIRES(m_write_mutex);
 
-    std::unique_ptr<TlsChannel> m_channel;
+    std::unique_ptr<TlsChannel>
+        m_channel;  // another one with both m_channel_mutex and m_write_mutex held, and no thread running
     PumpHandlers m_handlers;
     PumpOptions m_options;
-    Mutex m_write_mutex;  // who holds it is the channel's writer
+    Mutex m_channel_mutex;  // between stop() and restart()
+    Mutex m_join_mutex;     // the right to join
+    Mutex m_write_mutex;    // who holds it is the channel's writer
     std::vector<BytesView> m_views WL_GUARDED_BY(m_write_mutex);
     bool m_unfinished WL_GUARDED_BY(m_write_mutex) = false;  // the channel holds bytes that the socket did not take
     std::atomic<bool> m_stopping{false};

@@ -9,11 +9,13 @@ namespace warpline::net {
 /// The handlers that let a pump move the bytes of a protocol::Link, or of anything else with the same methods. (A template,
 /// because this folder knows no protocol, and the protocol no sockets.)
 ///
+/// @param keeps  `keeps(const Error&)`: true if the link waits for another connection (Link::detach); else its sending side is
+///               closed with the error
 /// @param ended  the last act of the reading thread: `ended(const Error&, const std::string& explanation)`. The link's sending
 /// side
 ///               has been closed with that error just before
-template <typename Link, typename Ended>
-PumpHandlers pump_handlers(Link& link, Ended ended) {
+template <typename Link, typename Ended, typename Keeps>
+PumpHandlers pump_handlers(Link& link, Ended ended, Keeps keeps) {
     PumpHandlers handlers;
     handlers.space = [&link] { return link.receive_space(); };
     handlers.received = [&link](size_t count) { return link.received(count); };
@@ -26,11 +28,22 @@ PumpHandlers pump_handlers(Link& link, Ended ended) {
     handlers.may_flush = [&link] { return link.outbox().small_enough_to_flush(); };
     handlers.wake_writer = [&link] { link.outbox().poke(); };
     handlers.refuse = [&link](const Error& error) { link.say_goodbye(error.code, error.what); };
-    handlers.ended = [&link, ended = std::move(ended)](const Error& error, const std::string& explanation) {
-        link.close(error, true);
+    handlers.ended = [&link, ended = std::move(ended), keeps = std::move(keeps)](const Error& error,
+                                                                                 const std::string& explanation) {
+        if (keeps(error)) {
+            link.detach();
+        } else {
+            link.close(error, true);
+        }
         ended(error, explanation);
     };
     return handlers;
+}
+
+/// The same for a link that lives as long as its connection.
+template <typename Link, typename Ended>
+PumpHandlers pump_handlers(Link& link, Ended ended) {
+    return pump_handlers(link, std::move(ended), [](const Error&) { return false; });
 }
 
 }  // namespace warpline::net

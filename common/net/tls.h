@@ -74,6 +74,9 @@ public:
     ///          explain() has the sentence
     /// @thread  one reader
     Result<size_t> read(MutableBytesView into);
+    /// Reads exactly as many bytes as fit, and no more: before a pump has the channel.
+    /// @errors  deadline, and those of read()
+    Result<void> read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline);
     /// How long read() waits before it returns 0. Default: for ever.
     void set_read_tick(std::chrono::milliseconds tick);
     /// What the socket gave so far, before decryption. @thread the reader
@@ -110,6 +113,8 @@ public:
     std::string cipher() const;
     /// Why reading or writing failed, for people; "" if it has not.
     std::string explain() const;
+    /// The peer's machine, or one between, has closed or reset the connection: as a rule, the peer's process has ended.
+    bool ended_by_peer() const;
     int fd() const;
 
 private:

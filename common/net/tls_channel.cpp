@@ -93,6 +93,16 @@ Result<size_t> TlsChannel::read(MutableBytesView into) {
     }
 }
 
+Result<void> TlsChannel::read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline) {
+    while (!bytes.empty()) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        if (left.count() <= 0) return Error{Code::deadline, "the other side does not answer"};
+        set_read_tick(left);
+        bytes = bytes.subspan(WL_TRY(read(bytes)));
+    }
+    return {};
+}
+
 void TlsChannel::set_read_tick(std::chrono::milliseconds tick) {
     timeval time{};
     time.tv_sec = tick.count() / 1000;
@@ -233,6 +243,7 @@ void TlsChannel::shutdown() {
 
 const std::string& TlsChannel::peer_name() const { return m_state->peer_name; }
 const std::string& TlsChannel::peer_address() const { return m_state->peer_address; }
+bool TlsChannel::ended_by_peer() const { return m_state->ended_by_peer.load(); }
 int TlsChannel::fd() const { return m_state->socket.fd(); }
 
 std::string TlsChannel::cipher() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -62,7 +63,8 @@ struct TlsChannel::State {
     bool has_tick = false;  // who reads looks after other things as well
     bool drained = false;   // OpenSSL has said that it needs more, and nothing has come since
 
-    std::atomic<bool> shut{false};  // only tells a wanted end from an unwanted one; nothing else depends on it
+    std::atomic<bool> shut{false};           // only tells a wanted end from an unwanted one; nothing else depends on it
+    std::atomic<bool> ended_by_peer{false};  // likewise
     mutable Mutex text_mutex;
     std::string text WL_GUARDED_BY(text_mutex);
 
@@ -74,6 +76,7 @@ struct TlsChannel::State {
     Error socket_failed(int error) {
         if (shut.load())
             return failed(Error{Code::connection_lost, "the connection is lost"}, "the connection was closed here");
+        if (error == ECONNRESET || error == EPIPE) ended_by_peer.store(true);
         std::string why = "the connection to " + peer_address + " is lost: ";
         return failed(Error{Code::connection_lost, "the connection is lost", static_cast<uint32_t>(error)},
                       why + std::strerror(error));
@@ -81,6 +84,7 @@ struct TlsChannel::State {
     Error ended() {
         if (shut.load())
             return failed(Error{Code::connection_lost, "the connection is lost"}, "the connection was closed here");
+        ended_by_peer.store(true);
         return failed(Error{Code::connection_lost, "the connection is lost"}, peer_address + " has closed the connection");
     }
 

@@ -101,6 +101,10 @@ Error explain_ssl_error(TlsRole role, const SslError& error, const VerifyReport&
         case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
             why = other + " does not accept our certificate (" + error.text + ")";
             return {Code::auth_failed, "the peer does not accept our certificate", static_cast<uint32_t>(error.reason)};
+        case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+        case SSL_R_SSLV3_ALERT_BAD_RECORD_MAC:
+            why = "bytes to or from " + other + " were damaged on the way (" + error.text + ")";
+            return {Code::connection_lost, "bytes were damaged on the way", static_cast<uint32_t>(error.reason)};
         case 0: why = other + " ended the connection"; return {Code::connection_lost, "the connection ended"};
         default:
             why = "TLS with " + other + " failed: " + error.text;

@@ -231,7 +231,11 @@ Result<void> Outbox::copy_unacknowledged(uint64_t last, BytesView memory) {
         if (frame == nullptr) continue;
         const BytesView payload = (*frame)->external_payload;
         if (payload.data() < memory.data() || payload.data() >= memory.data() + memory.size()) continue;
-        if (!(*frame)->payload.append(payload)) return k_no_frame_memory;
+        if (!(*frame)->payload.append(payload)) {
+            // Sent again, it would be read where something else may be by then.
+            close_locked(k_no_frame_memory, true);
+            return k_no_frame_memory;
+        }
         (*frame)->external_payload = {};
         m_mutex.unlock();
         m_mutex.lock();
@@ -316,7 +320,6 @@ bool Outbox::take(std::vector<BytesView>& views, uint64_t acknowledgement) {
         m_taken_once.push_back(std::move(m_last));
         take_frame(*m_taken_once.back(), acknowledgement, now);
     }
-    m_counters.frames_again = m_items.sent_again();
     if (m_taken.empty()) return false;
     ++m_counters.bursts;
     m_writing = true;
@@ -411,11 +414,13 @@ Result<void> Outbox::attach(uint64_t received) {
 
 void Outbox::close(Error error, bool abandon) {
     MutexLock lock(m_mutex);
+    close_locked(error, abandon);
+}
+
+void Outbox::close_locked(const Error& error, bool abandon) {
     if (!m_closed) m_error = error;
     m_closed = true;
-    if (abandon && !m_abandoned) {
-        m_abandoned = true;
-    }
+    if (abandon) m_abandoned = true;
     m_writer_sleeps = false;
     m_writer_wake.notify_all();
     tell_change();
@@ -448,7 +453,9 @@ size_t Outbox::retained_bytes() const {
 
 Outbox::Counters Outbox::counters() const {
     MutexLock lock(m_mutex);
-    return m_counters;
+    Counters counters = m_counters;
+    counters.frames_again = m_items.sent_again();
+    return counters;
 }
 
 Outbox::FramePtr Outbox::take_free() {

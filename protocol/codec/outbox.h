@@ -209,6 +209,7 @@ private:
     void take_first() WL_REQUIRES(m_mutex);
     void take_heartbeat() WL_REQUIRES(m_mutex);
     void release(FramePtr frame) WL_REQUIRES(m_mutex);
+    void close_locked(const Error& error, bool abandon) WL_REQUIRES(m_mutex);
     bool in_hand(uint64_t number) const WL_REQUIRES(m_mutex);
     Result<void> copy_unacknowledged(uint64_t last, BytesView memory) WL_REQUIRES(m_mutex);
     Result<void> wait_for_room() WL_REQUIRES(m_mutex);

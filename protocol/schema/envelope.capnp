@@ -42,6 +42,20 @@ struct HelloReply {
   heartbeatMs @16 :UInt32;
 }
 
+# The first frame of a connection that takes the place of one that is lost.
+struct Resume {
+  token @0 :Data;                 # of HelloReply: the proof
+  session @3 :Data;               # 16 bytes, as in the preamble, which anybody could have changed
+  attempt @1 :UInt64;             # grows, so that a connection that was held up does not end a later one
+  received @2 :UInt64;            # the highest sequence number that has arrived
+}
+
+struct ResumeReply {
+  received @0 :UInt64;
+  error @1 :Text;                 # in plain words, when refused: then the session has ended
+  errorCode @2 :UInt16;           # warpline::Code
+}
+
 enum DriverKind {
   unknown @0;
   nvidia @1;
@@ -134,8 +148,5 @@ struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
 
 # Part of the payload of a call (to the server) or of a reply or event (to the client).
 struct Bulk { call @0 :UInt64; offset @1 :UInt64; total @2 :UInt64; }
-
-# Reserved: no side sends it yet, and one that receives it answers with Close.
-struct Resume { sessionId @0 :Data; token @1 :Data; lane @2 :UInt16; received @3 :UInt64; }
 
 struct Close { reason @0 :Text; code @1 :UInt16; }

@@ -178,7 +178,11 @@ void Supervisor::route(Waiting connection) {
                 return;
             }
         }
-        WL_LOG(warn, "server", "{}: dropped: it names a session that does not exist", connection.peer);
+        // Gone, and its client should know at once: who answers must prove who we are.
+        connection.preamble.driver_settings = 0;
+    }
+    if (m_draining) {
+        WL_LOG(info, "server", "{}: dropped: the server is shutting down", connection.peer);
         close(connection.fd);
         return;
     }
@@ -271,11 +275,8 @@ void Supervisor::handle_signals() {
 void Supervisor::start_drain() {
     m_draining = true;
     m_drain_deadline = Clock::now() + m_options.drain;
-    close(m_listener);
-    m_listener = -1;
-    for (const Unrouted& connection : m_unrouted) close(connection.fd);
+    // The port stays open: sessions that lose their connection come back to it.
     for (const Waiting& connection : m_waiting) close(connection.fd);
-    m_unrouted.clear();
     m_waiting.clear();
     WL_LOG(info, "server", "draining: {} sessions may end within {} s; another signal stops at once",
            count(WorkerState::session), m_options.drain.count());

@@ -36,7 +36,8 @@ Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::u
     auto connection = std::unique_ptr<ConnectionFromClient>(new ConnectionFromClient(driver, devices, counters, host, options));
     ConnectionFromClient& self = *connection;
     auto handlers = net::pump_handlers(
-        self.m_link, [&self](const Error& error, const std::string& explanation) { self.on_ended(error, explanation); });
+        self.m_link, [&self](const Error& error, const std::string& explanation) { self.on_ended(error, explanation); },
+        [&self](const Error&) { return self.keeps(); });
     net::PumpOptions pump_options;
     pump_options.name = "client";
     self.m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), pump_options);
@@ -163,6 +164,8 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     welcome.version = std::min(hello.version_max, protocol::k_protocol_version_max);
     std::copy(std::begin(admit.session_id), std::end(admit.session_id), welcome.session_id.begin());
     if (!fill_random(welcome.token)) return Error{Code::internal, "no random numbers"};
+    std::memcpy(m_token.data(), welcome.token.data(), m_token.size());
+    m_tenant = m_pump->channel().peer_name();
     welcome.server_name = m_options.server_name;
     welcome.tenant = get_text(admit.tenant);
     welcome.credit = m_options.credit;
@@ -179,22 +182,73 @@ void ConnectionFromClient::did_misbehave(const char* reason) {
     m_host.over(reason);
 }
 
+bool ConnectionFromClient::keeps() const {
+    return m_session && m_options.grace.count() > 0 && !m_closing && !m_leaving.load() && !m_pump->refused();
+}
+
 void ConnectionFromClient::on_ended(const Error& error, const std::string& explanation) {
-    const Error lost{Code::connection_lost, "the connection to the client is lost"};
-    m_receiver.fail(lost);
-    if (m_session) m_session->connection_lost();
     count_bytes();
     const protocol::LinkQuality quality = m_link.quality();
     m_counters.round_trip_us.store(quality.smoothed_round_trip_us, std::memory_order_relaxed);
     m_counters.missed_pings.store(quality.missed_pings, std::memory_order_relaxed);
-    // After an orderly end, what the client sent is still executed: LastWork says when.
-    if (!(m_closing && m_session)) m_host.over(explanation.empty() ? error.what : explanation);
+    const std::string reason = explanation.empty() ? error.what : explanation;
+    if (!m_link.outbox().closed()) {
+        // Of a client that has not said anything yet, nobody knows whether it has heard that it has a session.
+        m_host.orphaned(reason, m_pump->channel().ended_by_peer() || m_link.received_sequence() == 0);
+    } else {
+        const Error lost{Code::connection_lost, "the connection to the client is lost"};
+        m_receiver.fail(lost);
+        if (m_session) m_session->connection_lost();
+        // After an orderly end, what the client sent is still executed: LastWork says when.
+        if (!(m_closing && m_session)) m_host.over(reason);
+    }
     MutexLock lock(m_mutex);
     m_ended = true;
     m_ended_changed.notify_all();
 }
 
+Error ConnectionFromClient::check_resume(const net::TlsChannel& channel, const protocol::ResumeRequest& request) const {
+    // In constant time: how much of it was right is nobody's business.
+    std::byte different{0};
+    for (size_t i = 0; i < m_token.size(); ++i) different |= m_token[i] ^ request.token[i];
+    if (!m_session || different != std::byte{0} || channel.peer_name() != m_tenant)
+        return {Code::denied, "the session is another client's"};
+    if (request.attempt <= m_attempt) return {Code::denied, "a later connection has taken over"};
+    return {Code::ok};
+}
+
+bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, const protocol::ResumeRequest& request) {
+    const auto answer = [&](const protocol::ResumeAnswer& text) -> bool {
+        const auto frame = protocol::encode_resume_answer(text);
+        if (!frame.ok()) return false;
+        const BytesView pieces[] = {*frame};
+        return channel->write(pieces).ok();
+    };
+    const auto refuse_it = [&](Code code, const char* reason) {
+        WL_LOG(warn, "session", "a connection from {} is refused: {}", channel->peer_address(), reason);
+        answer({0, code, reason});
+        return false;
+    };
+    if (const Error refused = check_resume(*channel, request); refused.code != Code::ok)
+        return refuse_it(refused.code, refused.what);
+    m_attempt = request.attempt;
+    // The connection before is superseded: its threads have let go of everything before anything is answered.
+    m_pump->stop();
+    m_pump->join();
+    if (m_closing || m_link.outbox().closed()) return refuse_it(Code::unknown_handle, "this session has ended");
+    if (!answer({m_link.received_sequence(), Code::ok, {}})) return false;
+    {
+        MutexLock lock(m_mutex);
+        m_ended = false;
+    }
+    m_host.resumed();
+    const auto restarted = m_pump->restart(std::move(channel), [&] { return m_link.attach(request.received); });
+    if (!restarted.ok() && restarted.error().code == Code::malformed) did_misbehave(restarted.error().what);
+    return restarted.ok();
+}
+
 void ConnectionFromClient::say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience) {
+    m_leaving.store(true);
     m_link.say_goodbye(code, reason);
     const auto deadline = std::chrono::steady_clock::now() + patience;
     {

@@ -9,6 +9,7 @@
 #include "common/net/channel_pump.h"
 #include "protocol/codec/call_receiver.h"
 #include "protocol/codec/link.h"
+#include "protocol/session/resume.h"
 #include "server/session/session.h"
 #include "server/worker/handshake.h"
 #include "server/worker/output_capture.h"
@@ -25,6 +26,11 @@ public:
     virtual void session_sees(const std::vector<DeviceSnapshot>& visible) = 0;
     /// The client has said goodbye: over() follows when its calls have been executed. @thread reader
     virtual void closing() = 0;
+    /// The connection is lost, and the session waits for another one. @thread reader; returns at once
+    /// @param doubtful  it is unlikely that one comes, unless at once
+    virtual void orphaned(std::string reason, bool doubtful) = 0;
+    /// There is another one. @thread the worker's main one
+    virtual void resumed() = 0;
     /// The connection is over, or has to end. The first reason counts. @thread any; returns at once
     virtual void over(std::string reason) = 0;
 };
@@ -35,6 +41,7 @@ public:
     struct Options {
         protocol::CreditLimits credit;
         protocol::HeartbeatOptions heartbeat;
+        std::chrono::milliseconds grace{0};  ///< for a client to come back
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
         std::string server_name;
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -50,6 +57,11 @@ public:
 
     /// True once the client has been admitted: its calls may have changed the state of the driver.
     bool has_session() const { return m_admitted.load(std::memory_order_acquire); }
+
+    /// Another connection of the client's takes the place of the one before, lost or not. A refusal is told on the new one.
+    /// @return  true if the session goes on over it
+    /// @blocks  for the threads of the connection before
+    bool resume(std::unique_ptr<net::TlsChannel> channel, const protocol::ResumeRequest& request);
 
     /// Tells the client why, after what is queued, and gives it a moment to read it. @blocks up to the time given
     void say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience);
@@ -78,6 +90,8 @@ private:
     Result<void> refuse(Code code, std::string reason);
     Result<void> welcome(const HelloData& hello, const AdmitMessage& admit);
     void on_ended(const Error& error, const std::string& explanation);
+    bool keeps() const;
+    Error check_resume(const net::TlsChannel& channel, const protocol::ResumeRequest& request) const;
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
@@ -90,7 +104,11 @@ private:
     std::unique_ptr<Session> m_session;     // made by the reading thread
     bool m_hello_seen = false;              // the reading thread's
     bool m_closing = false;                 // the reading thread's: the client has said goodbye
-    std::atomic<bool> m_admitted{false};    // released when the session is made, acquired by the worker's main thread
+    protocol::SessionToken m_token{};       // these three of the session, since welcome()
+    std::string m_tenant;
+    uint64_t m_attempt = 0;               // the worker's main thread's: of the newest connection
+    std::atomic<bool> m_leaving{false};   // the worker ends the session: no other connection is waited for
+    std::atomic<bool> m_admitted{false};  // released when the session is made, acquired by the worker's main thread
     Mutex m_mutex;
     ConditionVariable m_ended_changed;
     bool m_ended WL_GUARDED_BY(m_mutex) = false;

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include "common/log/log.h"
 #include "common/net/tls.h"
+#include "protocol/codec/preamble.h"
 #include "server/control/worker_ends.h"
 #include "server/driver/find_driver.h"
 #include "server/driver/primary_context.h"
@@ -30,6 +32,10 @@ constexpr std::chrono::milliseconds k_goodbye_patience{1000};
 /// How long the calls of a client that has said goodbye have to end: as long as it waits for us. A process that ends natively
 /// takes along what it left behind, a kernel that never ends and the launches that wait for it included.
 constexpr std::chrono::milliseconds k_last_calls_patience{2000};
+/// How long a session is kept whose client has probably gone.
+constexpr std::chrono::milliseconds k_doubtful_patience{5000};
+/// How long who wants to continue a session has for TLS, and again for proving that it is his: the session waits meanwhile.
+constexpr std::chrono::milliseconds k_resume_timeout{5000};
 /// How long a client has, after TLS, to say who it is.
 constexpr std::chrono::milliseconds k_hello_deadline{10000};
 
@@ -50,6 +56,9 @@ private:
     bool serve(std::unique_ptr<net::TlsChannel> channel);
     bool wait_for_news();
     bool handle_control();
+    std::unique_ptr<net::TlsChannel> greet_again(const ControlMessage& message, protocol::ResumeRequest& request);
+    void resume(const ControlMessage& message);
+    void tell_gone(const ControlMessage& message);
     void end_session(const std::string& reason);
     void release(const std::string& reason);
 
@@ -57,8 +66,11 @@ private:
     VerdictMessage admit(const AdmitMessage& message) override;
     void session_sees(const std::vector<DeviceSnapshot>& visible) override;
     void closing() override;
+    void orphaned(std::string reason, bool doubtful) override;
+    void resumed() override;
     void over(std::string reason) override;
     std::optional<std::string> over_reason();
+    std::string orphan_reason();
     void wake();
 
     const config::Settings& m_settings;
@@ -81,6 +93,8 @@ private:
     std::optional<VerdictMessage> m_verdict WL_GUARDED_BY(m_mutex);
     std::optional<std::string> m_over WL_GUARDED_BY(m_mutex);
     std::optional<std::chrono::steady_clock::time_point> m_close_deadline WL_GUARDED_BY(m_mutex);
+    std::optional<std::chrono::steady_clock::time_point> m_orphan_deadline WL_GUARDED_BY(m_mutex);  // there is no connection
+    std::string m_lost_by WL_GUARDED_BY(m_mutex);                                                   // … because of this
 };
 
 int Worker::run(pid_t supervisor) {
@@ -214,6 +228,12 @@ bool Worker::take(const ControlMessage& message) {
     net::Socket socket(message.fd);
     if (!message.read(take) || !socket.valid()) return false;
     log::set_process_name(log::format("worker {} {}", getpid(), get_text(take.peer)));
+    if (take.preamble_kind == static_cast<uint16_t>(protocol::Preamble::Kind::further_connection)) {
+        socket.release();
+        tell_gone(message);
+        release("it names a session that has ended");
+        return true;
+    }
     std::string why;
     auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", {}, why);
     if (!channel.ok()) {
@@ -229,12 +249,14 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
         m_over.reset();
         m_verdict.reset();
         m_close_deadline.reset();
+        m_orphan_deadline.reset();
     }
     ConnectionFromClient::Options options;
     options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
     options.heartbeat =
         protocol::HeartbeatOptions::of(m_settings.seconds("heartbeat_seconds"), m_settings.seconds("heartbeat_lost_seconds"),
                                        m_settings.seconds("heartbeat_stopped_seconds"));
+    options.grace = m_settings.seconds("grace_seconds");
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
@@ -270,11 +292,13 @@ bool Worker::wait_for_news() {
     pollfd watched[2] = {{m_control.fd(), POLLIN, 0}, {m_wake, POLLIN, 0}};
     std::optional<std::chrono::steady_clock::time_point> deadline;
     const bool has_session = m_connection->has_session();
+    bool orphaned = false;
     if (!has_session) {
         deadline = m_hello_deadline;
     } else {
         MutexLock lock(m_mutex);
-        deadline = m_close_deadline;
+        deadline = m_close_deadline ? m_close_deadline : m_orphan_deadline;
+        orphaned = m_orphan_deadline.has_value() && !m_close_deadline;
     }
     int timeout_ms = -1;
     if (deadline) {
@@ -285,7 +309,9 @@ bool Worker::wait_for_news() {
     if (ready < 0) return true;
     // Hello may have come meanwhile: its deadline is another one's then.
     if (ready == 0 && deadline && has_session == m_connection->has_session()) {
-        over(has_session ? "the client has finished, and left calls behind that wait" : "the client said nothing after TLS");
+        over(orphaned      ? orphan_reason()
+             : has_session ? "the client has finished, and left calls behind that wait"
+                           : "the client said nothing after TLS");
     }
     if (watched[1].revents != 0) {
         uint64_t count = 0;
@@ -305,9 +331,7 @@ bool Worker::handle_control() {
         return false;
     }
     if (message->kind == ControlKind::take) {
-        // A further connection of this session: its client sends everything over the first one as well.
-        net::Socket refused(message->fd);
-        WL_LOG(warn, "session", "a further connection is refused: one per session is supported");
+        resume(*message);
         return true;
     }
     if (message->kind == ControlKind::verdict && message->read(verdict)) {
@@ -336,6 +360,83 @@ void Worker::closing() {
         m_close_deadline = std::chrono::steady_clock::now() + k_last_calls_patience;
     }
     wake();
+}
+
+void Worker::orphaned(std::string reason, bool doubtful) {
+    // A connection that was closed or reset without a goodbye is, as a rule, a program's that was killed: nobody comes back to
+    // it. Whoever stands between and restarts is given a moment. An outage is silent, or damages.
+    const std::chrono::milliseconds grace = m_settings.seconds("grace_seconds");
+    const auto patience = doubtful ? std::min(grace, k_doubtful_patience) : grace;
+    WL_LOG(warn, "session", "the connection is lost ({}); the session is kept for {} ms", reason, patience.count());
+    {
+        MutexLock lock(m_mutex);
+        m_orphan_deadline = std::chrono::steady_clock::now() + patience;
+        m_lost_by = std::move(reason);
+    }
+    wake();
+}
+
+std::string Worker::orphan_reason() {
+    MutexLock lock(m_mutex);
+    return log::format("the connection was lost ({}), and the client did not come back (grace_seconds)", m_lost_by);
+}
+
+/// Reads what a connection wants that names a session; a null channel if it is none.
+std::unique_ptr<net::TlsChannel> Worker::greet_again(const ControlMessage& message, protocol::ResumeRequest& request) {
+    net::Socket socket(message.fd);
+    std::string why;
+    net::TlsChannel::Options options;
+    options.handshake_timeout = k_resume_timeout;
+    auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", options, why);
+    if (!channel.ok()) {
+        WL_LOG(warn, "session", "a connection that wants to continue a session is refused: {}", why);
+        return nullptr;
+    }
+    const auto deadline = std::chrono::steady_clock::now() + k_resume_timeout;
+    const auto frame =
+        protocol::read_resume_frame([&](MutableBytesView bytes) { return (*channel)->read_exact(bytes, deadline); });
+    const auto wanted = frame.ok() ? protocol::decode_resume(*frame) : Result<protocol::ResumeRequest>(frame.error());
+    if (!wanted.ok()) {
+        WL_LOG(warn, "session", "a connection that wants to continue a session is refused: {}", wanted.error().what);
+        return nullptr;
+    }
+    TakeMessage take{};
+    request = *wanted;
+    // The preamble is not protected: a session that it names by damage is nobody's, and the client shall try again.
+    if (!message.read(take) || std::memcmp(take.session_id, request.session.data(), sizeof take.session_id) != 0) {
+        WL_LOG(warn, "session",
+               "a connection that wants to continue a session is refused: its preamble was changed on the way");
+        return nullptr;
+    }
+    return std::move(*channel);
+}
+
+void Worker::resume(const ControlMessage& message) {
+    protocol::ResumeRequest request;
+    auto channel = greet_again(message, request);
+    if (!channel) return;
+    const std::string peer = channel->peer_address();
+    if (!m_connection->resume(std::move(channel), request)) return;
+    WL_LOG(info, "session", "the session goes on over a connection from {}", peer);
+}
+
+void Worker::resumed() {
+    MutexLock lock(m_mutex);
+    m_orphan_deadline.reset();
+}
+
+/// Somebody wants to continue a session that this server does not have, any more or ever: it is told so, by us as by whoever it
+/// was that had it.
+void Worker::tell_gone(const ControlMessage& message) {
+    protocol::ResumeRequest request;
+    auto channel = greet_again(message, request);
+    if (!channel) return;
+    const auto answer = protocol::encode_resume_answer({0, Code::unknown_handle, "this session has ended on the server"});
+    if (!answer.ok()) return;
+    const BytesView pieces[] = {*answer};
+    if (!channel->write(pieces).ok()) return;
+    channel->send_end();
+    channel->discard_input(std::chrono::steady_clock::now() + k_goodbye_patience);
 }
 
 void Worker::over(std::string reason) {

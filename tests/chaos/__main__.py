@@ -24,7 +24,7 @@ def arguments(words):
                         help=f"faults to choose from, with commas: {', '.join(plans.KINDS)} (default %(default)s)")
     parser.add_argument("--fault", action="append", default=[], metavar="FAULT",
                         help="run each program once with this fault instead, KIND:CONNECTION:DIRECTION:OFFSET[:VALUE]; may be repeated")
-    parser.add_argument("--expect", choices=[e.value for e in Expectation], default=Expectation.LOST.value,
+    parser.add_argument("--expect", choices=[e.value for e in Expectation], default=Expectation.RESUMED.value,
                         help="what a lost connection means (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="programs at a time (default %(default)s)")
     options = parser.parse_args(words)

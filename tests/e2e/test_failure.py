@@ -51,14 +51,14 @@ class FailureTest(unittest.TestCase):
 
     def test_killed_server_is_an_error_within_10_s(self):
         with harness.Server() as server:
-            process = working(server)
+            process = working(server, WARPLINE_GRACE="2")
             signal_all(server, signal.SIGKILL)
             _, err = self.expect_error(process, 10)
-            self.assertEqual(len([line for line in err.splitlines() if "lost" in line]), 1, err)
+            self.assertEqual(len([line for line in err.splitlines() if "lost the session" in line]), 1, err)
 
     def test_killed_supervisor_takes_its_workers_along(self):
         with harness.Server() as server:
-            process = working(server)
+            process = working(server, WARPLINE_GRACE="2")
             workers = workers_of(server)
             server.process.kill()
             self.expect_error(process, 10)
@@ -105,7 +105,7 @@ class FailureTest(unittest.TestCase):
     def test_silent_server_is_an_error(self):
         with harness.Server() as server:
             # Its machine acknowledges: a stopped server is waited for longer than one that cannot be reached.
-            process = working(server, WARPLINE_HEARTBEAT_STOPPED_SECONDS="2", WARPLINE_HEARTBEAT_LOST_SECONDS="1")
+            process = working(server, WARPLINE_HEARTBEAT_STOPPED_SECONDS="2", WARPLINE_HEARTBEAT_LOST_SECONDS="1", WARPLINE_GRACE="2")
             signal_all(server, signal.SIGSTOP)
             try:
                 self.expect_error(process, 30)

@@ -106,14 +106,14 @@ class HeartbeatTest(unittest.TestCase):
             patient.finish()
 
     def test_who_is_stopped_for_too_long_is_lost(self):
-        flags = ["--heartbeat-lost-seconds", "1", "--heartbeat-stopped-seconds", "2"]
+        flags = ["--heartbeat-lost-seconds", "1", "--heartbeat-stopped-seconds", "2", "--grace-seconds", "1"]
         with harness.Server(flags=flags) as server:
             patient = Patient(server)
             patient.ask()
             patient.answer()
             patient.process.send_signal(signal.SIGSTOP)
             try:
-                self.wait_for_log(server, 'session end .*reason="the other side has been silent')
+                self.wait_for_log(server, 'session end .*reason="the connection was lost .the other side has been silent')
             finally:
                 patient.process.send_signal(signal.SIGCONT)
             patient.ask()
@@ -122,7 +122,7 @@ class HeartbeatTest(unittest.TestCase):
             self.assertIn("(46)", err)
 
     def test_a_full_pipe_does_not_stop_the_heartbeat(self):
-        flags = ["--heartbeat-lost-seconds", "2", "--heartbeat-stopped-seconds", "2"]
+        flags = ["--heartbeat-lost-seconds", "2", "--heartbeat-stopped-seconds", "2", "--grace-seconds", "1"]
         for same in (False, True):
             with self.subTest(stderr_too=same), harness.Server(flags=flags) as server:
                 self.full_pipe(server, same)
@@ -171,7 +171,7 @@ class HeartbeatTest(unittest.TestCase):
         witness = test_failure.working(server)
         witness.send_signal(signal.SIGSTOP)
         try:
-            wait_until(lambda: len(re.findall('session end .*reason="the other side has been silent', server.log_text())) == count,
+            wait_until(lambda: len(re.findall('session end .*reason="the connection was lost .the other side has been silent', server.log_text())) == count,
                        server.log_text)
         finally:
             witness.kill()

@@ -27,7 +27,7 @@ class LeavingTest(unittest.TestCase):
     """Each test has a second session under way, which must go on."""
 
     def setUp(self):
-        self.server = harness.Server(flags=["--workers-ready", str(READY)])
+        self.server = harness.Server(flags=["--workers-ready", str(READY), "--grace-seconds", "1"])
         self.addCleanup(self.server.__exit__)
         self.witness = working(self.server)
         self.addCleanup(self.end_witness)

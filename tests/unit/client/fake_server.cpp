@@ -96,6 +96,8 @@ Result<void> FakeServer::on_hello() {
         }
         reply.setVersion(1);
         reply.setServerName("fake");
+        reply.initSessionId(16);
+        reply.initToken(protocol::k_session_token_bytes);
         reply.setDriverVersion(13000);
         reply.setDriverKind(wire::DriverKind::SOFTWARE);
         reply.setWindowAddress(0x300000000000);

@@ -1,6 +1,7 @@
 #include "protocol/codec/session_state.h"
 
 #include "protocol/session/item_sender.h"
+#include "protocol/session/resume.h"
 #include "tests/unit/protocol/frames.h"
 
 namespace warpline::protocol {
@@ -107,6 +108,46 @@ TEST(ItemSender, RefusesWhatCannotBe_F3) {
     EXPECT_EQ(sender.attach(3, into(released)).error().code, Code::malformed) << "there are two";
     EXPECT_FALSE(sender.attached());
     EXPECT_TRUE(sender.attach(2, into(released)).ok());
+}
+
+Result<Frame> resume_frame_of(Bytes bytes) {
+    size_t at = 0;
+    return read_resume_frame([&](MutableBytesView view) -> Result<void> {
+        if (bytes.size() - at < view.size()) return Error{Code::connection_lost, "the end"};
+        std::memcpy(view.data(), bytes.data() + at, view.size());
+        at += view.size();
+        return {};
+    });
+}
+
+TEST(Resume, BothSidesUnderstandOneAnother_C2) {
+    ResumeRequest request{{}, {}, 7, 12345};
+    request.session[3] = std::byte{4};
+    request.token[31] = std::byte{9};
+    const auto frame = resume_frame_of(*encode_resume(request));
+    ASSERT_TRUE(frame.ok());
+    const auto read = decode_resume(*frame);
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->session, request.session);
+    EXPECT_EQ(read->token, request.token);
+    EXPECT_EQ(read->attempt, 7u);
+    EXPECT_EQ(read->received, 12345u);
+    const auto answer = decode_resume_answer(*resume_frame_of(*encode_resume_answer({99, Code::denied, "no"})));
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->received, 99u);
+    EXPECT_EQ(answer->refused, Code::denied);
+    EXPECT_EQ(answer->reason, "no");
+}
+
+TEST(Resume, RefusesWhatIsNone_F3) {
+    EXPECT_EQ(resume_frame_of(frame_bytes(header_of(FrameKind::ping), {})).error().code, Code::malformed);
+    EXPECT_EQ(resume_frame_of(frame_bytes(header_of(FrameKind::resume), Bytes(5000))).error().code, Code::malformed);
+    EXPECT_FALSE(resume_frame_of(Bytes(48)).ok());
+    Bytes cut = *encode_resume({});
+    cut.pop_back();
+    EXPECT_EQ(resume_frame_of(cut).error().code, Code::connection_lost);
+    // An answer has no token.
+    EXPECT_EQ(decode_resume(*resume_frame_of(*encode_resume_answer({}))).error().code, Code::malformed);
 }
 
 TEST(Credit, IsSpentAndComesBack_B2) {

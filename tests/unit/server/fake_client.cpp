@@ -1,5 +1,8 @@
 #include "tests/unit/server/fake_client.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace warpline::server::test {
 
 FakeClient::FakeClient() : m_link(*this) {}
@@ -168,6 +171,11 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
                         answer.device_name = reply.getDevices()[0].getName().cStr();
                         answer.primary_context = reply.getDevices()[0].getPrimaryContext();
                     }
+                    const auto copy = [](capnp::Data::Reader data, auto& bytes) {
+                        std::memcpy(bytes.data(), data.begin(), std::min(data.size(), bytes.size()));
+                    };
+                    copy(reply.getSessionId(), answer.session);
+                    copy(reply.getToken(), answer.token);
                     m_hello = answer;
                 });
         case FrameKind::bulk: {

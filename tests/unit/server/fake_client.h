@@ -15,6 +15,7 @@
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"
 #include "protocol/schema/envelope.capnp.h"
+#include "protocol/session/resume.h"
 
 namespace warpline::server::test {
 
@@ -49,6 +50,8 @@ public:
         uint64_t memory_credit = 0;
         uint64_t primary_context = 0;
         size_t devices = 0;
+        protocol::SessionId session{};
+        protocol::SessionToken token{};
     };
     /// Says Hello and waits for the answer; nothing if the connection ended instead.
     std::optional<HelloAnswer> hello(uint16_t version_min = protocol::k_protocol_version_min,

@@ -1,0 +1,69 @@
+#include "protocol/session/resume.h"
+
+#include <cstring>
+
+#include "protocol/codec/message.h"
+#include "protocol/schema/envelope.capnp.h"
+
+namespace warpline::protocol {
+
+namespace {
+
+template <typename Wire, typename F>
+Result<Bytes> resume_frame(F&& fill) {
+    const Buffer body = WL_TRY(build_message<Wire>(std::forward<F>(fill)));
+    FrameHeader header;
+    header.kind = FrameKind::resume;
+    header.body_bytes = static_cast<uint32_t>(body.size());
+    Bytes frame(k_frame_header_bytes + body.size());
+    encode_frame_header(header, frame.data());
+    std::memcpy(frame.data() + k_frame_header_bytes, body.data(), body.size());
+    return frame;
+}
+
+}  // namespace
+
+Result<Bytes> encode_resume(const ResumeRequest& request) {
+    return resume_frame<wire::Resume>([&](wire::Resume::Builder out) {
+        out.setSession(data_of(request.session));
+        out.setToken(data_of(request.token));
+        out.setAttempt(request.attempt);
+        out.setReceived(request.received);
+    });
+}
+
+Result<Bytes> encode_resume_answer(const ResumeAnswer& answer) {
+    return resume_frame<wire::ResumeReply>([&](wire::ResumeReply::Builder out) {
+        out.setReceived(answer.received);
+        out.setErrorCode(static_cast<uint16_t>(answer.refused));
+        if (answer.refused != Code::ok) out.setError(answer.reason.c_str());
+    });
+}
+
+Result<ResumeRequest> decode_resume(const Frame& frame) {
+    return read_message<wire::Resume>(frame.body.view(), [&](wire::Resume::Reader in) -> Result<ResumeRequest> {
+        ResumeRequest request;
+        const auto session = in.getSession();
+        const auto token = in.getToken();
+        if (session.size() != request.session.size() || token.size() != request.token.size())
+            return malformed("a session's id or token has a wrong size");
+        std::memcpy(request.session.data(), session.begin(), session.size());
+        std::memcpy(request.token.data(), token.begin(), token.size());
+        request.attempt = in.getAttempt();
+        request.received = in.getReceived();
+        return request;
+    });
+}
+
+Result<ResumeAnswer> decode_resume_answer(const Frame& frame) {
+    return read_message<wire::ResumeReply>(frame.body.view(), [&](wire::ResumeReply::Reader in) -> Result<ResumeAnswer> {
+        ResumeAnswer answer;
+        answer.received = in.getReceived();
+        if (in.getErrorCode() > static_cast<uint16_t>(Code::internal)) return malformed("a refusal has an unknown code");
+        answer.refused = static_cast<Code>(in.getErrorCode());
+        if (answer.refused != Code::ok) answer.reason = in.getError().cStr();
+        return answer;
+    });
+}
+
+}  // namespace warpline::protocol

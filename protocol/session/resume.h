@@ -1,0 +1,53 @@
+#pragma once
+
+// What both sides say when a connection takes the place of one that is lost: one frame each, before the session goes on.
+
+#include <array>
+#include <string>
+
+#include "protocol/codec/frame.h"
+#include "protocol/codec/preamble.h"
+
+namespace warpline::protocol {
+
+inline constexpr size_t k_session_token_bytes = 32;
+using SessionToken = std::array<std::byte, k_session_token_bytes>;
+
+struct ResumeRequest {
+    SessionId session{};    ///< as in the preamble, which is not protected
+    SessionToken token{};   ///< what HelloReply gave: proves that the session is this client's
+    uint64_t attempt = 0;   ///< grows from connection to connection
+    uint64_t received = 0;  ///< the highest sequence number that the client has
+};
+
+struct ResumeAnswer {
+    uint64_t received = 0;  ///< the highest sequence number that the server has
+    Code refused = Code::ok;
+    std::string reason;  ///< in plain words, when refused
+};
+
+/// A whole frame. @errors alloc_failed
+Result<Bytes> encode_resume(const ResumeRequest& request);
+Result<Bytes> encode_resume_answer(const ResumeAnswer& answer);
+
+/// @errors malformed
+Result<ResumeRequest> decode_resume(const Frame& frame);
+Result<ResumeAnswer> decode_resume_answer(const Frame& frame);
+
+/// Reads one frame without payload and not a byte more, as what follows it belongs to the session.
+/// @param read_all  `Result<void>(MutableBytesView)`: fills the view
+/// @errors          malformed (another kind of frame, or too long a one), version_mismatch, and those of read_all
+template <typename ReadAll>
+Result<Frame> read_resume_frame(ReadAll&& read_all) {
+    constexpr FrameLimits k_limits{4096, 0};
+    std::array<std::byte, k_frame_header_bytes> bytes;
+    WL_TRY(read_all(MutableBytesView(bytes)));
+    Frame frame;
+    frame.header = WL_TRY(decode_frame_header(bytes, k_limits));
+    if (frame.header.kind != FrameKind::resume) return malformed("a frame comes before the session is resumed");
+    if (!frame.body.resize(frame.header.body_bytes)) return k_no_frame_memory;
+    WL_TRY(read_all(frame.body.mutable_view()));
+    return frame;
+}
+
+}  // namespace warpline::protocol
