@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "client/report/watch_socket.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "common/log/log.h"
@@ -13,6 +14,12 @@
 namespace warpline::client {
 
 namespace {
+
+/// How to connect, and what somebody who watches this process needs to do the same.
+struct StartSettings {
+    ConnectionSettings connection;
+    SessionReport report;
+};
 
 std::string program_name() {
     char path[4096];
@@ -36,12 +43,32 @@ Result<void> agree_on_window(const ServerInfo& info, AddressWindow& window, std:
     return Error{Code::alloc_failed, "the server's address range is in use"};
 }
 
+/// For another process. Empty if there is no working directory.
+std::string absolute_path(const std::string& path) {
+    char folder[4096];
+    if (path.rfind('/', 0) == 0) return path;
+    return ::getcwd(folder, sizeof folder) != nullptr ? std::string(folder) + "/" + path : std::string();
+}
+
+/// Connects to who watches this process, if anybody does. An invalid socket: nobody.
+net::Socket find_watcher() {
+    const char* name = std::getenv(k_report_variable);
+    if (name == nullptr) return {};
+    auto watcher = connect_to_watcher(name);
+    if (!watcher.ok()) WL_LOG(info, "client", "{}: {}", name, watcher.error().what);
+    return watcher.ok() ? std::move(*watcher) : net::Socket();
+}
+
 /// Connects to a server. What is cut before there is a session loses nothing by beginning anew.
-Result<std::unique_ptr<Session>> connect_session(const ConnectionSettings& connection,
-                                                 const std::function<void(CUresult)>& on_end, std::string& why) {
+Result<std::unique_ptr<Session>> connect_session(StartSettings& start, const std::function<void(CUresult)>& on_end,
+                                                 std::string& why) {
     constexpr unsigned k_most_cuts = 5;
     for (unsigned cuts = 0;; ++cuts) {
-        auto session = Session::connect(connection, on_end, why);
+        net::Socket watcher = find_watcher();
+        // A program that does not come back need not be waited for while it lives.
+        start.connection.reported = watcher.valid() && start.connection.grace.count() > 0;
+        auto session = Session::connect(start.connection, on_end, why);
+        if (session.ok() && watcher.valid()) (*session)->report_to(std::move(watcher), start.report);
         if (session.ok() || cuts == k_most_cuts) return session;
         const Code code = session.error().code;
         if (code != Code::connection_lost && code != Code::malformed) return session;
@@ -51,14 +78,14 @@ Result<std::unique_ptr<Session>> connect_session(const ConnectionSettings& conne
 
 /// Connects to a server and agrees with it on a range of addresses; a range that one of the two cannot have is given up for
 /// another.
-Result<std::unique_ptr<Session>> connect_with_window(ConnectionSettings& connection,
-                                                     const std::function<void(CUresult)>& on_end, std::string& why) {
+Result<std::unique_ptr<Session>> connect_with_window(StartSettings& start, const std::function<void(CUresult)>& on_end,
+                                                     std::string& why) {
     constexpr unsigned k_attempts = 3;
     for (unsigned attempt = 0;; ++attempt) {
         AddressWindow window = reserve_window(attempt);
-        connection.window_base = window.base;
-        connection.window_bytes = window.size_bytes;
-        auto session = connect_session(connection, on_end, why);
+        start.connection.window_base = window.base;
+        start.connection.window_bytes = window.size_bytes;
+        auto session = connect_session(start, on_end, why);
         if (!session.ok()) {
             release_window(window);
             return session;
@@ -93,18 +120,23 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
         why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";
         return Error{Code::not_configured, "no server is configured"};
     }
-    ConnectionSettings connection;
+    StartSettings start;
+    ConnectionSettings& connection = start.connection;
     auto credentials = net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why);
     if (!credentials.ok()) {
         why += "; set WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA to the files that the server's owner gave you";
         return credentials.error();
     }
     connection.credentials = std::move(*credentials);
+    start.report.ca = absolute_path(settings.path("ca"));
+    start.report.certificate = absolute_path(settings.path("certificate"));
+    start.report.key = absolute_path(settings.path("key"));
     connection.connect_timeout = settings.seconds("connect_timeout");
     connection.heartbeat =
         protocol::HeartbeatOptions::of(settings.seconds("heartbeat_seconds"), settings.seconds("heartbeat_lost_seconds"),
                                        settings.seconds("heartbeat_stopped_seconds"));
     connection.grace = settings.seconds("grace_seconds");
+    start.report.grace = connection.grace;
     connection.reconnect_first = std::chrono::milliseconds(settings.integer("reconnect_first_ms"));
     connection.reconnect_longest = std::chrono::milliseconds(settings.integer("reconnect_longest_ms"));
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
@@ -121,7 +153,7 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     for (const std::string& server : servers) {
         connection.server = server;
         std::string reason;
-        auto session = connect_with_window(connection, on_end, reason);
+        auto session = connect_with_window(start, on_end, reason);
         if (session.ok()) {
             prepare_state(state, (*session)->mutable_info());
             WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);

@@ -6,6 +6,7 @@
 #include "client/cli/devices.h"
 #include "client/cli/run.h"
 #include "client/cli/survey.h"
+#include "client/cli/watch.h"
 #include "common/log/log.h"
 
 using namespace warpline;
@@ -57,9 +58,12 @@ int main(int argc, char** argv) {
         "An interrupt (Ctrl-C) ends the probes and prints the summary.\n"
         "Exit code: 0 if every server answered, 1 if one did not answer at all, 2 if there is none to ask.");
 
+    auto* watch = app.add_subcommand("watch", "Started by `run`: tells servers when a program has died")->group("");
+
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (run->parsed()) return cli::run(run_options);
+    if (watch->parsed()) return cli::watch();
     auto servers = cli::servers_to_visit(given);
     return devices->parsed() ? cli::devices(servers) : cli::ping(servers, count, interval_s);
 }

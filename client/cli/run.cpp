@@ -12,7 +12,10 @@
 #include "client/cli/child.h"
 #include "client/cli/local_server.h"
 #include "client/cli/paths.h"
+#include "client/cli/watch.h"
+#include "client/report/watch_socket.h"
 #include "common/config/settings.h"
+#include "common/log/log.h"
 
 namespace warpline::cli {
 
@@ -56,7 +59,7 @@ int run(const RunOptions& options) {
     }
     std::map<std::string, std::string> environment = environment_for(options, folder);
     if (!options.local) {
-        // Nothing to do afterwards: the program takes this process's place.
+        // The program takes this process's place. What is left to be done when it has died is the watcher's.
         if (!options.direct && options.server.empty()) {
             std::string problem;
             if (config::load_client(problem).text_list("servers").empty()) {
@@ -64,6 +67,13 @@ int run(const RunOptions& options) {
                              "warpline: no server is named: set WARPLINE_SERVERS=HOST:PORT or use --server; --local starts a "
                              "private one\n");
                 return k_exit_failed;
+            }
+        }
+        if (!options.direct) {
+            if (const std::string watcher = start_watcher(); !watcher.empty()) {
+                environment[client::k_report_variable] = watcher;
+            } else {
+                WL_LOG(info, "client", "no watcher can be started: servers will not be told of this program's death");
             }
         }
         apply(environment);

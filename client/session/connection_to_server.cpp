@@ -273,14 +273,15 @@ void ConnectionToServer::send_host_data(uint64_t id, uint64_t offset, BytesView 
     }
 }
 
-void ConnectionToServer::finish() {
+bool ConnectionToServer::finish() {
     std::future<void> ended = m_ended.get_future();
     m_link.say_goodbye(Code::ok, "the program has ended");
     // The server closes when it has executed what came before; a program that ends does not wait longer than this for it.
-    ended.wait_for(k_goodbye_timeout);
+    const bool heard = ended.wait_for(k_goodbye_timeout) == std::future_status::ready;
     leave();
     m_pump->stop();
     ended.wait_for(k_goodbye_timeout);
+    return heard;
 }
 
 }  // namespace warpline::client

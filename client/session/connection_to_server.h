@@ -35,6 +35,7 @@ struct ConnectionSettings {
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     std::string program;
     std::string visible_devices;
+    bool reported = false;  ///< somebody will tell the server of the death of this process
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;
 };
@@ -66,8 +67,9 @@ public:
     void send_host_data(uint64_t id, uint64_t offset, BytesView bytes);
     /// Tells the server that the program's function has returned.
     void host_call_done(uint64_t id);
-    /// Says goodbye after all that is queued, and ends both threads; waits a bounded time for the writer.
-    void finish();
+    /// Says goodbye after all that is queued, and ends both threads; waits a bounded time for the server to hear it.
+    /// @return  true if it has
+    bool finish();
     /// Ends the connection, if it has not ended, and waits for its threads.
     void join();
 

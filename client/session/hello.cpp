@@ -115,6 +115,7 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
         hello.setWindowBytes(settings.window_bytes);
         hello.setDriverVersion(CUDA_VERSION);
         hello.setVisibleDevices(settings.visible_devices);
+        hello.setReported(settings.reported);
     });
 }
 

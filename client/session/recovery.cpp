@@ -81,7 +81,8 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
     const auto patience = std::clamp(left, std::chrono::milliseconds(1), m_settings.connect_timeout);
     const auto answer_by = SteadyClock::now() + patience;
     auto channel = WL_TRY(open_channel({protocol::Preamble::Kind::further_connection, m_session_id, 0}, patience, why));
-    const Bytes request = WL_TRY(protocol::encode_resume({m_session_id, m_token, ++m_attempt, m_link.received_sequence()}));
+    const Bytes request =
+        WL_TRY(protocol::encode_resume({m_session_id, m_token, ++m_attempt, m_link.received_sequence(), false}));
     const BytesView pieces[] = {request};
     WL_TRY(channel->write(pieces));
     const auto frame =

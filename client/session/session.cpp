@@ -1,6 +1,9 @@
 // What becomes of the server's answers and events, and of everybody who waits when the session ends.
 #include "client/session/session.h"
 
+#include <sys/socket.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -36,6 +39,11 @@ bool is_sticky(int result) {
         case CUDA_ERROR_DEVICE_UNAVAILABLE: return true;
         default: return false;
     }
+}
+
+uint64_t inode_of(int fd) {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
 }  // namespace
@@ -373,10 +381,32 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
         if (!finishing || !waiter->holds_thread()) waiter->signal(CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
+void Session::report_to(net::Socket watcher, SessionReport report) {
+    m_watcher = std::move(watcher);
+    m_watcher_inode = inode_of(m_watcher.fd());
+    m_report = std::move(report);
+    m_report.session = m_info.session_id;
+    m_report.token = m_info.token;
+    m_report.server = m_info.address;
+    send_report();
+}
+
+void Session::send_report() {
+    // A program may have closed all descriptors that it does not know, and have something else there.
+    if (!m_watcher.valid() || inode_of(m_watcher.fd()) != m_watcher_inode) return;
+    const auto message = encode_report(m_report);
+    const auto sent = message.ok() ? ::send(m_watcher.fd(), message->data(), message->size(), MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
+    if (sent < 0) WL_LOG(info, "client", "who watches this process cannot be told of the session");
+}
+
 void Session::finish() {
     if (m_quiet.exchange(true)) return;
     m_finishing.store(true);
-    for (auto& connection : m_connections) connection->finish();
+    bool heard = true;
+    for (auto& connection : m_connections) heard = connection->finish() && heard;
+    // What the server has not heard, it is told when the process has ended.
+    m_report.finished = heard;
+    if (heard) send_report();
     write_output();
 }
 

@@ -13,12 +13,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/report/session_report.h"
 #include "client/session/host_calls.h"
 #include "client/session/memory_credit.h"
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
 #include "common/base/mutex.h"
 #include "common/base/result.h"
+#include "common/net/socket.h"
 #include "cuda/abi/cuda_types.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/link_quality.h"
@@ -155,6 +157,10 @@ public:
     /// What the server has granted of its memory without being asked.
     MemoryCredit& memory_credit() { return m_memory_credit; }
 
+    /// Tells who watches this process of the session, so that the server learns of its death; until finish(), if the server
+    /// hears the goodbye. @blocks no
+    /// @param watcher  of connect_to_watcher()
+    void report_to(net::Socket watcher, SessionReport report);
     /// Says goodbye after everything that is queued, and ends the connections. Takes bounded time.
     void finish();
     SessionStats stats() const;
@@ -192,6 +198,7 @@ private:
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
     }
     CUresult take_deferred(CUresult result);
+    void send_report();
     void write_output() WL_EXCLUDES(m_writing_mutex, m_output_mutex);
 
     ServerInfo m_info;
@@ -228,6 +235,10 @@ private:
     std::atomic<bool> m_has_output{false};
 
     HostCalls m_host_calls;
+
+    net::Socket m_watcher;  // this and the next two: set before other threads know the session
+    uint64_t m_watcher_inode = 0;
+    SessionReport m_report;
 };
 
 }  // namespace warpline::client

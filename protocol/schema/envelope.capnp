@@ -20,6 +20,7 @@ struct Hello {
   token @11 :Data;
   lane @12 :UInt16;               # 0: the connection that carries calls
   visibleDevices @13 :Text;       # what the program asks for, empty for all
+  reported @14 :Bool;             # somebody watches this process, and tells the server when it is dead
 }
 
 struct HelloReply {
@@ -48,6 +49,7 @@ struct Resume {
   session @3 :Data;               # 16 bytes, as in the preamble, which anybody could have changed
   attempt @1 :UInt64;             # grows, so that a connection that was held up does not end a later one
   received @2 :UInt64;            # the highest sequence number that has arrived
+  dead @4 :Bool;                  # the program is: its session shall end, and does not go on over this connection
 }
 
 struct ResumeReply {

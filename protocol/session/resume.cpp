@@ -29,6 +29,7 @@ Result<Bytes> encode_resume(const ResumeRequest& request) {
         out.setToken(data_of(request.token));
         out.setAttempt(request.attempt);
         out.setReceived(request.received);
+        out.setDead(request.dead);
     });
 }
 
@@ -51,6 +52,7 @@ Result<ResumeRequest> decode_resume(const Frame& frame) {
         std::memcpy(request.token.data(), token.begin(), token.size());
         request.attempt = in.getAttempt();
         request.received = in.getReceived();
+        request.dead = in.getDead();
         return request;
     });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// What both sides say when a connection takes the place of one that is lost: one frame each, before the session goes on.
+// What both sides say when a connection takes the place of one that is lost: one frame each, before the session goes on. Or in
+// place of that: what is said for a program that is dead.
 
 #include <array>
 #include <string>
@@ -18,6 +19,7 @@ struct ResumeRequest {
     SessionToken token{};   ///< what HelloReply gave: proves that the session is this client's
     uint64_t attempt = 0;   ///< grows from connection to connection
     uint64_t received = 0;  ///< the highest sequence number that the client has
+    bool dead = false;      ///< the program is, says who watched it: the session shall end; the two above mean nothing
 };
 
 struct ResumeAnswer {

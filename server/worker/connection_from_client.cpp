@@ -166,6 +166,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     if (!fill_random(welcome.token)) return Error{Code::internal, "no random numbers"};
     std::memcpy(m_token.data(), welcome.token.data(), m_token.size());
     m_tenant = m_pump->channel().peer_name();
+    m_reported = hello.reported;
     welcome.server_name = m_options.server_name;
     welcome.tenant = get_text(admit.tenant);
     welcome.credit = m_options.credit;
@@ -186,6 +187,14 @@ bool ConnectionFromClient::keeps() const {
     return m_session && m_options.grace.count() > 0 && !m_closing && !m_leaving.load() && !m_pump->refused();
 }
 
+/// False if it is unlikely that the client comes back: as a rule, a connection that was closed or reset without a goodbye is a
+/// program's that was killed. Where that will be told, silence about it means that the program lives.
+bool ConnectionFromClient::somebody_may_come(const net::TlsChannel& lost) const {
+    // Of a client that has not said anything yet, nobody knows whether it has heard that it has a session.
+    if (m_link.received_sequence() == 0) return false;
+    return m_reported || !lost.ended_by_peer();
+}
+
 void ConnectionFromClient::on_ended(const Error& error, const std::string& explanation) {
     count_bytes();
     const protocol::LinkQuality quality = m_link.quality();
@@ -193,8 +202,7 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
     m_counters.missed_pings.store(quality.missed_pings, std::memory_order_relaxed);
     const std::string reason = explanation.empty() ? error.what : explanation;
     if (!m_link.outbox().closed()) {
-        // Of a client that has not said anything yet, nobody knows whether it has heard that it has a session.
-        m_host.orphaned(reason, m_pump->channel().ended_by_peer() || m_link.received_sequence() == 0);
+        m_host.orphaned(reason, !somebody_may_come(m_pump->channel()));
     } else {
         const Error lost{Code::connection_lost, "the connection to the client is lost"};
         m_receiver.fail(lost);
@@ -213,7 +221,7 @@ Error ConnectionFromClient::check_resume(const net::TlsChannel& channel, const p
     for (size_t i = 0; i < m_token.size(); ++i) different |= m_token[i] ^ request.token[i];
     if (!m_session || different != std::byte{0} || channel.peer_name() != m_tenant)
         return {Code::denied, "the session is another client's"};
-    if (request.attempt <= m_attempt) return {Code::denied, "a later connection has taken over"};
+    if (!request.dead && request.attempt <= m_attempt) return {Code::denied, "a later connection has taken over"};
     return {Code::ok};
 }
 
@@ -231,6 +239,13 @@ bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, cons
     };
     if (const Error refused = check_resume(*channel, request); refused.code != Code::ok)
         return refuse_it(refused.code, refused.what);
+    if (request.dead) {
+        WL_LOG(info, "session", "{} says that the program is dead", channel->peer_address());
+        m_host.program_died();
+        answer({});
+        channel->send_end();
+        return false;
+    }
     m_attempt = request.attempt;
     // The connection before is superseded: its threads have let go of everything before anything is answered.
     m_pump->stop();

@@ -31,6 +31,8 @@ public:
     virtual void orphaned(std::string reason, bool doubtful) = 0;
     /// There is another one. @thread the worker's main one
     virtual void resumed() = 0;
+    /// The program is dead, says who has the session's key: it need not be kept. @thread the worker's main one
+    virtual void program_died() = 0;
     /// The connection is over, or has to end. The first reason counts. @thread any; returns at once
     virtual void over(std::string reason) = 0;
 };
@@ -59,6 +61,7 @@ public:
     bool has_session() const { return m_admitted.load(std::memory_order_acquire); }
 
     /// Another connection of the client's takes the place of the one before, lost or not. A refusal is told on the new one.
+    /// The same request may say that the program is dead: then the host is told, and nothing goes on.
     /// @return  true if the session goes on over it
     /// @blocks  for the threads of the connection before
     bool resume(std::unique_ptr<net::TlsChannel> channel, const protocol::ResumeRequest& request);
@@ -91,6 +94,7 @@ private:
     Result<void> welcome(const HelloData& hello, const AdmitMessage& admit);
     void on_ended(const Error& error, const std::string& explanation);
     bool keeps() const;
+    bool somebody_may_come(const net::TlsChannel& lost) const;
     Error check_resume(const net::TlsChannel& channel, const protocol::ResumeRequest& request) const;
 
     const Driver& m_driver;
@@ -106,6 +110,7 @@ private:
     bool m_closing = false;                 // the reading thread's: the client has said goodbye
     protocol::SessionToken m_token{};       // these three of the session, since welcome()
     std::string m_tenant;
+    bool m_reported = false;              // the reading thread's: the death of the program will be told
     uint64_t m_attempt = 0;               // the worker's main thread's: of the newest connection
     std::atomic<bool> m_leaving{false};   // the worker ends the session: no other connection is waited for
     std::atomic<bool> m_admitted{false};  // released when the session is made, acquired by the worker's main thread

@@ -28,6 +28,7 @@ Result<HelloData> read_hello(BytesView body) {
         data.driver_version = hello.getDriverVersion();
         data.further_connection = hello.getSessionId().size() > 0 || hello.getLane() != 0;
         data.visible_devices = text_of(hello.getVisibleDevices());
+        data.reported = hello.getReported();
         return data;
     });
 }

@@ -24,6 +24,7 @@ struct HelloData {
     int32_t driver_version = 0;
     bool further_connection = false;
     std::string visible_devices;
+    bool reported = false;  ///< somebody tells us when the program is dead
 };
 
 /// @errors malformed

@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds k_goodbye_patience{1000};
 /// How long the calls of a client that has said goodbye have to end: as long as it waits for us. A process that ends natively
 /// takes along what it left behind, a kernel that never ends and the launches that wait for it included.
 constexpr std::chrono::milliseconds k_last_calls_patience{2000};
-/// How long a session is kept whose client has probably gone.
+/// How long a session is kept whose client has probably gone, and nobody will say so.
 constexpr std::chrono::milliseconds k_doubtful_patience{5000};
 /// How long who wants to continue a session has for TLS, and again for proving that it is his: the session waits meanwhile.
 constexpr std::chrono::milliseconds k_resume_timeout{5000};
@@ -68,6 +68,7 @@ private:
     void closing() override;
     void orphaned(std::string reason, bool doubtful) override;
     void resumed() override;
+    void program_died() override;
     void over(std::string reason) override;
     std::optional<std::string> over_reason();
     std::string orphan_reason();
@@ -363,8 +364,7 @@ void Worker::closing() {
 }
 
 void Worker::orphaned(std::string reason, bool doubtful) {
-    // A connection that was closed or reset without a goodbye is, as a rule, a program's that was killed: nobody comes back to
-    // it. Whoever stands between and restarts is given a moment. An outage is silent, or damages.
+    // To the connection of a program that was killed nobody comes back. Whoever stands between and restarts is given a moment.
     const std::chrono::milliseconds grace = m_settings.seconds("grace_seconds");
     const auto patience = doubtful ? std::min(grace, k_doubtful_patience) : grace;
     WL_LOG(warn, "session", "the connection is lost ({}); the session is kept for {} ms", reason, patience.count());
@@ -423,6 +423,15 @@ void Worker::resume(const ControlMessage& message) {
 void Worker::resumed() {
     MutexLock lock(m_mutex);
     m_orphan_deadline.reset();
+}
+
+void Worker::program_died() {
+    {
+        MutexLock lock(m_mutex);
+        // Who has said goodbye and left calls behind may be gone before they are executed; they have a deadline of their own.
+        if (m_close_deadline) return;
+    }
+    over("the program was killed");
 }
 
 /// Somebody wants to continue a session that this server does not have, any more or ever: it is told so, by us as by whoever it

@@ -31,14 +31,15 @@ ALLOWED = {
 ROOMS = {
     "client": {
         "state": [],
-        "session": ["state"],
-        "abi": ["session", "state"],
+        "report": [],
+        "session": ["report", "state"],
+        "abi": ["session", "report", "state"],
         "call": ["gen", "abi", "session", "state"],
         "code": ["call", "gen", "abi", "session", "state"],
         "graph": ["code", "call", "gen", "abi", "session", "state"],
         "copy": ["graph", "code", "call", "gen", "abi", "session", "state"],
         "hooks": ["copy", "graph", "code", "call", "gen", "abi", "session", "state"],
-        "cli": [],
+        "cli": ["report"],
         "nvrtc": [],
     },
     "server": {

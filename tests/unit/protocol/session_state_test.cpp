@@ -132,6 +132,9 @@ TEST(Resume, BothSidesUnderstandOneAnother_C2) {
     EXPECT_EQ(read->token, request.token);
     EXPECT_EQ(read->attempt, 7u);
     EXPECT_EQ(read->received, 12345u);
+    EXPECT_FALSE(read->dead);
+    request.dead = true;
+    EXPECT_TRUE(decode_resume(*resume_frame_of(*encode_resume(request)))->dead);
     const auto answer = decode_resume_answer(*resume_frame_of(*encode_resume_answer({99, Code::denied, "no"})));
     ASSERT_TRUE(answer.ok());
     EXPECT_EQ(answer->received, 99u);

@@ -15,6 +15,11 @@ using namespace std::chrono_literals;
 
 class ResumeTest : public testing::Test {
 protected:
+    /// Long where nothing shall end by it.
+    static std::string grace() {
+        const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+        return name.rfind("C3_", 0) == 0 ? "--grace-seconds=60" : "--grace-seconds=1";
+    }
     void SetUp() override {
         ASSERT_TRUE(m_server.ready());
         std::string why;
@@ -63,7 +68,7 @@ protected:
     }
     void expect_unharmed() { EXPECT_EQ((Program{*m_owner}.get(k_window, 11).payload), "all is well"); }
 
-    ServerProcess m_server{{"--grace-seconds=1"}};
+    ServerProcess m_server{{grace()}};
     std::vector<std::unique_ptr<net::TlsContext>> m_contexts;
     std::unique_ptr<FakeClient> m_owner;
     protocol::SessionId m_session{};
@@ -124,6 +129,42 @@ TEST_F(ResumeTest, F3_WhoHasReceivedMoreThanWasSentLosesHisSessionOnly) {
     EXPECT_TRUE(m_owner->wait_end());
     EXPECT_TRUE(m_server.wait_log("session end"));
     Program{*bystander}.map(k_window, k_block);
+}
+
+TEST_F(ResumeTest, C3_TheDeathOfAProgramEndsItsSession) {
+    protocol::ResumeRequest death{m_session, m_token};
+    death.dead = true;
+    protocol::ResumeRequest stranger = death;
+    stranger.token[0] ^= std::byte{0x10};
+    auto answer = ask(m_session, stranger);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->refused, Code::denied);
+    expect_unharmed();
+    // Although its connection is still there: a forked child may have a copy of the socket.
+    answer = ask(m_session, death);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->refused, Code::ok);
+    EXPECT_TRUE(m_owner->wait_end());
+    EXPECT_TRUE(m_server.wait_log("reason=\"the program was killed\""));
+    // Told again, as by who has not heard the answer.
+    answer = ask(m_session, death);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->refused, Code::unknown_handle);
+}
+
+TEST_F(ResumeTest, C3_TheDeathOfAProgramEndsItsLostSession) {
+    const auto held = m_server.client();
+    m_owner->cut();
+    ASSERT_TRUE(m_server.wait_log("the connection is lost"));
+    protocol::ResumeRequest death{m_session, m_token};
+    death.dead = true;
+    const auto answer = ask(m_session, death);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->refused, Code::ok);
+    EXPECT_TRUE(m_server.wait_log("reason=\"the program was killed\""));
+    EXPECT_EQ(m_server.log().find("did not come back"), std::string::npos);
+    ASSERT_NE(held, nullptr);
+    Program{*held}.map(k_window, k_block);
 }
 
 TEST_F(ResumeTest, C2_TheOwnerTakesOverAndAnAbandonedSessionEnds) {

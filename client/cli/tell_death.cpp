@@ -1,0 +1,70 @@
+// A connection that names the session of a dead program: preamble, TLS, one request, one answer.
+#include "client/cli/tell_death.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "common/log/log.h"
+#include "common/net/socket.h"
+#include "protocol/codec/preamble.h"
+
+namespace warpline::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// To connect, and again for the answer: the worker may be busy with somebody else who names the session.
+constexpr milliseconds k_patience{5000};
+constexpr milliseconds k_first_pause{100}, k_longest_pause{2000};
+
+/// One attempt. @errors those of connecting and of TLS; malformed. A refusal is an answer.
+Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, const net::TlsContext& tls, std::string& why) {
+    const net::Endpoint server = WL_TRY(net::parse_endpoint(session.server));
+    net::Socket socket = WL_TRY(net::connect_tcp(server, k_patience, why));
+    net::tune_stream_socket(socket.fd());
+    WL_TRY(socket.write_all(protocol::encode_preamble({protocol::Preamble::Kind::further_connection, session.session, 0}),
+                            k_patience));
+    net::TlsChannel::Options options;
+    options.handshake_timeout = k_patience;
+    const auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), server.host, options, why));
+    protocol::ResumeRequest request;
+    request.session = session.session;
+    request.token = session.token;
+    request.dead = true;
+    const Bytes frame = WL_TRY(protocol::encode_resume(request));
+    const BytesView pieces[] = {frame};
+    WL_TRY(channel->write(pieces));
+    const auto answer_by = Clock::now() + k_patience;
+    const auto answer =
+        WL_TRY(protocol::read_resume_frame([&](MutableBytesView bytes) { return channel->read_exact(bytes, answer_by); }));
+    return protocol::decode_resume_answer(answer);
+}
+
+}  // namespace
+
+void tell_death(const client::SessionReport& session, const net::TlsCredentials& credentials) {
+    std::string why;
+    const auto tls = net::TlsContext::create(net::TlsRole::client, credentials, why);
+    if (!tls.ok()) {
+        WL_LOG(warn, "client", "{}: {}", session.server, why);
+        return;
+    }
+    // At least one attempt, and as many as the server may be waiting for the program.
+    const auto until = Clock::now() + session.grace;
+    for (milliseconds pause = k_first_pause;; pause = std::min(pause * 2, k_longest_pause)) {
+        why.clear();
+        const auto answer = tell_once(session, *tls, why);
+        if (answer.ok()) {
+            if (answer->refused != Code::ok) WL_LOG(info, "client", "{}: {}", session.server, answer->reason);
+            return;
+        }
+        WL_LOG(debug, "client", "{}: {}", session.server, why.empty() ? answer.error().what : why.c_str());
+        if (Clock::now() + pause >= until) return;
+        std::this_thread::sleep_for(pause);  // back-off
+    }
+}
+
+}  // namespace warpline::cli

@@ -1,0 +1,28 @@
+// What a program says of its session to who watches it, so that the server learns of its death (docs/session.md, End).
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "common/base/result.h"
+#include "protocol/codec/buffer.h"
+#include "protocol/session/resume.h"
+
+namespace warpline::client {
+
+struct SessionReport {
+    protocol::SessionId session{};
+    protocol::SessionToken token{};
+    std::string server;                  ///< host:port
+    std::string ca, certificate, key;    ///< files, with absolute paths
+    std::chrono::milliseconds grace{0};  ///< how long the server may keep the session
+    bool finished = false;               ///< the session has ended in peace: nothing is left to be told
+};
+
+/// @errors alloc_failed
+Result<protocol::Buffer> encode_report(const SessionReport& report);
+
+/// @errors malformed
+Result<SessionReport> decode_report(BytesView message);
+
+}  // namespace warpline::client
