@@ -212,7 +212,7 @@ class ReportTest(unittest.TestCase):
         self.assertNotIn("says that the program is dead", self.server.log_text())
 
     def test_the_program_has_the_place_of_the_command(self):
-        for script, expected in (("exit 37", 37), ("kill -SEGV $$", -signal.SIGSEGV), ("kill -TERM $$", -signal.SIGTERM)):
+        for script, expected in (("exit 37", 37), ("kill -USR1 $$", -signal.SIGUSR1), ("kill -TERM $$", -signal.SIGTERM)):
             process = start(self.server, "sh", "-c", f"echo $$ $PPID; cat; echo said >&2; {script}")
             out, err = process.communicate("in and out", timeout=60)
             self.assertEqual((process.returncode, out, err), (expected, f"{process.pid} {os.getpid()}\nin and out", "said\n"))
