@@ -28,7 +28,8 @@ struct Call {
     const CopyTarget* copy_to = nullptr;
     /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.
     Watch* background = nullptr;
-    bool copy_repeats = false;  ///< the copy becomes part of a graph: its bytes come after each launch
+    bool payload_stays = false;  ///< the payload is page-locked: it is read in place, until the program takes the memory back
+    bool copy_repeats = false;   ///< the copy becomes part of a graph: its bytes come after each launch
     /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.
     const GraphLaunch* graph_launch = nullptr;
 

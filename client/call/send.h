@@ -75,7 +75,8 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView pa
     protocol::Outbox& outbox = call.session.calls().outbox();
     const NumberNote note{call, waiter};
     if (payload.size() > ConnectionToServer::k_chunk_bytes) {
-        auto sent = outbox.add_streamed_call<Wire>(header, words, fill, note, payload);
+        const auto lent = call.payload_stays ? protocol::Lent::until_given_back : protocol::Lent::until_return;
+        auto sent = outbox.add_streamed_call<Wire>(header, words, fill, note, payload, lent);
         return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
     }
     auto urgency = waiter ? protocol::Urgency::caller : protocol::Urgency::writer;

@@ -144,6 +144,8 @@ CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timin
         plan.host_source.gather(rows.data());
         bytes = rows;
     }
+    call.payload_stays =
+        timing == Timing::asynchronous && rows.empty() && is_page_locked(call.state, bytes.data(), bytes.size());
     const auto send = !async && copy_may_wait(call) ? gen::request_wlCopyToDevice : gen::issue_wlCopyToDevice;
     return send(call, plan.source_array, plan.destination_array, plan.source_context, plan.destination_context, copy, stream,
                 async, bytes);
@@ -229,6 +231,7 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
         return capture_host_copy(call, plan, stream);
     }
     settle_host_memory(call, source, size_bytes);
+    call.payload_stays = is_page_locked(call.state, source, size_bytes);
     return gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));
 }
 

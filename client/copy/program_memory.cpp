@@ -7,6 +7,12 @@ Side side_of(const State& state, uint64_t address) {
     return state.memory.in_window(address) || state.memory.find(address) ? Side::device : Side::host;
 }
 
+bool is_page_locked(const State& state, const void* address, uint64_t size_bytes) {
+    const auto base = reinterpret_cast<uint64_t>(address);
+    const auto range = state.host_memory.find(base);
+    return range && size_bytes <= range->base + range->size_bytes - base;
+}
+
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     Session& session = call.session;
     const auto base = reinterpret_cast<uint64_t>(address);
@@ -24,6 +30,11 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     if (result != CUDA_SUCCESS) session.defer(result);
     session.host_calls().settled(last_call);
     session.copies_settled(base, size_bytes, last_number);
+}
+
+void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
+    settle_host_memory(call, address, size_bytes);
+    call.session.calls().outbox().give_back(as_bytes(address, size_bytes));
 }
 
 }  // namespace warpline::client

@@ -17,8 +17,15 @@ inline bool copy_may_wait(const Call& call) {
     return !idle && call.session.last_work() != 0 && call.session.has_other_threads();
 }
 
-/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made.
-/// So what is still to be written there by earlier work has to arrive first.
+/// True if CUDA has page-locked all of it.
+bool is_page_locked(const State& state, const void* address, uint64_t size_bytes);
+
+/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made,
+/// or from then on. So what is still to be written there by earlier work has to arrive first.
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
+
+/// Before page-locked memory goes: what is to be written there has arrived, and what is read from there has been.
+/// @blocks until both are so
+void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes);
 
 }  // namespace warpline::client

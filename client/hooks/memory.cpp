@@ -92,7 +92,7 @@ CUresult hook_client_cuMemFreeHost(Call& call, void* p) {
     if (!p) return CUDA_SUCCESS;
     std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
     if (!range || range->base != reinterpret_cast<uint64_t>(p)) return CUDA_ERROR_INVALID_VALUE;
-    settle_host_memory(call, p, range->size_bytes);
+    take_back_host_memory(call, p, range->size_bytes);
     return call.state.host_memory.free(p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -119,7 +119,7 @@ CUresult hook_client_cuMemHostUnregister(Call& call, void* p) {
     // What is known, and was not registered from this address on, is an invalid value.
     if (range->origin != HostOrigin::registered || range->base != reinterpret_cast<uint64_t>(p))
         return CUDA_ERROR_INVALID_VALUE;
-    settle_host_memory(call, p, range->size_bytes);
+    take_back_host_memory(call, p, range->size_bytes);
     return call.state.host_memory.unregister(p) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 

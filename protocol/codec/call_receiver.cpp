@@ -15,8 +15,14 @@ Result<Buffer> PayloadStream::next() {
     return part;
 }
 
+bool PayloadStream::has_arrived() const {
+    MutexLock lock(m_mutex);
+    return m_pushed == m_total || m_error.code != Code::ok;
+}
+
 void PayloadStream::push(Buffer part) {
     MutexLock lock(m_mutex);
+    m_pushed += part.size();
     m_parts.push_back(std::move(part));
     m_arrived.notify_one();
 }
@@ -28,7 +34,6 @@ void PayloadStream::fail(Error error) {
 }
 
 Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
-    if (m_stream) return malformed("a batch comes before the payload of the last call is complete");
     Unit unit;
     {
         auto reader = WL_TRY(BatchReader::open(frame.body.view(), frame.payload.view()));
@@ -37,10 +42,8 @@ Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
         m_next_call += header.count;
         unit.calls = header.count;
         if (header.streamed_bytes != 0) {
-            m_stream = std::make_shared<PayloadStream>(header.streamed_bytes);
-            m_stream_call = m_next_call - 1;
-            m_stream_received = 0;
-            unit.stream = m_stream;
+            unit.stream = std::make_shared<PayloadStream>(header.streamed_bytes);
+            m_arriving[m_next_call - 1] = {unit.stream, 0};
         }
     }
     unit.cost_bytes = credit_cost(frame.header);
@@ -50,20 +53,22 @@ Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
 }
 
 Result<void> CallReceiver::accept_bulk(Frame frame) {
-    if (!m_stream) return malformed("a part of a payload comes and no call has one");
     BulkHeader bulk = WL_TRY(read_bulk_header(frame.body.view(), frame.payload.size()));
-    if (bulk.call != m_stream_call || bulk.total != m_stream->total_bytes() || bulk.offset != m_stream_received)
+    const auto found = m_arriving.find(bulk.call);
+    if (found == m_arriving.end()) return malformed("a part of a payload comes that no call has");
+    Arriving& arriving = found->second;
+    if (bulk.total != arriving.stream->total_bytes() || bulk.offset != arriving.received_bytes)
         return malformed("a part of a payload is not the next one");
     WL_TRY(m_grant.received(frame.payload.size(), 0));
-    m_stream_received += frame.payload.size();
-    bool last = m_stream_received == bulk.total;
-    m_stream->push(std::move(frame.payload));
-    if (last) m_stream.reset();
+    arriving.received_bytes += frame.payload.size();
+    const bool last = arriving.received_bytes == bulk.total;
+    arriving.stream->push(std::move(frame.payload));
+    if (last) m_arriving.erase(found);
     return {};
 }
 
 void CallReceiver::fail(Error error) {
-    if (m_stream) m_stream->fail(error);
+    for (const auto& [call, arriving] : m_arriving) arriving.stream->fail(error);
 }
 
 }  // namespace warpline::protocol

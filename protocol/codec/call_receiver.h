@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 
 #include "protocol/codec/batch.h"
@@ -36,15 +37,19 @@ public:
         }
     }
 
+    /// True if next() will not wait any more.
+    bool has_arrived() const;
+
     void push(Buffer part);
     void fail(Error error);
 
 private:
     const uint64_t m_total;
-    Mutex m_mutex;
+    mutable Mutex m_mutex;
     ConditionVariable m_arrived;
     std::deque<Buffer> m_parts WL_GUARDED_BY(m_mutex);
     uint64_t m_pulled WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_pushed WL_GUARDED_BY(m_mutex) = 0;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
 };
 
@@ -64,9 +69,9 @@ public:
 
     explicit CallReceiver(CreditLimits limits) : m_grant(limits) {}
 
-    /// @errors  malformed (numbers do not continue, a stream is not finished, the batch is not well-formed), quota
+    /// @errors  malformed (numbers do not continue, the batch is not well-formed), quota
     Result<Unit> accept_batch(Frame frame);
-    /// @errors  malformed (no stream, or not the next part), quota
+    /// @errors  malformed (of no call's payload, or not the next part of it), quota
     Result<void> accept_bulk(Frame frame);
     /// The connection is gone: whoever pulls from a stream wakes with this error.
     /// @thread  the receiving one, or another one after it has ended
@@ -75,11 +80,14 @@ public:
     CreditGrant& grant() { return m_grant; }
 
 private:
+    struct Arriving {
+        std::shared_ptr<PayloadStream> stream;
+        uint64_t received_bytes = 0;
+    };
+
     CreditGrant m_grant;
     uint64_t m_next_call = 1;
-    uint64_t m_stream_call = 0;
-    uint64_t m_stream_received = 0;
-    std::shared_ptr<PayloadStream> m_stream;
+    std::map<uint64_t, Arriving> m_arriving;  // payloads that are not complete, by call
 };
 
 }  // namespace warpline::protocol

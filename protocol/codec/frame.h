@@ -32,8 +32,8 @@ inline constexpr uint8_t k_frame_version = 1;
 inline constexpr size_t k_frame_header_bytes = 48;
 
 /// Protocol versions that this build speaks; the handshake picks the highest common one.
-inline constexpr uint16_t k_protocol_version_min = 2;
-inline constexpr uint16_t k_protocol_version_max = 2;
+inline constexpr uint16_t k_protocol_version_min = 3;
+inline constexpr uint16_t k_protocol_version_max = 3;
 
 /// The fixed header of a frame (docs/wire-format.md#frame-header).
 struct FrameHeader {

@@ -30,13 +30,18 @@ Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
     MutexLock lock(m_mutex);
     WL_TRY(m_credit.progress(calls, bytes));
     tell_change();
+    const bool wake = part_is_ready() && writer_must_wake(Urgency::writer);
+    lock.unlock();
+    if (wake) m_writer_wake.notify_one();
     return {};
 }
 
 Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes) {
     if (payload_bytes > m_options.chunk_bytes) return Error{Code::bad_argument, "a payload this long must be streamed"};
     if (cost > m_credit.largest_item_bytes()) return Error{Code::quota, "a call is larger than the server grants"};
-    while (!m_closed && (m_streaming || !m_credit.can_spend(cost, 1))) {
+    // Calls behind a long payload may wait for it on the other side, holding their credit: half of it is the payload's.
+    const auto reserved = [&]() WL_REQUIRES(m_mutex) { return m_transfers.empty() ? 0 : m_credit.limits().bytes / 2; };
+    while (!m_closed && !m_credit.can_spend(cost, 1, reserved())) {
         ++m_counters.credit_waits;
         // What is in the batch must leave, or no credit ever comes back.
         if (writer_must_wake(Urgency::writer)) m_writer_wake.notify_one();
@@ -63,38 +68,78 @@ bool Outbox::writer_must_wake(Urgency urgency) {
     return true;
 }
 
-void Outbox::begin_stream() {
-    close_batch();
-    m_streaming = true;
+// --- long payloads ---
+
+std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent lent) {
+    auto added = std::make_shared<Transfer>(transfer);
+    m_transfers.push_back(added);
+    if (lent == Lent::until_given_back) m_lent.push_back(added);
+    m_writer_sleeps = false;  // the caller wakes it
+    return added;
 }
 
-Result<void> Outbox::stream_payload(uint64_t call, BytesView payload) {
-    size_t part_bytes = m_options.chunk_bytes;
-    {
-        MutexLock lock(m_mutex);
-        part_bytes = std::min<size_t>(part_bytes, std::max<uint64_t>(m_credit.limits().bytes / 4, 1));
+size_t Outbox::next_part_bytes() const {
+    const Transfer& transfer = *m_transfers.front();
+    uint64_t bytes = std::min<uint64_t>(m_options.chunk_bytes, transfer.payload.size() - transfer.cut_bytes);
+    if (transfer.counts_credit) bytes = std::min(bytes, std::max<uint64_t>(m_credit.limits().bytes / 4, 1));
+    return bytes;
+}
+
+/// True if cut_part() would have the next item: nothing else waits, and it may leave.
+bool Outbox::part_is_ready() const {
+    if (m_transfers.empty() || !m_items.attached() || !m_items.drained() || !m_items.has_room()) return false;
+    return !m_transfers.front()->counts_credit || m_credit.can_spend(next_part_bytes(), 0);
+}
+
+/// Makes the next part of the oldest transfer an item.
+bool Outbox::cut_part() {
+    if (!part_is_ready()) return false;
+    Transfer& transfer = *m_transfers.front();
+    const BytesView part = transfer.payload.subspan(transfer.cut_bytes, next_part_bytes());
+    auto frame = make_part(free_frame(), transfer.call, transfer.cut_bytes, transfer.payload.size(), part);
+    if (!frame.ok()) {
+        // A payload that stops in the middle cannot be mended: the connection ends.
+        close_locked(frame.error(), true);
+        return false;
     }
-    uint64_t ticket = 0;
-    Result<void> result;
-    for (size_t offset = 0; offset < payload.size() && result.ok(); offset += part_bytes) {
-        BytesView part = payload.subspan(offset, std::min(part_bytes, payload.size() - offset));
-        auto queued = queue_bulk(call, offset, payload.size(), part, true);
-        if (queued.ok())
-            ticket = *queued;
-        else
-            result = queued.error();
-    }
-    // Whatever happened, the caller's memory must not be in the queue any more.
-    if (ticket != 0) {
-        auto sent = wait_sent(ticket, payload);
-        if (result.ok()) result = sent;
-    }
-    // A payload that stops in the middle cannot be mended: the connection ends.
-    if (!result.ok()) close(result.error(), true);
-    MutexLock lock(m_mutex);
-    m_streaming = false;
+    if (transfer.counts_credit) m_credit.spend(part.size(), 0);
+    transfer.cut_bytes += part.size();
+    const uint64_t number = push(FrameKind::bulk, std::move(*frame));
+    if (transfer.cut_bytes < transfer.payload.size()) return true;
+    transfer.last_number = number;
+    m_transfers.pop_front();
     tell_change();
-    return result;
+    return true;
+}
+
+Result<void> Outbox::wait_transferred(const Transfer& transfer) {
+    MutexLock lock(m_mutex);
+    return wait_until_sent(transfer, transfer.payload);
+}
+
+/// Whatever happens, nothing lies in that memory any more when it returns.
+Result<void> Outbox::wait_until_sent(const Transfer& transfer, BytesView memory) {
+    const auto is_sent = [&]() WL_REQUIRES(m_mutex) {
+        return transfer.last_number != 0 && m_sent_ticket >= transfer.last_number;
+    };
+    while (m_abandoned ? m_writing : !is_sent()) wait_for_change();
+    if (m_abandoned) return m_error;
+    return copy_unacknowledged(transfer.last_number, memory);
+}
+
+void Outbox::give_back(BytesView memory) {
+    const auto lies_there = [&](const std::shared_ptr<Transfer>& transfer) {
+        return transfer->payload.data() < memory.data() + memory.size() &&
+               memory.data() < transfer->payload.data() + transfer->payload.size();
+    };
+    MutexLock lock(m_mutex);
+    for (;;) {
+        const auto found = std::find_if(m_lent.begin(), m_lent.end(), lies_there);
+        if (found == m_lent.end()) return;
+        const std::shared_ptr<Transfer> transfer = *found;
+        static_cast<void>(wait_until_sent(*transfer, memory));
+        std::erase(m_lent, transfer);
+    }
 }
 
 // --- other frames ---
@@ -180,35 +225,29 @@ void Outbox::add_ping() {
     if (wake) m_writer_wake.notify_one();
 }
 
-Result<uint64_t> Outbox::queue_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk, bool counts_credit) {
-    if (chunk.empty() || chunk.size() > m_options.chunk_bytes)
-        return Error{Code::bad_argument, "a part of a payload has a wrong size"};
-    FramePtr frame = take_free();
+Result<Outbox::FramePtr> Outbox::make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part) {
     WL_TRY(build_body(frame->body, 1 + capnp::_::structSize<wire::Bulk>().total(), [&](capnp::MessageBuilder& message) {
         auto bulk = message.initRoot<wire::Bulk>();
         bulk.setCall(call);
         bulk.setOffset(offset);
         bulk.setTotal(total);
     }));
-    frame->external_payload = chunk;
+    frame->external_payload = part;
+    return frame;
+}
+
+Result<uint64_t> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk) {
+    if (chunk.empty() || chunk.size() > m_options.chunk_bytes)
+        return Error{Code::bad_argument, "a part of a payload has a wrong size"};
+    FramePtr frame = WL_TRY(make_part(take_free(), call, offset, total, chunk));
     MutexLock lock(m_mutex);
     WL_TRY(wait_for_room());
-    while (counts_credit && !m_closed && !m_credit.can_spend(chunk.size(), 0)) {
-        ++m_counters.credit_waits;
-        wait_for_change();
-    }
-    if (m_closed) return m_error;
-    if (counts_credit) m_credit.spend(chunk.size(), 0);
     close_batch();
     uint64_t ticket = push(FrameKind::bulk, std::move(frame));
     bool wake = writer_must_wake(Urgency::writer);
     lock.unlock();
     if (wake) m_writer_wake.notify_one();
     return ticket;
-}
-
-Result<uint64_t> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk) {
-    return queue_bulk(call, offset, total, chunk, false);
 }
 
 bool Outbox::in_hand(uint64_t number) const { return m_writing && number >= m_in_hand_first && number <= m_in_hand_last; }
@@ -244,19 +283,16 @@ Result<void> Outbox::copy_unacknowledged(uint64_t last, BytesView memory) {
 }
 
 Result<void> Outbox::send_payload(uint64_t call, BytesView payload) {
-    uint64_t ticket = 0;
-    Result<void> result;
-    for (size_t offset = 0; offset < payload.size() && result.ok(); offset += m_options.chunk_bytes) {
-        BytesView part = payload.subspan(offset, std::min<size_t>(m_options.chunk_bytes, payload.size() - offset));
-        auto queued = add_bulk(call, offset, payload.size(), part);
-        if (queued.ok())
-            ticket = *queued;
-        else
-            result = queued.error();
+    if (payload.empty()) return {};
+    std::shared_ptr<Transfer> transfer;
+    {
+        MutexLock lock(m_mutex);
+        if (m_closed) return m_error;
+        close_batch();
+        transfer = add_transfer({call, payload}, Lent::until_return);
     }
-    if (ticket == 0) return result;
-    auto sent = wait_sent(ticket, payload);
-    return result.ok() ? sent : result;
+    m_writer_wake.notify_one();
+    return wait_transferred(*transfer);
 }
 
 // --- the writer's side ---
@@ -265,7 +301,8 @@ bool Outbox::has_output() const {
     if (!m_items.attached()) return false;
     if (!m_first.empty() || m_ping_due || m_pong_due || m_items.can_take()) return true;
     if (!m_items.drained()) return false;
-    return m_batch.empty() ? m_last != nullptr : m_items.has_room();
+    if (!m_batch.empty()) return m_items.has_room();
+    return m_transfers.empty() ? m_last != nullptr : part_is_ready();
 }
 
 void Outbox::take_frame(OutFrame& frame, uint64_t acknowledgement, uint64_t now) {
@@ -306,9 +343,14 @@ bool Outbox::take(std::vector<BytesView>& views, uint64_t acknowledgement) {
     take_heartbeat();
     for (FramePtr& frame : m_taken_once) take_frame(*frame, acknowledgement, now);
     m_in_hand_first = m_in_hand_last = 0;
-    while (m_counters.bytes - bytes_before < k_burst_bytes) {
+    for (bool cut = false; m_counters.bytes - bytes_before < k_burst_bytes;) {
         if (m_items.drained() && m_items.has_room()) close_batch();
-        if (!m_items.can_take()) break;
+        if (!m_items.can_take()) {
+            // What is called meanwhile waits for one part at most.
+            if (cut || !cut_part()) break;
+            cut = true;
+            continue;
+        }
         const auto next = m_items.take();
         OutFrame& frame = **next.item;
         frame.header.sequence = next.number;
@@ -316,7 +358,7 @@ bool Outbox::take(std::vector<BytesView>& views, uint64_t acknowledgement) {
         m_in_hand_last = next.number;
         take_frame(frame, acknowledgement, now);
     }
-    if (m_last && m_items.drained() && m_batch.empty()) {
+    if (m_last && m_items.drained() && m_batch.empty() && m_transfers.empty()) {
         m_taken_once.push_back(std::move(m_last));
         take_frame(*m_taken_once.back(), acknowledgement, now);
     }
@@ -352,7 +394,7 @@ bool Outbox::wait() {
             m_poked = false;
             return true;
         }
-        if (m_closed && m_items.drained() && m_batch.empty()) return false;
+        if (m_closed && m_items.drained() && m_batch.empty() && m_transfers.empty()) return false;
         m_writer_sleeps = true;
         m_writer_wake.wait(m_mutex);
         m_writer_sleeps = false;
@@ -369,7 +411,7 @@ void Outbox::poke() {
 
 bool Outbox::small_enough_to_flush() const {
     MutexLock lock(m_mutex);
-    return queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
+    return !part_is_ready() && queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
 }
 
 // --- acknowledgement, end ---
@@ -387,6 +429,9 @@ Result<void> Outbox::acknowledge(uint64_t sequence) {
     MutexLock lock(m_mutex);
     // Under the lock: the analysis does not follow the call.
     WL_TRY(m_items.acknowledge(sequence, [this](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(std::move(frame)); }));
+    std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS {
+        return lent->last_number != 0 && lent->last_number <= m_items.acknowledged();
+    });
     // Acknowledgements may be what sending waits for.
     const bool wake = has_output() && writer_must_wake(Urgency::writer);
     lock.unlock();
@@ -420,7 +465,10 @@ void Outbox::close(Error error, bool abandon) {
 void Outbox::close_locked(const Error& error, bool abandon) {
     if (!m_closed) m_error = error;
     m_closed = true;
-    if (abandon) m_abandoned = true;
+    if (abandon) {
+        m_abandoned = true;
+        m_transfers.clear();
+    }
     m_writer_sleeps = false;
     m_writer_wake.notify_all();
     tell_change();

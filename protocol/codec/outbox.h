@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +23,21 @@ struct OutFrame {
 
     BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
     size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
+};
+
+/// A long payload on its way out. Its parts are cut when the connection can take them, so that calls go in between.
+struct Transfer {
+    uint64_t call = 0;
+    BytesView payload;
+    bool counts_credit = false;
+    uint64_t cut_bytes = 0;
+    uint64_t last_number = 0;  ///< of the frame with the last part; 0: not all of it is cut
+};
+
+/// Until when the memory of a long payload stays as it is.
+enum class Lent : uint8_t {
+    until_return,      ///< of the call that sends it
+    until_given_back,  ///< Outbox::give_back()
 };
 
 /// Who brings the frames to the socket.
@@ -70,7 +86,7 @@ public:
     /// @param payload    copied; at most `chunk_bytes` (else use add_streamed_call)
     /// @return           the call's number
     /// @errors           malformed (max_words too small), quota (too large), alloc_failed, and the error of close()
-    /// @blocks           while the credit is used up, or while another thread streams a payload
+    /// @blocks           while the credit is used up
     template <typename Wire, typename F, typename N>
     Result<uint64_t> add_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload = {},
                               Urgency urgency = Urgency::writer) {
@@ -85,25 +101,35 @@ public:
         return number;
     }
 
-    /// Adds a call with a payload of any size, which is sent straight from the caller's memory in Bulk frames. Returns when all
-    /// of it has been handed to the socket (or failed): the memory may then change.
+    /// Adds a call with a payload of any size, which is sent straight from the caller's memory in Bulk frames; calls of others
+    /// go between them. The oldest payload goes first.
     ///
-    /// @blocks  until the payload has left; the server's execution gives credit for it, so that can be long
+    /// @param lent  until_return: returns when all of it has been handed to the socket (or failed); the memory may then change.
+    ///              until_given_back: returns at once
+    /// @blocks      with until_return until the payload has left; the server's execution gives credit for it, so that can be
+    ///              long
     template <typename Wire, typename F, typename N>
-    Result<uint64_t> add_streamed_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number,
-                                       BytesView payload) {
-        uint64_t number = 0;
+    Result<uint64_t> add_streamed_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload,
+                                       Lent lent = Lent::until_return) {
+        std::shared_ptr<Transfer> transfer;
         {
             MutexLock lock(m_mutex);
             WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
             size_t cost = WL_TRY(m_batch.template append_streamed<Wire>(header, max_words, fill, payload.size()));
-            number = call_added(cost);
+            const uint64_t number = call_added(cost);
             on_number(number);
-            begin_stream();
+            close_batch();
+            transfer = add_transfer({number, payload, true}, lent);
         }
-        WL_TRY(stream_payload(number, payload));
-        return number;
+        m_writer_wake.notify_one();
+        if (lent == Lent::until_return) WL_TRY(wait_transferred(*transfer));
+        return transfer->call;
     }
+
+    /// Takes back memory that was lent: waits until what lies in it has been handed to a socket, or never will be, and copies
+    /// what the peer has not acknowledged yet.
+    /// @blocks  while there is no connection, too
+    void give_back(BytesView memory);
 
     // --- other frames (both sides) ---
 
@@ -196,9 +222,13 @@ private:
     Result<void> wait_for_turn(uint64_t cost, size_t payload_bytes) WL_REQUIRES(m_mutex);
     uint64_t call_added(size_t cost) WL_REQUIRES(m_mutex);
     bool writer_must_wake(Urgency urgency) WL_REQUIRES(m_mutex);
-    void begin_stream() WL_REQUIRES(m_mutex);
-    Result<void> stream_payload(uint64_t call, BytesView payload);
-    Result<uint64_t> queue_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk, bool counts_credit);
+    std::shared_ptr<Transfer> add_transfer(const Transfer& transfer, Lent lent) WL_REQUIRES(m_mutex);
+    Result<void> wait_transferred(const Transfer& transfer);
+    Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
+    size_t next_part_bytes() const WL_REQUIRES(m_mutex);
+    bool part_is_ready() const WL_REQUIRES(m_mutex);
+    bool cut_part() WL_REQUIRES(m_mutex);
+    static Result<FramePtr> make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part);
     bool has_output() const WL_REQUIRES(m_mutex);
     void wait_for_change() WL_REQUIRES(m_mutex);
     void tell_change() WL_REQUIRES(m_mutex);
@@ -224,7 +254,7 @@ private:
     const OutboxOptions m_options;
     mutable Mutex m_mutex;
     ConditionVariable m_writer_wake;
-    ConditionVariable m_changed;  // credit, room, sent, stream ended, closed
+    ConditionVariable m_changed;  // credit, room, sent, closed
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
     ItemSender<FramePtr> m_items WL_GUARDED_BY(m_mutex);   // sequenced frames
     std::vector<FramePtr> m_first WL_GUARDED_BY(m_mutex);  // Hello and its answer: before everything
@@ -236,14 +266,15 @@ private:
     std::vector<FramePtr> m_taken_once WL_GUARDED_BY(m_mutex);          // of those, the ones that nobody will ask for again
     std::vector<FramePtr> m_acknowledged_early WL_GUARDED_BY(m_mutex);  // while the writer still has them in hand
     std::vector<FramePtr> m_free WL_GUARDED_BY(m_mutex);
-    size_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;  // that their buffers take
+    size_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;                            // that their buffers take
+    std::deque<std::shared_ptr<Transfer>> m_transfers WL_GUARDED_BY(m_mutex);  // not all cut, in the order of their calls
+    std::vector<std::shared_ptr<Transfer>> m_lent WL_GUARDED_BY(m_mutex);      // whose memory is not given back
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     uint64_t m_sent_ticket WL_GUARDED_BY(m_mutex) = 0;  // the highest number that was handed to a socket
     unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;      // of m_changed
     bool m_writer_sleeps WL_GUARDED_BY(m_mutex) = false;
     bool m_poked WL_GUARDED_BY(m_mutex) = false;
-    bool m_streaming WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
     bool m_writing WL_GUARDED_BY(m_mutex) = false;        // between take() and sent()

@@ -44,8 +44,9 @@ public:
     /// Larger items are refused: the grantor may keep reports back until a quarter of the window has come together, so that
     /// this is what is sure to become free.
     uint64_t largest_item_bytes() const { return m_limits.bytes - m_limits.bytes / 4; }
-    bool can_spend(uint64_t bytes, uint64_t calls) const {
-        return bytes_in_flight() + bytes <= m_limits.bytes && calls_in_flight() + calls <= m_limits.calls;
+    /// @param reserved_bytes  of the window, for others
+    bool can_spend(uint64_t bytes, uint64_t calls, uint64_t reserved_bytes = 0) const {
+        return bytes_in_flight() + bytes <= m_limits.bytes - reserved_bytes && calls_in_flight() + calls <= m_limits.calls;
     }
     void spend(uint64_t bytes, uint64_t calls) { m_spent_bytes += bytes, m_spent_calls += calls; }
 

@@ -53,6 +53,12 @@ void Executor::allow_overtaking() {
     if (t_lead.executor == this) m_may_be_overtaken.store(t_lead.number, std::memory_order_release);
 }
 
+void Executor::be_overtaken() {
+    if (t_lead.executor != this) return;
+    MutexLock lock(m_mutex);
+    if (m_leader == t_lead.number) overtake();
+}
+
 /// Sees to it that somebody takes the order: a thread that sleeps, or a new one.
 void Executor::call_next_leader() {
     if (m_stopping) return;

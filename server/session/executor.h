@@ -62,6 +62,8 @@ public:
 
     /// Called in a step, once: if it takes long from here on, the calls after it may begin meanwhile.
     void allow_overtaking();
+    /// The same for a step that will wait for certain: it is overtaken at once.
+    void be_overtaken() WL_EXCLUDES(m_mutex);
 
     /// No further steps; what runs is waited for.
     void stop() WL_EXCLUDES(m_mutex);

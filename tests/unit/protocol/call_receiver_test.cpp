@@ -79,15 +79,46 @@ TEST(CallReceiver, JoinsAStreamedPayloadToItsCall_B3) {
     EXPECT_EQ(parts, 5u);
 }
 
-TEST(CallReceiver, RefusesABatchInTheMiddleOfAStream_F3) {
-    auto frames = streamed_call(pattern(4500));
-    Outbox outbox;
-    (void)*add_test_call(outbox, 1);
-    (void)sent_by(outbox);
-    (void)*add_test_call(outbox, 2);
+TEST(CallReceiver, CallsAndOtherPayloadsComeBetweenTheParts_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 1000;
+    Outbox outbox(options);
+    const Bytes first = pattern(2500), second = pattern(1500);
+    const auto add = [&](const Bytes& payload) {
+        return outbox.add_streamed_call<wire::HostCall>(
+            CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload, Lent::until_given_back);
+    };
+    ASSERT_TRUE(add(first).ok() && add_test_call(outbox, 2).ok() && add(second).ok());
+    auto frames = sent_by(outbox);
     CallReceiver receiver({1 << 20, 100});
-    ASSERT_TRUE(receiver.accept_batch(std::move(frames[0])).ok());
-    EXPECT_EQ(receiver.accept_batch(std::move(sent_by(outbox)[0])).error().code, Code::malformed);
+    std::vector<CallReceiver::Unit> units;
+    for (Frame& frame : frames) {
+        if (frame.header.kind != FrameKind::batch) continue;
+        auto unit = receiver.accept_batch(std::move(frame));
+        ASSERT_TRUE(unit.ok()) << unit.error().what;
+        units.push_back(std::move(*unit));
+    }
+    ASSERT_EQ(units.size(), 2u) << "a call with a payload is the last one of its batch";
+    // Whichever comes first, as long as each one's parts are in order.
+    const auto payload_frames = [&](uint64_t call) {
+        std::vector<Frame> parts;
+        for (Frame& frame : frames) {
+            if (frame.header.kind != FrameKind::bulk) continue;
+            const auto header = read_bulk_header(frame.body.view(), frame.payload.size());
+            if (header.ok() && header->call == call) parts.push_back(std::move(frame));
+        }
+        return parts;
+    };
+    auto of_second = payload_frames(3);
+    auto of_first = payload_frames(1);
+    ASSERT_EQ(of_first.size() + of_second.size(), 5u);
+    EXPECT_FALSE(units[1].stream->has_arrived());
+    for (Frame& frame : of_second) EXPECT_TRUE(receiver.accept_bulk(std::move(frame)).ok());
+    EXPECT_TRUE(units[1].stream->has_arrived());
+    for (Frame& frame : of_first) EXPECT_TRUE(receiver.accept_bulk(std::move(frame)).ok());
+    const auto ignore = [](size_t) {};
+    EXPECT_EQ(copy(units[0].stream->read_all(1 << 20, ignore)->view()), first);
+    EXPECT_EQ(copy(units[1].stream->read_all(1 << 20, ignore)->view()), second);
 }
 
 TEST(CallReceiver, RefusesPartsOutOfOrder_F3) {

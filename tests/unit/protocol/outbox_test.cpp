@@ -219,34 +219,109 @@ TEST(Outbox, StreamsALongPayloadWithinTheCredit_B3) {
     EXPECT_EQ(arrived, pattern(123456));
 }
 
-TEST(Outbox, OtherCallsWaitUntilAStreamIsThrough_B3) {
+namespace {
+/// The kinds of the frames of one burst.
+std::vector<FrameKind> burst_of(Outbox& outbox) {
+    std::vector<BytesView> views;
+    if (!outbox.take(views, 0)) return {};
+    Bytes bytes;
+    for (const BytesView view : views) bytes.insert(bytes.end(), view.begin(), view.end());
+    outbox.sent();
+    std::vector<FrameKind> kinds;
+    for (const Frame& frame : frames_in(bytes)) kinds.push_back(frame.header.kind);
+    return kinds;
+}
+Result<uint64_t> add_long_call(Outbox& outbox, BytesView payload, Lent lent) {
+    return outbox.add_streamed_call<wire::HostCall>(
+        CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload, lent);
+}
+}  // namespace
+
+TEST(Outbox, CallsGoBetweenThePartsOfAPayload_B3) {
     OutboxOptions options;
     options.chunk_bytes = 1000;
     Outbox outbox(options);
-    Bytes payload = pattern(5000);
-    auto streaming = std::async(std::launch::async, [&] {
-        return outbox
-            .add_streamed_call<wire::HostCall>(
-                CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload)
-            .ok();
+    const Bytes payload = pattern(3000);
+    const Bytes later = pattern(1500);
+    ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok());
+    using K = FrameKind;
+    EXPECT_EQ(burst_of(outbox), (std::vector{K::batch, K::bulk}));
+    ASSERT_TRUE(add_test_call(outbox, 2).ok());
+    EXPECT_TRUE(outbox.add_message<wire::HostCall>(K::event, k_host_call_words, [](wire::HostCall::Builder) {}).ok());
+    // The oldest payload goes first.
+    ASSERT_TRUE(add_long_call(outbox, later, Lent::until_given_back).ok());
+    EXPECT_EQ(burst_of(outbox), (std::vector{K::batch, K::event, K::batch, K::bulk}));
+    outbox.close(k_gone, false);
+    EXPECT_EQ(burst_of(outbox), std::vector{K::bulk});
+    EXPECT_EQ(burst_of(outbox), std::vector{K::bulk});
+    EXPECT_EQ(burst_of(outbox), std::vector{K::bulk});
+    EXPECT_EQ(burst_of(outbox), std::vector<K>{});
+}
+
+TEST(Outbox, CallsLeaveHalfOfTheCreditToAPayload_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 1000;
+    Outbox outbox(options);
+    outbox.set_credit({8000, 1000});
+    const Bytes payload = pattern(20000);
+    ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok());
+    std::atomic<int> added{0};
+    std::thread caller([&] {
+        while (add_test_call(outbox, 2).ok()) ++added;
     });
-    while (outbox.last_call() == 0) std::this_thread::yield();
-    auto other = std::async(std::launch::async, [&] { return *add_test_call(outbox, 2); });
-    until_somebody_waits(outbox, 0);
-    // An event is not held up: the executor may be waiting for it.
-    EXPECT_TRUE(outbox.add_message<wire::HostCall>(FrameKind::event, k_host_call_words, [](wire::HostCall::Builder) {}).ok());
-    Writer writer(outbox, true);
-    EXPECT_TRUE(streaming.get());
-    EXPECT_EQ(other.get(), 2u);
-    auto frames = frames_in(writer.end());
-    size_t last_bulk = 0, second_batch = 0, event = frames.size();
-    for (size_t i = 0; i < frames.size(); ++i) {
-        if (frames[i].header.kind == FrameKind::bulk) last_bulk = i;
-        if (frames[i].header.kind == FrameKind::batch) second_batch = i;
-        if (frames[i].header.kind == FrameKind::event) event = i;
+    while (!outbox.has_waiters()) std::this_thread::yield();
+    EXPECT_GT(added, 0);
+    // Although nothing is executed, parts can go: those calls may wait for them on the other side.
+    size_t parts = 0;
+    for (std::vector<FrameKind> kinds = burst_of(outbox); !kinds.empty(); kinds = burst_of(outbox))
+        parts += static_cast<size_t>(std::count(kinds.begin(), kinds.end(), FrameKind::bulk));
+    EXPECT_GE(parts, 3u);
+    EXPECT_LT(parts, 8u);
+    outbox.close(k_gone, true);
+    caller.join();
+}
+
+TEST(Outbox, LentMemoryIsReadInPlaceUntilItIsGivenBack_B3) {
+    OutboxOptions options;
+    options.chunk_bytes = 1000;
+    Outbox outbox(options);
+    Bytes payload = pattern(2500);
+    ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok()) << "returns at once";
+    std::atomic<bool> given_back{false};
+    std::thread owner([&] {
+        outbox.give_back(payload);
+        given_back = true;
+    });
+    while (!outbox.has_waiters()) std::this_thread::yield();
+    burst_of(outbox), burst_of(outbox);
+    EXPECT_FALSE(given_back) << "a part has not left";
+    burst_of(outbox);
+    owner.join();
+    std::fill(payload.begin(), payload.end(), std::byte{0});
+    // What a lost connection may have lost is sent again, as it was.
+    outbox.detach();
+    ASSERT_TRUE(outbox.attach(0).ok());
+    Bytes arrived;
+    Writer writer(outbox, false);
+    for (const Frame& frame : frames_in(writer.end())) {
+        if (frame.header.kind == FrameKind::bulk)
+            arrived.insert(arrived.end(), frame.payload.data(), frame.payload.data() + frame.payload.size());
     }
-    EXPECT_LT(last_bulk, second_batch);
-    EXPECT_LT(event, frames.size());
+    EXPECT_EQ(arrived, pattern(2500));
+    outbox.give_back(payload);
+}
+
+TEST(Outbox, LentMemoryIsFreeWhenTheSessionEnds_B3) {
+    Outbox outbox;
+    const Bytes payload = pattern(5u << 20);
+    ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok());
+    std::vector<BytesView> views;
+    ASSERT_TRUE(outbox.take(views, 0));
+    std::thread owner([&] { outbox.give_back(payload); });
+    while (!outbox.has_waiters()) std::this_thread::yield();
+    outbox.close(k_gone, true);
+    outbox.sent();  // until then the writer reads it
+    owner.join();
 }
 
 TEST(Outbox, ASenderOfBulkWaitsForRoom_B3) {

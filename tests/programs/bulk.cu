@@ -1,0 +1,121 @@
+// For test_bulk.py. `upload`, `download`: one thread copies a lot, another launches and waits meanwhile, in a stream of its own.
+// `locked`: copies from page-locked memory are queued when there is a line on stdin, whatever the network does.
+#include <atomic>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "check.h"
+
+constexpr size_t k_bytes = size_t{256} << 20;
+
+__global__ void increment(int* data) { data[threadIdx.x] += 1; }
+
+static std::vector<uint32_t> numbers(size_t bytes, uint32_t seed) {
+    std::vector<uint32_t> data(bytes / sizeof(uint32_t));
+    for (size_t i = 0; i < data.size(); ++i) data[i] = (static_cast<uint32_t>(i) + seed) * 2654435761u;
+    return data;
+}
+
+/// How far the two threads are.
+enum class Stage { preparing, ready, copying, copied };
+
+/// Rounds of launch and wait that begin and end while the other thread copies.
+static int rounds_beside(std::atomic<Stage>& stage) {
+    constexpr int k_threads = 32;
+    cudaStream_t stream;
+    int* data = nullptr;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaMalloc(&data, k_threads * sizeof(int)));
+    CHECK(cudaMemsetAsync(data, 0, k_threads * sizeof(int), stream));
+    CHECK(cudaStreamSynchronize(stream));
+    int begun = 0, within = 0;
+    stage = Stage::ready;
+    while (stage == Stage::ready) std::this_thread::yield();
+    while (stage == Stage::copying) {
+        increment<<<1, k_threads, 0, stream>>>(data);
+        CHECK(cudaGetLastError());
+        CHECK(cudaStreamSynchronize(stream));
+        ++begun;
+        within += stage == Stage::copying ? 1 : 0;
+    }
+    int host[k_threads];
+    CHECK(cudaMemcpyAsync(host, data, sizeof host, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int value : host) EXPECT_EQ(value, begun);
+    CHECK(cudaFree(data));
+    CHECK(cudaStreamDestroy(stream));
+    return within;
+}
+
+static int beside(bool upload) {
+    const std::vector<uint32_t> source = numbers(k_bytes, 1);
+    std::vector<uint32_t> back(source.size());
+    uint32_t* device = nullptr;
+    CHECK(cudaMalloc(&device, k_bytes));
+    if (!upload) CHECK(cudaMemcpy(device, source.data(), k_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
+    increment<<<1, 1>>>(reinterpret_cast<int*>(device));  // the kernel is loaded
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(device, source.data(), sizeof(int), cudaMemcpyHostToDevice));
+    std::atomic<Stage> stage{Stage::preparing};
+    int rounds = 0;
+    std::thread other([&] { rounds = rounds_beside(stage); });
+    while (stage == Stage::preparing) std::this_thread::yield();
+    stage = Stage::copying;
+    if (upload) {
+        CHECK(cudaMemcpy(device, source.data(), k_bytes, cudaMemcpyHostToDevice));
+    } else {
+        CHECK(cudaMemcpy(back.data(), device, k_bytes, cudaMemcpyDeviceToHost));
+    }
+    stage = Stage::copied;
+    other.join();
+    if (upload) CHECK(cudaMemcpy(back.data(), device, k_bytes, cudaMemcpyDeviceToHost));
+    EXPECT(back == source);
+    std::printf("rounds beside it: %d\n", rounds);
+    CHECK(cudaFree(device));
+    return passed("bulk");
+}
+
+static int locked() {
+    constexpr size_t k_locked = size_t{48} << 20;
+    const std::vector<uint32_t> first = numbers(k_locked, 1), second = numbers(k_locked, 2);
+    uint32_t *device[2], *host[2];
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    for (int i = 0; i < 2; ++i) {
+        CHECK(cudaMalloc(&device[i], k_locked));
+        CHECK(cudaMallocHost(&host[i], k_locked));
+        std::memcpy(host[i], i == 0 ? first.data() : second.data(), k_locked);
+    }
+    CHECK(cudaDeviceSynchronize());
+    std::printf("ready\n");
+    std::fflush(stdout);
+    std::string line;
+    std::getline(std::cin, line);
+    CHECK(cudaMemcpyAsync(device[0], host[0], k_locked, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(device[1], host[1], k_locked, cudaMemcpyHostToDevice, stream));
+    std::printf("queued\n");
+    std::fflush(stdout);
+    std::getline(std::cin, line);
+    // Waits until nobody reads from there any more.
+    CHECK(cudaFreeHost(host[0]));
+    CHECK(cudaStreamSynchronize(stream));
+    std::memset(host[1], 0, k_locked);
+    std::vector<uint32_t> back(first.size());
+    for (int i = 0; i < 2; ++i) {
+        CHECK(cudaMemcpy(back.data(), device[i], k_locked, cudaMemcpyDeviceToHost));
+        EXPECT(back == (i == 0 ? first : second));
+        CHECK(cudaFree(device[i]));
+    }
+    CHECK(cudaFreeHost(host[1]));
+    CHECK(cudaStreamDestroy(stream));
+    return passed("bulk");
+}
+
+int main(int argc, char** argv) {
+    const std::string what = argc > 1 ? argv[1] : "";
+    if (what == "locked") return locked();
+    return beside(what == "upload");
+}
