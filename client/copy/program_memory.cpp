@@ -1,6 +1,8 @@
 // The order between a copy and what was asked for before it.
 #include "client/copy/program_memory.h"
 
+#include "client/session/connection_to_server.h"
+
 namespace warpline::client {
 
 Side side_of(const State& state, uint64_t address) {

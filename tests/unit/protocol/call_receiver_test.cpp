@@ -1,4 +1,5 @@
 #include "protocol/codec/call_receiver.h"
+#include "protocol/codec/link.h"
 
 #include <future>
 
