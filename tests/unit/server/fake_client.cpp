@@ -1,7 +1,6 @@
 #include "tests/unit/server/fake_client.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace warpline::server::test {
 
@@ -172,7 +171,8 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
                         answer.primary_context = reply.getDevices()[0].getPrimaryContext();
                     }
                     const auto copy = [](capnp::Data::Reader data, auto& bytes) {
-                        std::memcpy(bytes.data(), data.begin(), std::min(data.size(), bytes.size()));
+                        std::copy_n(data.begin(), std::min(data.size(), bytes.size()),
+                                    reinterpret_cast<uint8_t*>(bytes.data()));
                     };
                     copy(reply.getSessionId(), answer.session);
                     copy(reply.getToken(), answer.token);
