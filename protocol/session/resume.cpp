@@ -1,3 +1,4 @@
+// Resume and ResumeReply, between their structs and the frames that carry them.
 #include "protocol/session/resume.h"
 
 #include <cstring>
