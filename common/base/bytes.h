@@ -1,3 +1,4 @@
+// Bytes, views of them, and text seen as such.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Mutexes whose use clang checks.
 #pragma once
 
 #include <chrono>

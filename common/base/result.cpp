@@ -1,3 +1,4 @@
+// The words and CUDA's codes for our own failures.
 #include "common/base/result.h"
 
 namespace warpline {

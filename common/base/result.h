@@ -1,3 +1,4 @@
+// How functions say that they failed.
 #pragma once
 
 #include <cstdint>

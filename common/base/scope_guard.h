@@ -1,3 +1,4 @@
+// Cleaning up at the end of a scope.
 #pragma once
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Flags and help, made from the description of the options.
 #include "common/config/command_line.h"
 
 #include <CLI/App.hpp>

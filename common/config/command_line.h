@@ -1,3 +1,4 @@
+// How gpu-server gets its settings.
 #pragma once
 
 #include <string>

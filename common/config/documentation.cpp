@@ -1,3 +1,4 @@
+// docs/configuration.md, made from the description of the options.
 #include "common/config/options.h"
 
 namespace warpline::config {

@@ -1,3 +1,4 @@
+// The configuration file, with hints for misspelt keys.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 

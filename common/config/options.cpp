@@ -1,3 +1,4 @@
+// Every option with its default, bounds and words.
 #include "common/config/options.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What an option is.
 #pragma once
 
 #include <cstdint>

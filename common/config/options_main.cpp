@@ -1,3 +1,4 @@
+// The program that writes docs/configuration.md.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

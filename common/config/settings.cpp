@@ -1,3 +1,4 @@
+// Texts of users turned into values, with words for those that are none.
 #include "common/config/settings.h"
 
 #include <pwd.h>

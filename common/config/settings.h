@@ -1,3 +1,4 @@
+// The values of the options.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// What is logged, in which form and where to.
 #include "common/log/log.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+// Logging: the only way to spdlog.
 #pragma once
 
 #include <fmt/core.h>

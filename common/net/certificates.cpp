@@ -1,3 +1,4 @@
+// Keys and certificates made with OpenSSL.
 #include "common/net/certificates.h"
 
 #include <fcntl.h>

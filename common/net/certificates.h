@@ -1,3 +1,4 @@
+// Certificates that are made for one run or one test.
 #pragma once
 
 #include <string>

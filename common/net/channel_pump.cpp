@@ -1,3 +1,4 @@
+// The threads that move bytes between a TLS channel and the protocol.
 #include "common/net/channel_pump.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// What keeps a connection moving.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Connecting to the first address of a host that answers.
 #include <fcntl.h>
 
 #include <asio/connect.hpp>

@@ -1,3 +1,4 @@
+// Sockets handed from one process to another.
 #include <sys/socket.h>
 #include <sys/uio.h>
 

@@ -1,3 +1,4 @@
+// Accepting connections without being kept from stopping.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>

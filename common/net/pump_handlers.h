@@ -1,3 +1,4 @@
+// What ties a pump to the protocol without either knowing the other.
 #pragma once
 
 #include <utility>

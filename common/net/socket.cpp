@@ -1,3 +1,4 @@
+// Reading and writing a socket with deadlines.
 #include "common/net/socket.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// Connected sockets, and how one gets them.
 #pragma once
 
 #include <chrono>

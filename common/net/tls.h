@@ -1,3 +1,4 @@
+// TLS as Warpline uses it: 1.3, with certificates on both sides.
 #pragma once
 
 #include <memory>

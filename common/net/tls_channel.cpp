@@ -1,3 +1,4 @@
+// Bytes through TLS while two threads use the channel.
 #include <openssl/err.h>
 #include <sys/socket.h>
 #include <sys/time.h>

@@ -1,3 +1,4 @@
+// What the halves of a TLS channel share.
 #pragma once
 
 #include <atomic>

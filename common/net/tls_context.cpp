@@ -1,3 +1,4 @@
+// Certificates and keys as OpenSSL takes them.
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>

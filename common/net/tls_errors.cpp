@@ -1,3 +1,4 @@
+// Why TLS failed, in words that help a user.
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 #include <openssl/x509v3.h>

@@ -1,3 +1,4 @@
+// The start and the end of a TLS channel.
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>

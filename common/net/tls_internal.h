@@ -1,3 +1,4 @@
+// OpenSSL's types for the files that use it.
 #pragma once
 
 #include <openssl/bio.h>

@@ -1,3 +1,4 @@
+// The way between OpenSSL and our own buffers.
 #include <openssl/bio.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writing and reading the calls of a batch.
 #include "protocol/codec/batch.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Several calls in one frame.
 #pragma once
 
 #include <optional>

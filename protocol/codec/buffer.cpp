@@ -1,3 +1,4 @@
+// Memory that grows without being cleared.
 #include "protocol/codec/buffer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Bytes of messages.
 #pragma once
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Putting calls and the parts of their payloads together.
 #include "protocol/codec/call_receiver.h"
 
 #include "protocol/codec/link.h"

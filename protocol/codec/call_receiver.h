@@ -1,3 +1,4 @@
+// Calls as they arrive, with payloads that may still be on their way.
 #pragma once
 
 #include <deque>

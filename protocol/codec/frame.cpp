@@ -1,3 +1,4 @@
+// Headers of frames, written and checked.
 #include "protocol/codec/frame.h"
 
 #include <bit>

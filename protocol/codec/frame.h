@@ -1,3 +1,4 @@
+// The unit of what travels.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Finding frames in bytes that come in pieces of any size.
 #include "protocol/codec/frame_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// From bytes to frames.
 #pragma once
 
 #include "protocol/codec/frame.h"

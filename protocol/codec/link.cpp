@@ -1,3 +1,4 @@
+// What becomes of each frame that arrives.
 #include "protocol/codec/link.h"
 
 namespace warpline::protocol {

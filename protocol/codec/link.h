@@ -1,3 +1,4 @@
+// One connection, as far as the protocol has to do with it.
 #pragma once
 
 #include <atomic>

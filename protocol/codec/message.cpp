@@ -1,3 +1,4 @@
+// What a message of Cap'n Proto may cost the one who reads it.
 #include "protocol/codec/message.h"
 
 namespace warpline::protocol {

@@ -1,3 +1,4 @@
+// Messages of Cap'n Proto in and out of frames.
 #pragma once
 
 #include <capnp/message.h>

@@ -1,3 +1,4 @@
+// Queueing what is to be sent: credit, batches, order.
 #include "protocol/codec/outbox.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The sending half of a connection.
 #pragma once
 
 #include <deque>

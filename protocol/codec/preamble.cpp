@@ -1,3 +1,4 @@
+// The preamble's bytes, written and checked.
 #include "protocol/codec/preamble.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What comes before TLS.
 #pragma once
 
 #include <array>

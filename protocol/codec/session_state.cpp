@@ -1,3 +1,4 @@
+// Counting frames and credit.
 #include "protocol/codec/session_state.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sequence numbers, acknowledgements and credit of a connection.
 #pragma once
 
 #include <chrono>
