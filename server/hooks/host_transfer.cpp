@@ -81,6 +81,28 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresul
     return result;
 }
 
+CUresult copy_back_in_parts(ServerCall& call, CUstream stream, uint64_t bytes,
+                            FunctionRef<CUresult(void*, uint64_t, uint64_t)> copy) {
+    const uint64_t chunk_bytes = call.session().client().chunk_bytes();
+    if (bytes <= chunk_bytes)
+        return copy_back_in_stream(call, stream, bytes, [&](void* target) { return copy(target, 0, bytes); });
+    AsyncCopies& copies = call.session().copies();
+    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    call.will_wait();
+    for (uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
+        const uint64_t part_bytes = std::min(chunk_bytes, bytes - offset);
+        AsyncCopies::Copy* part = copies.begin_part(call.number(), offset, part_bytes, bytes);
+        if (part == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        const CUresult result = copy(part->data, offset, part_bytes);
+        if (result != CUDA_SUCCESS) {
+            copies.cancel(part);
+            return result;
+        }
+        WL_CUDA(copies.finish_in_stream(part, stream));
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult copy_back_in_stream(ServerCall& call, CUstream stream, uint64_t bytes, FunctionRef<CUresult(void*)> copy) {
     AsyncCopies& copies = call.session().copies();
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

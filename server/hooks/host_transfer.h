@@ -17,7 +17,13 @@ CUresult send_to_device(ServerCall& call, CUstream stream, FunctionRef<CUresult(
 /// there. While one part travels, the next one is fetched.
 CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresult(void*, uint64_t, uint64_t)> copy);
 
-/// Makes `bytes` of a device the payload of a CopyDone event, sent when the stream gets there: `copy(target)` queues the copy.
+/// Sends `bytes` of a device when the stream gets there, and then a CopyDone event; in parts, the first of which leave while
+/// later ones are still being copied: `copy(target, offset, bytes)` queues a part. A long one holds up its stream until all of
+/// it is queued, and nobody else.
+CUresult copy_back_in_parts(ServerCall& call, CUstream stream, uint64_t bytes,
+                            FunctionRef<CUresult(void*, uint64_t, uint64_t)> copy);
+
+/// The same for what cannot be cut: `copy(target)` queues the copy.
 CUresult copy_back_in_stream(ServerCall& call, CUstream stream, uint64_t bytes, FunctionRef<CUresult(void*)> copy);
 
 }  // namespace warpline::server

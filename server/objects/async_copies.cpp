@@ -17,6 +17,11 @@ namespace {
 /// A copy of up to this size leaves at once; the frame takes a copy of the bytes. Larger ones would hold up those of other
 /// streams while they are sent.
 constexpr uint64_t k_small_bytes = 64 * 1024;
+/// Of one call, between the device and the socket: enough that both are busy.
+constexpr size_t k_most_parts = 16;
+/// Parts that have been queued for the client keep their memory for a while: the client acknowledges them meanwhile, so that
+/// nothing has to be copied.
+constexpr size_t k_parts_kept = 8;
 
 }  // namespace
 
@@ -57,6 +62,23 @@ AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeat
     return result;
 }
 
+AsyncCopies::Copy* AsyncCopies::begin_part(uint64_t call, uint64_t offset, uint64_t bytes, uint64_t total_bytes) {
+    {
+        MutexLock lock(m_mutex);
+        while (!m_closed && m_parts[call] >= k_most_parts) m_changed.wait(m_mutex);
+        ++m_parts[call];
+    }
+    Copy* part = begin(call, bytes, false);
+    MutexLock lock(m_mutex);
+    if (part == nullptr) {
+        if (--m_parts[call] == 0) m_parts.erase(call);
+        return nullptr;
+    }
+    part->offset = offset;
+    part->total_bytes = total_bytes;
+    return part;
+}
+
 CUresult AsyncCopies::finish_in_stream(Copy* copy, CUstream stream) {
     // Not given back if the driver cannot tell when it has done with it.
     return m_watch.add(stream, StreamWatch::Urgency::soon,
@@ -76,13 +98,21 @@ void CUDA_CB AsyncCopies::completed(void* copy) {
 
 /// The stream failed before the copy, or in it. The device does nothing more in that context: the memory is free.
 void AsyncCopies::fail(Copy& copy, CUresult result) {
-    const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
-        auto done = event.initCopyDone();
-        done.setCall(copy.call);
-        done.setResult(static_cast<int32_t>(result));
-    });
-    if (!sent.ok()) WL_LOG(debug, "copies", "the end of copy {} cannot be told: {}", copy.call, sent.error().what);
+    if (!copy.is_part() || copy.is_last()) tell_end(copy, result, {});
     recycle(&copy);
+}
+
+void AsyncCopies::tell_end(const Copy& copy, CUresult result, BytesView payload) {
+    const auto sent = send_event(
+        m_client.outbox(),
+        [&](wire::Event::Builder event) {
+            auto done = event.initCopyDone();
+            done.setCall(copy.call);
+            done.setResult(static_cast<int32_t>(result));
+            if (result == CUDA_SUCCESS) done.setBytes(copy.is_part() ? copy.total_bytes : copy.bytes);
+        },
+        payload);
+    if (!sent.ok()) WL_LOG(debug, "copies", "the end of copy {} cannot be told: {}", copy.call, sent.error().what);
 }
 
 void AsyncCopies::complete(Copy& copy) {
@@ -105,39 +135,55 @@ void AsyncCopies::complete(Copy& copy) {
     }
 }
 
-void AsyncCopies::send(Copy& copy) {
+uint64_t AsyncCopies::send(Copy& copy) {
     const BytesView bytes{copy.data, copy.bytes};
-    const bool in_frame = copy.bytes <= m_client.chunk_bytes();
     protocol::Outbox& outbox = m_client.outbox();
-    if (!in_frame && !outbox.send_payload(copy.call, bytes).ok()) return;
-    const auto sent = send_event(
-        outbox,
-        [&](wire::Event::Builder event) {
-            auto done = event.initCopyDone();
-            done.setCall(copy.call);
-            done.setResult(CUDA_SUCCESS);
-            done.setBytes(copy.bytes);
-        },
-        in_frame ? bytes : BytesView{});
-    if (!sent.ok()) WL_LOG(debug, "copies", "copy of call {} cannot be sent: {}", copy.call, sent.error().what);
+    if (copy.is_part()) {
+        const auto ticket = outbox.add_bulk(copy.call, copy.offset, copy.total_bytes, bytes);
+        if (ticket.ok() && copy.is_last()) tell_end(copy, CUDA_SUCCESS, {});
+        return ticket.ok() ? *ticket : 0;
+    }
+    const bool in_frame = copy.bytes <= m_client.chunk_bytes();
+    if (in_frame || outbox.send_payload(copy.call, bytes).ok()) tell_end(copy, CUDA_SUCCESS, in_frame ? bytes : BytesView{});
+    return 0;
 }
 
 void AsyncCopies::sender_main() {
     pthread_setname_np(pthread_self(), "copies");
     MutexLock lock(m_mutex);
     for (;;) {
+        if (m_queue.empty() && !m_leaving.empty() && !m_closed) {
+            lock.unlock();
+            recycle_sent(0);
+            lock.lock();
+            continue;
+        }
         while (m_queue.empty() && !m_closed) m_changed.wait(m_mutex);
         if (m_closed) return;
         Copy* copy = m_queue.front();
         m_queue.pop_front();
         const bool repeats = copy->repeats;
         lock.unlock();
-        send(*copy);
-        if (!repeats) recycle(copy);
+        if (const uint64_t ticket = send(*copy); ticket != 0) {
+            m_leaving.push_back({copy, ticket});
+            recycle_sent(k_parts_kept);
+        } else if (!repeats) {
+            recycle(copy);
+        }
         lock.lock();
         ++m_sent;
         m_to_send.fetch_sub(1, std::memory_order_release);
         m_changed.notify_all();
+    }
+}
+
+/// Gives back the memory of parts that have left, of all but the last few.
+void AsyncCopies::recycle_sent(size_t keep) {
+    while (m_leaving.size() > keep) {
+        const Leaving oldest = m_leaving.front();
+        m_leaving.pop_front();
+        static_cast<void>(m_client.outbox().wait_sent(oldest.ticket, {oldest.copy->data, oldest.copy->bytes}));
+        recycle(oldest.copy);
     }
 }
 
@@ -146,6 +192,10 @@ void AsyncCopies::recycle(Copy* copy) {
     const auto found = m_copies.find(copy);
     if (found == m_copies.end()) return;
     m_staging.give(copy->data);
+    if (copy->is_part()) {
+        if (--m_parts[copy->call] == 0) m_parts.erase(copy->call);
+        m_changed.notify_all();
+    }
     m_copies.erase(found);
 }
 

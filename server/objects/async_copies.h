@@ -29,7 +29,12 @@ public:
         uint64_t call = 0;
         std::byte* data = nullptr;
         uint64_t bytes = 0;
-        bool repeats = false;  ///< part of a graph: sent after each launch of it, never recycled
+        bool repeats = false;      ///< part of a graph: sent after each launch of it, never recycled
+        uint64_t offset = 0;       ///< in what the call copies
+        uint64_t total_bytes = 0;  ///< … of which this is a part
+
+        bool is_part() const { return bytes < total_bytes; }
+        bool is_last() const { return offset + bytes == total_bytes; }
     };
 
     AsyncCopies(const Driver& driver, ClientPort& client, StreamWatch& watch, uint64_t max_staging_bytes);
@@ -40,6 +45,9 @@ public:
     /// Staging for a copy of this call. Null: no memory. A context must be current.
     /// @blocks while all of max_staging_bytes that would do are in use by copies that have not left
     Copy* begin(uint64_t call, uint64_t bytes, bool repeats);
+    /// The same for the next part of a copy that leaves in parts, while later ones are still being copied. The parts of a call
+    /// must be queued in one stream, in their order. @blocks also while many parts of this call have not left
+    Copy* begin_part(uint64_t call, uint64_t offset, uint64_t bytes, uint64_t total_bytes);
     /// To be called after the driver has queued the copy into `copy->data`: lets it be sent when the stream gets there. On
     /// failure the copy is cancelled.
     CUresult finish_in_stream(Copy* copy, CUstream stream);
@@ -63,9 +71,12 @@ public:
 private:
     void complete(Copy& copy);
     void fail(Copy& copy, CUresult result);
-    void send(Copy& copy);
+    /// @return where its bytes are in the outbox; 0: nowhere
+    uint64_t send(Copy& copy);
+    void tell_end(const Copy& copy, CUresult result, BytesView payload);
     void wait_sent();
     void recycle(Copy* copy) WL_EXCLUDES(m_mutex);
+    void recycle_sent(size_t keep);
     void sender_main();
     std::byte* take_staging(uint64_t bytes) WL_EXCLUDES(m_mutex);
     bool all_stay() WL_EXCLUDES(m_mutex);
@@ -82,6 +93,12 @@ private:
     uint64_t m_queued WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_sent WL_GUARDED_BY(m_mutex) = 0;
     std::map<Copy*, std::unique_ptr<Copy>> m_copies WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, size_t> m_parts WL_GUARDED_BY(m_mutex);  // that are under way, by call
+    struct Leaving {
+        Copy* copy;
+        uint64_t ticket;
+    };
+    std::deque<Leaving> m_leaving;  // the sender's: parts that are queued for the client, in the outbox's order
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     std::thread m_sender;
 };

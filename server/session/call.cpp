@@ -123,9 +123,11 @@ void ServerCall::unbind(HandleKind kind, uint64_t token) {
 void ServerCall::release_order() { m_session.executor().release_order(); }
 void ServerCall::allow_overtaking() {
     // Where the bytes are still on their way, the calls between them need not wait for them.
-    if (m_stream != nullptr && !m_stream->has_arrived()) return m_session.executor().be_overtaken();
+    if (m_stream != nullptr && !m_stream->has_arrived()) return will_wait();
     m_session.executor().allow_overtaking();
 }
+
+void ServerCall::will_wait() { m_session.executor().be_overtaken(); }
 
 bool ServerCall::reserve_reply_payload(uint64_t size_bytes) {
     if (!m_session.take_payload_room(size_bytes)) return false;

@@ -115,6 +115,8 @@ public:
     /// If the driver keeps this call waiting from here on, the calls after it that do not depend on it may begin meanwhile.
     /// Once, before anything else: what the call does from now on must not need the order (see docs/threading.md).
     void allow_overtaking();
+    /// The same for a call that will be kept waiting for certain: others need not look at it for a while first.
+    void will_wait();
 
     // --- answer ---
 

@@ -42,6 +42,15 @@ class BulkTest(unittest.TestCase):
     def test_b3_calls_of_other_threads_pass_a_copy_to_the_program(self):
         self.assertGreaterEqual(self.rounds_on_a_slow_link("download", "down"), 10)
 
+    def test_b3_an_asynchronous_copy_to_the_program_goes_through_little_memory(self):
+        with harness.Server(flags=["--staging-memory=24MiB"]) as server:
+            done = harness.run([BULK.binary, "back"], "remote", server, seconds=PATIENCE)
+            self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{server.log_text()}")
+            with Proxy(server, [plan.parse("cut:1:down:50000000"), plan.parse("cut:2:down:70000000")]) as proxy:
+                done = harness.run([BULK.binary, "back"], "remote", proxy, seconds=PATIENCE)
+                self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{server.log_text()}")
+                self.assertEqual(done.stats["reconnects"], 2, done.stats)
+
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
         cuts = [plan.parse(f"cut:{number}:up:{offset}") for number, offset in enumerate((30_000_000, 70_000_000, 5_000_000), 1)]
         with Proxy(self.server, cuts) as proxy:

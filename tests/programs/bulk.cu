@@ -1,5 +1,6 @@
 // For test_bulk.py. `upload`, `download`: one thread copies a lot, another launches and waits meanwhile, in a stream of its own.
-// `locked`: copies from page-locked memory are queued when there is a line on stdin, whatever the network does.
+// `back`: an asynchronous copy to the program, with work behind it. `locked`: copies from page-locked memory are queued when there
+// is a line on stdin, whatever the network does.
 #include <atomic>
 #include <cstring>
 #include <iostream>
@@ -114,8 +115,35 @@ static int locked() {
     return passed("bulk");
 }
 
+__global__ void overwrite(uint32_t* data, size_t count) {
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) data[i] = 7;
+}
+
+/// What the stream does behind a copy to the program does not touch what is copied.
+static int back() {
+    const std::vector<uint32_t> source = numbers(k_bytes, 3);
+    uint32_t *device = nullptr, *host = nullptr;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaMalloc(&device, k_bytes));
+    CHECK(cudaMallocHost(&host, k_bytes));
+    CHECK(cudaMemcpy(device, source.data(), k_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(host, device, k_bytes, cudaMemcpyDeviceToHost, stream));
+    overwrite<<<64, 256, 0, stream>>>(device, source.size());
+    CHECK(cudaGetLastError());
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(std::memcmp(host, source.data(), k_bytes) == 0);
+    CHECK(cudaMemcpy(host, device, sizeof *host, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(*host, 7u);
+    CHECK(cudaFreeHost(host));
+    CHECK(cudaFree(device));
+    CHECK(cudaStreamDestroy(stream));
+    return passed("bulk");
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "locked") return locked();
+    if (what == "back") return back();
     return beside(what == "upload");
 }
