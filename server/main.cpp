@@ -1,7 +1,8 @@
 // gpu-server: offers this machine's GPUs to Warpline's clients.
 //
-// One program, two roles. Started by a user or an init system it is the supervisor: it listens, routes connections, and starts
-// further processes of itself, the workers. Each worker loads the CUDA driver and serves one session.
+// One program, three roles. Started by a user or an init system it is the supervisor: it listens, routes connections, and
+// starts further processes of itself: workers, each of which loads the CUDA driver and serves one session, and the door, which
+// speaks with clients who have no session.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "server/control/worker_ends.h"
 #include "server/daemon/listen_socket.h"
 #include "server/daemon/supervisor.h"
+#include "server/door/door.h"
 #include "server/worker/worker.h"
 
 namespace {
@@ -22,10 +24,10 @@ namespace {
 using namespace warpline;
 using namespace warpline::server;
 
-/// Takes the argument that makes us a worker out of the list, if it is there. @return the supervisor's process id, or 0
-pid_t take_worker_argument(std::vector<std::string>& arguments) {
-    if (arguments.empty() || !arguments.back().starts_with(k_worker_argument)) return 0;
-    const std::string_view number = std::string_view(arguments.back()).substr(k_worker_argument.size());
+/// Takes an argument that gives us a role out of the list, if it is there. @return the supervisor's process id, or 0
+pid_t take_role(std::vector<std::string>& arguments, std::string_view role) {
+    if (arguments.empty() || !arguments.back().starts_with(role)) return 0;
+    const std::string_view number = std::string_view(arguments.back()).substr(role.size());
     pid_t supervisor = 0;
     std::from_chars(number.data(), number.data() + number.size(), supervisor);
     arguments.pop_back();
@@ -63,13 +65,15 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
 
 int main(int argc, char** argv) {
     std::vector<std::string> arguments(argv, argv + argc);
-    const pid_t supervisor = take_worker_argument(arguments);
+    const pid_t worker_of = take_role(arguments, k_worker_argument);
+    const pid_t door_of = worker_of != 0 ? 0 : take_role(arguments, k_door_argument);
     std::vector<const char*> flags;
     for (const std::string& argument : arguments) flags.push_back(argument.c_str());
     const config::CommandLine line = config::load_server(static_cast<int>(flags.size()), flags.data());
     if (line.outcome == config::CommandLine::Outcome::exit_success) return EXIT_SUCCESS;
     if (line.outcome == config::CommandLine::Outcome::exit_failure) return EXIT_FAILURE;
     log::configure(line.settings.text("log"));
-    log::set_process_name(supervisor != 0 ? "worker" : "server");
-    return supervisor != 0 ? worker_main(line.settings, supervisor) : supervise(line.settings, std::move(arguments));
+    log::set_process_name(worker_of != 0 ? "worker" : door_of != 0 ? "door" : "server");
+    if (worker_of != 0) return worker_main(line.settings, worker_of);
+    return door_of != 0 ? door_main(line.settings, door_of) : supervise(line.settings, std::move(arguments));
 }

@@ -18,7 +18,7 @@ inline Error malformed(const char* what, uint32_t detail = 0) { return {Code::ma
 enum class FrameKind : uint8_t {
     hello = 1,
     hello_reply = 2,
-    resume = 3,  ///< reserved
+    resume = 3,
     batch = 4,
     reply = 5,
     bulk = 6,
@@ -26,6 +26,7 @@ enum class FrameKind : uint8_t {
     ping = 8,
     pong = 9,
     close = 10,
+    status = 11,
 };
 
 inline constexpr uint32_t k_frame_magic = 0x31464C57;  // "WLF1"

@@ -48,7 +48,7 @@ Result<Preamble> decode_preamble(BytesView bytes) {
         return Error{Code::malformed, "a preamble asks for settings of a driver that it does not start"};
     switch (kind) {
         case Preamble::Kind::new_session:
-        case Preamble::Kind::ping:
+        case Preamble::Kind::status:
             if (names_session) return Error{Code::malformed, "a preamble names a session that it does not join"};
             return Preamble{kind, {}, wire.driver_settings};
         case Preamble::Kind::further_connection:

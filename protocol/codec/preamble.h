@@ -10,10 +10,10 @@ namespace warpline::protocol {
 
 using SessionId = std::array<std::byte, 16>;
 
-/// What a connection says in clear text before TLS, so that the supervisor can pass the socket to the right worker.
+/// What a connection says in clear text before TLS, so that the supervisor can pass the socket to the right process.
 /// docs/session.md#start
 struct Preamble {
-    enum class Kind : uint16_t { new_session = 1, further_connection = 2, ping = 3 };
+    enum class Kind : uint16_t { new_session = 1, further_connection = 2, status = 3 };
     Kind kind = Kind::new_session;
     SessionId session{};  ///< zeros for a new one
     /// What the driver must be told before it starts (cuda/abi/driver_settings.h); of new sessions only. In clear text,

@@ -58,6 +58,25 @@ struct ResumeReply {
   errorCode @2 :UInt16;           # warpline::Code
 }
 
+# What a server is asked without a session, before one is begun elsewhere or there; several times over one connection.
+struct StatusRequest {
+  clientVersion @0 :Text;
+  claimBelow @1 :UInt32;          # 0: only asks. Else: keeps a place for a few seconds, if there are fewer sessions than this
+}
+
+struct Status {
+  serverName @0 :Text;
+  serverVersion @1 :Text;
+  sessions @2 :UInt32;            # running, beginning, or with a place that is kept
+  maxSessions @3 :UInt32;
+  workersReady @4 :UInt32;
+  draining @5 :Bool;              # it takes no new sessions
+  deviceCount @6 :UInt32;
+  driverVersion @7 :Int32;
+  driverKind @8 :DriverKind;
+  claimed @9 :Bool;               # a place is kept for who asked; counted in `sessions`
+}
+
 enum DriverKind {
   unknown @0;
   nvidia @1;

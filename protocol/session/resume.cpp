@@ -8,24 +8,8 @@
 
 namespace warpline::protocol {
 
-namespace {
-
-template <typename Wire, typename F>
-Result<Bytes> resume_frame(F&& fill) {
-    const Buffer body = WL_TRY(build_message<Wire>(std::forward<F>(fill)));
-    FrameHeader header;
-    header.kind = FrameKind::resume;
-    header.body_bytes = static_cast<uint32_t>(body.size());
-    Bytes frame(k_frame_header_bytes + body.size());
-    encode_frame_header(header, frame.data());
-    std::memcpy(frame.data() + k_frame_header_bytes, body.data(), body.size());
-    return frame;
-}
-
-}  // namespace
-
 Result<Bytes> encode_resume(const ResumeRequest& request) {
-    return resume_frame<wire::Resume>([&](wire::Resume::Builder out) {
+    return encode_single_frame<wire::Resume>(FrameKind::resume, [&](wire::Resume::Builder out) {
         out.setSession(data_of(request.session));
         out.setToken(data_of(request.token));
         out.setAttempt(request.attempt);
@@ -35,7 +19,7 @@ Result<Bytes> encode_resume(const ResumeRequest& request) {
 }
 
 Result<Bytes> encode_resume_answer(const ResumeAnswer& answer) {
-    return resume_frame<wire::ResumeReply>([&](wire::ResumeReply::Builder out) {
+    return encode_single_frame<wire::ResumeReply>(FrameKind::resume, [&](wire::ResumeReply::Builder out) {
         out.setReceived(answer.received);
         out.setErrorCode(static_cast<uint16_t>(answer.refused));
         if (answer.refused != Code::ok) out.setError(answer.reason.c_str());

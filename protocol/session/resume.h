@@ -6,8 +6,8 @@
 #include <array>
 #include <string>
 
-#include "protocol/codec/frame.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/session/single_frame.h"
 
 namespace warpline::protocol {
 
@@ -36,20 +36,10 @@ Result<Bytes> encode_resume_answer(const ResumeAnswer& answer);
 Result<ResumeRequest> decode_resume(const Frame& frame);
 Result<ResumeAnswer> decode_resume_answer(const Frame& frame);
 
-/// Reads one frame without payload and not a byte more, as what follows it belongs to the session.
-/// @param read_all  `Result<void>(MutableBytesView)`: fills the view
-/// @errors          malformed (another kind of frame, or too long a one), version_mismatch, and those of read_all
+/// See read_single_frame().
 template <typename ReadAll>
 Result<Frame> read_resume_frame(ReadAll&& read_all) {
-    constexpr FrameLimits k_limits{4096, 0};
-    std::array<std::byte, k_frame_header_bytes> bytes;
-    WL_TRY(read_all(MutableBytesView(bytes)));
-    Frame frame;
-    frame.header = WL_TRY(decode_frame_header(bytes, k_limits));
-    if (frame.header.kind != FrameKind::resume) return malformed("a frame comes before the session is resumed");
-    if (!frame.body.resize(frame.header.body_bytes)) return k_no_frame_memory;
-    WL_TRY(read_all(frame.body.mutable_view()));
-    return frame;
+    return read_single_frame(FrameKind::resume, std::forward<ReadAll>(read_all));
 }
 
 }  // namespace warpline::protocol

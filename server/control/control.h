@@ -1,4 +1,4 @@
-// What supervisor and worker say to each other.
+// What the supervisor and its processes say to each other.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-/// What supervisor and worker say to each other over their socket pair: fixed structs, one per message, because a worker that a
-/// session took over must not be able to confuse the supervisor.
+/// What the supervisor and a worker, or the door, say to each other over their socket pair: fixed structs, one per message,
+/// because a worker that a session took over must not be able to confuse the supervisor.
 namespace warpline::server {
 
 constexpr size_t k_max_devices = 64;
@@ -23,9 +23,11 @@ enum class ControlKind : uint32_t {
     admit = 3,     ///< worker → supervisor: this client wants a session (AdmitMessage); answered by `verdict`
     released = 4,  ///< worker → supervisor: the connection came to nothing (TextMessage); the worker is idle again
     ended = 5,     ///< worker → supervisor: the session is over (TextMessage: why); the worker exits
-    take = 16,     ///< supervisor → worker: a socket (TakeMessage + descriptor)
+    ask = 6,       ///< door → supervisor: what is to be told, and may a place be kept? (AskMessage); answered by `figures`
+    take = 16,     ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
     verdict = 17,  ///< supervisor → worker: may the session start? (VerdictMessage)
-    stop = 18,     ///< supervisor → worker: close the session and exit (TextMessage: why)
+    stop = 18,     ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
+    figures = 19,  ///< supervisor → door: what is to be told (FiguresMessage)
 };
 
 struct DeviceRow {
@@ -69,6 +71,24 @@ struct TakeMessage {
     uint16_t preamble_kind;
     uint16_t padding[3];
     char peer[72];  ///< address:port, for the log
+};
+
+struct AskMessage {
+    uint64_t question;     ///< chosen by the door
+    uint32_t claim_below;  ///< a place is to be kept if there are fewer sessions than this
+    uint32_t padding;
+};
+
+struct FiguresMessage {
+    uint64_t question;  ///< of AskMessage
+    uint32_t sessions;  ///< running, beginning, or with a place that is kept
+    uint32_t max_sessions;
+    uint32_t workers_ready;
+    uint32_t draining;
+    uint32_t device_count;
+    int32_t driver_version;
+    uint32_t software;  ///< 1: the software GPU
+    uint32_t claimed;   ///< 1: a place is kept, and counted
 };
 
 /// What a session has used, kept in memory that supervisor and worker share, so that the totals survive a crash of the worker.

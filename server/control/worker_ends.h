@@ -1,4 +1,4 @@
-// Where a worker finds what its supervisor has given it.
+// Where a worker, or the door, finds what its supervisor has given it.
 #pragma once
 
 #include <string_view>
@@ -12,5 +12,9 @@ constexpr int k_worker_log_fd = 5;        ///< the server's standard error: a wo
 constexpr int k_worker_messages_fd = 6;   ///< the reading end of that pipe
 constexpr int k_worker_inventory_fd = 7;  ///< what another worker has found out about the devices; nothing to be read: take it
 constexpr std::string_view k_worker_argument = "--worker-of=";
+
+/// Likewise for the door.
+constexpr int k_door_control_fd = 3;
+constexpr std::string_view k_door_argument = "--door-of=";
 
 }  // namespace warpline::server

@@ -69,6 +69,7 @@ Supervisor::~Supervisor() {
 }
 
 int Supervisor::run() {
+    keep_door();
     keep_pool();
     while (step()) {
     }
@@ -87,6 +88,7 @@ int Supervisor::poll_timeout_ms() const {
     if (m_draining) next = std::min(next, m_drain_deadline);
     if (!m_draining && m_refill_at > Clock::now()) next = std::min(next, m_refill_at);
     if (!m_draining && m_failed_starts > 0) next = std::min(next, m_next_start);
+    if (m_next_door > Clock::now()) next = std::min(next, m_next_door);
     if (next == Clock::time_point::max()) return -1;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
     return static_cast<int>(std::clamp<int64_t>(wait, 0, 60'000));
@@ -105,6 +107,9 @@ bool Supervisor::step() {
     const size_t first_unrouted = watched.size();
     for (const Unrouted& connection : m_unrouted) watched.push_back({connection.fd, POLLIN, 0});
     const size_t unrouted_count = m_unrouted.size();
+    const size_t first_door = watched.size();
+    const size_t door_count = m_doors.size();
+    for (const auto& door : m_doors) watched.push_back({door->control().fd(), POLLIN, 0});
 
     const int ready = poll(watched.data(), watched.size(), poll_timeout_ms());
     if (ready < 0 && errno != EINTR) {
@@ -122,11 +127,15 @@ bool Supervisor::step() {
         for (size_t i = 0; i < worker_count; ++i) {
             if (watched[first_worker + i].revents != 0) handle_worker(*m_workers[i]);
         }
+        for (size_t i = 0; i < door_count; ++i) {
+            if (watched[first_door + i].revents != 0) handle_door(*m_doors[i]);
+        }
         if (watched[1].revents != 0) accept_connections();
         if (watched[0].revents != 0) handle_signals();
     }
     expire();
     hand_out_waiting();
+    keep_door();
     keep_pool();
     return true;
 }
@@ -170,7 +179,9 @@ bool Supervisor::read_preamble(Unrouted& connection) {
 }
 
 void Supervisor::route(Waiting connection) {
-    if (connection.preamble.kind == protocol::Preamble::Kind::further_connection) {
+    using Kind = protocol::Preamble::Kind;
+    if (connection.preamble.kind == Kind::status) return give_to_door(connection);
+    if (connection.preamble.kind == Kind::further_connection) {
         for (const auto& worker : m_workers) {
             if (worker->state == WorkerState::session &&
                 std::memcmp(worker->session_id.data(), connection.preamble.session.data(), worker->session_id.size()) == 0) {
@@ -179,7 +190,7 @@ void Supervisor::route(Waiting connection) {
             }
         }
         // Gone, and its client should know at once: who answers must prove who we are.
-        connection.preamble.driver_settings = 0;
+        return give_to_door(connection);
     }
     if (m_draining) {
         WL_LOG(info, "server", "{}: dropped: the server is shutting down", connection.peer);
@@ -191,6 +202,7 @@ void Supervisor::route(Waiting connection) {
         close(connection.fd);
         return;
     }
+    m_claims.take();
     m_waiting.push_back(std::move(connection));
 }
 
@@ -213,13 +225,17 @@ void Supervisor::hand_out_waiting() {
     }
 }
 
-/// Passes a socket on; ours is closed. False if the worker is gone.
-bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
+TakeMessage Supervisor::take_message(const Waiting& connection) {
     TakeMessage take{};
     std::memcpy(take.session_id, connection.preamble.session.data(), sizeof take.session_id);
     take.preamble_kind = static_cast<uint16_t>(connection.preamble.kind);
     set_text(take.peer, connection.peer);
-    const auto sent = worker.control().send(ControlKind::take, take, connection.fd);
+    return take;
+}
+
+/// Passes a socket on; ours is closed. False if the worker is gone.
+bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
+    const auto sent = worker.control().send(ControlKind::take, take_message(connection), connection.fd);
     close(connection.fd);
     if (!sent.ok()) WL_LOG(warn, "server", "{}: dropped: worker {} takes no socket", connection.peer, worker.pid());
     return sent.ok();

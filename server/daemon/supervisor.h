@@ -10,6 +10,8 @@
 
 #include "common/base/result.h"
 #include "protocol/codec/preamble.h"
+#include "server/daemon/claims.h"
+#include "server/daemon/door_process.h"
 #include "server/daemon/worker_process.h"
 
 namespace warpline::server {
@@ -34,7 +36,7 @@ struct SupervisorOptions {
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
 
-/// gpu-server's first process: listens, admits, starts and watches workers. It never calls CUDA and holds no key.
+/// gpu-server's first process: listens, admits, starts and watches workers and the door. It never calls CUDA and holds no key.
 ///
 /// One thread, one poll loop: a few sockets and a few processes, whose bytes are routed and never read beyond the preamble.
 class Supervisor {
@@ -73,6 +75,16 @@ private:
     bool give(WorkerProcess& worker, const Waiting& connection);
     void expire();
 
+    static TakeMessage take_message(const Waiting& connection);
+
+    DoorProcess* door();  // nullptr: there is none at the moment
+    void keep_door();
+    void give_to_door(const Waiting& connection);
+    void handle_door(DoorProcess& door);
+    FiguresMessage figures(const AskMessage& ask);
+    void reap_doors();
+    void renew_door();
+
     void keep_pool();
     void handle_worker(WorkerProcess& worker);
     void handle_message(WorkerProcess& worker, const ControlMessage& message);
@@ -102,6 +114,11 @@ private:
     uint16_t m_port;
 
     std::vector<std::unique_ptr<WorkerProcess>> m_workers;
+    std::vector<std::unique_ptr<DoorProcess>> m_doors;  // the last one is the door, others finish what they have in hand
+    uint32_t m_failed_doors = 0;
+    std::chrono::steady_clock::time_point m_next_door;
+    ReadyMessage m_offer{};  // of the worker that was ready first
+    Claims m_claims;
     std::deque<Unrouted> m_unrouted;
     std::deque<Waiting> m_waiting;
 
@@ -120,5 +137,8 @@ private:
     uint32_t m_failed_starts = 0;
     std::chrono::steady_clock::time_point m_next_start;
 };
+
+/// "killed by signal 9", "exit status 1".
+std::string describe_status(int status);
 
 }  // namespace warpline::server

@@ -29,12 +29,12 @@ std::string session_text(const std::array<uint8_t, 16>& id) {
     return text;
 }
 
+}  // namespace
+
 std::string describe_status(int status) {
     if (WIFSIGNALED(status)) return log::format("killed by signal {}", WTERMSIG(status));
     return log::format("exit status {}", WEXITSTATUS(status));
 }
-
-}  // namespace
 
 /// Starts workers until enough are ready or on their way.
 void Supervisor::keep_pool() {
@@ -154,6 +154,7 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
     worker.enter(WorkerState::idle);
     m_failed_starts = 0;
     if (m_draining) return stop_worker(worker, "the server is shutting down");
+    if (worker.driver_settings == 0) m_offer = ready;
     if (m_announced) return;
     m_announced = true;
     std::fputs(gpu_table(ready).c_str(), stdout);
@@ -220,6 +221,7 @@ void Supervisor::reap() {
         buried(**it, status);
         it = m_workers.erase(it);
     }
+    reap_doors();
 }
 
 void Supervisor::buried(WorkerProcess& worker, int status) {
@@ -258,6 +260,7 @@ void Supervisor::audit_end(WorkerProcess& worker, int status) {
 void Supervisor::renew_pool() {
     if (m_draining) return;
     forget_inventory();  // the devices that are offered may be others now
+    renew_door();
     WL_LOG(info, "server", "SIGHUP: workers that serve nobody are replaced; running sessions keep what they have");
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::idle || worker->state == WorkerState::starting) stop_worker(*worker, "renewed");

@@ -3,32 +3,23 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 #include "common/base/sanitizers.h"
 #include "common/base/scope_guard.h"
 #include "common/log/log.h"
 #include "cuda/abi/driver_settings.h"
 #include "server/control/worker_ends.h"
-
-extern char** environ;
+#include "server/daemon/spawn.h"
 
 namespace warpline::server {
 
 namespace {
-
-/// A copy of a descriptor above those that the worker expects, so that moving one into place never overwrites the other.
-int out_of_the_way(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 16); }
-
-Error io_error(const char* what, int error) { return Error{Code::io, what, static_cast<uint32_t>(error)}; }
 
 /// What a worker finds in place; all above the numbers that it finds them at.
 struct WorkerEnds {
@@ -51,11 +42,11 @@ struct WorkerEnds {
 std::vector<std::string> environment_with(uint64_t driver_settings) {
     const auto settings = cuda::abi::variables_of(driver_settings);
     std::vector<std::string> variables;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-        const std::string_view name(*variable, std::strcspn(*variable, "="));
+    for (std::string& variable : own_environment()) {
+        const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
         const bool replaced =
             std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == name; });
-        if (!replaced) variables.emplace_back(*variable);
+        if (!replaced) variables.push_back(std::move(variable));
     }
     for (const auto& [name, value] : settings) variables.push_back(name + "=" + value);
     return variables;
@@ -73,49 +64,16 @@ void keep_clients_addresses_free() {
         WL_LOG(debug, "server", "the layout of workers' memory cannot be chosen (errno {})", errno);
 }
 
-/// Runs the program anew with its ends in place and default signals.
-Result<pid_t> spawn_self(const std::vector<std::string>& arguments, uint64_t driver_settings, const WorkerEnds& ends) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    ScopeGuard cleanup([&] {
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-    });
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends.control, k_worker_control_fd);
-    posix_spawn_file_actions_adddup2(&actions, ends.counters, k_worker_counters_fd);
-    posix_spawn_file_actions_adddup2(&actions, ends.log, k_worker_log_fd);
-    posix_spawn_file_actions_adddup2(&actions, ends.messages, k_worker_messages_fd);
-    posix_spawn_file_actions_adddup2(&actions, ends.standard_error, STDERR_FILENO);
-    if (ends.inventory >= 0) {
-        posix_spawn_file_actions_adddup2(&actions, ends.inventory, k_worker_inventory_fd);
-    } else {
-        posix_spawn_file_actions_addopen(&actions, k_worker_inventory_fd, "/dev/null", O_RDONLY, 0);
-    }
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-
-    std::vector<std::string> texts = arguments;
-    texts.push_back(std::string(k_worker_argument) + std::to_string(getpid()));
-    std::vector<char*> argv;
-    for (std::string& text : texts) argv.push_back(text.data());
-    argv.push_back(nullptr);
-    std::vector<std::string> variables = environment_with(driver_settings);
-    std::vector<char*> environment;
-    for (std::string& variable : variables) environment.push_back(variable.data());
-    environment.push_back(nullptr);
-    keep_clients_addresses_free();
-    pid_t pid = -1;
-    const int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environment.data());
-    if (error != 0) return io_error("starting a worker failed", error);
-    return pid;
+/// What the process is to find where.
+SpawnPlan plan_of(const std::vector<std::string>& arguments, uint64_t driver_settings, const WorkerEnds& ends) {
+    SpawnPlan plan;
+    plan.arguments = arguments;
+    plan.arguments.push_back(std::string(k_worker_argument) + std::to_string(getpid()));
+    plan.environment = environment_with(driver_settings);
+    plan.descriptors = {{ends.control, k_worker_control_fd},  {ends.counters, k_worker_counters_fd},
+                        {ends.log, k_worker_log_fd},          {ends.messages, k_worker_messages_fd},
+                        {ends.standard_error, STDERR_FILENO}, {ends.inventory, k_worker_inventory_fd}};
+    return plan;
 }
 
 }  // namespace
@@ -145,7 +103,8 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const std::vector<st
     ends.log = out_of_the_way(STDERR_FILENO);
     if (inventory_fd >= 0) ends.inventory = out_of_the_way(inventory_fd);
     if (!ends.complete() || (inventory_fd >= 0 && ends.inventory < 0)) return io_error("out of descriptors", errno);
-    const pid_t pid = WL_TRY(spawn_self(arguments, driver_settings, ends));
+    keep_clients_addresses_free();
+    const pid_t pid = WL_TRY(spawn_self(plan_of(arguments, driver_settings, ends)));
     close_ours.dismiss();
     return std::unique_ptr<WorkerProcess>(
         new WorkerProcess(pid, driver_settings, control[0], messages[0], std::move(counters)));

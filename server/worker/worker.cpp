@@ -16,10 +16,11 @@
 #include "common/log/log.h"
 #include "common/net/tls.h"
 #include "protocol/codec/preamble.h"
+#include "server/control/confinement.h"
+#include "server/control/greeting.h"
 #include "server/control/worker_ends.h"
 #include "server/driver/find_driver.h"
 #include "server/driver/primary_context.h"
-#include "server/worker/confinement.h"
 #include "server/worker/connection_from_client.h"
 #include "server/worker/inventory_record.h"
 
@@ -34,8 +35,6 @@ constexpr std::chrono::milliseconds k_goodbye_patience{1000};
 constexpr std::chrono::milliseconds k_last_calls_patience{2000};
 /// How long a session is kept whose client has probably gone, and nobody will say so.
 constexpr std::chrono::milliseconds k_doubtful_patience{5000};
-/// How long who wants to continue a session has for TLS, and again for proving that it is his: the session waits meanwhile.
-constexpr std::chrono::milliseconds k_resume_timeout{5000};
 /// How long a client has, after TLS, to say who it is.
 constexpr std::chrono::milliseconds k_hello_deadline{10000};
 
@@ -56,9 +55,7 @@ private:
     bool serve(std::unique_ptr<net::TlsChannel> channel);
     bool wait_for_news();
     bool handle_control();
-    std::unique_ptr<net::TlsChannel> greet_again(const ControlMessage& message, protocol::ResumeRequest& request);
     void resume(const ControlMessage& message);
-    void tell_gone(const ControlMessage& message);
     void end_session(const std::string& reason);
     void release(const std::string& reason);
 
@@ -214,10 +211,7 @@ void Worker::watch_messages() {
 }
 
 bool Worker::prepare_tls(std::string& problem) {
-    auto credentials =
-        net::load_credentials(m_settings.path("ca"), m_settings.path("certificate"), m_settings.path("key"), problem);
-    if (!credentials.ok()) return false;
-    auto context = net::TlsContext::create(net::TlsRole::server, *credentials, problem);
+    auto context = server_tls(m_settings, problem);
     if (!context.ok()) return false;
     m_tls = std::make_unique<net::TlsContext>(std::move(*context));
     return true;
@@ -229,12 +223,6 @@ bool Worker::take(const ControlMessage& message) {
     net::Socket socket(message.fd);
     if (!message.read(take) || !socket.valid()) return false;
     log::set_process_name(log::format("worker {} {}", getpid(), get_text(take.peer)));
-    if (take.preamble_kind == static_cast<uint16_t>(protocol::Preamble::Kind::further_connection)) {
-        socket.release();
-        tell_gone(message);
-        release("it names a session that has ended");
-        return true;
-    }
     std::string why;
     auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", {}, why);
     if (!channel.ok()) {
@@ -381,39 +369,12 @@ std::string Worker::orphan_reason() {
     return log::format("the connection was lost ({}), and the client did not come back (grace_seconds)", m_lost_by);
 }
 
-/// Reads what a connection wants that names a session; a null channel if it is none.
-std::unique_ptr<net::TlsChannel> Worker::greet_again(const ControlMessage& message, protocol::ResumeRequest& request) {
-    net::Socket socket(message.fd);
-    std::string why;
-    net::TlsChannel::Options options;
-    options.handshake_timeout = k_resume_timeout;
-    auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", options, why);
-    if (!channel.ok()) {
-        WL_LOG(warn, "session", "a connection that wants to continue a session is refused: {}", why);
-        return nullptr;
-    }
-    const auto deadline = std::chrono::steady_clock::now() + k_resume_timeout;
-    const auto frame =
-        protocol::read_resume_frame([&](MutableBytesView bytes) { return (*channel)->read_exact(bytes, deadline); });
-    const auto wanted = frame.ok() ? protocol::decode_resume(*frame) : Result<protocol::ResumeRequest>(frame.error());
-    if (!wanted.ok()) {
-        WL_LOG(warn, "session", "a connection that wants to continue a session is refused: {}", wanted.error().what);
-        return nullptr;
-    }
-    TakeMessage take{};
-    request = *wanted;
-    // The preamble is not protected: a session that it names by damage is nobody's, and the client shall try again.
-    if (!message.read(take) || std::memcmp(take.session_id, request.session.data(), sizeof take.session_id) != 0) {
-        WL_LOG(warn, "session",
-               "a connection that wants to continue a session is refused: its preamble was changed on the way");
-        return nullptr;
-    }
-    return std::move(*channel);
-}
-
 void Worker::resume(const ControlMessage& message) {
+    TakeMessage take{};
+    net::Socket socket(message.fd);
+    if (!message.read(take)) return;
     protocol::ResumeRequest request;
-    auto channel = greet_again(message, request);
+    auto channel = greet_again(*m_tls, take, std::move(socket), request);
     if (!channel) return;
     const std::string peer = channel->peer_address();
     if (!m_connection->resume(std::move(channel), request)) return;
@@ -432,20 +393,6 @@ void Worker::program_died() {
         if (m_close_deadline) return;
     }
     over("the program was killed");
-}
-
-/// Somebody wants to continue a session that this server does not have, any more or ever: it is told so, by us as by whoever it
-/// was that had it.
-void Worker::tell_gone(const ControlMessage& message) {
-    protocol::ResumeRequest request;
-    auto channel = greet_again(message, request);
-    if (!channel) return;
-    const auto answer = protocol::encode_resume_answer({0, Code::unknown_handle, "this session has ended on the server"});
-    if (!answer.ok()) return;
-    const BytesView pieces[] = {*answer};
-    if (!channel->write(pieces).ok()) return;
-    channel->send_end();
-    channel->discard_input(std::chrono::steady_clock::now() + k_goodbye_patience);
 }
 
 void Worker::over(std::string reason) {

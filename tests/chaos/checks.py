@@ -64,7 +64,7 @@ class Rest:
     def _own_descriptors(self):
         """How many descriptors the supervisor has beside those that lead to its workers: a socket, a pipe and shared memory each."""
         pid = self.server.process.pid
-        return len(descriptors(pid)) - DESCRIPTORS_PER_WORKER * len(processes.children(pid))
+        return len(descriptors(pid)) - DESCRIPTORS_PER_WORKER * len(processes.workers(pid))
 
     def _difference(self):
         if self.server.process.poll() is not None:
@@ -72,9 +72,9 @@ class Rest:
         sessions = Sessions.of(self.server)
         if sessions.under_way():
             return f"sessions are left: {[(session, sessions.started[session]) for session in sessions.under_way()]}"
-        found = processes.children(self.server.process.pid)
+        found = processes.workers(self.server.process.pid)
         if not self.workers <= len(found) <= self.workers + self.spare:
-            return f"{len(found)} processes below the supervisor instead of {self.workers}"
+            return f"{len(found)} workers instead of {self.workers}"
         busy = [worker for worker in found if holds_connection(worker)]
         if busy:
             return f"workers hold connections of nobody's: {busy}"

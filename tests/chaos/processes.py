@@ -15,6 +15,18 @@ def children(pid):
         return []
 
 
+def workers(supervisor):
+    """The workers below a supervisor: without the door, which is always there."""
+    found = []
+    for pid in children(supervisor):
+        try:
+            if b"--worker-of=" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
 def state(pid):
     """The letter of /proc/PID/stat (R, S, T, Z …); None if there is no such process."""
     try:

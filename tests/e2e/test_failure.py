@@ -28,15 +28,27 @@ def working(server, **environment):
     return process
 
 
-def workers_of(server):
-    """Processes below the supervisor."""
+def children_of(server):
+    """Processes below the supervisor: workers, and the door."""
     with open(f"/proc/{server.process.pid}/task/{server.process.pid}/children") as children:
         return [int(p) for p in children.read().split()]
 
 
+def workers_of(server):
+    found = []
+    for pid in children_of(server):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as command:
+                if b"--worker-of=" in command.read():
+                    found.append(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
 def signal_all(server, number):
-    """To the supervisor and to every worker, which have process groups of their own."""
-    for pid in [*workers_of(server), server.process.pid]:
+    """To the supervisor and to all processes below, which have process groups of their own."""
+    for pid in [*children_of(server), server.process.pid]:
         os.kill(pid, number)
 
 

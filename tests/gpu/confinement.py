@@ -20,7 +20,7 @@ RET_ALLOW, RET_USER_NOTIF = 0x7FFF0000, 0x7FC00000
 NOTIF_RECV, NOTIF_SEND = 0xC0502100, 0xC0182101
 FLAG_CONTINUE = 1
 
-# x86-64's numbers of the calls that server/worker/confinement.cpp denies outright.
+# x86-64's numbers of the calls that server/control/confinement.cpp denies outright.
 NUMBERS = {
     "execve": 59, "execveat": 322, "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438,
     "pidfd_send_signal": 424, "bind": 49, "listen": 50, "accept": 43, "accept4": 288, "mount": 165, "umount2": 166, "pivot_root": 155,

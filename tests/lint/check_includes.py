@@ -45,6 +45,7 @@ ROOMS = {
     "server": {
         "control": [],
         "daemon": ["control"],
+        "door": ["control"],
         "driver": ["gen", "control"],
         "objects": ["driver", "control"],
         "session": ["gen", "objects", "driver", "control"],

@@ -20,7 +20,7 @@ TEST(Preamble, ComesBackAsItWasWritten_B1) {
     EXPECT_EQ(back->kind, Preamble::Kind::further_connection);
     EXPECT_EQ(back->session, joining().session);
     EXPECT_TRUE(decode_preamble(encode_preamble({})).ok());
-    EXPECT_EQ(decode_preamble(encode_preamble({Preamble::Kind::ping, {}}))->kind, Preamble::Kind::ping);
+    EXPECT_EQ(decode_preamble(encode_preamble({Preamble::Kind::status, {}}))->kind, Preamble::Kind::status);
 }
 
 TEST(Preamble, RefusesWhatItDoesNotKnow_F3) {

@@ -2,6 +2,7 @@
 
 #include "protocol/session/item_sender.h"
 #include "protocol/session/resume.h"
+#include "protocol/session/status.h"
 #include "tests/unit/protocol/frames.h"
 
 namespace warpline::protocol {
@@ -151,6 +152,43 @@ TEST(Resume, RefusesWhatIsNone_F3) {
     EXPECT_EQ(resume_frame_of(cut).error().code, Code::connection_lost);
     // An answer has no token.
     EXPECT_EQ(decode_resume(*resume_frame_of(*encode_resume_answer({}))).error().code, Code::malformed);
+}
+
+Result<Frame> status_frame_of(const Bytes& bytes) {
+    size_t at = 0;
+    return read_single_frame(FrameKind::status, [&](MutableBytesView into) -> Result<void> {
+        if (bytes.size() - at < into.size()) return Error{Code::connection_lost, "cut"};
+        std::memcpy(into.data(), bytes.data() + at, into.size());
+        at += into.size();
+        return {};
+    });
+}
+
+TEST(Status, BothSidesUnderstandOneAnother_B5) {
+    const auto request = decode_status_request(*status_frame_of(*encode_status_request({"1.2.3", 7})));
+    ASSERT_TRUE(request.ok());
+    EXPECT_EQ(request->client_version, "1.2.3");
+    EXPECT_EQ(request->claim_below, 7u);
+    const ServerStatus said{"here", "4.5.6", 3, 64, 2, true, 8, 12080, true, true};
+    const auto status = decode_status(*status_frame_of(*encode_status(said)));
+    ASSERT_TRUE(status.ok());
+    EXPECT_EQ(status->server_name, "here");
+    EXPECT_EQ(status->server_version, "4.5.6");
+    EXPECT_EQ(status->sessions, 3u);
+    EXPECT_EQ(status->max_sessions, 64u);
+    EXPECT_EQ(status->workers_ready, 2u);
+    EXPECT_EQ(status->device_count, 8u);
+    EXPECT_EQ(status->driver_version, 12080);
+    EXPECT_TRUE(status->draining);
+    EXPECT_TRUE(status->software_driver);
+    EXPECT_TRUE(status->claimed);
+}
+
+TEST(Status, RefusesWhatIsNone_F3) {
+    EXPECT_EQ(status_frame_of(*encode_resume({})).error().code, Code::malformed);
+    Bytes cut = *encode_status({});
+    cut.pop_back();
+    EXPECT_EQ(status_frame_of(cut).error().code, Code::connection_lost);
 }
 
 TEST(Credit, IsSpentAndComesBack_B2) {

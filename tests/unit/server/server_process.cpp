@@ -140,10 +140,18 @@ bool ServerProcess::wait_log(const std::string& text) {
 std::string ServerProcess::log() const { return read_file(m_directory + "/stderr"); }
 std::string ServerProcess::standard_output() const { return read_file(m_directory + "/stdout"); }
 
-std::vector<pid_t> ServerProcess::workers() const {
+std::vector<pid_t> ServerProcess::children() const {
     std::istringstream list(read_file("/proc/" + std::to_string(m_pid) + "/task/" + std::to_string(m_pid) + "/children"));
     std::vector<pid_t> pids;
     for (pid_t pid; list >> pid;) pids.push_back(pid);
+    return pids;
+}
+
+std::vector<pid_t> ServerProcess::workers() const {
+    std::vector<pid_t> pids = children();
+    std::erase_if(pids, [](pid_t pid) {
+        return read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--worker-of=") == std::string::npos;
+    });
     return pids;
 }
 

@@ -34,6 +34,8 @@ public:
     std::string log() const;
     std::string standard_output() const;
     std::vector<pid_t> workers() const;
+    /// Workers and the door.
+    std::vector<pid_t> children() const;
 
 private:
     std::string m_directory;

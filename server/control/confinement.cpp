@@ -1,5 +1,5 @@
 // The filter of system calls, and what stays allowed.
-#include "server/worker/confinement.h"
+#include "server/control/confinement.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>

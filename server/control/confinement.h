@@ -1,4 +1,4 @@
-// What a worker gives up before it serves anybody.
+// What a process gives up before it serves anybody.
 #pragma once
 
 #include "common/base/result.h"

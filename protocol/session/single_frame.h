@@ -1,0 +1,42 @@
+#pragma once
+
+// Frames that travel alone, before or beside a session: one message, no payload, no sequence.
+
+#include <array>
+#include <utility>
+
+#include "protocol/codec/frame.h"
+#include "protocol/codec/message.h"
+
+namespace warpline::protocol {
+
+/// A whole frame with the message that `fill(typename Wire::Builder)` writes. @errors alloc_failed
+template <typename Wire, typename F>
+Result<Bytes> encode_single_frame(FrameKind kind, F&& fill) {
+    const Buffer body = WL_TRY(build_message<Wire>(std::forward<F>(fill)));
+    FrameHeader header;
+    header.kind = kind;
+    header.body_bytes = static_cast<uint32_t>(body.size());
+    Bytes frame(k_frame_header_bytes + body.size());
+    encode_frame_header(header, frame.data());
+    std::memcpy(frame.data() + k_frame_header_bytes, body.data(), body.size());
+    return frame;
+}
+
+/// Reads one frame without payload and not a byte more, as what follows it may belong to somebody else.
+/// @param read_all  `Result<void>(MutableBytesView)`: fills the view
+/// @errors          malformed (another kind of frame, or too long a one), version_mismatch, and those of read_all
+template <typename ReadAll>
+Result<Frame> read_single_frame(FrameKind kind, ReadAll&& read_all) {
+    constexpr FrameLimits k_limits{4096, 0};
+    std::array<std::byte, k_frame_header_bytes> bytes;
+    WL_TRY(read_all(MutableBytesView(bytes)));
+    Frame frame;
+    frame.header = WL_TRY(decode_frame_header(bytes, k_limits));
+    if (frame.header.kind != kind) return malformed("a frame of another kind comes first");
+    if (!frame.body.resize(frame.header.body_bytes)) return k_no_frame_memory;
+    WL_TRY(read_all(frame.body.mutable_view()));
+    return frame;
+}
+
+}  // namespace warpline::protocol

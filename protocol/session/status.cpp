@@ -1,0 +1,60 @@
+#include "protocol/session/status.h"
+
+#include "protocol/schema/envelope.capnp.h"
+
+namespace warpline::protocol {
+
+namespace {
+
+constexpr size_t k_max_text_bytes = 256;
+
+std::string text_of(capnp::Text::Reader text) { return {text.cStr(), std::min<size_t>(text.size(), k_max_text_bytes)}; }
+
+}  // namespace
+
+Result<Bytes> encode_status_request(const StatusRequest& request) {
+    return encode_single_frame<wire::StatusRequest>(FrameKind::status, [&](wire::StatusRequest::Builder out) {
+        out.setClientVersion(request.client_version.c_str());
+        out.setClaimBelow(request.claim_below);
+    });
+}
+
+Result<Bytes> encode_status(const ServerStatus& status) {
+    return encode_single_frame<wire::Status>(FrameKind::status, [&](wire::Status::Builder out) {
+        out.setServerName(status.server_name.c_str());
+        out.setServerVersion(status.server_version.c_str());
+        out.setSessions(status.sessions);
+        out.setMaxSessions(status.max_sessions);
+        out.setWorkersReady(status.workers_ready);
+        out.setDraining(status.draining);
+        out.setDeviceCount(status.device_count);
+        out.setDriverVersion(status.driver_version);
+        out.setDriverKind(status.software_driver ? wire::DriverKind::SOFTWARE : wire::DriverKind::NVIDIA);
+        out.setClaimed(status.claimed);
+    });
+}
+
+Result<StatusRequest> decode_status_request(const Frame& frame) {
+    return read_message<wire::StatusRequest>(frame.body.view(), [&](wire::StatusRequest::Reader in) -> Result<StatusRequest> {
+        return StatusRequest{text_of(in.getClientVersion()), in.getClaimBelow()};
+    });
+}
+
+Result<ServerStatus> decode_status(const Frame& frame) {
+    return read_message<wire::Status>(frame.body.view(), [&](wire::Status::Reader in) -> Result<ServerStatus> {
+        ServerStatus status;
+        status.server_name = text_of(in.getServerName());
+        status.server_version = text_of(in.getServerVersion());
+        status.sessions = in.getSessions();
+        status.max_sessions = in.getMaxSessions();
+        status.workers_ready = in.getWorkersReady();
+        status.draining = in.getDraining();
+        status.device_count = in.getDeviceCount();
+        status.driver_version = in.getDriverVersion();
+        status.software_driver = in.getDriverKind() == wire::DriverKind::SOFTWARE;
+        status.claimed = in.getClaimed();
+        return status;
+    });
+}
+
+}  // namespace warpline::protocol

@@ -1,0 +1,37 @@
+#pragma once
+
+// What a server tells of itself to who has a certificate and no session: docs/session.md#status
+
+#include <string>
+
+#include "protocol/session/single_frame.h"
+
+namespace warpline::protocol {
+
+struct StatusRequest {
+    std::string client_version;
+    uint32_t claim_below = 0;  ///< 0: only asks. Else: keeps a place, if the server has fewer sessions than this
+};
+
+struct ServerStatus {
+    std::string server_name;
+    std::string server_version;
+    uint32_t sessions = 0;  ///< running, beginning, or with a place that is kept
+    uint32_t max_sessions = 0;
+    uint32_t workers_ready = 0;
+    bool draining = false;
+    uint32_t device_count = 0;
+    int32_t driver_version = 0;  ///< as cuDriverGetVersion
+    bool software_driver = false;
+    bool claimed = false;  ///< a place is kept for who asked; counted in `sessions`
+};
+
+/// A whole frame. @errors alloc_failed
+Result<Bytes> encode_status_request(const StatusRequest& request);
+Result<Bytes> encode_status(const ServerStatus& status);
+
+/// @errors malformed
+Result<StatusRequest> decode_status_request(const Frame& frame);
+Result<ServerStatus> decode_status(const Frame& frame);
+
+}  // namespace warpline::protocol

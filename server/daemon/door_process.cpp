@@ -1,0 +1,42 @@
+// Starting the door with its end of the channel in place.
+#include "server/daemon/door_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/base/scope_guard.h"
+#include "server/control/worker_ends.h"
+#include "server/daemon/spawn.h"
+
+namespace warpline::server {
+
+Result<std::unique_ptr<DoorProcess>> DoorProcess::spawn(const std::vector<std::string>& arguments) {
+    int control[2] = {-1, -1};  // ours, the door's
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return io_error("socketpair failed", errno);
+    ScopeGuard close_ours([&] { close(control[0]); });
+    const int theirs = out_of_the_way(control[1]);
+    close(control[1]);
+    if (theirs < 0) return io_error("out of descriptors", errno);
+    ScopeGuard close_theirs([&] { close(theirs); });
+    fcntl(control[0], F_SETFL, O_NONBLOCK);
+    SpawnPlan plan;
+    plan.arguments = arguments;
+    plan.arguments.push_back(std::string(k_door_argument) + std::to_string(getpid()));
+    plan.environment = own_environment();
+    plan.descriptors = {{theirs, k_door_control_fd}};
+    const pid_t pid = WL_TRY(spawn_self(plan));
+    close_ours.dismiss();
+    return std::unique_ptr<DoorProcess>(new DoorProcess(pid, control[0]));
+}
+
+DoorProcess::~DoorProcess() { kill_process(); }
+
+void DoorProcess::kill_process() const {
+    if (!m_reaped) kill(m_pid, SIGKILL);
+}
+
+}  // namespace warpline::server

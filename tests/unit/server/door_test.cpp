@@ -1,0 +1,230 @@
+// The door: who asks for the status, and who is not told it (B5, C4, F1).
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <thread>
+
+#include "common/net/socket.h"
+#include "common/net/tls.h"
+#include "protocol/session/status.h"
+#include "server/daemon/claims.h"
+#include "tests/unit/server/program.h"
+
+namespace warpline::server::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A connection that asks for the status, after TLS.
+class Asking {
+public:
+    Asking(uint16_t port, const net::TlsCredentials& credentials) {
+        std::string why;
+        auto socket = net::connect_tcp({"127.0.0.1", port}, 5s, why);
+        if (!socket.ok()) return;
+        if (!socket->write_all(protocol::encode_preamble({protocol::Preamble::Kind::status, {}, 0}), 5s).ok()) return;
+        auto context = net::TlsContext::create(net::TlsRole::client, credentials, why);
+        if (!context.ok()) return;
+        m_context.emplace(std::move(*context));
+        auto channel = net::TlsChannel::handshake(*m_context, std::move(*socket), "127.0.0.1", {}, why);
+        if (channel.ok()) m_channel = std::move(*channel);
+    }
+    explicit Asking(const ServerProcess& server) : Asking(server.port(), server.client_credentials()) {}
+
+    bool connected() const { return m_channel != nullptr; }
+    bool say(BytesView bytes) {
+        const BytesView pieces[] = {bytes};
+        return m_channel->write(pieces).ok();
+    }
+    std::optional<protocol::ServerStatus> answer() {
+        const auto until = std::chrono::steady_clock::now() + FakeClient::k_patience;
+        const auto frame = protocol::read_single_frame(
+            protocol::FrameKind::status, [&](MutableBytesView bytes) { return m_channel->read_exact(bytes, until); });
+        if (!frame.ok()) return std::nullopt;
+        const auto status = protocol::decode_status(*frame);
+        return status.ok() ? std::optional(*status) : std::nullopt;
+    }
+    /// Nothing if the server does not answer.
+    std::optional<protocol::ServerStatus> ask(uint32_t claim_below = 0) {
+        if (!connected() || !say(*protocol::encode_status_request({"test", claim_below}))) return std::nullopt;
+        return answer();
+    }
+
+private:
+    std::optional<net::TlsContext> m_context;
+    std::unique_ptr<net::TlsChannel> m_channel;
+};
+
+/// A process below the supervisor that is no worker.
+pid_t door_of(const ServerProcess& server) {
+    const auto workers = server.workers();
+    for (const pid_t pid : server.children()) {
+        if (std::find(workers.begin(), workers.end(), pid) == workers.end()) return pid;
+    }
+    return -1;
+}
+
+TEST(Door, B5_TellsTheStatusAndCostsNoWorker) {
+    ServerProcess server({"--max-sessions=7"});
+    ASSERT_TRUE(server.ready());
+    const auto workers = server.workers();
+    auto status = Asking(server).ask();
+    ASSERT_TRUE(status.has_value());
+    EXPECT_EQ(status->sessions, 0u);
+    EXPECT_EQ(status->max_sessions, 7u);
+    EXPECT_EQ(status->server_version, WARPLINE_VERSION);
+    EXPECT_FALSE(status->server_name.empty());
+    EXPECT_GE(status->device_count, 1u);
+    EXPECT_GT(status->driver_version, 11000);
+    EXPECT_GE(status->workers_ready, 1u);
+    EXPECT_FALSE(status->draining);
+    EXPECT_FALSE(status->claimed);
+    EXPECT_EQ(server.workers(), workers) << "no worker was touched";
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    EXPECT_EQ(Asking(server).ask()->sessions, 1u);
+}
+
+TEST(Door, B5_KeepsAPlaceForWhoHasChosen) {
+    ServerProcess server({"--max-sessions=2"});
+    ASSERT_TRUE(server.ready());
+    Asking asking(server);
+    const auto first = asking.ask(1);
+    ASSERT_TRUE(first.has_value());
+    EXPECT_TRUE(first->claimed);
+    EXPECT_EQ(first->sessions, 1u);
+    const auto second = Asking(server).ask(1);
+    ASSERT_TRUE(second.has_value());
+    EXPECT_FALSE(second->claimed) << "there is one already, and who asks has a better server";
+    EXPECT_EQ(second->sessions, 1u);
+    // Over the same connection.
+    EXPECT_TRUE(asking.ask(2)->claimed);
+    EXPECT_FALSE(asking.ask(100)->claimed) << "the server is full";
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    EXPECT_EQ(asking.ask()->sessions, 2u) << "whoever comes has the place that was kept";
+}
+
+TEST(Door, B5_AnswersWhileTheServerDrains) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    server.signal(SIGTERM);
+    EXPECT_TRUE(server.wait_log("draining: 1 sessions"));
+    const auto status = Asking(server).ask(100);
+    ASSERT_TRUE(status.has_value());
+    EXPECT_TRUE(status->draining);
+    EXPECT_FALSE(status->claimed);
+    EXPECT_EQ(status->sessions, 1u);
+    client->say_goodbye();
+    EXPECT_EQ(server.wait_exit(), 0);
+}
+
+TEST(Door, F1_StrangersAreToldNothing) {
+    ServerProcess server;
+    ServerProcess other;
+    ASSERT_TRUE(server.ready());
+    ASSERT_TRUE(other.ready());
+    // Believes the server, and has a certificate of somebody else's authority.
+    net::TlsCredentials stranger = other.client_credentials();
+    stranger.ca_pem = server.client_credentials().ca_pem;
+    EXPECT_FALSE(Asking(server.port(), stranger).ask().has_value());
+    EXPECT_TRUE(server.wait_log("refused peer="));
+    EXPECT_TRUE(Asking(server).ask().has_value());
+}
+
+TEST(Door, F3_WhatIsNoQuestionIsDropped) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    for (const char* garbage : {"this is no frame of ours, by far, and it is long enough for one", "\x01"}) {
+        Asking asking(server);
+        ASSERT_TRUE(asking.connected());
+        EXPECT_TRUE(asking.say(as_bytes(std::string_view(garbage))));
+        if (std::strlen(garbage) > protocol::k_frame_header_bytes) {
+            EXPECT_FALSE(asking.answer().has_value());
+            EXPECT_TRUE(server.wait_log("it asks for the status, and then"));
+        }
+    }
+    EXPECT_TRUE(Asking(server).ask().has_value());
+}
+
+TEST(Door, C5_ADoorThatDiesIsReplacedAndHarmsNobody) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    const pid_t door = door_of(server);
+    ASSERT_GT(door, 0);
+    kill(door, SIGKILL);
+    EXPECT_TRUE(server.wait_log("the door ended (killed by signal 9)"));
+    EXPECT_EQ((Program{*client}.synchronize().result), 0);
+    // The next one is started a little later.
+    const auto deadline = std::chrono::steady_clock::now() + FakeClient::k_patience;
+    bool answered = false;
+    while (!answered && std::chrono::steady_clock::now() < deadline) answered = Asking(server).ask().has_value();
+    EXPECT_TRUE(answered);
+    EXPECT_NE(door_of(server), door);
+}
+
+TEST(Door, C5_ADoorThatIsStoppedHoldsUpNobody) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    const pid_t door = door_of(server);
+    ASSERT_GT(door, 0);
+    kill(door, SIGSTOP);
+    // More than its channel holds.
+    for (int i = 0; i < 400; ++i) {
+        std::string why;
+        auto socket = net::connect_tcp({"127.0.0.1", server.port()}, 5s, why);
+        ASSERT_TRUE(socket.ok()) << why;
+        const auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::status, {}, 0});
+        EXPECT_TRUE(socket->write_all(preamble, 5s).ok());
+    }
+    EXPECT_NE(server.client(), nullptr) << "sessions begin as ever";
+    EXPECT_TRUE(server.wait_log("the door does not take it"));
+    kill(door, SIGCONT);
+}
+
+TEST(Door, F1_SighupGivesItTheNewCertificates) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    const pid_t before = door_of(server);
+    Asking held(server);
+    ASSERT_TRUE(held.ask().has_value());
+    server.signal(SIGHUP);
+    EXPECT_TRUE(server.wait_log("SIGHUP"));
+    EXPECT_TRUE(held.ask().has_value()) << "what it has in hand is finished";
+    EXPECT_TRUE(Asking(server).ask().has_value());
+    EXPECT_NE(server.children(), std::vector<pid_t>{before});
+}
+
+TEST(Door, C5_DiesWithTheSupervisor) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    const pid_t door = door_of(server);
+    ASSERT_GT(door, 0);
+    server.signal(SIGKILL);
+    EXPECT_EQ(server.wait_exit(), 128 + SIGKILL);
+    const auto deadline = std::chrono::steady_clock::now() + FakeClient::k_patience;
+    while (kill(door, 0) == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(5ms);
+    EXPECT_NE(kill(door, 0), 0);
+}
+
+TEST(Claims, AreTakenByWhoComesOrEnd_B5) {
+    Claims claims;
+    const Claims::Clock::time_point now{};
+    claims.take();
+    EXPECT_EQ(claims.count(now), 0u);
+    claims.keep(now);
+    claims.keep(now + 1s);
+    EXPECT_EQ(claims.count(now + 1s), 2u);
+    EXPECT_EQ(claims.count(now + Claims::k_lifetime), 1u);
+    claims.take();
+    EXPECT_EQ(claims.count(now + Claims::k_lifetime), 0u);
+}
+
+}  // namespace
+}  // namespace warpline::server::test
