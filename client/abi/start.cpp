@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "client/pool/choice.h"
 #include "client/report/watch_socket.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
@@ -98,6 +99,29 @@ Result<std::unique_ptr<Session>> connect_with_window(StartSettings& start, const
     }
 }
 
+Result<std::unique_ptr<Session>> connect_to(const std::string& server, StartSettings& start,
+                                            const std::function<void(CUresult)>& on_end, std::string& why) {
+    start.connection.server = server;
+    auto session = connect_with_window(start, on_end, why);
+    if (!session.ok() && why.empty()) why = log::format("{}: {}", server, session.error().what);
+    return session;
+}
+
+/// Asks all servers, and goes through those that can take us, the best one first.
+Result<std::unique_ptr<Session>> connect_to_best(std::vector<PoolServer> servers, Policy policy, StartSettings& start,
+                                                 const std::function<void(CUresult)>& on_end, std::string& why) {
+    auto tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, start.connection.credentials, why));
+    ServerChoice choice(std::move(servers), policy, std::move(tls), start.connection.connect_timeout);
+    while (const auto server = choice.next()) {
+        std::string reason;
+        auto session = connect_to(*server, start, on_end, reason);
+        if (session.ok()) return session;
+        choice.refused(session.error(), reason);
+    }
+    why = choice.reasons();
+    return choice.last_error();
+}
+
 void prepare_state(State& state, ServerInfo& info) {
     for (size_t ordinal = 0; ordinal < info.devices.size(); ++ordinal) {
         auto made = state.contexts.make();
@@ -115,7 +139,15 @@ void prepare_state(State& state, ServerInfo& info) {
 
 Result<std::unique_ptr<Session>> start_session(State& state, const config::Settings& settings,
                                                std::function<void(CUresult)> on_end, std::string& why) {
-    std::vector<std::string> servers = settings.text_list("servers");
+    std::vector<PoolServer> servers;
+    for (const std::string& text : settings.text_list("servers")) {
+        auto server = parse_pool_server(text);
+        if (!server.ok()) {
+            why = log::format("{}: {}", text, server.error().what);
+            return server.error();
+        }
+        servers.push_back(std::move(*server));
+    }
     if (servers.empty()) {
         why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";
         return Error{Code::not_configured, "no server is configured"};
@@ -148,24 +180,20 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
         }
         connection.visible_devices = visible;
     }
-    Error last{Code::connect_refused, "no server"};
-    std::string reasons;
-    for (const std::string& server : servers) {
-        connection.server = server;
-        std::string reason;
-        auto session = connect_with_window(start, on_end, reason);
-        if (session.ok()) {
-            prepare_state(state, (*session)->mutable_info());
-            WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);
-            return session;
-        }
-        last = session.error();
-        if (reason.empty()) reason = log::format("{}: {}", server, last.what);
-        if (!reasons.empty()) reasons += "; ";
-        reasons += reason;
+    const auto policy = policy_of(settings.text("policy"));
+    if (!policy) {
+        why = log::format(
+            "'{}' is no way to choose a server (WARPLINE_POLICY): least_connections, round_robin, weighted, in_order",
+            settings.text("policy"));
+        return Error{Code::bad_argument, "no such policy"};
     }
-    why = reasons;
-    return last;
+    auto session = servers.size() == 1 ? connect_to(servers.front().address, start, on_end, why)
+                                       : connect_to_best(std::move(servers), *policy, start, on_end, why);
+    if (session.ok()) {
+        prepare_state(state, (*session)->mutable_info());
+        WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);
+    }
+    return session;
 }
 
 }  // namespace warpline::client

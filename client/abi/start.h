@@ -11,8 +11,8 @@
 
 namespace warpline::client {
 
-/// Connects to the first of the configured servers that takes us; prepares the state for its
-/// devices.
+/// Connects to the best of the configured servers (docs/session.md, "Choosing a server"), or the next best if that one refuses;
+/// prepares the state for its devices.
 ///
 /// @param on_end  see Session::connect
 /// @param why     set when it fails: one line for the user that says what to do

@@ -14,4 +14,9 @@ int devices(const std::vector<std::string>& servers);
 /// @return            ping(8)'s exit codes: 0 all servers answered, 1 a server did not answer at all, 2 there is none to ask
 int ping(const std::vector<std::string>& servers, int count, double interval_s);
 
+/// `warpline servers`: asks all servers for their status at the same time, and prints a table.
+/// @return  0 all servers answered, 1 a server did not, 2 there is none to ask, or nobody to ask as
+/// @blocks  up to `connect_timeout`
+int servers(const std::vector<std::string>& servers);
+
 }  // namespace warpline::cli

@@ -58,6 +58,9 @@ int main(int argc, char** argv) {
         "An interrupt (Ctrl-C) ends the probes and prints the summary.\n"
         "Exit code: 0 if every server answered, 1 if one did not answer at all, 2 if there is none to ask.");
 
+    auto* status = app.add_subcommand("servers", "Show the servers: sessions, limits, which are draining, which do not answer");
+    status->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
+    status->footer("Exit code: 0 if every server answered, 1 if one did not, 2 if there is none to ask.");
     auto* watch = app.add_subcommand("watch", "Started by `run`: tells servers when a program has died")->group("");
 
     CLI11_PARSE(app, argc, argv);
@@ -65,5 +68,6 @@ int main(int argc, char** argv) {
     if (run->parsed()) return cli::run(run_options);
     if (watch->parsed()) return cli::watch();
     auto servers = cli::servers_to_visit(given);
+    if (status->parsed()) return cli::servers(servers);
     return devices->parsed() ? cli::devices(servers) : cli::ping(servers, count, interval_s);
 }

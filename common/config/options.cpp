@@ -86,7 +86,16 @@ constexpr Option k_options[] = {
 
     // libcuda.so.1 and the warpline command
     {k_client, "servers", text_list, "", "", 0, 0, "WARPLINE_SERVERS", "--server", k_in_file,
-     "The servers, host:port each. Without one the program sees no CUDA device.", ""},
+     "The servers, host:port each, or host:port*3 for one with three times the weight. Without one the program sees no CUDA "
+     "device.",
+     "Several are all asked before the first session; one alone is not."},
+    {k_client, "policy", text, "", "least_connections", 0, 0, "WARPLINE_POLICY", "", k_in_file,
+     "How one of several servers is chosen: `least_connections`, the one with the fewest sessions, then the nearest; "
+     "`weighted`, "
+     "likewise, for each unit of weight; `round_robin`, in turn with the user's other programs on this machine; `in_order`, "
+     "the "
+     "first of the list. Servers that are full or drain are passed over.",
+     ""},
     {k_client, "certificate", path, "", "~/.config/warpline/tenant.crt", 0, 0, "WARPLINE_CERT", "--cert", k_in_file,
      "The tenant's certificate (PEM); its common name is the tenant's name.", ""},
     {k_client, "key", path, "", "~/.config/warpline/tenant.key", 0, 0, "WARPLINE_KEY", "--key", k_in_file,

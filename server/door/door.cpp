@@ -35,9 +35,9 @@ constexpr size_t k_max_connections = 256;
 /// For TLS.
 constexpr std::chrono::milliseconds k_handshake_timeout{5'000};
 /// For all questions of a connection.
-constexpr std::chrono::milliseconds k_conversation{10'000};
+constexpr std::chrono::milliseconds k_conversation{30'000};
 /// For the supervisor, which answers at once if it lives.
-constexpr std::chrono::milliseconds k_figures_timeout{2'000};
+constexpr std::chrono::milliseconds k_figures_timeout{5'000};
 /// A client that looks for the emptiest of many servers asks again when others were faster.
 constexpr unsigned k_max_questions = 64;
 /// Between two lines about connections that were dropped.

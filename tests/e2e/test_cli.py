@@ -38,9 +38,9 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(warpline("--version").stdout, r"\d+\.\d+\.\d+")
         said = warpline("--help")
         self.assertEqual(said.returncode, 0)
-        for word in ("run", "devices", "ping"):
+        for word in ("run", "devices", "servers", "ping"):
             self.assertIn(word, said.stdout)
-        for command in ("run", "devices", "ping"):
+        for command in ("run", "devices", "servers", "ping"):
             self.assertEqual(warpline(command, "--help").returncode, 0)
         self.assertNotEqual(warpline("no-such-command").returncode, 0)
         self.assertIn("--driver", subprocess.run([harness.GPU_SERVER, "--help"], capture_output=True, text=True).stdout)

@@ -32,14 +32,15 @@ ROOMS = {
     "client": {
         "state": [],
         "report": [],
+        "pool": [],
         "session": ["report", "state"],
-        "abi": ["session", "report", "state"],
+        "abi": ["pool", "session", "report", "state"],
         "call": ["gen", "abi", "session", "state"],
         "code": ["call", "gen", "abi", "session", "state"],
         "graph": ["code", "call", "gen", "abi", "session", "state"],
         "copy": ["graph", "code", "call", "gen", "abi", "session", "state"],
         "hooks": ["copy", "graph", "code", "call", "gen", "abi", "session", "state"],
-        "cli": ["report"],
+        "cli": ["pool", "report"],
         "nvrtc": [],
     },
     "server": {

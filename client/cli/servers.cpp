@@ -1,0 +1,103 @@
+// The table that `warpline servers` prints.
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "client/cli/devices.h"
+#include "client/pool/candidates.h"
+#include "client/pool/poll.h"
+#include "common/config/settings.h"
+
+namespace warpline::cli {
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+Cells row_of(const std::string& server, const protocol::ServerStatus& status, double round_trip_ms) {
+    char driver[32];
+    char round_trip[32];
+    std::snprintf(driver, sizeof driver, "%s %d.%d", status.software_driver ? "software" : "NVIDIA",
+                  status.driver_version / 1000, status.driver_version % 1000 / 10);
+    std::snprintf(round_trip, sizeof round_trip, "%.2f ms", round_trip_ms);
+    return {server,
+            status.server_name,
+            status.server_version,
+            std::to_string(status.sessions) + " / " + std::to_string(status.max_sessions),
+            std::to_string(status.workers_ready),
+            status.draining ? "yes" : "no",
+            std::to_string(status.device_count),
+            driver,
+            round_trip};
+}
+
+void print(const std::vector<Cells>& rows) {
+    std::vector<size_t> widths;
+    for (const Cells& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()), 0);
+        // The reason of one that does not answer takes what room it needs.
+        for (size_t i = 0; row.size() > 2 && i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+        if (row.size() <= 2) widths[0] = std::max(widths[0], row[0].size());
+    }
+    for (const Cells& row : rows) {
+        std::string line;
+        for (size_t i = 0; i < row.size(); ++i) {
+            line += row[i];
+            if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+        }
+        std::puts(line.c_str());
+    }
+}
+
+/// What is said after the address, which is in the table already.
+std::string reason_of(const std::string& server, const std::string& why) {
+    return why.starts_with(server + ": ") ? why.substr(server.size() + 2) : why;
+}
+
+}  // namespace
+
+int servers(const std::vector<std::string>& given) {
+    if (given.empty()) return 2;
+    std::string problem;
+    const auto settings = config::load_client(problem);
+    const auto credentials =
+        net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), problem);
+    if (!credentials.ok()) {
+        std::fprintf(stderr, "warpline: %s; set WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA\n", problem.c_str());
+        return 2;
+    }
+    auto tls = net::TlsContext::create(net::TlsRole::client, *credentials, problem);
+    if (!tls.ok()) {
+        std::fprintf(stderr, "warpline: %s\n", problem.c_str());
+        return 2;
+    }
+    std::vector<std::string> addresses;
+    for (const std::string& text : given) {
+        const auto server = client::parse_pool_server(text);
+        if (!server.ok()) {
+            std::fprintf(stderr, "warpline: %s: %s\n", text.c_str(), server.error().what);
+            return 2;
+        }
+        addresses.push_back(server->address);
+    }
+    const auto deadline = client::Poll::Clock::now() + settings.seconds("connect_timeout");
+    client::Poll poll(addresses, std::move(*tls), deadline);
+    std::vector<Cells> rows(addresses.size());
+    for (size_t i = 0; i < addresses.size(); ++i) rows[i] = {addresses[i], "no answer in time"};
+    bool all_answered = true;
+    size_t heard = 0;
+    // A thread's own deadline is the same, and its reason is better than ours.
+    while (auto answer = poll.next(deadline + std::chrono::milliseconds(500))) {
+        ++heard;
+        const std::string& server = addresses[answer->index];
+        all_answered &= answer->connection != nullptr;
+        rows[answer->index] = answer->connection ? row_of(server, answer->status, answer->connection->round_trip_ms())
+                                                 : Cells{server, reason_of(server, answer->why)};
+    }
+    rows.insert(rows.begin(),
+                {"Server", "Name", "Version", "Sessions", "Ready", "Draining", "Devices", "Driver", "Round trip"});
+    print(rows);
+    return all_answered && heard == addresses.size() ? 0 : 1;
+}
+
+}  // namespace warpline::cli

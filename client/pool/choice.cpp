@@ -1,0 +1,127 @@
+// What is waited for, and what is kept.
+#include "client/pool/choice.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "client/pool/turn.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// After the first server that can take us, others have this long, or as long as it took: whichever is longer.
+constexpr std::chrono::milliseconds k_settle{20};
+/// … and never longer than this.
+constexpr std::chrono::milliseconds k_longest_settle{250};
+/// Servers whose machines are there, and which have not answered, have this long, once: they are busy, or hang.
+constexpr std::chrono::milliseconds k_slow_settle{2'000};
+/// How often others may be faster before any place will do.
+constexpr unsigned k_most_lost_claims = 24;
+/// For the answer to a claim. A server that does not answer in time is tried without.
+constexpr std::chrono::milliseconds k_claim_timeout{5'000};
+
+size_t random_below(size_t bound) {
+    static thread_local std::minstd_rand random{std::random_device{}()};
+    return std::uniform_int_distribution<size_t>(0, bound - 1)(random);
+}
+
+std::vector<std::string> addresses_of(const std::vector<PoolServer>& servers) {
+    std::vector<std::string> addresses;
+    for (const PoolServer& server : servers) addresses.push_back(server.address);
+    return addresses;
+}
+
+}  // namespace
+
+ServerChoice::ServerChoice(std::vector<PoolServer> servers, Policy policy, net::TlsContext tls,
+                           std::chrono::milliseconds patience)
+    : m_servers(std::move(servers)),
+      m_began(Clock::now()),
+      m_deadline(m_began + patience),
+      m_poll(addresses_of(m_servers), std::move(tls), m_deadline),
+      m_candidates(policy, policy == Policy::round_robin ? next_turn() : 0, random_below) {}
+
+/// Takes what has been answered, and what is answered soon.
+void ServerChoice::hear() {
+    const auto soon = [this] {
+        const auto now = Clock::now();
+        return std::min(m_deadline, now + std::clamp<Clock::duration>(now - m_began, k_settle, k_longest_settle));
+    };
+    auto until = m_candidates.best() ? soon() : m_deadline;
+    const auto listen = [&] {
+        while (auto answer = m_poll.next(until)) {
+            add(std::move(*answer));
+            if (m_candidates.best() && until == m_deadline) until = soon();
+        }
+    };
+    listen();
+    if (!m_poll.some_are_slow() || m_was_patient) return;
+    m_was_patient = true;
+    until = std::min(m_deadline, Clock::now() + k_slow_settle);
+    while (m_poll.some_are_slow() && Clock::now() < until) {
+        auto answer = m_poll.next(until);
+        if (!answer) break;
+        add(std::move(*answer));
+    }
+    until = Clock::now();
+    listen();
+}
+
+void ServerChoice::add(Poll::Answer answer) {
+    if (!answer.connection) return refused(answer.error, answer.why);
+    const std::string why_not = Candidates::why_not(answer.status);
+    if (!why_not.empty()) return pass_over(answer.index, answer.status);
+    m_candidates.add(answer.index, m_servers[answer.index].weight, answer.status, answer.connection->round_trip_ms());
+    m_connections[answer.index] = std::move(answer.connection);
+}
+
+void ServerChoice::pass_over(size_t index, const protocol::ServerStatus& status) {
+    refused(
+        status.draining ? Error{Code::shutting_down, "the server is being drained"} : Error{Code::quota, "the server is full"},
+        m_servers[index].address + ": " + Candidates::why_not(status));
+}
+
+void ServerChoice::refused(const Error& error, const std::string& why) {
+    m_last_error = error;
+    if (!m_reasons.empty()) m_reasons += "; ";
+    m_reasons += why;
+}
+
+/// Has a place kept, if the server answers. False if it refuses: then it is no candidate any more, or one with more sessions
+/// than before.
+bool ServerChoice::claim(size_t index) {
+    const uint32_t below = m_lost_claims < k_most_lost_claims ? m_candidates.claim_below(index, m_poll.all_heard())
+                                                              : std::numeric_limits<uint32_t>::max();
+    std::string why;
+    const auto status = m_connections[index]->ask(below, Clock::now() + k_claim_timeout, why);
+    // Whether it is dead, or too busy to answer that, shows when we connect.
+    if (!status.ok() || status->claimed) return true;
+    ++m_lost_claims;
+    // Many choose it, perhaps because others are slow to answer: they get more time.
+    m_settled = false;
+    m_candidates.update(index, *status);
+    if (!Candidates::why_not(*status).empty()) pass_over(index, *status);
+    return false;
+}
+
+std::optional<std::string> ServerChoice::next() {
+    for (;;) {
+        if (!std::exchange(m_settled, true)) hear();
+        auto best = m_candidates.best();
+        if (!best && m_poll.all_heard()) return std::nullopt;
+        if (!best) {
+            // Those that are slower than the settle time are better than none.
+            hear();
+            best = m_candidates.best();
+            if (!best) return std::nullopt;
+        }
+        if (!claim(*best)) continue;
+        m_candidates.drop(*best);
+        m_connections.erase(*best);
+        return m_servers[*best].address;
+    }
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,54 @@
+// Going through the servers of a pool, the best one first.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/pool/candidates.h"
+#include "client/pool/poll.h"
+
+namespace warpline::client {
+
+/// One choice among several servers: asks all of them, gives the best, and, if that one refuses, the next best.
+class ServerChoice {
+public:
+    /// Asks all servers at the same time. @param patience for those that do not answer, if nobody else takes us @blocks no
+    ServerChoice(std::vector<PoolServer> servers, Policy policy, net::TlsContext tls, std::chrono::milliseconds patience);
+
+    /// The address of the next server to try; a place is kept for us there. Nothing if none is left.
+    ///
+    /// @blocks  until a server that can take us has answered, and then a few of its round trips for others that may be better:
+    ///          one that is dead is not waited for
+    std::optional<std::string> next();
+    /// The one that next() gave has refused.
+    void refused(const Error& error, const std::string& why);
+
+    /// Why each server does not take us, in one line, and the last of the reasons.
+    const std::string& reasons() const { return m_reasons; }
+    const Error& last_error() const { return m_last_error; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    void hear();
+    void add(Poll::Answer answer);
+    bool claim(size_t index);
+    void pass_over(size_t index, const protocol::ServerStatus& status);
+
+    const std::vector<PoolServer> m_servers;
+    const Clock::time_point m_began;
+    const Clock::time_point m_deadline;
+    Poll m_poll;
+    Candidates m_candidates;
+    std::map<size_t, std::unique_ptr<StatusConnection>> m_connections;  // to the candidates
+    bool m_settled = false;                                             // false: others that are on their way are waited for
+    bool m_was_patient = false;
+    unsigned m_lost_claims = 0;
+    std::string m_reasons;
+    Error m_last_error{Code::connect_refused, "no server"};
+};
+
+}  // namespace warpline::client

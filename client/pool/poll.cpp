@@ -1,0 +1,151 @@
+// Connections and threads of a poll.
+#include "client/pool/poll.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <deque>
+#include <system_error>
+#include <thread>
+
+#include "common/base/mutex.h"
+#include "common/net/socket.h"
+#include "protocol/codec/preamble.h"
+
+namespace warpline::client {
+
+namespace {
+
+std::chrono::milliseconds left_until(StatusConnection::Clock::time_point deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - StatusConnection::Clock::now());
+    return std::max(left, std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StatusConnection>> StatusConnection::open(const net::TlsContext& tls, const std::string& server,
+                                                                 Clock::time_point deadline, std::string& why,
+                                                                 const std::function<void()>& reached) {
+    const auto endpoint = net::parse_endpoint(server);
+    if (!endpoint.ok()) {
+        why = "'" + server + "' is not a server address; write host:port";
+        return endpoint.error();
+    }
+    net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, left_until(deadline), why));
+    if (reached) reached();
+    const protocol::Preamble preamble{protocol::Preamble::Kind::status, {}, 0};
+    if (auto sent = socket.write_all(protocol::encode_preamble(preamble), left_until(deadline)); !sent.ok()) {
+        why = endpoint->to_string() + ": the server closed the connection at once";
+        return sent.error();
+    }
+    net::TlsChannel::Options options;
+    options.handshake_timeout = left_until(deadline);
+    auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), endpoint->host, options, why));
+    return std::unique_ptr<StatusConnection>(new StatusConnection(endpoint->to_string(), std::move(channel)));
+}
+
+Result<protocol::ServerStatus> StatusConnection::ask(uint32_t claim_below, Clock::time_point deadline, std::string& why) {
+    const auto began = Clock::now();
+    const auto exchange = [&]() -> Result<protocol::ServerStatus> {
+        const Bytes request = WL_TRY(protocol::encode_status_request({WARPLINE_VERSION, claim_below}));
+        const BytesView pieces[] = {request};
+        WL_TRY(m_channel->write(pieces));
+        const auto frame = WL_TRY(protocol::read_single_frame(
+            protocol::FrameKind::status, [&](MutableBytesView bytes) { return m_channel->read_exact(bytes, deadline); }));
+        return protocol::decode_status(frame);
+    };
+    auto status = exchange();
+    m_round_trip_ms = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+    if (!status.ok()) {
+        const std::string explanation = m_channel->explain();
+        why = m_server + ": " + (explanation.empty() ? status.error().what : explanation);
+    }
+    return status;
+}
+
+struct Poll::State {
+    explicit State(net::TlsContext context) : tls(std::move(context)) {}
+    const net::TlsContext tls;
+    Mutex mutex;
+    ConditionVariable changed;
+    std::deque<Answer> answers WL_GUARDED_BY(mutex);
+    size_t awaited WL_GUARDED_BY(mutex) = 0;  // not yet given to the caller
+    size_t reached WL_GUARDED_BY(mutex) = 0;  // over TCP, and without an answer
+
+    void add(Answer answer, bool was_reached) WL_EXCLUDES(mutex) {
+        MutexLock lock(mutex);
+        if (was_reached) --reached;
+        answers.push_back(std::move(answer));
+        changed.notify_all();
+    }
+};
+
+Poll::Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::time_point deadline)
+    : m_state(std::make_shared<State>(std::move(tls))) {
+    {
+        MutexLock lock(m_state->mutex);
+        m_state->awaited = servers.size();
+    }
+    // The program's signals are not for these threads.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (size_t index = 0; index < servers.size(); ++index) {
+        const auto ask = [state = m_state, server = servers[index], index, deadline] {
+            Answer answer;
+            answer.index = index;
+            bool reached = false;
+            const auto note = [&] {
+                reached = true;
+                MutexLock lock(state->mutex);
+                ++state->reached;
+            };
+            const auto outcome = [&]() -> Result<void> {
+                answer.connection = WL_TRY(StatusConnection::open(state->tls, server, deadline, answer.why, note));
+                answer.status = WL_TRY(answer.connection->ask(0, deadline, answer.why));
+                return {};
+            }();
+            if (!outcome.ok()) {
+                answer.connection.reset();
+                answer.error = outcome.error();
+                if (answer.why.empty()) answer.why = server + ": " + outcome.error().what;
+            }
+            state->add(std::move(answer), reached);
+        };
+        try {
+            std::thread(ask).detach();
+        } catch (const std::system_error&) {
+            Answer answer;
+            answer.index = index;
+            answer.error = Error{Code::alloc_failed, "no thread to ask the server with"};
+            answer.why = servers[index] + ": no thread to ask it with";
+            m_state->add(std::move(answer), false);
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+std::optional<Poll::Answer> Poll::next(Clock::time_point until) {
+    MutexLock lock(m_state->mutex);
+    while (m_state->answers.empty()) {
+        if (m_state->awaited == 0 || !m_state->changed.wait_until(m_state->mutex, until)) break;
+    }
+    if (m_state->answers.empty()) return std::nullopt;
+    Answer answer = std::move(m_state->answers.front());
+    m_state->answers.pop_front();
+    --m_state->awaited;
+    return answer;
+}
+
+bool Poll::all_heard() const {
+    MutexLock lock(m_state->mutex);
+    return m_state->awaited == 0;
+}
+
+bool Poll::some_are_slow() const {
+    MutexLock lock(m_state->mutex);
+    return m_state->reached > 0;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,74 @@
+// Asking several servers for their status at the same time.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/net/tls.h"
+#include "protocol/session/status.h"
+
+namespace warpline::client {
+
+/// A connection over which a server is asked for its status.
+class StatusConnection {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    /// TCP, the preamble, TLS.
+    /// @param reached  called when TCP has connected: the machine is there
+    /// @errors as net::connect_tcp() and net::TlsChannel::handshake(), with `why` @blocks up to the deadline
+    static Result<std::unique_ptr<StatusConnection>> open(const net::TlsContext& tls, const std::string& server,
+                                                          Clock::time_point deadline, std::string& why,
+                                                          const std::function<void()>& reached = {});
+
+    /// @param claim_below  see protocol::StatusRequest
+    /// @errors deadline, connection_lost, auth_failed, malformed, with `why` @blocks up to the deadline
+    Result<protocol::ServerStatus> ask(uint32_t claim_below, Clock::time_point deadline, std::string& why);
+
+    /// Of the last question, in milliseconds.
+    double round_trip_ms() const { return m_round_trip_ms; }
+
+private:
+    StatusConnection(std::string server, std::unique_ptr<net::TlsChannel> channel)
+        : m_server(std::move(server)), m_channel(std::move(channel)) {}
+
+    const std::string m_server;
+    const std::unique_ptr<net::TlsChannel> m_channel;
+    double m_round_trip_ms = 0;
+};
+
+/// All servers, each asked by a thread of its own. A thread that waits for a server that is dead ends by itself, at the
+/// deadline: nobody waits for it.
+class Poll {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    struct Answer {
+        size_t index = 0;                              ///< of the server
+        std::unique_ptr<StatusConnection> connection;  ///< null: it has not answered
+        protocol::ServerStatus status;
+        Error error{Code::ok};  ///< if it has not answered
+        std::string why;        ///< likewise: one sentence, with the address
+    };
+
+    /// @blocks no
+    Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::time_point deadline);
+
+    /// The next answer, in the order in which they come. Nothing: all have been given, or it is `until`. @blocks until then
+    std::optional<Answer> next(Clock::time_point until);
+    /// True if every server has answered, or failed to, and next() has given it.
+    bool all_heard() const;
+    /// True if a server that has not answered yet has been reached: its machine is there, and it may be slow.
+    bool some_are_slow() const;
+
+private:
+    struct State;
+    std::shared_ptr<State> m_state;
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,210 @@
+"""Several servers: what they tell, and which one a program goes to (B5, C4)."""
+
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+from test_failure import children_of, working, workers_of
+
+sys.path.insert(0, str(harness.ROOT / "tests"))
+from chaos.processes import stopped  # noqa: E402
+
+VECTOR_ADD = harness.programs()["vector_add"]
+UNTIL_ERROR = harness.programs()["until_error"]
+STARTED = re.compile(r"session start id=")
+
+
+def setUpModule():
+    harness.build_program(VECTOR_ADD)
+    harness.build_program(UNTIL_ERROR)
+
+
+class Pool:
+    """Some servers with the same certificates. As an argument of harness.run(), it is the pool."""
+
+    def __init__(self, count, flags=()):
+        self.folder = tempfile.TemporaryDirectory(prefix="warpline-pool-")
+        self.certificates = harness.development_certificates(pathlib.Path(self.folder.name) / "certs")
+        self.servers = []
+        for i in range(count):
+            self.servers.append(harness.Server(certificates=self.certificates, flags=[*flags[i:i + 1]]))
+        self.addresses = [server.address for server in self.servers]
+
+    def environment(self):
+        return {**self.servers[0].environment(), "WARPLINE_SERVERS": ",".join(self.addresses), "WARPLINE_LOG": "info"}
+
+    def sessions(self):
+        """How many sessions each has had."""
+        return [len(STARTED.findall(server.log_text())) for server in self.servers]
+
+    def close(self):
+        for server in self.servers:
+            server.process.kill()  # sessions of programs that were killed are not waited for
+            server.__exit__()
+        self.folder.cleanup()
+
+
+class PoolCase(unittest.TestCase):
+    def pool(self, count, flags=()):
+        pool = Pool(count, flags)
+        self.addCleanup(pool.close)
+        return pool
+
+    def run_program(self, pool, code=0, **variables):
+        done = harness.run([VECTOR_ADD.binary], "remote", pool, extra=variables)
+        self.assertEqual(done.code, code, done.stdout + done.stderr)
+        return done
+
+    def start_working(self, server):
+        process = working(server)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+
+class ServersTest(PoolCase):
+    def servers(self, pool, *arguments):
+        return subprocess.run([harness.WARPLINE, "servers", *arguments], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, **pool.environment()})
+
+    def test_b5_the_table_tells_sessions_limits_and_who_does_not_answer(self):
+        pool = self.pool(2, ["--max-sessions=5", "--max-sessions=6"])
+        self.start_working(pool.servers[1])
+        nobody = closed_port()
+        done = self.servers(pool)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[1], rf"^{pool.addresses[0]} .* 0 / 5 .* no +1 +software \d+\.\d+ +[\d.]+ ms$")
+        self.assertRegex(lines[2], rf"^{pool.addresses[1]} .* 1 / 6 .* no +1 +software \d+\.\d+ +[\d.]+ ms$")
+        done = self.servers(pool, "--server", pool.addresses[0], "--server", nobody)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout.splitlines()[2], rf"^{nobody} +connection refused")
+
+    def test_c4_a_server_that_drains_says_so(self):
+        pool = self.pool(1)
+        self.start_working(pool.servers[0])
+        pool.servers[0].process.terminate()
+        self.wait_for(lambda: "draining: 1 sessions" in pool.servers[0].log_text())
+        self.assertRegex(self.servers(pool).stdout.splitlines()[1], r" 1 / 64 +\d+ +yes ")
+
+    def wait_for(self, reached):
+        deadline = time.monotonic() + 20
+        while not reached() and time.monotonic() < deadline:
+            time.sleep(0.02)  # polling with a deadline: a log tells nobody that it has grown
+        self.assertTrue(reached())
+
+    def test_f1_a_stranger_is_told_nothing(self):
+        pool, others = self.pool(1), self.pool(1)
+        stranger = {**others.environment(), "WARPLINE_CA": str(pool.certificates / "ca.crt"), "WARPLINE_SERVERS": pool.addresses[0]}
+        done = subprocess.run([harness.WARPLINE, "servers"], capture_output=True, text=True, timeout=60, env={**os.environ, **stranger})
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("/ 64", done.stdout)
+        self.assertIn("refused peer=", pool.servers[0].log_text())
+
+
+def closed_port():
+    """An address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+class ChoiceTest(PoolCase):
+    def test_b5_the_one_with_the_fewest_sessions(self):
+        pool = self.pool(3)
+        for server in pool.servers[:2]:
+            self.start_working(server)
+        before = pool.sessions()
+        self.run_program(pool)
+        self.assertEqual([now - was for now, was in zip(pool.sessions(), before)], [0, 0, 1])
+
+    def test_b5_thirty_programs_at_once_spread(self):
+        # Workers are ready, as it is the choice that is looked at, not how fast drivers start.
+        pool = self.pool(3, ["--workers-ready=12"] * 3)
+        processes = [harness.popen([UNTIL_ERROR.binary], "remote", pool) for _ in range(30)]
+        try:
+            for process in processes:
+                self.assertEqual(process.stdout.readline(), "working\n", "".join(s.log_text()[-2000:] for s in pool.servers))
+            sessions = pool.sessions()
+        finally:
+            for process in processes:
+                process.kill()
+            said = [process.communicate() for process in processes]
+        self.assertEqual(sum(sessions), 30, said)
+        for count in sessions:
+            self.assertLessEqual(abs(count - 10), 2, sessions)
+        print(f"       spread: {sessions}")
+
+    def test_b5_round_robin_takes_turns(self):
+        pool = self.pool(2)
+        with tempfile.TemporaryDirectory() as runtime:
+            for _ in range(4):
+                self.run_program(pool, WARPLINE_POLICY="round_robin", XDG_RUNTIME_DIR=runtime)
+        self.assertEqual(pool.sessions(), [2, 2])
+
+    def test_b5_in_order_takes_the_first(self):
+        pool = self.pool(2)
+        for _ in range(3):
+            self.run_program(pool, WARPLINE_POLICY="in_order")
+        self.assertEqual(pool.sessions(), [3, 0])
+
+    def test_b5_weights(self):
+        pool = self.pool(2)
+        pool.addresses[1] += "*3"
+        self.start_working(pool.servers[1])
+        self.run_program(pool, WARPLINE_POLICY="weighted")
+        self.assertEqual(pool.sessions(), [0, 2])
+
+    def test_c4_full_and_draining_ones_are_passed_over_and_the_reasons_told(self):
+        pool = self.pool(3, ["--max-sessions=1", "--max-sessions=1", "--max-sessions=64"])
+        for server in pool.servers[:2]:
+            self.start_working(server)
+        pool.servers[1].process.terminate()
+        self.run_program(pool, WARPLINE_POLICY="in_order")
+        self.assertEqual(pool.sessions(), [1, 1, 1])
+        pool.addresses[2] = closed_port()
+        done = harness.run([VECTOR_ADD.binary], "remote", pool)
+        self.assertNotEqual(done.code, 0)
+        for reason in (f"{pool.addresses[0]}: it is full: 1 of 1 sessions", f"{pool.addresses[1]}: it is being drained",
+                       f"{pool.addresses[2]}: connection refused"):
+            self.assertIn(reason, done.stderr)
+        self.assertEqual(len([line for line in done.stderr.splitlines() if "it is full" in line]), 1, done.stderr)
+
+    def test_c4_dead_servers_cost_nothing(self):
+        pool = self.pool(1)
+        with socket.socket() as silent:
+            # Takes connections and never says anything.
+            silent.bind(("127.0.0.1", 0))
+            silent.listen(8)
+            pool.addresses = [f"127.0.0.1:{silent.getsockname()[1]}", closed_port(), *pool.addresses]
+            began = time.monotonic()
+            self.run_program(pool, WARPLINE_CONNECT_TIMEOUT="60")
+            self.assertLess(time.monotonic() - began, 30, "a server that is silent was waited for")
+        self.assertEqual(pool.sessions(), [1])
+
+    def test_b5_one_server_alone_is_not_asked(self):
+        """The door has not been needed: it is stopped, and the program does not notice."""
+        pool = self.pool(1)
+        door = [pid for pid in children_of(pool.servers[0]) if pid not in workers_of(pool.servers[0])]
+        self.assertEqual(len(door), 1)
+        with stopped(door[0]):
+            self.run_program(pool)
+        self.assertEqual(pool.sessions(), [1])
+
+    def test_b5_what_is_no_policy_is_told(self):
+        pool = self.pool(2)
+        done = harness.run([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_POLICY": "best"})
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("'best' is no way to choose a server", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
