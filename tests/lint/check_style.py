@@ -22,6 +22,7 @@ POLLS = {
     "tests/unit/server/fake_driver.cpp": "a driver that is slow to begin",
     "softgpu/driver/operation.cpp": "cuStreamWaitValue: memory changes without a word",
     "tests/unit/server/daemon_test.cpp": "the end of processes that are not our children",
+    "tests/unit/server/door_test.cpp": "the end of a process that is not our child",
     "tests/unit/server/server_process.cpp": "lines in another process's log, and its end",
 }
 
