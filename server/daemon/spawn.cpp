@@ -45,7 +45,8 @@ Result<pid_t> spawn_self(const SpawnPlan& plan) {
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int session = plan.leads_session ? POSIX_SPAWN_SETSID : 0;
+    posix_spawnattr_setflags(&attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | session));
 
     const auto pointers = [](std::vector<std::string>& texts) {
         std::vector<char*> out;

@@ -18,6 +18,10 @@ struct SpawnPlan {
     std::vector<std::string> arguments;    ///< argv[0] first
     std::vector<std::string> environment;  ///< NAME=value each
     std::vector<Place> descriptors;
+    /// As the leader of a session, which Linux gives a share of the processor of its own. The supervisor has little to do and
+    /// many wait for it: on a busy machine it would get its share of a session that it has in common with all workers seconds
+    /// late.
+    bool leads_session = false;
 };
 
 /// A copy of a descriptor above those that processes expect, so that moving one into place never overwrites the other.

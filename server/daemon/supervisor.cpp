@@ -77,6 +77,7 @@ int Supervisor::run() {
 }
 
 int Supervisor::poll_timeout_ms() const {
+    if (m_wants_worker) return 0;
     auto next = Clock::time_point::max();
     for (const Unrouted& connection : m_unrouted) next = std::min(next, connection.deadline);
     for (const Waiting& connection : m_waiting) next = std::min(next, connection.deadline);

@@ -131,6 +131,7 @@ private:
     std::chrono::steady_clock::time_point m_drain_deadline;
     int m_exit_status = 0;
 
+    bool m_wants_worker = false;                        // a further one, as soon as everybody has been heard
     std::chrono::steady_clock::time_point m_refill_at;  // when warm workers are started anew; zero: none is missing
 
     // Workers that die before they are ready: start the next one later and later.

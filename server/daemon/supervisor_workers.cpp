@@ -36,8 +36,10 @@ std::string describe_status(int status) {
     return log::format("exit status {}", WEXITSTATUS(status));
 }
 
-/// Starts workers until enough are ready or on their way.
+/// Starts a worker if not enough are ready or on their way. One at a time: on a busy machine the start of a process takes a
+/// while, and others are heard meanwhile.
 void Supervisor::keep_pool() {
+    m_wants_worker = false;
     if (m_draining || m_stop_now) return;
     if (m_failed_starts > 0 && Clock::now() < m_next_start) return;
     // A connection that waits needs a worker of its own; while workers fail to start, one attempt at a time is enough.
@@ -49,14 +51,16 @@ void Supervisor::keep_pool() {
     const size_t wanted = one_first ? 1 : m_options.warm_workers + waiting[0];
     if (available(0) >= wanted) m_refill_at = {};
     if (one_first || available(0) < waiting[0] || refill_is_due(wanted)) {
-        while (available(0) < wanted && m_workers.size() < bound) {
-            if (!start_worker(0)) return;
+        if (available(0) < wanted && m_workers.size() < bound) {
+            m_wants_worker = start_worker(0) && available(0) < wanted;
+            return;
         }
     }
     if (one_first) return;
     for (const auto& [settings, count] : waiting) {
-        while (settings != 0 && available(settings) < count && m_workers.size() < bound) {
-            if (!start_worker(settings)) return;
+        if (settings != 0 && available(settings) < count && m_workers.size() < bound) {
+            m_wants_worker = start_worker(settings);
+            return;
         }
     }
 }
