@@ -6,6 +6,7 @@
 #include <random>
 
 #include "client/pool/turn.h"
+#include "common/log/log.h"
 
 namespace warpline::client {
 
@@ -96,9 +97,21 @@ bool ServerChoice::claim(size_t index) {
                                                               : std::numeric_limits<uint32_t>::max();
     std::string why;
     const auto status = m_connections[index]->ask(below, Clock::now() + k_claim_timeout, why);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - m_began).count();
+    const std::string& server = m_servers[index].address;
     // Whether it is dead, or too busy to answer that, shows when we connect.
-    if (!status.ok() || status->claimed) return true;
+    if (!status.ok()) {
+        WL_LOG(info, "pool", "{}: chosen without a place kept, after {} ms: {}", server, ms, why);
+        return true;
+    }
+    if (status->claimed) {
+        WL_LOG(debug, "pool", "{}: a place is kept (below {}, now {} sessions), after {} ms{}", server, below, status->sessions,
+               ms, m_poll.all_heard() ? "" : "; not all have answered");
+        return true;
+    }
     ++m_lost_claims;
+    WL_LOG(debug, "pool", "{}: others were faster (below {}, now {} sessions), after {} ms", server, below, status->sessions,
+           ms);
     // Many choose it, perhaps because others are slow to answer: they get more time.
     m_settled = false;
     m_candidates.update(index, *status);

@@ -1,3 +1,4 @@
+// Status and its request as single frames.
 #include "protocol/session/status.h"
 
 #include "protocol/schema/envelope.capnp.h"

@@ -1,6 +1,5 @@
-#pragma once
-
 // What a server tells of itself to who has a certificate and no session: docs/session.md#status
+#pragma once
 
 #include <string>
 

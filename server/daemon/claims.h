@@ -12,7 +12,7 @@ namespace warpline::server {
 class Claims {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::seconds k_lifetime{5};
+    static constexpr std::chrono::seconds k_lifetime{10};
 
     void keep(Clock::time_point now) { m_until.push_back(now + k_lifetime); }
     void take() {
