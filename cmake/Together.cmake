@@ -4,7 +4,7 @@
 #
 # The presets dev and clang compile each file alone, and so prove that each includes what it uses (scripts/test --all).
 
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
 
 # warpline_use_test_headers(NAME): the headers of GoogleTest, compiled once for all tests.
 function(warpline_use_test_headers name)

@@ -13,8 +13,9 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr uint64_t k_known_flags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                                   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+constexpr uint64_t k_known_instantiate_flags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                               CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                                               CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
 void wait_all(const std::vector<FencePtr>& fences) {
     for (const FencePtr& fence : fences) fence->wait();
@@ -113,7 +114,7 @@ CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
 }  // namespace
 
 CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<GraphExec>& exec, Failure& failure) {
-    if ((flags & ~k_known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~k_known_instantiate_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
         failure.result = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
         return CUDA_ERROR_NOT_SUPPORTED;

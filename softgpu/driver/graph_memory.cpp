@@ -11,13 +11,13 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-struct Registry {
+struct GraphMemories {
     Mutex mutex;
     std::map<uint64_t, std::weak_ptr<GraphMemory>> by_address WL_GUARDED_BY(mutex);
 };
 
-Registry& registry() {
-    static auto* made = new Registry;  // leaked on purpose: calls come after static destructors
+GraphMemories& graph_memories() {
+    static auto* made = new GraphMemories;  // leaked on purpose: calls come after static destructors
     return *made;
 }
 
@@ -36,14 +36,14 @@ std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_b
     if (device.config().exact_bounds) process().ranges.add(device.ordinal(), address, size_bytes);
     device.graph_reserved += size_bytes;
     raise(device.graph_reserved_high, device.graph_reserved);
-    Registry& all = registry();
+    GraphMemories& all = graph_memories();
     MutexLock lock(all.mutex);
     all.by_address[address] = memory;
     return memory;
 }
 
 std::shared_ptr<GraphMemory> GraphMemory::find(uint64_t address) {
-    Registry& all = registry();
+    GraphMemories& all = graph_memories();
     MutexLock lock(all.mutex);
     auto found = all.by_address.find(address);
     return found != all.by_address.end() ? found->second.lock() : nullptr;
@@ -52,7 +52,7 @@ std::shared_ptr<GraphMemory> GraphMemory::find(uint64_t address) {
 GraphMemory::~GraphMemory() {
     set_live(false);
     {
-        Registry& all = registry();
+        GraphMemories& all = graph_memories();
         MutexLock lock(all.mutex);
         all.by_address.erase(m_address);
     }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs the end-to-end tests and closes with 'end to end: N passed, N failed, N skipped'.
 
-Usage: run.py [module or module.Class.test …]     WARPLINE_BUILD names the build folder (default build/release)"""
+WARPLINE_BUILD names the build folder (default build/release)."""
 
+import argparse
 import pathlib
 import sys
 import time
@@ -27,10 +28,23 @@ class Result(unittest.TextTestResult):
         super().stopTest(test)
 
 
-def main(names):
+def arguments_of(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="module, or module.Class.test (default: all modules)")
+    parser.add_argument("--without", default="", metavar="MODULES", help="modules to leave out, with commas between them")
+    arguments = parser.parse_args(argv)
+    left_out = arguments.without.split(",") if arguments.without else []
+    for module in left_out:
+        if not (HERE / f"{module}.py").is_file():
+            parser.error(f"there is no module {module}")
+    return arguments.names, left_out
+
+
+def main(argv):
+    names, left_out = arguments_of(argv)
     sys.path.insert(0, str(HERE))
-    loader = unittest.TestLoader()
-    suite = loader.loadTestsFromNames(names) if names else loader.discover(str(HERE), pattern="test_*.py", top_level_dir=str(HERE))
+    names = names or sorted(path.stem for path in HERE.glob("test_*.py"))
+    suite = unittest.TestLoader().loadTestsFromNames([name for name in names if name not in left_out])
     result = unittest.TextTestRunner(verbosity=2, resultclass=Result, stream=sys.stdout).run(suite)
     failed = len(result.failures) + len(result.errors)
     passed = getattr(result, "passed", 0)
