@@ -62,14 +62,15 @@ void ConnectionToServer::join_recovery() {
 }
 
 Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_channel(const protocol::Preamble& preamble,
-                                                                          std::chrono::milliseconds timeout,
-                                                                          std::string& why) const {
+                                                                          std::chrono::milliseconds timeout, std::string& why) {
     net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, timeout, why));
     net::tune_stream_socket(socket.fd());
     if (auto sent = socket.write_all(protocol::encode_preamble(preamble), timeout); !sent.ok()) {
         why = log::format("{}: the server closed the connection at once", m_endpoint.to_string());
         return sent.error();
     }
+    // It takes milliseconds, in which the server finds us a worker.
+    if (!m_tls) m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, m_settings.credentials, why));
     net::TlsChannel::Options options;
     options.handshake_timeout = std::min(options.handshake_timeout, timeout);
     return net::TlsChannel::handshake(*m_tls, std::move(socket), m_endpoint.host, options, why);
@@ -85,7 +86,6 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
     std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session, settings));
     connection->m_endpoint = *endpoint;
     connection->m_address = endpoint->to_string();
-    connection->m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, settings.credentials, why));
     auto channel = WL_TRY(connection->open_channel({protocol::Preamble::Kind::new_session, {}, driver_settings()},
                                                    settings.connect_timeout, why));
     ConnectionToServer* self = connection.get();

@@ -88,7 +88,7 @@ private:
 
     /// TCP, the preamble, TLS. @errors as net::connect_tcp() and net::TlsChannel::handshake()
     Result<std::unique_ptr<net::TlsChannel>> open_channel(const protocol::Preamble& preamble, std::chrono::milliseconds timeout,
-                                                          std::string& why) const;
+                                                          std::string& why);
     void join_recovery() WL_EXCLUDES(m_recovery_mutex);
     /// The process ends: no further attempt to connect.
     void leave() WL_EXCLUDES(m_recovery_mutex);
@@ -107,7 +107,7 @@ private:
     Session& m_session;
     const ConnectionSettings m_settings;
     net::Endpoint m_endpoint;
-    std::optional<net::TlsContext> m_tls;
+    std::optional<net::TlsContext> m_tls;  // since the first connection
     protocol::Link m_link;
     std::unique_ptr<net::ChannelPump> m_pump;
     protocol::SessionId m_session_id{};  // these two since Hello was answered

@@ -58,12 +58,12 @@ Result<void> TlsChannel::State::receive() WL_NO_THREAD_SAFETY_ANALYSIS {
     if (in.begin == in.end) {
         in.begin = in.end = 0;
     } else if (in.begin > 0) {
-        std::memmove(in.bytes.data(), in.bytes.data() + in.begin, in.size());
+        std::memmove(in.memory.get(), in.data(), in.size());
         in.end -= in.begin;
         in.begin = 0;
     }
     for (;;) {
-        ssize_t got = ::recv(socket.fd(), in.bytes.data() + in.end, in.bytes.size() - in.end, 0);
+        ssize_t got = ::recv(socket.fd(), in.room(), in.room_bytes(), 0);
         if (got > 0) {
             in.end += static_cast<size_t>(got);
             wire_bytes_received += static_cast<size_t>(got);
@@ -172,7 +172,7 @@ Result<void> TlsChannel::State::encrypt_pieces(std::span<const BytesView>& piece
         sending.begin = sending.end = 0;
         std::swap(sending, pipes.out);
     } else if (pipes.out.size() > 0) {
-        sending.append(pipes.out.bytes.data() + pipes.out.begin, pipes.out.size());
+        sending.append(pipes.out.data(), pipes.out.size());
         pipes.out.begin = pipes.out.end = 0;
     }
     return {};
@@ -181,7 +181,7 @@ Result<void> TlsChannel::State::encrypt_pieces(std::span<const BytesView>& piece
 // True when nothing is left; false if the socket takes no more and `flags` says not to wait.
 Result<bool> TlsChannel::State::send_pending(int flags) {
     while (sending.size() > 0) {
-        ssize_t sent = ::send(socket.fd(), sending.bytes.data() + sending.begin, sending.size(), MSG_NOSIGNAL | flags);
+        ssize_t sent = ::send(socket.fd(), sending.data(), sending.size(), MSG_NOSIGNAL | flags);
         if (sent > 0) {
             sending.begin += static_cast<size_t>(sent);
             continue;
@@ -225,7 +225,7 @@ void TlsChannel::send_end() {
         (void)SSL_shutdown(m_state->ssl.get());
         ERR_clear_error();
         if (m_state->pipes.out.size() > 0) {
-            m_state->sending.append(m_state->pipes.out.bytes.data() + m_state->pipes.out.begin, m_state->pipes.out.size());
+            m_state->sending.append(m_state->pipes.out.data(), m_state->pipes.out.size());
             m_state->pipes.out.begin = m_state->pipes.out.end = 0;
         }
     }

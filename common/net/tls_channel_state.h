@@ -1,8 +1,11 @@
 // What the halves of a TLS channel share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -12,17 +15,28 @@
 
 namespace warpline::net {
 
-/// Encrypted bytes on their way between OpenSSL and the socket.
+/// Encrypted bytes on their way between OpenSSL and the socket: those from `begin` to `end`.
 struct CipherBuffer {
-    std::vector<std::byte> bytes;
+    std::unique_ptr<std::byte[]> memory;  // not cleared: a session that starts would wait for its pages
+    size_t capacity = 0;
     size_t begin = 0;
     size_t end = 0;
 
     size_t size() const { return end - begin; }
-    void append(const void* data, size_t count) {
+    const std::byte* data() const { return memory.get() + begin; }
+    std::byte* room() { return memory.get() + end; }
+    size_t room_bytes() const { return capacity - end; }
+    void reserve(size_t bytes) {
+        if (bytes <= capacity) return;
+        auto larger = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        std::copy_n(memory.get(), end, larger.get());
+        memory = std::move(larger);
+        capacity = bytes;
+    }
+    void append(const void* bytes, size_t count) {
         if (begin == end) begin = end = 0;
-        if (bytes.size() - end < count) bytes.resize(std::max(bytes.size() * 2, end + count));
-        std::memcpy(bytes.data() + end, data, count);
+        if (room_bytes() < count) reserve(std::max(capacity * 2, end + count));
+        std::memcpy(room(), bytes, count);
         end += count;
     }
 };

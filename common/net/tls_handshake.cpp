@@ -39,7 +39,7 @@ Result<void> TlsChannel::State::set_up(const std::string& name) {
     }
     SSL_set_bio(ssl.get(), bio, bio);
     SSL_set_ex_data(ssl.get(), verify_report_index(), &report);
-    pipes.in.bytes.resize(k_input_bytes);
+    pipes.in.reserve(k_input_bytes);
     if (context->role == TlsRole::server) {
         SSL_set_accept_state(ssl.get());
         return {};
@@ -73,7 +73,7 @@ Result<void> TlsChannel::State::shake_hands(Clock::time_point deadline, std::str
         }
         if (sending.size() > 0) {
             auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-            BytesView bytes{sending.bytes.data() + sending.begin, sending.size()};
+            BytesView bytes{sending.data(), sending.size()};
             auto sent = socket.write_all(bytes, std::max(left, std::chrono::milliseconds(1)));
             sending.begin = sending.end = 0;
             if (!sent.ok() && failure.code == Code::ok && outcome == 1) return sent;

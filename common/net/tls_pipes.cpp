@@ -17,7 +17,7 @@ int pipe_read(BIO* bio, char* data, size_t size, size_t* got) {
         if (!pipes->in_ended) BIO_set_retry_read(bio);
         return 0;
     }
-    std::memcpy(data, pipes->in.bytes.data() + pipes->in.begin, *got);
+    std::memcpy(data, pipes->in.data(), *got);
     pipes->in.begin += *got;
     return 1;
 }
