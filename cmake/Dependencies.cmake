@@ -39,3 +39,5 @@ find_path(WARPLINE_CUDA_INCLUDE cuda.h
   REQUIRED)
 add_library(wl_cuda_headers INTERFACE)
 target_include_directories(wl_cuda_headers SYSTEM INTERFACE "${WARPLINE_CUDA_INCLUDE}")
+# For tests; its other tools are beside it.
+find_program(WARPLINE_NVCC nvcc HINTS "${CMAKE_SOURCE_DIR}/.cuda/bin" "${WARPLINE_CUDA_INCLUDE}/../bin")
