@@ -68,6 +68,7 @@ def main(words=None):
     say(f"programs run:     {counts.runs} ({counts.undisturbed} were over before their fault)")
     for ending in Ending:
         say(f"{ending.value + ':':18}{counts.endings[ending]}")
+    say(f"calls compared:   {counts.calls}, sent and executed")
     say(f"server at rest:   {counts.rests} times")
     say(f"failures:         {len(counts.failures)}")
     return 1 if counts.failures or not counts.runs else 0

@@ -10,7 +10,7 @@ import harness
 
 from . import plan as plans
 from . import runs
-from .checks import Rest
+from .checks import Rest, Sessions
 from .expectation import Ending, Expectation, ending_of
 
 ROUND_RUNS = 100   # after so many runs the server has to come to rest
@@ -37,6 +37,7 @@ class Counts:
     endings: collections.Counter = field(default_factory=collections.Counter)
     undisturbed: int = 0                                                      # runs that were over before their fault's position
     rests: int = 0                                                            # times at which the server was found at rest
+    calls: int = 0                                                            # of sessions whose calls were compared, see check_calls()
     failures: list = field(default_factory=list)
 
     def cuts(self):
@@ -82,6 +83,7 @@ class Campaign:
         self.jobs, self.say, self.faults_per_run = jobs, say, faults_per_run
         self.rest = Rest(server, READY, spare=jobs)
         self.counts = Counts()
+        self.sent = []  # since the server was at rest: (case, pid, calls) of processes that ended well
 
     def run_one(self, case, plan, seed):
         """Runs a case with a plan and adds what came of it to the counts."""
@@ -96,6 +98,8 @@ class Campaign:
         for event in happened:
             counts.faults[event.what.partition(":")[0]] += 1
         counts.undisturbed += not happened
+        if ending is Ending.RIGHT:
+            self.sent += [(case, stats["pid"], stats["calls_sent"]) for stats in run.stats]
         if not self.expectation.allows(ending, any(e.ends_connection for e in run.events), run):
             faults = " ".join(f"--fault {fault}" for fault in plan)
             again = f"scripts/chaos --program '{case.name}' {faults}"
@@ -105,6 +109,21 @@ class Campaign:
             counts.failures.append(failure)
             self.say(f"FAILED {failure}")
 
+    def check_calls(self):
+        """What each process has sent, the server has executed: as a server ends a session whose calls' numbers do not continue those
+        before, equal counts mean that none was lost and none was executed twice. A process whose last connection is cut while it says
+        goodbye does not come back: what it had sent then, for which it did not wait, may be missing."""
+        executed = Sessions.of(self.server).executed
+        for case, pid, calls in self.sent:
+            done, said_goodbye = executed.get(pid, (None, False))
+            if done == calls:
+                self.counts.calls += calls
+            elif said_goodbye or done is None or done > calls:
+                failure = f"{case.name} (process {pid}): {calls} calls sent, {done} executed"
+                self.counts.failures.append(failure)
+                self.say(f"FAILED {failure}")
+        self.sent = []
+
     def check_rest(self):
         left = self.rest.left_behind(REST_SECONDS)
         if left:
@@ -112,6 +131,7 @@ class Campaign:
             self.say(f"FAILED left behind: {left}")
         else:
             self.counts.rests += 1
+            self.check_calls()
 
     def run_plans(self, planned):
         """Runs (case, plan, seed) triples, `jobs` at a time, and looks at the server afterwards."""

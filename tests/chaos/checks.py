@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from . import processes
 
-START = re.compile(r"session start id=(\w+) .* worker=(\d+)")
-END = re.compile(r'session end id=(\w+) .* reason="(.*)"')
+START = re.compile(r"session start id=(\w+) .* client_pid=(\d+) worker=(\d+)")
+END = re.compile(r'session end id=(\w+) .* calls=(\d+) .* reason="(.*)"')
+GOODBYE = "the client has finished"
 DESCRIPTORS_PER_WORKER = 3
 CRASH = re.compile(r"signal \d+|AddressSanitizer|ThreadSanitizer|runtime error|terminate called")
 
@@ -15,13 +16,17 @@ CRASH = re.compile(r"signal \d+|AddressSanitizer|ThreadSanitizer|runtime error|t
 @dataclass(frozen=True)
 class Sessions:
     """What the server's log says about its sessions. One has ended when its worker's process has."""
-    started: dict  # id: pid of the worker
-    ended: dict    # id: reason
+    started: dict   # id: pid of the worker
+    ended: dict     # id: reason
+    executed: dict  # pid of the program's process: of its last session, how many calls were executed, and whether it said goodbye
 
     @classmethod
     def of(cls, server):
         log = server.log_text()
-        return cls({m.group(1): int(m.group(2)) for m in START.finditer(log)}, {m.group(1): m.group(2) for m in END.finditer(log)})
+        starts, ends = list(START.finditer(log)), list(END.finditer(log))
+        calls = {m.group(1): (int(m.group(2)), m.group(3) == GOODBYE) for m in ends}
+        return cls({m.group(1): int(m.group(3)) for m in starts}, {m.group(1): m.group(3) for m in ends},
+                   {int(m.group(2)): calls[m.group(1)] for m in starts if m.group(1) in calls})
 
     def under_way(self):
         return sorted(set(self.started) - set(self.ended))

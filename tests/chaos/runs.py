@@ -1,10 +1,12 @@
 """One run of a program through a proxy, with a plan of faults."""
 
+import json
 import os
+import pathlib
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import harness
 
@@ -20,6 +22,7 @@ class Run:
     stderr: str
     events: list
     totals: list     # of each connection: bytes by direction
+    stats: list = field(default_factory=list)  # what each of its processes has written at its end
 
 
 def finish(process, seconds):
@@ -37,7 +40,10 @@ def finish(process, seconds):
 def through_proxy(server, program, arguments, plan=(), seed=None, extra=None, seconds=60, log=None):
     """Runs a program of programs.toml to its end."""
     with tempfile.TemporaryDirectory(prefix="warpline-chaos-") as folder, Proxy(server, plan, seed, log) as proxy:
-        process = harness.popen([program.binary, *arguments], "remote", proxy, {"WARPLINE_LOG": expectation.LOG, **(extra or {})},
+        stats = pathlib.Path(folder) / "stats.json"
+        process = harness.popen([program.binary, *arguments], "remote", proxy,
+                                {"WARPLINE_LOG": expectation.LOG, "WARPLINE_STATS": str(stats), **(extra or {})},
                                 errors="replace", cwd=folder, start_new_session=True)
         code, out, err = finish(process, seconds * (5 if harness.sanitizer_runtime() else 1))
-        return Run(code, out, err, proxy.events, proxy.totals)
+        written = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
+        return Run(code, out, err, proxy.events, proxy.totals, written)

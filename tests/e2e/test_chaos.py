@@ -64,6 +64,7 @@ class ChaosTest(unittest.TestCase):
         counts = running.run(CUTS)
         self.assertEqual(counts.failures, [], "\n".join(said))
         self.assertGreaterEqual(counts.cuts(), CUTS)
+        self.assertGreater(counts.calls, 0)
         self.assertIn("the session goes on over a connection", self.server.log_text())
 
     def test_c2_the_same_seed_is_the_same_plan(self):
