@@ -11,6 +11,9 @@
 
 namespace warpline::server {
 
+/// Of a launch: many more than there are kinds of them.
+inline constexpr size_t k_max_launch_attributes = 64;
+
 /// The CUresult that stands for a failure of ours.
 inline CUresult result_of(const Error& error) { return static_cast<CUresult>(to_cu_result(error.code)); }
 

@@ -7,13 +7,12 @@ namespace warpline::server {
 
 namespace {
 
-constexpr size_t k_max_attributes = 64;
-
 /// The launch that the two questions about clusters are asked for. Its attributes hold no handles that matter here.
 template <typename Args>
 CUresult read_config(ServerCall& call, const Args& args, CUlaunchConfig& config, std::vector<CUlaunchAttribute>& attributes) {
     const size_t count = args.attributes.size() / sizeof(CUlaunchAttribute);
-    if (args.attributes.size() % sizeof(CUlaunchAttribute) != 0 || count > k_max_attributes) return CUDA_ERROR_INVALID_VALUE;
+    if (args.attributes.size() % sizeof(CUlaunchAttribute) != 0 || count > k_max_launch_attributes)
+        return CUDA_ERROR_INVALID_VALUE;
     attributes.resize(count);
     if (count > 0) std::memcpy(attributes.data(), args.attributes.data(), args.attributes.size());
     std::erase_if(attributes, [](const CUlaunchAttribute& attribute) {

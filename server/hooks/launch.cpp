@@ -8,11 +8,9 @@ namespace warpline::server {
 
 namespace {
 
-constexpr size_t k_max_attributes = 64;
-
 /// The attributes of a launch as they lie in memory, with the handles in them looked up.
 CUresult read_attributes(ServerCall& call, BytesView bytes, std::vector<CUlaunchAttribute>& attributes) {
-    if (bytes.size() % sizeof(CUlaunchAttribute) != 0 || bytes.size() / sizeof(CUlaunchAttribute) > k_max_attributes) {
+    if (bytes.size() % sizeof(CUlaunchAttribute) != 0 || bytes.size() / sizeof(CUlaunchAttribute) > k_max_launch_attributes) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     attributes.resize(bytes.size() / sizeof(CUlaunchAttribute));
