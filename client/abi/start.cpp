@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <random>
+#include <thread>
 
 #include "client/pool/choice.h"
 #include "client/report/watch_socket.h"
@@ -107,11 +110,11 @@ Result<std::unique_ptr<Session>> connect_to(const std::string& server, StartSett
     return session;
 }
 
-/// Asks all servers, and goes through those that can take us, the best one first.
-Result<std::unique_ptr<Session>> connect_to_best(std::vector<PoolServer> servers, Policy policy, StartSettings& start,
+/// Asks all servers, and goes through those that can take us, the best one first. @errors quota: one is full
+Result<std::unique_ptr<Session>> connect_to_best(const std::vector<PoolServer>& servers, Policy policy, StartSettings& start,
                                                  const std::function<void(CUresult)>& on_end, std::string& why) {
     auto tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, start.connection.credentials, why));
-    ServerChoice choice(std::move(servers), policy, std::move(tls), start.connection.connect_timeout);
+    ServerChoice choice(servers, policy, std::move(tls), start.connection.connect_timeout);
     while (const auto server = choice.next()) {
         std::string reason;
         auto session = connect_to(*server, start, on_end, reason);
@@ -120,6 +123,27 @@ Result<std::unique_ptr<Session>> connect_to_best(std::vector<PoolServer> servers
     }
     why = choice.reasons();
     return choice.last_error();
+}
+
+/// The same, again and again while a server is full, for as long as the user wants to wait.
+Result<std::unique_ptr<Session>> connect_when_free(const std::vector<PoolServer>& servers, Policy policy,
+                                                   std::chrono::milliseconds patience, StartSettings& start,
+                                                   const std::function<void(CUresult)>& on_end, std::string& why) {
+    using Clock = std::chrono::steady_clock;
+    // Few enough questions for a server on which hundreds wait, each at its own time.
+    std::minstd_rand random{std::random_device{}()};
+    std::uniform_int_distribution<int> pause_ms(500, 1500);
+    const auto until = Clock::now() + patience;
+    for (bool told = false;; told = true) {
+        why.clear();
+        auto session = connect_to_best(servers, policy, start, on_end, why);
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+        if (session.ok() || session.error().code != Code::quota || left.count() <= 0) return session;
+        if (!told)
+            WL_LOG(warn, "client", "{}; waiting for a place for up to {} s (WARPLINE_WAIT)", why,
+                   std::chrono::duration_cast<std::chrono::seconds>(patience).count());
+        std::this_thread::sleep_for(std::min(left, std::chrono::milliseconds(pause_ms(random))));
+    }
 }
 
 void prepare_state(State& state, ServerInfo& info) {
@@ -187,8 +211,11 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
             settings.text("policy"));
         return Error{Code::bad_argument, "no such policy"};
     }
-    auto session = servers.size() == 1 ? connect_to(servers.front().address, start, on_end, why)
-                                       : connect_to_best(std::move(servers), *policy, start, on_end, why);
+    const auto patience = settings.seconds("wait_seconds");
+    // One alone is asked only if we would wait for it: a question is cheaper than an attempt.
+    auto session = servers.size() == 1 && patience.count() == 0
+                       ? connect_to(servers.front().address, start, on_end, why)
+                       : connect_when_free(servers, *policy, patience, start, on_end, why);
     if (session.ok()) {
         prepare_state(state, (*session)->mutable_info());
         WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);

@@ -85,7 +85,8 @@ void ServerChoice::pass_over(size_t index, const protocol::ServerStatus& status)
 }
 
 void ServerChoice::refused(const Error& error, const std::string& why) {
-    m_last_error = error;
+    // A full one may have a place later, and so counts more than those that are not there.
+    if (m_last_error.code != Code::quota) m_last_error = error;
     if (!m_reasons.empty()) m_reasons += "; ";
     m_reasons += why;
 }

@@ -26,7 +26,7 @@ public:
     /// The one that next() gave has refused.
     void refused(const Error& error, const std::string& why);
 
-    /// Why each server does not take us, in one line, and the last of the reasons.
+    /// Why each server does not take us, in one line, and the last of the reasons: quota, if any of them is full.
     const std::string& reasons() const { return m_reasons; }
     const Error& last_error() const { return m_last_error; }
 

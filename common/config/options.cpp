@@ -96,6 +96,10 @@ constexpr Option k_options[] = {
      "the "
      "first of the list. Servers that are full or drain are passed over.",
      ""},
+    {k_client, "wait_seconds", seconds, "seconds", "0", 0, 7 * 86400, "WARPLINE_WAIT", "", k_in_file,
+     "While servers that could be taken are full, the program waits for a place for this long.",
+     "0: it fails at once, with the reason of each. Longer: jobs start one after the other as others end; who waits longest is "
+     "not the first to be served."},
     {k_client, "certificate", path, "", "~/.config/warpline/tenant.crt", 0, 0, "WARPLINE_CERT", "--cert", k_in_file,
      "The tenant's certificate (PEM); its common name is the tenant's name.", ""},
     {k_client, "key", path, "", "~/.config/warpline/tenant.key", 0, 0, "WARPLINE_KEY", "--key", k_in_file,

@@ -183,6 +183,30 @@ class ChoiceTest(PoolCase):
             self.assertIn(reason, done.stderr)
         self.assertEqual(len([line for line in done.stderr.splitlines() if "it is full" in line]), 1, done.stderr)
 
+    def test_c4_a_program_waits_for_a_place(self):
+        for count in (1, 2):
+            pool = self.pool(count, ["--max-sessions=1"] * count)
+            if count > 1:
+                pool.addresses.append(closed_port())
+            holders = [self.start_working(server) for server in pool.servers]
+            waits = harness.popen([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_WAIT": "120"})
+            self.addCleanup(waits.kill)
+            said = ""
+            while "waiting for a place" not in said:
+                line = waits.stderr.readline()
+                self.assertTrue(line, said)
+                said += line
+            self.assertIn("it is full: 1 of 1 sessions", said)
+            holders[-1].kill()
+            out, err = waits.communicate(timeout=60)
+            self.assertEqual(waits.returncode, 0, said + out + err)
+            self.assertEqual(pool.sessions()[-1], 2)
+        # Nobody waits for what is not there.
+        pool.addresses[:] = [closed_port()]
+        done = harness.run([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_WAIT": "120"})
+        self.assertNotEqual(done.code, 0)
+        self.assertNotIn("waiting for a place", done.stderr)
+
     def test_c4_dead_servers_cost_nothing(self):
         pool = self.pool(1)
         with socket.socket() as silent:

@@ -17,6 +17,7 @@ WITH_PURPOSE = ("client/", "server/", "protocol/", "common/")
 PURPOSE = re.compile(r"(#pragma once\n\n)?// ?\w")
 # Where nobody can tell when the thing waited for has come: it is looked for, with a deadline. Or where the time is the thing.
 POLLS = {
+    "client/abi/start.cpp": "the pause before servers that were full are asked again",
     "client/cli/tell_death.cpp": "the pause before a server that could not be reached is tried again",
     "softgpu/driver/context.cpp": "contexts take time to make (docs/driver-behaviour.md, DB-16)",
     "tests/unit/server/fake_driver.cpp": "a driver that is slow to begin",
