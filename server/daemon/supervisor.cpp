@@ -25,6 +25,8 @@ namespace {
 
 /// How long connections wait when we are out of descriptors: they stay in the kernel's queue meanwhile.
 constexpr std::chrono::milliseconds k_accept_pause{200};
+/// Up to so many connections that have not said what they want are nothing unusual.
+constexpr size_t k_calm_lobby = 8;
 
 /// Each session needs a few descriptors here, and the usual soft limit is 1024.
 void raise_descriptor_limit() {
@@ -58,10 +60,14 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& 
 
 Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, int listener, int signals,
                        uint16_t port)
-    : m_options(options), m_arguments(std::move(arguments)), m_listener(listener), m_signals(signals), m_port(port) {}
+    : m_options(options),
+      m_arguments(std::move(arguments)),
+      m_listener(listener),
+      m_signals(signals),
+      m_port(port),
+      m_lobby(options.max_lobby, options.lobby_deadline) {}
 
 Supervisor::~Supervisor() {
-    for (const Unrouted& connection : m_unrouted) close(connection.fd);
     for (const Waiting& connection : m_waiting) close(connection.fd);
     if (m_listener >= 0) close(m_listener);
     close(m_signals);
@@ -78,8 +84,7 @@ int Supervisor::run() {
 
 int Supervisor::poll_timeout_ms() const {
     if (m_wants_worker) return 0;
-    auto next = Clock::time_point::max();
-    for (const Unrouted& connection : m_unrouted) next = std::min(next, connection.deadline);
+    auto next = m_lobby.next_deadline();
     for (const Waiting& connection : m_waiting) next = std::min(next, connection.deadline);
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::leaving) next = std::min(next, worker->since + m_options.stop_deadline);
@@ -99,15 +104,13 @@ int Supervisor::poll_timeout_ms() const {
 bool Supervisor::step() {
     if (m_stop_now || (m_draining && m_workers.empty())) return false;
     std::vector<pollfd> watched{{m_signals, POLLIN, 0}};
-    const bool accepting =
-        m_listener >= 0 && m_announced && m_unrouted.size() < m_options.max_unrouted && Clock::now() >= m_accept_again;
+    const bool accepting = m_listener >= 0 && m_announced && Clock::now() >= m_accept_again;
     watched.push_back({accepting ? m_listener : -1, POLLIN, 0});
     const size_t first_worker = watched.size();
     const size_t worker_count = m_workers.size();
     for (const auto& worker : m_workers) watched.push_back({worker->control().fd(), POLLIN, 0});
-    const size_t first_unrouted = watched.size();
-    for (const Unrouted& connection : m_unrouted) watched.push_back({connection.fd, POLLIN, 0});
-    const size_t unrouted_count = m_unrouted.size();
+    const size_t first_in_lobby = watched.size();
+    for (size_t i = 0; i < m_lobby.size(); ++i) watched.push_back({m_lobby.fd(i), POLLIN | POLLRDHUP, 0});
     const size_t first_door = watched.size();
     const size_t door_count = m_doors.size();
     for (const auto& door : m_doors) watched.push_back({door->control().fd(), POLLIN, 0});
@@ -119,12 +122,7 @@ bool Supervisor::step() {
         return false;
     }
     if (ready > 0) {
-        // From the end, because finished connections are taken out while we go.
-        for (size_t i = unrouted_count; i-- > 0;) {
-            if (watched[first_unrouted + i].revents != 0 && read_preamble(m_unrouted[i])) {
-                m_unrouted.erase(m_unrouted.begin() + static_cast<std::ptrdiff_t>(i));
-            }
-        }
+        hear_lobby(&watched[first_in_lobby]);
         for (size_t i = 0; i < worker_count; ++i) {
             if (watched[first_worker + i].revents != 0) handle_worker(*m_workers[i]);
         }
@@ -141,8 +139,20 @@ bool Supervisor::step() {
     return true;
 }
 
+void Supervisor::hear_lobby(const pollfd* watched) {
+    // From the end, because connections leave it while we go.
+    for (size_t i = m_lobby.size(); i-- > 0;) {
+        if (watched[i].revents == 0) continue;
+        // A worker is given before TLS begins only where nobody else might need it.
+        const bool trusts = m_lobby.size() <= k_calm_lobby && count(WorkerState::greeting) == 0;
+        auto guest = m_lobby.hear(i, (watched[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0, trusts);
+        if (guest) route({guest->fd, std::move(guest->peer), guest->preamble, Clock::now() + m_options.waiting_deadline});
+    }
+}
+
 void Supervisor::accept_connections() {
-    while (m_unrouted.size() < m_options.max_unrouted) {
+    // So many at a time: those who are here are heard in between.
+    for (int i = 0; i < 64; ++i) {
         sockaddr_storage address{};
         socklen_t length = sizeof address;
         const int fd = accept4(m_listener, reinterpret_cast<sockaddr*>(&address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -153,76 +163,7 @@ void Supervisor::accept_connections() {
             }
             return;
         }
-        m_unrouted.push_back({fd, describe_address(address), {}, 0, Clock::now() + m_options.preamble_deadline});
-    }
-}
-
-/// Reads what has arrived of a preamble. True if the connection is done with: routed, or dropped.
-bool Supervisor::read_preamble(Unrouted& connection) {
-    const ssize_t got =
-        recv(connection.fd, connection.bytes.data() + connection.have, protocol::k_preamble_bytes - connection.have, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (got <= 0) {
-        if (connection.have > 0) WL_LOG(warn, "server", "{}: closed in the middle of its preamble", connection.peer);
-        close(connection.fd);
-        return true;
-    }
-    connection.have += static_cast<size_t>(got);
-    if (connection.have < protocol::k_preamble_bytes) return false;
-    auto preamble = protocol::decode_preamble(connection.bytes);
-    if (!preamble.ok()) {
-        WL_LOG(warn, "server", "{}: dropped: {}", connection.peer, preamble.error().what);
-        close(connection.fd);
-        return true;
-    }
-    route({connection.fd, std::move(connection.peer), *preamble, Clock::now() + m_options.waiting_deadline});
-    return true;
-}
-
-void Supervisor::route(Waiting connection) {
-    using Kind = protocol::Preamble::Kind;
-    if (connection.preamble.kind == Kind::status) return give_to_door(connection);
-    if (connection.preamble.kind == Kind::further_connection) {
-        for (const auto& worker : m_workers) {
-            if (worker->state == WorkerState::session &&
-                std::memcmp(worker->session_id.data(), connection.preamble.session.data(), worker->session_id.size()) == 0) {
-                give(*worker, connection);
-                return;
-            }
-        }
-        // Gone, and its client should know at once: who answers must prove who we are.
-        return give_to_door(connection);
-    }
-    if (m_draining) {
-        WL_LOG(info, "server", "{}: dropped: the server is shutting down", connection.peer);
-        close(connection.fd);
-        return;
-    }
-    if (m_waiting.size() >= m_options.max_waiting) {
-        WL_LOG(warn, "server", "{}: dropped: {} connections wait for a worker already", connection.peer, m_waiting.size());
-        close(connection.fd);
-        return;
-    }
-    m_claims.take();
-    m_waiting.push_back(std::move(connection));
-}
-
-void Supervisor::hand_out_waiting() {
-    for (const auto& worker : m_workers) {
-        if (worker->state != WorkerState::idle) continue;
-        const auto next = std::find_if(m_waiting.begin(), m_waiting.end(), [&](const Waiting& waiting) {
-            return waiting.preamble.driver_settings == worker->driver_settings;
-        });
-        if (next == m_waiting.end()) {
-            // It was started for somebody who has gone.
-            if (worker->driver_settings != 0) stop_worker(*worker, "nobody needs its driver's settings any more");
-            continue;
-        }
-        const Waiting connection = std::move(*next);
-        m_waiting.erase(next);
-        worker->enter(WorkerState::greeting);
-        worker->peer = connection.peer;
-        if (!give(*worker, connection)) stop_worker(*worker, "its control channel is broken");
+        m_lobby.admit(fd, describe_address(address));
     }
 }
 
@@ -244,12 +185,7 @@ bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
 
 void Supervisor::expire() {
     const auto now = Clock::now();
-    while (!m_unrouted.empty() && m_unrouted.front().deadline <= now) {
-        WL_LOG(warn, "server", "{}: dropped: no preamble within {} ms", m_unrouted.front().peer,
-               m_options.preamble_deadline.count());
-        close(m_unrouted.front().fd);
-        m_unrouted.pop_front();
-    }
+    m_lobby.expire();
     while (!m_waiting.empty() && m_waiting.front().deadline <= now) {
         WL_LOG(warn, "server", "{}: dropped: no worker became free", m_waiting.front().peer);
         close(m_waiting.front().fd);

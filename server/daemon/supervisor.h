@@ -1,17 +1,23 @@
 // The process that never ends: it decides who is served, and by which worker.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/result.h"
 #include "protocol/codec/preamble.h"
+#include "server/control/drop_notice.h"
 #include "server/daemon/claims.h"
 #include "server/daemon/door_process.h"
+#include "server/daemon/lobby.h"
 #include "server/daemon/worker_process.h"
 
 namespace warpline::server {
@@ -27,9 +33,11 @@ struct SupervisorOptions {
     int ready_fd = -1;  ///< -1: nobody waits for us
 
     // Bounds without a switch: what a peer can make us hold before we know who it is.
-    size_t max_unrouted = 256;  ///< connections whose preamble is incomplete
-    size_t max_waiting = 256;   ///< connections that wait for a worker
-    std::chrono::milliseconds preamble_deadline{5'000};
+    size_t max_lobby = 256;             ///< connections that have not said what they want
+    size_t max_waiting = 256;           ///< connections that wait for a worker
+    size_t max_greetings_per_host = 8;  ///< workers that one host has in TLS and Hello; its further connections wait
+    size_t max_greetings = 16;          ///< in all; beyond it a host has one
+    std::chrono::milliseconds lobby_deadline{5'000};
     std::chrono::milliseconds waiting_deadline{30'000};  ///< for a worker; more than a driver needs to start
     std::chrono::milliseconds start_notice{5'000};       ///< a worker that takes longer to start is worth a line
     std::chrono::milliseconds refill_pause{100};         ///< between the start of a session and that of the next warm worker
@@ -50,13 +58,6 @@ public:
     int run();
 
 private:
-    struct Unrouted {
-        int fd;
-        std::string peer;
-        std::array<std::byte, protocol::k_preamble_bytes> bytes;
-        size_t have = 0;
-        std::chrono::steady_clock::time_point deadline;
-    };
     struct Waiting {
         int fd;
         std::string peer;
@@ -69,7 +70,13 @@ private:
     int poll_timeout_ms() const;
     bool step();
     void accept_connections();
-    bool read_preamble(Unrouted& connection);
+    void hear_lobby(const pollfd* watched);
+    size_t greetings_from(std::string_view host) const;
+    bool may_greet(size_t greetings_of_host, size_t greetings) const;
+    std::deque<Waiting>::iterator next_waiting(uint64_t driver_settings);
+    std::map<uint64_t, size_t> workers_needed() const;
+    bool is_waited_for(uint64_t driver_settings) const;
+    void drop_waiting();
     void route(Waiting connection);
     void hand_out_waiting();
     bool give(WorkerProcess& worker, const Waiting& connection);
@@ -119,8 +126,9 @@ private:
     std::chrono::steady_clock::time_point m_next_door;
     ReadyMessage m_offer{};  // of the worker that was ready first
     Claims m_claims;
-    std::deque<Unrouted> m_unrouted;
+    Lobby m_lobby;
     std::deque<Waiting> m_waiting;
+    DropNotice m_drop_notice;
 
     std::chrono::steady_clock::time_point m_accept_again;  // after running out of descriptors
 

@@ -46,8 +46,7 @@ void Supervisor::keep_pool() {
     const size_t bound = size_t{m_options.max_sessions} + m_options.warm_workers + 1;
     // The first one tells us the devices, whatever the size of the pool; the others take over what it has found out.
     const bool one_first = m_failed_starts > 0 || m_inventory < 0;
-    std::map<uint64_t, size_t> waiting;  // by the settings of the driver
-    for (const Waiting& connection : m_waiting) ++waiting[connection.preamble.driver_settings];
+    std::map<uint64_t, size_t> waiting = workers_needed();
     const size_t wanted = one_first ? 1 : m_options.warm_workers + waiting[0];
     if (available(0) >= wanted) m_refill_at = {};
     if (one_first || available(0) < waiting[0] || refill_is_due(wanted)) {

@@ -21,6 +21,7 @@
 #include "protocol/codec/preamble.h"
 #include "protocol/session/status.h"
 #include "server/control/confinement.h"
+#include "server/control/drop_notice.h"
 #include "server/control/greeting.h"
 #include "server/control/worker_ends.h"
 
@@ -40,8 +41,6 @@ constexpr std::chrono::milliseconds k_conversation{30'000};
 constexpr std::chrono::milliseconds k_figures_timeout{5'000};
 /// A client that looks for the emptiest of many servers asks again when others were faster.
 constexpr unsigned k_max_questions = 64;
-/// Between two lines about connections that were dropped.
-constexpr std::chrono::seconds k_drop_notice{1};
 
 class Door {
 public:
@@ -67,10 +66,9 @@ private:
     ControlChannel m_control;
     const int m_wake;
     std::optional<net::TlsContext> m_tls;
-    std::string m_name;       // of this machine
-    bool m_stopping = false;  // the main thread's, like the two below
-    uint64_t m_dropped = 0;   // … since the last line about it
-    Clock::time_point m_drop_told;
+    std::string m_name;        // of this machine
+    bool m_stopping = false;   // the main thread's
+    DropNotice m_drop_notice;  // likewise
 
     Mutex m_mutex;
     ConditionVariable m_answered;
@@ -155,12 +153,10 @@ void Door::admit(const ControlMessage& message) {
 
 /// Many at once are one line.
 void Door::drop(const TakeMessage& take) {
-    ++m_dropped;
-    if (Clock::now() - m_drop_told < k_drop_notice) return;
-    WL_LOG(warn, "server", "{}: dropped: {} connections speak with the door already ({} dropped since the last such line)",
-           get_text(take.peer), k_max_connections, m_dropped);
-    m_drop_told = Clock::now();
-    m_dropped = 0;
+    if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
+        WL_LOG(warn, "server", "{}: dropped: {} connections speak with the door already ({} dropped since the last such line)",
+               get_text(take.peer), k_max_connections, dropped);
+    }
 }
 
 void Door::connection_ended() {
