@@ -126,7 +126,7 @@ class ChoiceTest(PoolCase):
             self.start_working(server)
         before = pool.sessions()
         self.run_program(pool)
-        self.assertEqual([now - was for now, was in zip(pool.sessions(), before)], [0, 0, 1])
+        self.assertEqual([after - earlier for after, earlier in zip(pool.sessions(), before)], [0, 0, 1])
 
     def test_b5_thirty_programs_at_once_spread(self):
         # Workers are ready, as it is the choice that is looked at, not how fast drivers start.
