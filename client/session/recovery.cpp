@@ -24,6 +24,12 @@ std::chrono::milliseconds random_pause(unsigned attempt, const ConnectionSetting
     return std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, bound.count())(random));
 }
 
+/// For an attempt: one whose bytes are damaged on the way must not take as long as the server keeps a session in doubt, and one
+/// over a slow link gets its time when the first have failed.
+std::chrono::milliseconds patience_of(unsigned attempt) {
+    return std::chrono::milliseconds(1'500) * (1u << std::min(attempt, 6u));
+}
+
 }  // namespace
 
 bool ConnectionToServer::keeps() const {
@@ -57,7 +63,7 @@ void ConnectionToServer::recover(const std::string& why_lost) {
            std::chrono::duration_cast<std::chrono::seconds>(m_settings.grace).count());
     for (unsigned attempt = 0; pause(attempt, deadline); ++attempt) {
         std::string why;
-        const auto resumed = resume(deadline, why);
+        const auto resumed = resume(std::min(deadline, SteadyClock::now() + patience_of(attempt)), why);
         if (resumed.ok()) {
             WL_LOG(warn, "client", "connected to {} again after {:.1f} s, at attempt {}: the program goes on", m_address,
                    std::chrono::duration<double>(SteadyClock::now() - lost_at).count(), attempt + 1);
