@@ -57,8 +57,8 @@ public:
     ///
     /// @param server_name  client only: the host name or IP address that was dialled; the server's certificate must carry it
     /// @param why          set when it fails: one sentence for the user or the server's log
-    /// @errors             auth_failed (a certificate is missing, unknown, expired or for another name; or no TLS 1.3),
-    ///                     deadline, connection_lost
+    /// @errors             auth_failed (a certificate is missing, unknown, expired or for another name), malformed (not TLS
+    ///                     1.3), deadline, connection_lost
     /// @blocks             up to the handshake timeout
     /// A client whose certificate the server refuses learns it from the first read(): TLS 1.3 tells it after the handshake.
     static Result<std::unique_ptr<TlsChannel>> handshake(const TlsContext& context, Socket socket,

@@ -81,8 +81,9 @@ Error explain_ssl_error(TlsRole role, const SslError& error, const VerifyReport&
         case SSL_R_UNSUPPORTED_PROTOCOL:
         case SSL_R_VERSION_TOO_LOW:
         case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            // Not a refusal to be believed: nothing has been proved yet, and one damaged bit looks the same.
             why = other + " does not speak TLS 1.3";
-            return {Code::auth_failed, "the peer does not speak TLS 1.3"};
+            return {Code::malformed, "the peer does not speak TLS 1.3"};
         case SSL_R_WRONG_VERSION_NUMBER:
         case SSL_R_HTTP_REQUEST:
         case SSL_R_HTTPS_PROXY_REQUEST:

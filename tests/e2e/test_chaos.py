@@ -101,6 +101,11 @@ class ChaosTest(unittest.TestCase):
         self.expect_ending(Ending.RIGHT, run)
         self.assertIn("bad record mac", run.stderr)
 
+    def test_c2_a_damaged_version_of_tls_is_no_refusal(self):
+        run = self.run_with("corrupt:1:down:81:4")  # in the version that the server's hello names
+        self.assertIn("does not speak TLS 1.3; beginning anew", run.stderr)
+        self.expect_ending(Ending.RIGHT, run)
+
     def test_c1_what_is_slow_is_not_lost(self):
         run = self.run_with("delay:1:up:0:0.02", "throttle:1:up:4000:4e+06", "delay:1:down:0:0.02", "hold:1:down:4000:0.3",
                             "black-hole:1:up:500000:1.5")

@@ -114,7 +114,7 @@ Outcome server_meets(int highest_version) {
 
 TEST(TlsRefusal, Tls12IsRefused_F1) {
     Outcome outcome = server_meets(TLS1_2_VERSION);
-    EXPECT_EQ(outcome.error.code, Code::auth_failed);
+    EXPECT_EQ(outcome.error.code, Code::malformed);
     EXPECT_TRUE(says(outcome.why, "does not speak TLS 1.3")) << outcome.why;
 }
 
