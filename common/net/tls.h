@@ -1,7 +1,9 @@
-// TLS as Warpline uses it: 1.3, with certificates on both sides.
+// TLS as Warpline uses it: 1.3, with certificates on both sides or with a key that both sides have.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,11 +26,19 @@ Result<TlsCredentials> load_credentials(const std::string& ca_file, const std::s
 
 enum class TlsRole : uint8_t { client, server };
 
+/// A key that both sides have, and the name under which the client offers it (RFC 8446, 4.2.11: external, psk_dhe_ke, SHA-256).
+struct PresharedKey {
+    std::array<std::byte, 32> key{};
+    Bytes identity;  ///< travels in clear text
+};
+
 /// What many connections share: credentials, checked and ready. Immutable; make a new one to rotate certificates.
 class TlsContext {
 public:
     /// @errors  auth_failed, with `why`: not a certificate, key does not belong to it, …
     static Result<TlsContext> create(TlsRole role, const TlsCredentials& credentials, std::string& why);
+    /// Without certificates: for channels with a pre-shared key, and for none else. @errors alloc_failed, internal
+    static Result<TlsContext> create_for_keys(TlsRole role);
     TlsContext(TlsContext&&) noexcept;
     TlsContext& operator=(TlsContext&&) noexcept;
     ~TlsContext();
@@ -42,7 +52,7 @@ private:
     std::shared_ptr<State> m_state;  // shared with the channels made from it
 };
 
-/// A TLS 1.3 connection with certificates on both sides, over a connected socket.
+/// A TLS 1.3 connection over a connected socket, with certificates on both sides or with a pre-shared key.
 ///
 /// Full duplex: one thread reads and one thread writes at the same time. Cipher work is done under a short internal lock,
 /// waiting for the socket is not.
@@ -51,6 +61,9 @@ public:
     struct Options {
         std::chrono::milliseconds handshake_timeout{10000};
         uint64_t rekey_bytes = uint64_t{64} << 30;  ///< our sending key is renewed after this many (RFC 8446, section 5.5)
+        /// A client offers it, and goes on with certificates if the server does not take it (proved_by_key()). A server takes
+        /// it under this name, and has nothing else to go on with if its context has no certificates.
+        std::optional<PresharedKey> key;
     };
 
     /// Does the handshake on a connected socket, also on one that another process handed over.
@@ -106,7 +119,9 @@ public:
     /// reset the connection before the peer has read our last words. The reader's, after its last read().
     void discard_input(std::chrono::steady_clock::time_point deadline);
 
-    /// Subject CN of the peer's certificate: the tenant, on a server.
+    /// The handshake was done with the key of the options: who is at the other end has it. No certificate was seen.
+    bool proved_by_key() const;
+    /// Subject CN of the peer's certificate: the tenant, on a server. "" if there was none.
     const std::string& peer_name() const;
     /// The peer's address, for logs.
     const std::string& peer_address() const;

@@ -242,6 +242,7 @@ void TlsChannel::shutdown() {
     m_state->socket.shutdown();
 }
 
+bool TlsChannel::proved_by_key() const { return m_state->proved_by_key; }
 const std::string& TlsChannel::peer_name() const { return m_state->peer_name; }
 const std::string& TlsChannel::peer_address() const { return m_state->peer_address; }
 bool TlsChannel::ended_by_peer() const { return m_state->ended_by_peer.load(); }

@@ -60,6 +60,7 @@ struct TlsChannel::State {
     const std::string peer_address;
     std::string peer_name;
     std::string server_name;
+    bool proved_by_key = false;
     uint64_t rekey_bytes = 0;
 
     Mutex mutex;  // for everything that OpenSSL touches
@@ -103,7 +104,7 @@ struct TlsChannel::State {
         return failed(Error{Code::connection_lost, "the connection is lost"}, peer_address + " has closed the connection");
     }
 
-    Result<void> set_up(const std::string& name);
+    Result<void> set_up(const std::string& name, const std::optional<PresharedKey>& key);
     Result<void> shake_hands(std::chrono::steady_clock::time_point deadline, std::string& why);
     void discard_input(std::chrono::steady_clock::time_point deadline);
     Result<size_t> decrypt(MutableBytesView into);

@@ -102,9 +102,11 @@ TlsContext& TlsContext::operator=(TlsContext&&) noexcept = default;
 TlsContext::~TlsContext() = default;
 TlsRole TlsContext::role() const { return m_state->role; }
 
-Result<TlsContext> TlsContext::create(TlsRole role, const TlsCredentials& credentials, std::string& why) {
+namespace {
+
+Result<std::shared_ptr<TlsContext::State>> make_state(TlsRole role) {
     init_openssl();
-    auto state = std::make_shared<State>();
+    auto state = std::make_shared<TlsContext::State>();
     state->role = role;
     state->ctx.reset(SSL_CTX_new(role == TlsRole::client ? TLS_client_method() : TLS_server_method()));
     SSL_CTX* ctx = state->ctx.get();
@@ -119,8 +121,22 @@ Result<TlsContext> TlsContext::create(TlsRole role, const TlsCredentials& creden
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify_callback);
-    WL_TRY(use_ca(ctx, credentials.ca_pem, why));
-    WL_TRY(use_own(ctx, credentials, why));
+    return state;
+}
+
+}  // namespace
+
+Result<TlsContext> TlsContext::create(TlsRole role, const TlsCredentials& credentials, std::string& why) {
+    auto state = WL_TRY(make_state(role));
+    WL_TRY(use_ca(state->ctx.get(), credentials.ca_pem, why));
+    WL_TRY(use_own(state->ctx.get(), credentials, why));
+    return TlsContext(std::move(state));
+}
+
+Result<TlsContext> TlsContext::create_for_keys(TlsRole role) {
+    auto state = WL_TRY(make_state(role));
+    // A server that wants certificates, and has none, could not take up keys either: OpenSSL treats them as sessions of old.
+    if (role == TlsRole::server) SSL_CTX_set_verify(state->ctx.get(), SSL_VERIFY_NONE, nullptr);
     return TlsContext(std::move(state));
 }
 

@@ -68,12 +68,31 @@ Error explain_refused_certificate(TlsRole role, const VerifyReport& report, cons
     return {Code::auth_failed, "the peer's certificate is not accepted", static_cast<uint32_t>(report.error)};
 }
 
+/// With a key in place of certificates, who does not have it shows by what OpenSSL misses then.
+bool is_about_the_key(int reason) {
+    switch (reason) {
+        case SSL_R_BINDER_DOES_NOT_VERIFY:
+        case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+        case SSL_R_NO_SHARED_CIPHER:
+        case SSL_R_NO_CERTIFICATE_SET:
+        case SSL_R_MISSING_SIGALGS_EXTENSION:
+        case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+        case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
+        case SSL_R_TLSV1_ALERT_DECRYPT_ERROR: return true;
+        default: return false;
+    }
+}
+
 }  // namespace
 
 Error explain_ssl_error(TlsRole role, const SslError& error, const VerifyReport& report, const std::string& server_name,
                         std::string& why) {
     std::string other = role == TlsRole::client ? "the server" : "the client";
     if (report.error != 0) return explain_refused_certificate(role, report, server_name, why);
+    if (report.by_key && is_about_the_key(error.reason)) {
+        why = other + " does not have the session's key (" + error.text + ")";
+        return {Code::auth_failed, "the peer does not have the session's key", static_cast<uint32_t>(error.reason)};
+    }
     switch (error.reason) {
         case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
             why = other + " presents no certificate";

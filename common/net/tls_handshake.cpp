@@ -29,7 +29,7 @@ bool is_ip_address(const std::string& name) {
 
 }  // namespace
 
-Result<void> TlsChannel::State::set_up(const std::string& name) {
+Result<void> TlsChannel::State::set_up(const std::string& name, const std::optional<PresharedKey>& key) {
     MutexLock lock(mutex);
     ssl.reset(SSL_new(context->ctx.get()));
     BIO* bio = new_pipe_bio(&pipes);
@@ -40,6 +40,8 @@ Result<void> TlsChannel::State::set_up(const std::string& name) {
     SSL_set_bio(ssl.get(), bio, bio);
     SSL_set_ex_data(ssl.get(), verify_report_index(), &report);
     pipes.in.reserve(k_input_bytes);
+    report.by_key = key.has_value();
+    if (key) WL_TRY(use_key(ssl.get(), context->role, *key));
     if (context->role == TlsRole::server) {
         SSL_set_accept_state(ssl.get());
         return {};
@@ -122,13 +124,16 @@ Result<std::unique_ptr<TlsChannel>> TlsChannel::handshake(const TlsContext& cont
     tune_stream_socket(socket.fd());
     auto state = std::make_unique<State>(context.shared_state(), std::move(socket));
     state->rekey_bytes = std::max<uint64_t>(options.rekey_bytes, 1);
-    WL_TRY(state->set_up(server_name));
+    WL_TRY(state->set_up(server_name, options.key));
     WL_TRY(state->shake_hands(Clock::now() + options.handshake_timeout, why));
     {
         MutexLock lock(state->mutex);
         X509* peer = SSL_get0_peer_certificate(state->ssl.get());
         if (peer) state->peer_name = common_name(peer);
+        // There are no sessions of old and no tickets: what is taken up can only be the key.
+        state->proved_by_key = options.key.has_value() && SSL_session_reused(state->ssl.get()) == 1;
     }
+    if (state->proved_by_key) return std::unique_ptr<TlsChannel>(new TlsChannel(std::move(state)));
     if (state->peer_name.empty() && context.role() == TlsRole::server) {
         why = "the client's certificate names nobody (its subject has no usable CN)";
         return Error{Code::auth_failed, "the client's certificate names nobody"};

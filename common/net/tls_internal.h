@@ -18,6 +18,7 @@ namespace warpline::net {
 struct OpensslFree {
     void operator()(SSL_CTX* ctx) const { SSL_CTX_free(ctx); }
     void operator()(SSL* ssl) const { SSL_free(ssl); }
+    void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }
     void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
     void operator()(X509* certificate) const { X509_free(certificate); }
     void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
@@ -40,10 +41,14 @@ void init_openssl();
 struct VerifyReport {
     int error = 0;        ///< X509_V_ERR_…, 0 if there was none
     std::string subject;  ///< CN of the certificate at fault
+    bool by_key = false;  ///< a pre-shared key was meant to do
 };
 int verify_callback(int preverified, X509_STORE_CTX* store);
 /// The index at which a channel's VerifyReport hangs on its SSL.
 int verify_report_index();
+
+/// Has a connection offer this key, or take it, by its role. The key belongs to the caller, and outlives the handshake.
+Result<void> use_key(SSL* ssl, TlsRole role, const PresharedKey& key);
 
 /// The subject's CN, or "" if there is none or it has bytes that do not belong into a name.
 std::string common_name(X509* certificate);
