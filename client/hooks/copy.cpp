@@ -158,10 +158,8 @@ CUresult hook_client_cuMemcpyHtoA_v2(Call& call, CUarray dstArray, size_t dstOff
 }
 
 CUresult hook_client_cuMemcpyAtoH_v2(Call& call, void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-    if (CUresult refused = check_in_array(call, srcArray, {.x = srcOffset, .width = ByteCount}); refused != CUDA_SUCCESS)
-        return refused;
-    if (ByteCount == 0) return CUDA_SUCCESS;
-    return gen::request_cuMemcpyAtoH_v2(call, to_token(srcArray), srcOffset, ByteCount, CopyTarget::linear(dstHost, ByteCount));
+    return copy_linear(call, in_array(srcArray, srcOffset), on_host(dstHost), ByteCount, call.default_stream(),
+                       Timing::synchronous);
 }
 
 CUresult hook_client_cuMemcpyHtoAAsync_v2(Call& call, CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount,

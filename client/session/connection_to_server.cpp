@@ -210,10 +210,8 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
 Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
     const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(call, offset));
     m_part_target = target;
-    if (!target || !target->is_linear() || total > target->total_bytes() || offset > total || bytes > total - offset) {
-        return MutableBytesView{};
-    }
-    return MutableBytesView{target->base + offset, bytes};
+    if (!target || total > target->total_bytes()) return MutableBytesView{};
+    return target->together(offset, bytes);
 }
 
 Result<void> ConnectionToServer::on_bulk(const protocol::Frame& frame) {

@@ -6,6 +6,15 @@
 
 namespace warpline::client {
 
+MutableBytesView CopyTarget::together(uint64_t offset, uint64_t bytes) const {
+    const uint64_t total = total_bytes();
+    if (collect || offset >= total || bytes > total - offset) return {};
+    if (is_linear()) return {base + offset, bytes};
+    const uint64_t row = offset / row_bytes, column = offset % row_bytes;
+    if (bytes > row_bytes - column) return {};
+    return {base + row / rows * slice_pitch_bytes + row % rows * pitch_bytes + column, bytes};
+}
+
 bool CopyTarget::write(uint64_t offset, BytesView bytes) const {
     if (collect) {
         if (offset > k_max_collect_bytes || bytes.size() > k_max_collect_bytes - offset) return false;

@@ -38,6 +38,8 @@ struct CopyTarget {
         return rows * slices <= 1 || (pitch_bytes == row_bytes && (slices == 1 || slice_pitch_bytes == row_bytes * rows));
     }
 
+    /// Where bytes that belong at `offset` of the packed rows lie together; empty if they do not.
+    MutableBytesView together(uint64_t offset, uint64_t bytes) const;
     /// Writes bytes that belong at `offset` of the packed rows. False if they do not fit.
     bool write(uint64_t offset, BytesView bytes) const;
     /// Reads all rows, packed, as the source of a copy to the device. `out` has total_bytes() bytes.

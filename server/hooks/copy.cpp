@@ -37,8 +37,8 @@ CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args&
     if (args.byteCount == 0) return CUDA_SUCCESS;
     call.release_order();
     return wait_in_reach(call, args.srcDevice, [&] {
-        return reply_from_device(call, args.byteCount, [&](void* target, uint64_t offset, uint64_t bytes) {
-            return copy(target, args.srcDevice + offset, bytes);
+        return reply_from_device(call, {args.byteCount}, [&](void* target, const Piece& piece) {
+            return copy(target, args.srcDevice + piece.offset, piece.bytes());
         });
     });
 }
@@ -46,9 +46,9 @@ CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args&
 CUresult hook_server_cuMemcpyDtoHAsync_v2(ServerCall& call, const CuMemcpyDtoHAsyncV2Args& args) {
     const auto copy = WL_DRIVER(call, cuMemcpyDtoHAsync_v2);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
-    return copy_back_in_parts(call, stream, args.byteCount, [&](void* target, uint64_t offset, uint64_t bytes) {
+    return copy_back_in_stream(call, stream, {args.byteCount}, [&](void* target, const Piece& piece) {
         return copy_in_reach(call, args.srcDevice, stream,
-                             [&](CUstream in) { return copy(target, args.srcDevice + offset, bytes, in); });
+                             [&](CUstream in) { return copy(target, args.srcDevice + piece.offset, piece.bytes(), in); });
     });
 }
 

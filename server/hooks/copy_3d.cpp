@@ -17,7 +17,7 @@ struct Copy3d {
     CUDA_MEMCPY3D_PEER copy{};
     CUstream stream = nullptr;
     bool async = false;
-    uint64_t packed_bytes = 0;  ///< of the region, rows and layers without gaps
+    Extent extent;  ///< rows and layers, without the gaps between them
 };
 
 /// Gives numbers that have no meaning, because there is one row or one layer, values that no driver stumbles over. (A graph's
@@ -49,7 +49,7 @@ CUresult read_copy(ServerCall& call, const Args& args, Copy3d& out) {
     tidy(target_side(out.copy), out.copy);
     const Checked bytes = Checked(out.copy.WidthInBytes) * out.copy.Height * out.copy.Depth;
     if (!bytes.at_most(INT64_MAX)) return CUDA_ERROR_INVALID_VALUE;
-    out.packed_bytes = bytes.value();
+    out.extent = {out.copy.WidthInBytes, out.copy.Height, out.copy.Depth};
     return CUDA_SUCCESS;
 }
 
@@ -109,22 +109,35 @@ CUresult run_host_copy(ServerCall& call, Copy3d what) {
     });
 }
 
-void take_from_host(Copy3d& what, const void* source) {
+/// The part of the copy that has the piece.
+Copy3d part_of(Copy3d what, const Piece& piece) {
     CUDA_MEMCPY3D_PEER& copy = what.copy;
+    copy.srcXInBytes += piece.x_bytes, copy.srcY += piece.row, copy.srcZ += piece.layer;
+    copy.dstXInBytes += piece.x_bytes, copy.dstY += piece.row, copy.dstZ += piece.layer;
+    copy.WidthInBytes = piece.extent.row_bytes, copy.Height = piece.extent.rows, copy.Depth = piece.extent.layers;
+    return what;
+}
+
+CUresult copy_piece_from_host(ServerCall& call, const Copy3d& what, const void* source, const Piece& piece) {
+    Copy3d part = part_of(what, piece);
+    CUDA_MEMCPY3D_PEER& copy = part.copy;
     copy.srcMemoryType = CU_MEMORYTYPE_HOST;
     copy.srcHost = source;
     copy.srcXInBytes = copy.srcY = copy.srcZ = copy.srcLOD = 0;
     copy.srcPitch = copy.WidthInBytes;
     copy.srcHeight = copy.Height;
+    return run_host_copy(call, part);
 }
 
-void give_to_host(Copy3d& what, void* target) {
-    CUDA_MEMCPY3D_PEER& copy = what.copy;
+CUresult copy_piece_to_host(ServerCall& call, const Copy3d& what, void* target, const Piece& piece) {
+    Copy3d part = part_of(what, piece);
+    CUDA_MEMCPY3D_PEER& copy = part.copy;
     copy.dstMemoryType = CU_MEMORYTYPE_HOST;
     copy.dstHost = target;
     copy.dstXInBytes = copy.dstY = copy.dstZ = copy.dstLOD = 0;
     copy.dstPitch = copy.WidthInBytes;
     copy.dstHeight = copy.Height;
+    return run_host_copy(call, part);
 }
 
 }  // namespace
@@ -133,28 +146,11 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
     if (!is_on_device(what.copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
-    if (call.payload_bytes() != what.packed_bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (what.packed_bytes == 0) return CUDA_SUCCESS;
-    const auto payload = call.whole_payload();
-    if (!payload.ok()) return result_of(payload.error());
-    if (!what.async) {
-        take_from_host(what, payload->data());
-        if (call.wants_reply()) call.release_order();
-        return run_host_copy(call, what);
-    }
-    if (is_capturing(call, what.stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    // The stream reads the source when it gets there.
-    AsyncCopies& copies = call.session().copies();
-    AsyncCopies::Copy* staging = copies.begin(call.number(), payload->size(), false);
-    if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    std::memcpy(staging->data, payload->data(), payload->size());
-    take_from_host(what, staging->data);
-    const CUresult result = run_host_copy(call, what);
-    if (result != CUDA_SUCCESS) {
-        copies.cancel(staging);
-        return result;
-    }
-    return copies.release_in_stream(staging, what.stream);
+    if (call.payload_bytes() != what.extent.total_bytes()) return CUDA_ERROR_INVALID_VALUE;
+    const auto copy = [&](const void* source, const Piece& piece) { return copy_piece_from_host(call, what, source, piece); };
+    if (what.async) return send_pieces_in_stream(call, what.stream, what.extent, copy);
+    if (call.wants_reply()) call.release_order();
+    return send_pieces(call, what.extent, copy);
 }
 
 CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& args) {
@@ -190,26 +186,22 @@ CUresult hook_server_wlCopyFromDevice(ServerCall& call, const WlCopyFromDeviceAr
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
     if (!is_on_device(what.copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
-    if (what.packed_bytes == 0) return CUDA_SUCCESS;
-    if (!call.reserve_reply_payload(what.packed_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    give_to_host(what, call.reply_payload().data());
+    if (what.extent.total_bytes() == 0) return CUDA_SUCCESS;
     call.release_order();
-    CUresult result = run_host_copy(call, what);
-    if (result == CUDA_SUCCESS && what.async) result = WL_DRIVER(call, cuStreamSynchronize)(what.stream);
-    if (result != CUDA_SUCCESS) call.drop_reply_payload();
-    return result;
+    return reply_from_device(call, what.extent, [&](void* target, const Piece& piece) {
+        WL_CUDA(copy_piece_to_host(call, what, target, piece));
+        return what.async ? WL_DRIVER(call, cuStreamSynchronize)(what.stream) : CUDA_SUCCESS;
+    });
 }
 
 CUresult hook_server_wlCopyFromDeviceAsync(ServerCall& call, const WlCopyFromDeviceAsyncArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));
     if (!is_on_device(what.copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
-    if (args.bytes != what.packed_bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (args.bytes != what.extent.total_bytes()) return CUDA_ERROR_INVALID_VALUE;
     what.async = true;
-    return copy_back_in_stream(call, what.stream, what.packed_bytes, [&](void* target) {
-        give_to_host(what, target);
-        return run_host_copy(call, what);
-    });
+    return copy_back_in_stream(call, what.stream, what.extent,
+                               [&](void* target, const Piece& piece) { return copy_piece_to_host(call, what, target, piece); });
 }
 
 }  // namespace warpline::server

@@ -14,6 +14,41 @@ namespace {
 /// "64 KB or less").
 constexpr uint64_t k_copied_at_once_bytes = 64 * 1024;
 
+/// A call's payload, whose parts are cut elsewhere than the pieces that it is used in.
+class PayloadPieces {
+public:
+    explicit PayloadPieces(ServerCall& call) : m_call(call) {}
+
+    /// The next bytes, until the next call: where they have arrived if they lie together there, else in `room()`, a pointer or
+    /// null.
+    /// @errors  connection_lost, malformed (there are not so many), alloc_failed @blocks until they are there
+    template <typename Room>
+    Result<BytesView> next(uint64_t bytes, Room&& room) {
+        if (m_rest.empty()) m_rest = WL_TRY(m_call.next_part());
+        if (m_rest.size() >= bytes) return take(bytes);
+        std::byte* const target = room();
+        if (target == nullptr) return Error{Code::alloc_failed, "no staging memory"};
+        for (uint64_t filled = 0; filled < bytes;) {
+            if (m_rest.empty()) m_rest = WL_TRY(m_call.next_part());
+            if (m_rest.empty()) return Error{Code::malformed, "a payload is shorter than the copy"};
+            const BytesView part = take(std::min<uint64_t>(bytes - filled, m_rest.size()));
+            std::memcpy(target + filled, part.data(), part.size());
+            filled += part.size();
+        }
+        return BytesView{target, bytes};
+    }
+
+private:
+    BytesView take(uint64_t bytes) {
+        const BytesView taken = m_rest.first(bytes);
+        m_rest = m_rest.subspan(bytes);
+        return taken;
+    }
+
+    ServerCall& m_call;
+    BytesView m_rest;  // of the part that came last
+};
+
 }  // namespace
 
 CUresult send_to_device(ServerCall& call, CUstream stream, FunctionRef<CUresult(const void*, uint64_t, uint64_t)> copy) {
@@ -40,11 +75,50 @@ CUresult send_to_device(ServerCall& call, CUstream stream, FunctionRef<CUresult(
     }
 }
 
-CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresult(void*, uint64_t, uint64_t)> copy) {
+CUresult send_pieces(ServerCall& call, const Extent& extent, PieceToDevice copy) {
     const uint64_t chunk_bytes = call.session().client().chunk_bytes();
+    protocol::Buffer between;
+    PayloadPieces payload(call);
+    for (uint64_t offset = 0; offset < extent.total_bytes();) {
+        const Piece piece = piece_at(extent, offset, chunk_bytes);
+        const auto bytes =
+            payload.next(piece.bytes(), [&] { return between.resize(piece.bytes()) ? between.data() : nullptr; });
+        if (!bytes.ok()) return result_of(bytes.error());
+        WL_CUDA(copy(bytes->data(), piece));
+        offset += piece.bytes();
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult send_pieces_in_stream(ServerCall& call, CUstream stream, const Extent& extent, PieceToDevice copy) {
+    const uint64_t chunk_bytes = call.session().client().chunk_bytes();
+    AsyncCopies& copies = call.session().copies();
+    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    PayloadPieces payload(call);
+    for (uint64_t offset = 0; offset < extent.total_bytes();) {
+        const Piece piece = piece_at(extent, offset, chunk_bytes);
+        AsyncCopies::Copy* staging = copies.begin(call.number(), piece.bytes(), false);
+        if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        const auto bytes = payload.next(piece.bytes(), [&] { return staging->data; });
+        CUresult result = bytes.ok() ? CUDA_SUCCESS : result_of(bytes.error());
+        if (bytes.ok() && bytes->data() != staging->data) std::memcpy(staging->data, bytes->data(), bytes->size());
+        if (result == CUDA_SUCCESS) result = copy(staging->data, piece);
+        if (result != CUDA_SUCCESS) {
+            copies.cancel(staging);
+            return result;
+        }
+        WL_CUDA(copies.release_in_stream(staging, stream));
+        offset += piece.bytes();
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost copy) {
+    const uint64_t chunk_bytes = call.session().client().chunk_bytes();
+    const uint64_t bytes = extent.total_bytes();
     if (bytes <= chunk_bytes) {
         if (!call.reserve_reply_payload(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-        const CUresult result = copy(call.reply_payload().data(), 0, bytes);
+        const CUresult result = copy(call.reply_payload().data(), Piece{.extent = extent});
         if (result != CUDA_SUCCESS) call.drop_reply_payload();
         return result;
     }
@@ -65,13 +139,13 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresul
             break;
         }
         if (slot.ticket != 0 && !outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}).ok()) break;
-        const uint64_t part = std::min(chunk_bytes, bytes - offset);
-        result = copy(slot.staging->data, offset, part);
+        const Piece piece = piece_at(extent, offset, chunk_bytes);
+        result = copy(slot.staging->data, piece);
         if (result != CUDA_SUCCESS) break;
-        const auto ticket = outbox.add_bulk(call.number(), offset, bytes, {slot.staging->data, part});
+        const auto ticket = outbox.add_bulk(call.number(), offset, bytes, {slot.staging->data, piece.bytes()});
         if (!ticket.ok()) break;
         slot.ticket = *ticket;
-        offset += part;
+        offset += piece.bytes();
     }
     for (Slot& slot : slots) {
         if (slot.ticket != 0) static_cast<void>(outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}));
@@ -81,39 +155,28 @@ CUresult reply_from_device(ServerCall& call, uint64_t bytes, FunctionRef<CUresul
     return result;
 }
 
-CUresult copy_back_in_parts(ServerCall& call, CUstream stream, uint64_t bytes,
-                            FunctionRef<CUresult(void*, uint64_t, uint64_t)> copy) {
+CUresult copy_back_in_stream(ServerCall& call, CUstream stream, const Extent& extent, PieceToHost copy) {
     const uint64_t chunk_bytes = call.session().client().chunk_bytes();
-    if (bytes <= chunk_bytes)
-        return copy_back_in_stream(call, stream, bytes, [&](void* target) { return copy(target, 0, bytes); });
+    const uint64_t bytes = extent.total_bytes();
     AsyncCopies& copies = call.session().copies();
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    call.will_wait();
-    for (uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
-        const uint64_t part_bytes = std::min(chunk_bytes, bytes - offset);
-        AsyncCopies::Copy* part = copies.begin_part(call.number(), offset, part_bytes, bytes);
+    const bool in_parts = bytes > chunk_bytes;
+    if (in_parts) call.will_wait();
+    uint64_t offset = 0;
+    do {
+        const Piece piece = piece_at(extent, offset, chunk_bytes);
+        AsyncCopies::Copy* part = in_parts ? copies.begin_part(call.number(), offset, piece.bytes(), bytes)
+                                           : copies.begin(call.number(), bytes, false);
         if (part == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-        const CUresult result = copy(part->data, offset, part_bytes);
+        const CUresult result = copy(part->data, piece);
         if (result != CUDA_SUCCESS) {
             copies.cancel(part);
             return result;
         }
         WL_CUDA(copies.finish_in_stream(part, stream));
-    }
+        offset += piece.bytes();
+    } while (offset < bytes);
     return CUDA_SUCCESS;
-}
-
-CUresult copy_back_in_stream(ServerCall& call, CUstream stream, uint64_t bytes, FunctionRef<CUresult(void*)> copy) {
-    AsyncCopies& copies = call.session().copies();
-    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    AsyncCopies::Copy* staging = copies.begin(call.number(), bytes, false);
-    if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = copy(staging->data);
-    if (result != CUDA_SUCCESS) {
-        copies.cancel(staging);
-        return result;
-    }
-    return copies.finish_in_stream(staging, stream);
 }
 
 }  // namespace warpline::server

@@ -116,7 +116,8 @@ void AsyncCopies::tell_end(const Copy& copy, CUresult result, BytesView payload)
 }
 
 void AsyncCopies::complete(Copy& copy) {
-    if (copy.bytes <= k_small_bytes) {
+    // A part follows upon the one before it, which the sender may still have.
+    if (copy.bytes <= k_small_bytes && !copy.is_part()) {
         send(copy);
         if (!copy.repeats) recycle(&copy);
         return;

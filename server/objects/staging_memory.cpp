@@ -87,6 +87,9 @@ bool StagingMemory::make_slab(uint64_t bytes, CUcontext context) {
     m_slabs.push_back({begin, bytes, registered ? context : nullptr});
     m_free.emplace(begin, bytes);
     m_free_bytes += bytes;
+    const uint64_t in_all = m_slab_bytes;
+    lock.unlock();
+    WL_LOG(debug, "copies", "staging memory: {} bytes more, {} in all", bytes, in_all);
     return true;
 }
 

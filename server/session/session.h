@@ -39,7 +39,7 @@ namespace warpline::server {
 class ServerCall;
 
 struct SessionOptions {
-    /// A payload that has to be in one piece (an image, a 2D copy). Longer ones are refused with CUDA_ERROR_OUT_OF_MEMORY.
+    /// A payload that has to be in one piece (an image). Longer ones are refused with CUDA_ERROR_OUT_OF_MEMORY.
     uint64_t max_whole_payload_bytes = uint64_t{2} << 30;
     /// Of all such payloads together, of requests and of replies: as many calls as may wait at a time hold one each.
     uint64_t max_payload_bytes_in_all = uint64_t{4} << 30;

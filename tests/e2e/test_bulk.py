@@ -42,14 +42,25 @@ class BulkTest(unittest.TestCase):
     def test_b3_calls_of_other_threads_pass_a_copy_to_the_program(self):
         self.assertGreaterEqual(self.rounds_on_a_slow_link("download", "down"), 10)
 
-    def test_b3_an_asynchronous_copy_to_the_program_goes_through_little_memory(self):
-        with harness.Server(flags=["--staging-memory=24MiB"]) as server:
-            done = harness.run([BULK.binary, "back"], "remote", server, seconds=PATIENCE)
-            self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{server.log_text()}")
-            with Proxy(server, [plan.parse("cut:1:down:50000000"), plan.parse("cut:2:down:70000000")]) as proxy:
-                done = harness.run([BULK.binary, "back"], "remote", proxy, seconds=PATIENCE)
+    def go_through_little_memory(self, what, cuts):
+        """256 MiB in a copy, with 24 MiB of staging memory, on a connection that is cut on the way."""
+        with harness.Server(flags=["--staging-memory=24MiB", "--log=info,copies=debug"]) as server:
+            with Proxy(server, [plan.parse(cut) for cut in cuts]) as proxy:
+                done = harness.run([BULK.binary, *what], "remote", proxy, seconds=PATIENCE)
                 self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{server.log_text()}")
-                self.assertEqual(done.stats["reconnects"], 2, done.stats)
+                self.assertEqual(done.stats["reconnects"], len(cuts), done.stats)
+            staging = [int(number) for number in re.findall(r"staging memory: .* (\d+) in all", server.log_text())]
+            self.assertTrue(staging, server.log_text())
+            self.assertLessEqual(max(staging), 24 << 20)
+
+    def test_b3_an_asynchronous_copy_to_the_program_goes_through_little_memory(self):
+        self.go_through_little_memory(["back"], ["cut:1:down:50000000", "cut:2:down:70000000"])
+
+    def test_b3_copies_of_rows_go_through_little_memory(self):
+        self.go_through_little_memory(["rows", "sync"], ["cut:1:up:50000000", "cut:2:up:70000000", "cut:3:down:20000000"])
+
+    def test_b3_asynchronous_copies_of_rows_go_through_little_memory(self):
+        self.go_through_little_memory(["rows", "async"], ["cut:1:up:50000000", "cut:2:down:70000000", "cut:3:up:20000000"])
 
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
         cuts = [plan.parse(f"cut:{number}:up:{offset}") for number, offset in enumerate((30_000_000, 70_000_000, 5_000_000), 1)]

@@ -1,6 +1,7 @@
-// For test_bulk.py. `upload`, `download`: one thread copies a lot, another launches and waits meanwhile, in a stream of its own.
-// `back`: an asynchronous copy to the program, with work behind it. `locked`: copies from page-locked memory are queued when there
-// is a line on stdin, whatever the network does.
+// For test_bulk.py. `upload`, `download`: one thread copies a lot, another launches and waits meanwhile, in a stream of its
+// own. `back`: an asynchronous copy to the program, with work behind it. `rows`: copies of rows, layers and arrays, `sync` or
+// `async`, with work between them; each must be exactly what it says. `locked`: copies from page-locked memory are queued when
+// there is a line on stdin, whatever the network does.
 #include <atomic>
 #include <cstring>
 #include <iostream>
@@ -141,9 +142,113 @@ static int back() {
     return passed("bulk");
 }
 
+/// A block of memory as copies with rows see it: of each row of `pitch` bytes, `width` are copied.
+struct Shape {
+    const char* name;
+    size_t width, height, depth;
+    size_t pitch;        // here
+    bool array = false;  // the other end
+    size_t rows() const { return height * depth; }
+};
+
+/// The end on the device.
+struct Far {
+    cudaPitchedPtr memory{};
+    cudaArray_t array = nullptr;
+};
+
+static Far make_far(const Shape& shape) {
+    Far far;
+    if (shape.array) {
+        const cudaChannelFormatDesc format = cudaCreateChannelDesc<uint32_t>();
+        CHECK(cudaMalloc3DArray(&far.array, &format, make_cudaExtent(shape.width / 4, shape.height, shape.depth)));
+    } else {
+        CHECK(cudaMalloc3D(&far.memory, make_cudaExtent(shape.width, shape.height, shape.depth)));
+    }
+    return far;
+}
+
+static void copy_rows(const Shape& shape, const Far& far, void* here, cudaMemcpyKind kind, cudaStream_t stream, bool async) {
+    cudaMemcpy3DParms copy{};
+    const cudaPitchedPtr near = make_cudaPitchedPtr(here, shape.pitch, shape.width, shape.height);
+    const bool up = kind == cudaMemcpyHostToDevice;
+    (up ? copy.srcPtr : copy.dstPtr) = near;
+    if (shape.array) {
+        (up ? copy.dstArray : copy.srcArray) = far.array;
+        copy.extent = make_cudaExtent(shape.width / 4, shape.height, shape.depth);
+    } else {
+        (up ? copy.dstPtr : copy.srcPtr) = far.memory;
+        copy.extent = make_cudaExtent(shape.width, shape.height, shape.depth);
+    }
+    copy.kind = kind;
+    if (async) {
+        CHECK(cudaMemcpy3DAsync(&copy, stream));
+    } else if (shape.depth == 1 && !shape.array) {
+        CHECK(cudaMemcpy2D(up ? far.memory.ptr : here, up ? far.memory.pitch : shape.pitch, up ? here : far.memory.ptr,
+                           up ? shape.pitch : far.memory.pitch, shape.width, shape.height, kind));
+    } else {
+        CHECK(cudaMemcpy3D(&copy));
+    }
+}
+
+/// There and back: rows as they were, and what lies between them untouched.
+static void check_shape(const Shape& shape, bool async) {
+    const size_t bytes = shape.pitch * shape.rows();
+    const Far far = make_far(shape);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    unsigned char *there, *back;
+    CHECK(cudaMallocHost(&there, bytes));
+    CHECK(cudaMallocHost(&back, bytes));
+    const std::vector<uint32_t> source = numbers(bytes, 5);
+    std::memcpy(there, source.data(), bytes);
+    std::memset(back, 0xee, bytes);
+    copy_rows(shape, far, there, cudaMemcpyHostToDevice, stream, async);
+    copy_rows(shape, far, back, cudaMemcpyDeviceToHost, stream, async);
+    // Behind the copy, in its stream: overtakes no part of it.
+    if (async && !shape.array) {
+        overwrite<<<64, 256, 0, stream>>>(static_cast<uint32_t*>(far.memory.ptr), far.memory.pitch * shape.rows() / 4);
+        CHECK(cudaGetLastError());
+    }
+    if (async) CHECK(cudaStreamSynchronize(stream));
+    for (size_t row = 0; row < shape.rows(); ++row) {
+        const unsigned char* const got = back + row * shape.pitch;
+        if (std::memcmp(got, there + row * shape.pitch, shape.width) != 0) {
+            std::fprintf(stderr, "%s: row %zu is another one\n", shape.name, row);
+            fail();
+        }
+        for (size_t x = shape.width; x < shape.pitch; ++x) EXPECT_EQ(+got[x], 0xee);
+    }
+    if (async && !shape.array) {
+        uint32_t first = 0;
+        CHECK(cudaMemcpy(&first, far.memory.ptr, sizeof first, cudaMemcpyDeviceToHost));
+        EXPECT_EQ(first, 7u);
+    }
+    CHECK(cudaFreeHost(there));
+    CHECK(cudaFreeHost(back));
+    CHECK(cudaStreamDestroy(stream));
+    if (shape.array)
+        CHECK(cudaFreeArray(far.array));
+    else
+        CHECK(cudaFree(far.memory.ptr));
+}
+
+static int rows(bool async) {
+    const Shape shapes[] = {
+        {"short rows", 4000, k_bytes / 4000, 1, 4096},
+        {"long rows", (3 << 20) + 40, 20, 1, (3 << 20) + 64},
+        {"layers", 1000, 300, 200, 1024},
+        {"array", 32768, k_bytes / 32768, 1, 32768, true},
+        {"array of layers", 4096, 100, 64, 4100, true},
+    };
+    for (const Shape& shape : shapes) check_shape(shape, async);
+    return passed("bulk");
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "locked") return locked();
     if (what == "back") return back();
+    if (what == "rows") return rows(argc > 2 && std::string(argv[2]) == "async");
     return beside(what == "upload");
 }

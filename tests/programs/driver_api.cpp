@@ -66,6 +66,24 @@ done:
 }
 )";
 
+/// Copies between host memory and an array of one row, which the run time knows no more.
+static void check_array_copies() {
+    std::vector<unsigned char> there(8192), back(4096, 0xee);
+    for (size_t i = 0; i < there.size(); ++i) there[i] = static_cast<unsigned char>(i * 7 + i / 256);
+    CUDA_ARRAY_DESCRIPTOR row{};
+    row.Width = there.size(), row.Format = CU_AD_FORMAT_UNSIGNED_INT8, row.NumChannels = 1;
+    CUarray array;
+    CHECK(DRIVER_VERSIONED(cuArrayCreate)(&array, &row));
+    CHECK(DRIVER_VERSIONED(cuMemcpyHtoA)(array, 0, there.data(), there.size()));
+    auto to_host = DRIVER_VERSIONED(cuMemcpyAtoH);
+    CHECK(to_host(back.data() + 1, array, 1000, 4000));
+    EXPECT(back[0] == 0xee && back[4001] == 0xee && std::memcmp(back.data() + 1, there.data() + 1000, 4000) == 0);
+    CHECK(to_host(back.data(), array, 0, 0));
+    EXPECT(to_host(back.data(), array, 8000, 1000) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(DRIVER(cuArrayDestroy)(array));
+    EXPECT(to_host(back.data(), array, 0, 1) != CUDA_SUCCESS);
+}
+
 int main() {
     library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) {
@@ -135,6 +153,7 @@ int main() {
         unsigned once = host[i] * host[i];
         EXPECT(result[i] == (i < 10 ? once * once : once));
     }
+    check_array_copies();
     unsigned launched = 0;
     CHECK(to_host(&launched, total, sizeof(launched)));
     EXPECT(launched == n + 10);

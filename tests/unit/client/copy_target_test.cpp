@@ -32,6 +32,14 @@ TEST(CopyTarget, writes_rows_and_slices_wherever_the_parts_are_cut) {
                 }
             }
         }
+        for (size_t offset = 0; offset < 24; ++offset) {
+            const MutableBytesView together = target.together(offset, std::min(part, 24 - offset));
+            const bool in_one_row = offset % 4 + std::min(part, 24 - offset) <= 4;
+            ASSERT_EQ(!together.empty(), in_one_row) << offset << " " << part;
+            if (in_one_row) {
+                ASSERT_EQ(together.front(), packed[offset]);
+            }
+        }
         std::vector<std::byte> gathered(24);
         target.gather(gathered.data());
         EXPECT_EQ(gathered, packed);
@@ -41,6 +49,9 @@ TEST(CopyTarget, writes_rows_and_slices_wherever_the_parts_are_cut) {
 TEST(CopyTarget, refuses_more_than_fits) {
     std::vector<std::byte> memory(8);
     CopyTarget target = CopyTarget::linear(memory.data(), 8);
+    EXPECT_EQ(target.together(3, 5).data(), memory.data() + 3);
+    EXPECT_TRUE(target.together(3, 6).empty());
+    EXPECT_TRUE(target.together(UINT64_MAX, 2).empty());
     EXPECT_TRUE(target.write(0, counting(8)));
     EXPECT_FALSE(target.write(1, counting(8)));
     EXPECT_FALSE(target.write(9, {}));

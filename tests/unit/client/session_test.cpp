@@ -207,6 +207,39 @@ TEST(Session, C5_a_success_without_its_bytes_is_none) {
     EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_UNKNOWN);
 }
 
+TEST(Session, B3_a_copy_that_fails_in_the_middle_is_told_and_leaves_nothing_behind) {
+    FakeServer server;
+    uint64_t failing = 0;
+    server.on_call = [&](const SeenCall& seen) {
+        if (seen.header.wants_reply) return server.reply(seen.number, CUDA_SUCCESS);
+        server.bulk(seen.number, 0, 6, as_bytes("ab"));
+        if (failing == 0) {
+            failing = seen.number;
+            // The driver has refused the last part; what it had taken before comes all the same.
+            server.async_error(seen.number, CUDA_ERROR_INVALID_VALUE);
+            server.bulk(seen.number, 2, 6, as_bytes("cd"));
+        } else {
+            server.bulk(seen.number, 2, 6, as_bytes("cdef"));
+            server.copy_done(seen.number, {});
+        }
+    };
+    SessionFixture client(server);
+    Call call = client.call();
+    char out[7] = "123456";
+    const CopyTarget target{reinterpret_cast<std::byte*>(out), 6, 1, 6, 1, 6};
+    const auto copy = [&] {
+        call.copy_to = &target;
+        EXPECT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, 6, 0), CUDA_SUCCESS);
+        call.copy_to = nullptr;
+        return client.session->deliver(gen::request_cuCtxSynchronize(call));
+    };
+    EXPECT_EQ(copy(), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_STREQ(out, "ab3456") << "nothing is written once the program may have been told";
+    EXPECT_FALSE(client.session->copy_pending(reinterpret_cast<uint64_t>(out), sizeof out));
+    EXPECT_EQ(copy(), CUDA_SUCCESS);
+    EXPECT_STREQ(out, "abcdef");
+}
+
 TEST(Session, C5_parts_of_a_payload_follow_upon_each_other) {
     for (const auto& [offset, total] : {std::pair<uint64_t, uint64_t>{2, 4}, {0, 4}, {UINT64_MAX - 1, UINT64_MAX}}) {
         FakeServer server;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "protocol/schema/array.capnp.h"
 #include "protocol/schema/capture.capnp.h"
 #include "protocol/schema/graph.capnp.h"
 #include "protocol/schema/graph_exec.capnp.h"
@@ -311,11 +312,23 @@ TEST_F(HostileCallsTest, F3_ImagesAreWhatTheySay) {
 }
 
 TEST_F(HostileCallsTest, F3_AFailedCallAnswersWithNoMemoryOfTheWorkers) {
+    const uint64_t array = make_token(HandleKind::array, 1, 0);
+    CUDA_ARRAY_DESCRIPTOR row{};
+    row.Width = 512, row.Format = CU_AD_FORMAT_UNSIGNED_INT8, row.NumChannels = 1;
+    m_client->send<wire::CuArrayCreateV2>(CallId::cuArrayCreate_v2, [&](auto b) {
+        b.setPHandle(array);
+        b.setPAllocateArray({reinterpret_cast<const capnp::byte*>(&row), sizeof row});
+    });
+    // The driver is asked, and refuses what is longer than the array.
     for (const uint64_t bytes : {uint64_t{1} << 10, uint64_t{64} << 20}) {
-        const FakeReply reply = m_client->call<wire::CuMemcpyAtoHV2>(CallId::cuMemcpyAtoH_v2, [&](auto b) {
-            b.setSrcArray(make_token(HandleKind::array, 1, 0)), b.setByteCount(bytes);
+        CUDA_MEMCPY3D_PEER copy{};
+        copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+        copy.WidthInBytes = bytes, copy.Height = copy.Depth = 1;
+        const FakeReply reply = m_client->call<wire::WlCopyFromDevice>(CallId::wlCopyFromDevice, [&](auto b) {
+            b.setSrcArray(array);
+            b.setCopy({reinterpret_cast<const capnp::byte*>(&copy), sizeof copy});
         });
-        EXPECT_EQ(outcome(reply), CUDA_ERROR_INVALID_HANDLE);
+        EXPECT_EQ(outcome(reply), CUDA_ERROR_INVALID_VALUE);
         EXPECT_EQ(reply.payload.size(), 0u);
     }
 }

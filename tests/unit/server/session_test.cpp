@@ -82,7 +82,7 @@ TEST_F(SessionTest, A6_AsyncCopiesArriveBeforeTheSynchronisationIsAnswered) {
     Program program{*m_client};
     program.map(k_window, 8 * k_block);
     program.make_stream();
-    for (const size_t size : {100u, 3u * 1024 * 1024}) {
+    for (const size_t size : {100u, 3u * 1024 * 1024, 3u * 1024 * 1024 + 100}) {
         const std::string bytes = pattern(size);
         m_client->send<wire::CuMemcpyHtoDAsyncV2>(
             CallId::cuMemcpyHtoDAsync_v2,
