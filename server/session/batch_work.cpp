@@ -9,6 +9,16 @@ namespace warpline::server {
 
 namespace {
 
+/// Calls that ask whether work is done, and never wait for it.
+bool only_asks(uint16_t id) {
+    switch (static_cast<cuda::CallId>(id)) {
+        case cuda::CallId::cuStreamQuery:
+        case cuda::CallId::cuEventQuery:
+        case cuda::CallId::cuEventElapsedTime_v2: return true;
+        default: return false;
+    }
+}
+
 /// What a call has to do with, by the server's knowledge of its objects.
 Footprint footprint_of(Session& session, const protocol::CallView& view) {
     Footprint footprint;
@@ -16,6 +26,7 @@ Footprint footprint_of(Session& session, const protocol::CallView& view) {
     // Who cannot be read is refused when it is served; until then it is a call like no other.
     if (entry == nullptr || !protocol::guarded([&] { entry->touch(view, footprint); }).ok()) footprint.before_all = true;
     footprint.client_waits = view.header.wants_reply;
+    footprint.only_asks = only_asks(view.header.id);
     session.place_streams(view.header, footprint);
     return footprint;
 }
@@ -84,7 +95,13 @@ bool BatchWork::step() {
     }
     m_session.counters().calls.fetch_add(1, std::memory_order_relaxed);
     const protocol::CallView& view = m_reader->call();
-    if (!m_session.call_order().any() || !keep_back(view)) serve(view);
+    if (!m_session.call_order().any()) {
+        serve(view);
+    } else if (is_not_ready(view)) {
+        answer_not_ready(view);
+    } else if (!keep_back(view)) {
+        serve(view);
+    }
     return true;
 }
 
@@ -101,6 +118,17 @@ bool BatchWork::keep_back(const protocol::CallView& view) {
     const bool held = m_session.call_order().hold(footprint_of(m_session, view), kept, kept->number());
     if (!held) m_parts.fetch_sub(1, std::memory_order_relaxed);
     return held;
+}
+
+/// True if the call asks whether work is done that has not all reached the driver: a copy whose bytes are on their way.
+bool BatchWork::is_not_ready(const protocol::CallView& view) {
+    return only_asks(view.header.id) && m_session.call_order().is_unfinished(footprint_of(m_session, view));
+}
+
+void BatchWork::answer_not_ready(const protocol::CallView& view) {
+    ServerCall call(m_session, view, shared_from_this(), nullptr);
+    const Result<void> answered = finish(call, CUDA_ERROR_NOT_READY);
+    if (!answered.ok() && answered.error().code != Code::shutting_down) m_session.client().did_misbehave(answered.error().what);
 }
 
 void BatchWork::serve(const protocol::CallView& view) {

@@ -29,7 +29,9 @@ private:
     BatchWork(Session& session, protocol::CallReceiver::Unit unit) : m_session(session), m_unit(std::move(unit)) {}
 
     bool keep_back(const protocol::CallView& view);
+    bool is_not_ready(const protocol::CallView& view);
     void serve(const protocol::CallView& view);
+    void answer_not_ready(const protocol::CallView& view);
     /// The client gets its credit back when the last call of the batch has begun, those that were kept back included.
     void part_done();
 

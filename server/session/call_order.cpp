@@ -28,6 +28,12 @@ bool CallOrder::hold(const Footprint& footprint, const std::shared_ptr<OrderedWo
     return true;
 }
 
+bool CallOrder::is_unfinished(const Footprint& footprint) {
+    MutexLock lock(m_mutex);
+    const std::vector<uint64_t> before = what_holds(footprint);
+    return !before.empty() && std::find(before.begin(), before.end(), m_barrier) == before.end();
+}
+
 std::vector<std::shared_ptr<OrderedWork>> CallOrder::ended(uint64_t number) {
     MutexLock lock(m_mutex);
     std::vector<std::shared_ptr<OrderedWork>> free;

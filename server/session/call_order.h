@@ -37,6 +37,7 @@ public:
     std::vector<uint64_t> streams;
     bool after_all = false;      ///< waits for every earlier call
     bool before_all = false;     ///< every later call waits for it
+    bool only_asks = false;      ///< whether work is done: it neither works in the stream nor needs memory
     bool client_waits = false;   ///< a thread of the program waits for the reply: what comes after it there has not been sent
     bool maps_memory = false;    ///< gives addresses memory: work in streams waits for it, and it waits for what unmaps
     bool unmaps_memory = false;  ///< takes memory from addresses, which may be mapped again
@@ -60,6 +61,10 @@ public:
     /// A call whose turn has come. False: nothing keeps it from running. Else it is kept, with `work`, until what it waits for
     /// has ended. @param number  receives its number, for ended(), before anybody can have the work again
     bool hold(const Footprint& footprint, const std::shared_ptr<OrderedWork>& work, uint64_t& number) WL_EXCLUDES(m_mutex);
+
+    /// True if something of what the call asks about has not even begun, or is overtaken: then the answer is known. False if
+    /// what comes before it may change what it asks about; it has to take its turn then.
+    bool is_unfinished(const Footprint& footprint) WL_EXCLUDES(m_mutex);
 
     /// A call has ended. @return the work that nothing keeps any longer, in its order
     std::vector<std::shared_ptr<OrderedWork>> ended(uint64_t number) WL_EXCLUDES(m_mutex);

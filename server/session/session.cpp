@@ -65,9 +65,9 @@ void Session::place_streams(const protocol::CallHeader& header, Footprint& footp
                 blocking = !entry->non_blocking;
             }
         }
-        if (blocking) footprint.use(legacy_key(context));
+        if (blocking && !footprint.only_asks) footprint.use(legacy_key(context));
     }
-    if (!footprint.streams.empty()) touches.push_back({k_mapping_key, false, false, false});
+    if (!footprint.streams.empty() && !footprint.only_asks) touches.push_back({k_mapping_key, false, false, false});
     if (footprint.maps_memory) {
         touches.push_back({k_unmapping_key, false, false, false});
         touches.push_back({k_mapping_key, false, true, false});
@@ -146,9 +146,10 @@ void Session::report_async_error(uint64_t call, CUresult result) {
 }
 
 /// Everything that must be on the wire before a reply is.
-Result<Session::ReplyExtras> Session::before_reply(ServerCall& call) {
+Result<Session::ReplyExtras> Session::before_reply(ServerCall& call, CUresult result) {
     if (m_output) m_output->drain();
-    m_copies.wait_queued();
+    // Who is told that something is not done yet is told nothing of copies.
+    if (result != CUDA_ERROR_NOT_READY) m_copies.wait_queued();
     const BytesView payload = call.reply_buffer().view();
     ReplyExtras extras{};
     extras.payload_bytes = call.sent_payload() + payload.size();
@@ -189,7 +190,7 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
 
 Result<void> Session::send_reply(ServerCall& call, CUresult result, unsigned value_words,
                                  FunctionRef<void(capnp::AnyPointer::Builder)> fill) {
-    const ReplyExtras extras = WL_TRY(before_reply(call));
+    const ReplyExtras extras = WL_TRY(before_reply(call, result));
     return add_reply(call, result, extras, value_words, fill);
 }
 

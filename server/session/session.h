@@ -124,7 +124,7 @@ private:
         uint64_t payload_bytes;
         protocol::CreditGrant::Progress progress;
     };
-    Result<ReplyExtras> before_reply(ServerCall& call);
+    Result<ReplyExtras> before_reply(ServerCall& call, CUresult result);
     Result<void> add_reply(ServerCall& call, CUresult result, const ReplyExtras& extras, unsigned value_words,
                            FunctionRef<void(capnp::AnyPointer::Builder)> fill);
 

@@ -42,6 +42,12 @@ class BulkTest(unittest.TestCase):
     def test_b3_calls_of_other_threads_pass_a_copy_to_the_program(self):
         self.assertGreaterEqual(self.rounds_on_a_slow_link("download", "down"), 10)
 
+    def test_b3_a_question_about_a_copy_on_its_way_is_answered_at_once(self):
+        for what, direction in (("upload", "up"), ("download", "down")):
+            with Proxy(self.server, [plan.parse(f"throttle:1:{direction}:0:1e8")]) as proxy:
+                done = harness.run([BULK.binary, "query", what], "remote", proxy, seconds=PATIENCE)
+                self.assertEqual(done.code, 0, f"{what}: {done.stdout}{done.stderr}\n{self.server.log_text()}")
+
     def go_through_little_memory(self, what, cuts):
         """256 MiB in a copy, with 24 MiB of staging memory, on a connection that is cut on the way."""
         with harness.Server(flags=["--staging-memory=24MiB", "--log=info,copies=debug"]) as server:

@@ -1,7 +1,7 @@
 // For test_bulk.py. `upload`, `download`: one thread copies a lot, another launches and waits meanwhile, in a stream of its
 // own. `back`: an asynchronous copy to the program, with work behind it. `rows`: copies of rows, layers and arrays, `sync` or
-// `async`, with work between them; each must be exactly what it says. `locked`: copies from page-locked memory are queued when
-// there is a line on stdin, whatever the network does.
+// `async`, with work between them; each must be exactly what it says. `query`: asks whether a copy is done, `upload` or
+// `download`. `locked`: copies from page-locked memory are queued when there is a line on stdin, whatever the network does.
 #include <atomic>
 #include <cstring>
 #include <iostream>
@@ -142,6 +142,40 @@ static int back() {
     return passed("bulk");
 }
 
+/// Who asks whether a copy is done while its bytes travel is told that it is not, at once: the answer comes before the copy's
+/// end, or it would not be that one.
+static int query(bool upload) {
+    const std::vector<uint32_t> source = numbers(k_bytes, 4);
+    uint32_t *device = nullptr, *host = nullptr;
+    cudaStream_t stream;
+    cudaEvent_t event;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaEventCreate(&event));
+    CHECK(cudaMalloc(&device, k_bytes));
+    CHECK(cudaMallocHost(&host, k_bytes));
+    std::memcpy(host, source.data(), k_bytes);
+    if (!upload) {
+        CHECK(cudaMemcpy(device, host, k_bytes, cudaMemcpyHostToDevice));
+        std::memset(host, 0, k_bytes);
+    }
+    CHECK(cudaMemcpyAsync(upload ? device : host, upload ? host : device, k_bytes, cudaMemcpyDefault, stream));
+    CHECK(cudaEventRecord(event, stream));
+    EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+    EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+    CHECK(cudaEventSynchronize(event));
+    CHECK(cudaStreamQuery(stream));
+    if (upload) {
+        std::memset(host, 0, k_bytes);
+        CHECK(cudaMemcpy(host, device, k_bytes, cudaMemcpyDeviceToHost));
+    }
+    EXPECT(std::memcmp(host, source.data(), k_bytes) == 0);
+    CHECK(cudaEventDestroy(event));
+    CHECK(cudaFreeHost(host));
+    CHECK(cudaFree(device));
+    CHECK(cudaStreamDestroy(stream));
+    return passed("bulk");
+}
+
 /// A block of memory as copies with rows see it: of each row of `pitch` bytes, `width` are copied.
 struct Shape {
     const char* name;
@@ -249,6 +283,7 @@ int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "locked") return locked();
     if (what == "back") return back();
+    if (what == "query") return query(argc > 2 && std::string(argv[2]) == "upload");
     if (what == "rows") return rows(argc > 2 && std::string(argv[2]) == "async");
     return beside(what == "upload");
 }

@@ -114,6 +114,21 @@ TEST_F(CallOrderTest, WhoWaitsForAReplyKeepsNobody) {
     EXPECT_EQ(m_order.ended(launch).size(), 2u);
 }
 
+TEST_F(CallOrderTest, AQuestionAboutUnfinishedWorkHasItsAnswer) {
+    Footprint question = in_stream(k_first, false);
+    question.client_waits = question.only_asks = true;
+    EXPECT_FALSE(m_order.is_unfinished(question));
+    const uint64_t launch = m_order.overtaken(in_stream(k_first));
+    EXPECT_TRUE(m_order.is_unfinished(question));
+    Footprint everything;
+    everything.before_all = true;
+    EXPECT_TRUE(held(everything));
+    EXPECT_FALSE(m_order.is_unfinished(question)) << "the barrier may change what the stream is";
+    EXPECT_TRUE(held(question));
+    m_order.ended(launch);
+    EXPECT_FALSE(m_order.is_unfinished(question));
+}
+
 TEST_F(CallOrderTest, ABarrierWaitsForAllAndAllForIt) {
     const uint64_t launch = m_order.overtaken(in_stream(k_first));
     Footprint everything;

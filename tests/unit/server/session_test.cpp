@@ -215,6 +215,26 @@ TEST_F(OvertakenTest, C16_AFunctionThatIsBeingLoadedHoldsUpNoOtherLaunch) {
     EXPECT_EQ(m_client->output(), "printed by 7 threads\nprinted by 5 threads\n");
 }
 
+TEST_F(OvertakenTest, B3_WhoAsksWhetherAStreamIsDoneDoesNotWaitForIt) {
+    const auto ask = [&](uint64_t stream) {
+        return m_client
+            ->call<wire::CuStreamQuery>(
+                CallId::cuStreamQuery, [&](auto b) { b.setHStream(stream); }, {}, 2)
+            .result;
+    };
+    m_client->send<wire::CuEventCreate>(CallId::cuEventCreate, [](auto b) { b.setPhEvent(k_event); });
+    m_program->launch(m_program->function("full", 1), {}, k_stream, 5);
+    m_client->send<wire::CuEventRecord>(CallId::cuEventRecord, [](auto b) { b.setHEvent(k_event), b.setHStream(k_stream); });
+    EXPECT_EQ(ask(k_stream), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(m_client->call<wire::CuEventQuery>(CallId::cuEventQuery, [](auto b) { b.setHEvent(k_event); }).result,
+              CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(ask(k_other), CUDA_SUCCESS);
+    other_thread_works();
+    EXPECT_EQ(m_program->synchronize_stream(k_stream).result, 0);
+    EXPECT_EQ(ask(k_stream), CUDA_SUCCESS);
+    EXPECT_TRUE(m_client->async_errors().empty());
+}
+
 TEST_F(OvertakenTest, C16_AClientMayLeaveWhileALaunchWaits) {
     m_program->launch(m_program->function("full", 1), {}, k_stream);
     EXPECT_EQ(m_program->synchronize_stream(k_other, 2).result, 0);
