@@ -16,6 +16,8 @@ endfunction()
 wl_static(wl_crypto libcrypto.a)
 wl_static(wl_ssl libssl.a)
 target_link_libraries(wl_ssl INTERFACE wl_crypto)
+# Of glibc's resolver, what reads messages is in a library of its own.
+wl_static(wl_resolv libresolv.a)
 wl_static(wl_kj libkj.a)
 wl_static(wl_capnp_core libcapnp.a)
 target_link_libraries(wl_capnp_core INTERFACE wl_kj)

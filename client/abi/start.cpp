@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "client/pool/choice.h"
+#include "client/pool/names.h"
 #include "client/report/watch_socket.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
@@ -24,6 +25,19 @@ struct StartSettings {
     ConnectionSettings connection;
     SessionReport report;
 };
+
+/// Where to connect.
+struct ServerPool {
+    std::vector<PoolEntry> entries;
+    Policy policy = Policy::least_connections;
+    std::chrono::milliseconds wait{0};  ///< while all are full
+};
+
+/// Answers of DNS are kept for as long as they hold, also by programs that call cuInit again.
+Names& known_names(const net::Dns& dns) {
+    static auto* const names = new Names(ask_dns(dns));  // no thread of the program outlives it
+    return *names;
+}
 
 std::string program_name() {
     char path[4096];
@@ -111,10 +125,20 @@ Result<std::unique_ptr<Session>> connect_to(const std::string& server, StartSett
 }
 
 /// Asks all servers, and goes through those that can take us, the best one first. @errors quota: one is full
-Result<std::unique_ptr<Session>> connect_to_best(const std::vector<PoolServer>& servers, Policy policy, StartSettings& start,
+Result<std::unique_ptr<Session>> connect_to_best(const ServerPool& pool, Names& names, StartSettings& start,
                                                  const std::function<void(CUresult)>& on_end, std::string& why) {
+    // Half of the time is for connecting.
+    const auto expanded = names.expand(pool.entries, Names::Clock::now() + start.connection.connect_timeout / 2);
+    if (expanded.servers.empty()) {
+        why = expanded.reasons();
+        return expanded.last_error;
+    }
+    // One alone is asked only if we would wait for it: a question is cheaper than an attempt.
+    if (expanded.servers.size() == 1 && expanded.failed.empty() && pool.wait.count() == 0)
+        return connect_to(expanded.servers.front().address, start, on_end, why);
     auto tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, start.connection.credentials, why));
-    ServerChoice choice(servers, policy, std::move(tls), start.connection.connect_timeout);
+    ServerChoice choice(expanded.servers, pool.policy, std::move(tls), start.connection.connect_timeout);
+    if (!expanded.failed.empty()) choice.refused(expanded.last_error, expanded.reasons());
     while (const auto server = choice.next()) {
         std::string reason;
         auto session = connect_to(*server, start, on_end, reason);
@@ -126,24 +150,43 @@ Result<std::unique_ptr<Session>> connect_to_best(const std::vector<PoolServer>& 
 }
 
 /// The same, again and again while a server is full, for as long as the user wants to wait.
-Result<std::unique_ptr<Session>> connect_when_free(const std::vector<PoolServer>& servers, Policy policy,
-                                                   std::chrono::milliseconds patience, StartSettings& start,
+Result<std::unique_ptr<Session>> connect_when_free(const ServerPool& pool, Names& names, StartSettings& start,
                                                    const std::function<void(CUresult)>& on_end, std::string& why) {
     using Clock = std::chrono::steady_clock;
     // Few enough questions for a server on which hundreds wait, each at its own time.
     std::minstd_rand random{std::random_device{}()};
     std::uniform_int_distribution<int> pause_ms(500, 1500);
-    const auto until = Clock::now() + patience;
+    const auto until = Clock::now() + pool.wait;
     for (bool told = false;; told = true) {
         why.clear();
-        auto session = connect_to_best(servers, policy, start, on_end, why);
+        auto session = connect_to_best(pool, names, start, on_end, why);
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
         if (session.ok() || session.error().code != Code::quota || left.count() <= 0) return session;
         if (!told)
             WL_LOG(warn, "client", "{}; waiting for a place for up to {} s (WARPLINE_WAIT)", why,
-                   std::chrono::duration_cast<std::chrono::seconds>(patience).count());
+                   std::chrono::duration_cast<std::chrono::seconds>(pool.wait).count());
         std::this_thread::sleep_for(std::min(left, std::chrono::milliseconds(pause_ms(random))));
     }
+}
+
+/// What the settings say of servers. @errors not_configured, bad_argument
+Result<ServerPool> read_pool(const config::Settings& settings, std::string& why) {
+    ServerPool pool;
+    for (const std::string& text : settings.text_list("servers")) pool.entries.push_back(WL_TRY(parse_pool_entry(text, why)));
+    if (pool.entries.empty()) {
+        why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";
+        return Error{Code::not_configured, "no server is configured"};
+    }
+    const auto policy = policy_of(settings.text("policy"));
+    if (!policy) {
+        why = log::format(
+            "'{}' is no way to choose a server (WARPLINE_POLICY): least_connections, round_robin, weighted, in_order",
+            settings.text("policy"));
+        return Error{Code::bad_argument, "no such policy"};
+    }
+    pool.policy = *policy;
+    pool.wait = settings.seconds("wait_seconds");
+    return pool;
 }
 
 void prepare_state(State& state, ServerInfo& info) {
@@ -163,18 +206,12 @@ void prepare_state(State& state, ServerInfo& info) {
 
 Result<std::unique_ptr<Session>> start_session(State& state, const config::Settings& settings,
                                                std::function<void(CUresult)> on_end, std::string& why) {
-    std::vector<PoolServer> servers;
-    for (const std::string& text : settings.text_list("servers")) {
-        auto server = parse_pool_server(text);
-        if (!server.ok()) {
-            why = log::format("{}: {}", text, server.error().what);
-            return server.error();
-        }
-        servers.push_back(std::move(*server));
-    }
-    if (servers.empty()) {
-        why = "no server is configured: set WARPLINE_SERVERS=host:port, or start the program with `warpline run`";
-        return Error{Code::not_configured, "no server is configured"};
+    const ServerPool pool = WL_TRY(read_pool(settings, why));
+    const auto dns = net::Dns::at(settings.text("dns_server"));
+    if (!dns.ok()) {
+        why = log::format("'{}' is no DNS server's address (WARPLINE_DNS); write 10.0.0.53, 127.0.0.1:8600 or [::1]:53",
+                          settings.text("dns_server"));
+        return dns.error();
     }
     StartSettings start;
     ConnectionSettings& connection = start.connection;
@@ -204,18 +241,7 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
         }
         connection.visible_devices = visible;
     }
-    const auto policy = policy_of(settings.text("policy"));
-    if (!policy) {
-        why = log::format(
-            "'{}' is no way to choose a server (WARPLINE_POLICY): least_connections, round_robin, weighted, in_order",
-            settings.text("policy"));
-        return Error{Code::bad_argument, "no such policy"};
-    }
-    const auto patience = settings.seconds("wait_seconds");
-    // One alone is asked only if we would wait for it: a question is cheaper than an attempt.
-    auto session = servers.size() == 1 && patience.count() == 0
-                       ? connect_to(servers.front().address, start, on_end, why)
-                       : connect_when_free(servers, *policy, patience, start, on_end, why);
+    auto session = connect_when_free(pool, known_names(*dns), start, on_end, why);
     if (session.ok()) {
         prepare_state(state, (*session)->mutable_info());
         WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);

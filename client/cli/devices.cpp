@@ -43,13 +43,19 @@ void append_rows(std::vector<Row>& rows, const Survey& survey) {
 
 }  // namespace
 
-int devices(const std::vector<std::string>& servers) {
+int devices(const std::vector<ServerToVisit>& servers) {
     std::vector<Row> rows = {{"Server", "GPU", "Name", "Memory used / total", "Capability", "SMs", "Round trip"}};
     bool all_reached = !servers.empty();
-    for (const std::string& server : servers) {
+    for (const ServerToVisit& server : servers) {
+        if (!server.problem.empty()) {
+            std::fprintf(stderr, "warpline: %s\n", server.problem.c_str());
+            rows.push_back({server.address, "-", "not found", "-", "-", "-", "-"});
+            all_reached = false;
+            continue;
+        }
         Probes probes;
         probes.count = 10;
-        Survey found = survey(server, probes);
+        Survey found = survey(server.address, probes);
         all_reached &= found.reached;
         append_rows(rows, found);
     }

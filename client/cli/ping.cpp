@@ -77,12 +77,13 @@ bool ping_one(const std::string& server, int count, double interval_s) {
 
 }  // namespace
 
-int ping(const std::vector<std::string>& servers, int count, double interval_s) {
+int ping(const std::vector<ServerToVisit>& servers, int count, double interval_s) {
     if (servers.empty()) return 2;
     bool all_answered = true;
-    for (const std::string& server : servers) {
+    for (const ServerToVisit& server : servers) {
         if (&server != &servers.front()) std::printf("\n");
-        all_answered &= ping_one(server, count, interval_s);
+        if (!server.problem.empty()) std::printf("%s\n", server.problem.c_str());
+        all_answered &= server.problem.empty() && ping_one(server.address, count, interval_s);
     }
     return all_answered ? 0 : 1;
 }

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "client/cli/devices.h"
-#include "client/pool/candidates.h"
 #include "client/pool/poll.h"
 #include "common/config/settings.h"
 
@@ -56,7 +55,7 @@ std::string reason_of(const std::string& server, const std::string& why) {
 
 }  // namespace
 
-int servers(const std::vector<std::string>& given) {
+int servers(const std::vector<ServerToVisit>& given) {
     if (given.empty()) return 2;
     std::string problem;
     const auto settings = config::load_client(problem);
@@ -71,19 +70,18 @@ int servers(const std::vector<std::string>& given) {
         std::fprintf(stderr, "warpline: %s\n", problem.c_str());
         return 2;
     }
+    std::vector<Cells> rows(given.size());
     std::vector<std::string> addresses;
-    for (const std::string& text : given) {
-        const auto server = client::parse_pool_server(text);
-        if (!server.ok()) {
-            std::fprintf(stderr, "warpline: %s: %s\n", text.c_str(), server.error().what);
-            return 2;
-        }
-        addresses.push_back(server->address);
+    std::vector<size_t> row_of_address;
+    for (size_t i = 0; i < given.size(); ++i) {
+        const auto& [address, problem] = given[i];
+        rows[i] = {address, problem.empty() ? "no answer in time" : reason_of(address, problem)};
+        if (!problem.empty()) continue;
+        addresses.push_back(address);
+        row_of_address.push_back(i);
     }
     const auto deadline = client::Poll::Clock::now() + settings.seconds("connect_timeout");
     client::Poll poll(addresses, std::move(*tls), deadline);
-    std::vector<Cells> rows(addresses.size());
-    for (size_t i = 0; i < addresses.size(); ++i) rows[i] = {addresses[i], "no answer in time"};
     bool all_answered = true;
     size_t heard = 0;
     // A thread's own deadline is the same, and its reason is better than ours.
@@ -91,13 +89,14 @@ int servers(const std::vector<std::string>& given) {
         ++heard;
         const std::string& server = addresses[answer->index];
         all_answered &= answer->connection != nullptr;
-        rows[answer->index] = answer->connection ? row_of(server, answer->status, answer->connection->round_trip_ms())
-                                                 : Cells{server, reason_of(server, answer->why)};
+        rows[row_of_address[answer->index]] = answer->connection
+                                                  ? row_of(server, answer->status, answer->connection->round_trip_ms())
+                                                  : Cells{server, reason_of(server, answer->why)};
     }
     rows.insert(rows.begin(),
                 {"Server", "Name", "Version", "Sessions", "Ready", "Draining", "Devices", "Driver", "Round trip"});
     print(rows);
-    return all_answered && heard == addresses.size() ? 0 : 1;
+    return all_answered && heard == given.size() ? 0 : 1;
 }
 
 }  // namespace warpline::cli

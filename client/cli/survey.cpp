@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/paths.h"
+#include "client/pool/names.h"
 #include "common/config/settings.h"
 #include "cuda/abi/cuda_types.h"
 
@@ -230,13 +231,33 @@ Survey survey(const std::string& server, const Probes& probes) {
     return result;
 }
 
-std::vector<std::string> servers_to_visit(const std::vector<std::string>& given) {
-    if (!given.empty()) return given;
+std::vector<ServerToVisit> servers_to_visit(const std::vector<std::string>& given) {
     std::string problem;
-    auto servers = config::load_client(problem).text_list("servers");
+    const auto settings = config::load_client(problem);
     if (!problem.empty()) std::fprintf(stderr, "warpline: %s\n", problem.c_str());
-    if (servers.empty())
+    const auto written = given.empty() ? settings.text_list("servers") : given;
+    if (written.empty())
         std::fprintf(stderr, "warpline: no server is named: set WARPLINE_SERVERS=HOST:PORT, or give one with --server\n");
+    auto dns = net::Dns::at(settings.text("dns_server"));
+    if (!dns.ok()) {
+        std::fprintf(stderr, "warpline: WARPLINE_DNS: %s\n", dns.error().what);
+        return {};
+    }
+    std::vector<client::PoolEntry> entries;
+    std::vector<ServerToVisit> nothing;
+    for (const std::string& text : written) {
+        std::string why;
+        auto entry = client::parse_pool_entry(text, why);
+        if (entry.ok()) entries.push_back(std::move(*entry));
+        if (!entry.ok()) nothing.push_back({text, why});
+    }
+    client::Names names(client::ask_dns(*dns));
+    const auto patience = std::chrono::milliseconds(settings.seconds("connect_timeout")) / 2;
+    const auto expanded = names.expand(entries, client::Names::Clock::now() + patience);
+    std::vector<ServerToVisit> servers;
+    for (const client::PoolServer& server : expanded.servers) servers.push_back({server.address, ""});
+    for (const auto& [entry, why] : expanded.failed) nothing.push_back({entry, entry + ": " + why});
+    servers.insert(servers.end(), nothing.begin(), nothing.end());
     return servers;
 }
 

@@ -56,8 +56,16 @@ struct Probes {
 /// @blocks  as cuInit does, and the probes
 Survey survey(const std::string& server, const Probes& probes = {});
 
-/// The servers to visit: those given, else the configured ones. Empty, with a line on stderr that says what to do, if there are
-/// none.
-std::vector<std::string> servers_to_visit(const std::vector<std::string>& given);
+/// A server to visit.
+struct ServerToVisit {
+    std::string address;
+    std::string problem;  ///< why there is nothing to visit; `address` is then what the user wrote
+};
+
+/// The servers to visit: those given, else the configured ones; names of DNS that stand for several are asked for, at the same
+/// time. Empty, with a line on stderr that says what to do, if there are none.
+///
+/// @blocks  until DNS has answered, at most half of `connect_timeout`
+std::vector<ServerToVisit> servers_to_visit(const std::vector<std::string>& given);
 
 }  // namespace warpline::cli

@@ -2,14 +2,13 @@
 #include "client/pool/candidates.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+#include <tuple>
 
 namespace warpline::client {
 
 namespace {
 
-constexpr uint32_t k_max_weight = 1000;
 /// Servers of whom none is more than twice as far as the nearest, and a millisecond, are equally near.
 constexpr double k_equally_near_factor = 2;
 constexpr double k_equally_near_ms = 1;
@@ -24,17 +23,6 @@ std::optional<Policy> policy_of(std::string_view text) {
     return std::nullopt;
 }
 
-Result<PoolServer> parse_pool_server(std::string_view text) {
-    const size_t star = text.find('*');
-    if (star == std::string_view::npos) return PoolServer{std::string(text), 1};
-    const std::string_view number = text.substr(star + 1);
-    uint32_t weight = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), weight);
-    if (error != std::errc() || end != number.data() + number.size() || weight == 0 || weight > k_max_weight)
-        return Error{Code::bad_argument, "a server's weight is a number from 1 to 1000"};
-    return PoolServer{std::string(text.substr(0, star)), weight};
-}
-
 std::string Candidates::why_not(const protocol::ServerStatus& status) {
     if (status.draining) return "it is being drained";
     if (status.sessions >= status.max_sessions)
@@ -42,10 +30,11 @@ std::string Candidates::why_not(const protocol::ServerStatus& status) {
     return "";
 }
 
-void Candidates::add(size_t index, uint32_t weight, const protocol::ServerStatus& status, double round_trip_ms) {
-    const auto place =
-        std::find_if(m_candidates.begin(), m_candidates.end(), [index](const Candidate& c) { return c.index > index; });
-    if (why_not(status).empty()) m_candidates.insert(place, {index, weight, status, round_trip_ms});
+void Candidates::add(size_t index, uint32_t weight, const protocol::ServerStatus& status, double round_trip_ms, uint32_t rank) {
+    const auto place = std::find_if(m_candidates.begin(), m_candidates.end(), [&](const Candidate& other) {
+        return std::tie(other.rank, other.index) > std::tie(rank, index);
+    });
+    if (why_not(status).empty()) m_candidates.insert(place, {index, weight, status, round_trip_ms, rank});
 }
 
 void Candidates::update(size_t index, const protocol::ServerStatus& status) {
@@ -65,18 +54,26 @@ double Candidates::load(const Candidate& candidate) const {
     return m_policy == Policy::weighted ? sessions / candidate.weight : sessions;
 }
 
+/// Those among which the policy chooses.
+std::span<const Candidates::Candidate> Candidates::first_rank() const {
+    const auto end = std::find_if(m_candidates.begin(), m_candidates.end(),
+                                  [this](const Candidate& candidate) { return candidate.rank != m_candidates.front().rank; });
+    return {m_candidates.begin(), end};
+}
+
 std::optional<size_t> Candidates::best() const {
-    if (m_candidates.empty()) return std::nullopt;
-    if (m_policy == Policy::in_order) return m_candidates.front().index;
-    if (m_policy == Policy::round_robin) return m_candidates[m_turn % m_candidates.size()].index;
+    const auto candidates = first_rank();
+    if (candidates.empty()) return std::nullopt;
+    if (m_policy == Policy::in_order) return candidates.front().index;
+    if (m_policy == Policy::round_robin) return candidates[m_turn % candidates.size()].index;
     double least = std::numeric_limits<double>::infinity();
-    for (const Candidate& candidate : m_candidates) least = std::min(least, load(candidate));
+    for (const Candidate& candidate : candidates) least = std::min(least, load(candidate));
     double nearest_ms = std::numeric_limits<double>::infinity();
-    for (const Candidate& candidate : m_candidates) {
+    for (const Candidate& candidate : candidates) {
         if (load(candidate) <= least) nearest_ms = std::min(nearest_ms, candidate.round_trip_ms);
     }
     std::vector<size_t> equal;
-    for (const Candidate& candidate : m_candidates) {
+    for (const Candidate& candidate : candidates) {
         if (load(candidate) <= least && candidate.round_trip_ms <= nearest_ms * k_equally_near_factor + k_equally_near_ms)
             equal.push_back(candidate.index);
     }
@@ -86,7 +83,7 @@ std::optional<size_t> Candidates::best() const {
 uint32_t Candidates::claim_below(size_t index, bool all_heard) const {
     double most = 1e9;
     if (m_policy == Policy::in_order || m_policy == Policy::round_robin) return static_cast<uint32_t>(most);
-    for (const Candidate& candidate : m_candidates) {
+    for (const Candidate& candidate : first_rank()) {
         if (candidate.index == index) {
             if (!all_heard) most = std::min(most, candidate.status.sessions + 1.0);
             continue;

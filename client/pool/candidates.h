@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.h"
 #include "protocol/session/status.h"
 
 namespace warpline::client {
@@ -19,14 +19,6 @@ enum class Policy : uint8_t { least_connections, round_robin, weighted, in_order
 /// "least_connections" and so on; nothing for other text.
 std::optional<Policy> policy_of(std::string_view text);
 
-/// A server as users name it: "host:port", or "host:port*3" for one that takes three times as many sessions.
-struct PoolServer {
-    std::string address;
-    uint32_t weight = 1;
-};
-/// @errors bad_argument (the weight is no number from 1 to 1000)
-Result<PoolServer> parse_pool_server(std::string_view text);
-
 /// The servers that have answered, and the order in which they are tried. Pure: no clock, no socket.
 class Candidates {
 public:
@@ -36,7 +28,8 @@ public:
         : m_policy(policy), m_turn(turn), m_random(std::move(random)) {}
 
     /// @param index  place in the user's list
-    void add(size_t index, uint32_t weight, const protocol::ServerStatus& status, double round_trip_ms);
+    /// @param rank   one with a higher rank is a candidate only where there is none with a lower one
+    void add(size_t index, uint32_t weight, const protocol::ServerStatus& status, double round_trip_ms, uint32_t rank = 0);
     /// What a server says of itself now.
     void update(size_t index, const protocol::ServerStatus& status);
     /// It is not tried again.
@@ -58,13 +51,15 @@ private:
         uint32_t weight = 1;
         protocol::ServerStatus status;
         double round_trip_ms = 0;
+        uint32_t rank = 0;
     };
+    std::span<const Candidate> first_rank() const;
     double load(const Candidate& candidate) const;
 
     Policy m_policy;
     uint64_t m_turn;
     std::function<size_t(size_t)> m_random;
-    std::vector<Candidate> m_candidates;  // by index; those that can be tried
+    std::vector<Candidate> m_candidates;  // by rank, then by index; those that can be tried
 };
 
 }  // namespace warpline::client

@@ -42,39 +42,62 @@ ServerChoice::ServerChoice(std::vector<PoolServer> servers, Policy policy, net::
       m_began(Clock::now()),
       m_deadline(m_began + patience),
       m_poll(addresses_of(m_servers), std::move(tls), m_deadline),
-      m_candidates(policy, policy == Policy::round_robin ? next_turn() : 0, random_below) {}
+      m_candidates(policy, policy == Policy::round_robin ? next_turn() : 0, random_below),
+      m_has_answered(m_servers.size()) {}
+
+/// True if a server that has not answered yet has a lower rank than those that have.
+bool ServerChoice::better_may_come() const {
+    const auto best = m_candidates.best();
+    if (!best) return false;
+    for (size_t i = 0; i < m_servers.size(); ++i) {
+        if (!m_has_answered[i] && m_servers[i].rank < m_servers[*best].rank) return true;
+    }
+    return false;
+}
+
+/// How long answers are waited for, as things stand.
+ServerChoice::Clock::time_point ServerChoice::heard_by() const {
+    if (!m_candidates.best()) return m_deadline;
+    // Whoever is to be taken only if others cannot waits for those, and not for one that may be dead.
+    if (better_may_come()) return std::min(m_deadline, *m_first_at + k_slow_settle);
+    const auto now = Clock::now();
+    return std::min(m_deadline, now + std::clamp<Clock::duration>(now - m_began, k_settle, k_longest_settle));
+}
 
 /// Takes what has been answered, and what is answered soon.
 void ServerChoice::hear() {
-    const auto soon = [this] {
-        const auto now = Clock::now();
-        return std::min(m_deadline, now + std::clamp<Clock::duration>(now - m_began, k_settle, k_longest_settle));
-    };
-    auto until = m_candidates.best() ? soon() : m_deadline;
-    const auto listen = [&] {
+    const auto listen = [this] {
+        auto until = heard_by();
+        bool waits_for_better = better_may_come();
         while (auto answer = m_poll.next(until)) {
+            const bool was_first = !m_candidates.best();
             add(std::move(*answer));
-            if (m_candidates.best() && until == m_deadline) until = soon();
+            // From the first one on, and from the last one on that was waited for.
+            if ((was_first && m_candidates.best()) || (waits_for_better && !better_may_come())) until = heard_by();
+            waits_for_better = better_may_come();
         }
     };
     listen();
+    m_was_patient |= m_first_at && Clock::now() >= *m_first_at + k_slow_settle;
     if (!m_poll.some_are_slow() || m_was_patient) return;
     m_was_patient = true;
-    until = std::min(m_deadline, Clock::now() + k_slow_settle);
+    const auto until = std::min(m_deadline, Clock::now() + k_slow_settle);
     while (m_poll.some_are_slow() && Clock::now() < until) {
         auto answer = m_poll.next(until);
         if (!answer) break;
         add(std::move(*answer));
     }
-    until = Clock::now();
-    listen();
+    while (auto answer = m_poll.next(Clock::now())) add(std::move(*answer));
 }
 
 void ServerChoice::add(Poll::Answer answer) {
+    m_has_answered[answer.index] = true;
     if (!answer.connection) return refused(answer.error, answer.why);
     const std::string why_not = Candidates::why_not(answer.status);
     if (!why_not.empty()) return pass_over(answer.index, answer.status);
-    m_candidates.add(answer.index, m_servers[answer.index].weight, answer.status, answer.connection->round_trip_ms());
+    const PoolServer& server = m_servers[answer.index];
+    m_candidates.add(answer.index, server.weight, answer.status, answer.connection->round_trip_ms(), server.rank);
+    if (!m_first_at) m_first_at = Clock::now();
     m_connections[answer.index] = std::move(answer.connection);
 }
 

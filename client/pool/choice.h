@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/pool/candidates.h"
+#include "client/pool/names.h"
 #include "client/pool/poll.h"
 
 namespace warpline::client {
@@ -34,6 +35,8 @@ private:
     using Clock = std::chrono::steady_clock;
 
     void hear();
+    Clock::time_point heard_by() const;
+    bool better_may_come() const;
     void add(Poll::Answer answer);
     bool claim(size_t index);
     void pass_over(size_t index, const protocol::ServerStatus& status);
@@ -46,6 +49,8 @@ private:
     std::map<size_t, std::unique_ptr<StatusConnection>> m_connections;  // to the candidates
     bool m_settled = false;                                             // false: others that are on their way are waited for
     bool m_was_patient = false;
+    std::optional<Clock::time_point> m_first_at;  // when the first candidate had answered
+    std::vector<bool> m_has_answered;             // or failed to, by index
     unsigned m_lost_claims = 0;
     std::string m_reasons;
     Error m_last_error{Code::connect_refused, "no server"};

@@ -1,14 +1,10 @@
 // Connections and threads of a poll.
 #include "client/pool/poll.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <deque>
-#include <system_error>
-#include <thread>
 
 #include "common/base/mutex.h"
+#include "common/base/quiet_thread.h"
 #include "common/net/socket.h"
 #include "protocol/codec/preamble.h"
 
@@ -86,11 +82,6 @@ Poll::Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::
         MutexLock lock(m_state->mutex);
         m_state->awaited = servers.size();
     }
-    // The program's signals are not for these threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (size_t index = 0; index < servers.size(); ++index) {
         const auto ask = [state = m_state, server = servers[index], index, deadline] {
             Answer answer;
@@ -113,17 +104,14 @@ Poll::Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::
             }
             state->add(std::move(answer), reached);
         };
-        try {
-            std::thread(ask).detach();
-        } catch (const std::system_error&) {
+        if (const auto started = start_quiet_thread(ask); !started.ok()) {
             Answer answer;
             answer.index = index;
-            answer.error = Error{Code::alloc_failed, "no thread to ask the server with"};
-            answer.why = servers[index] + ": no thread to ask it with";
+            answer.error = started.error();
+            answer.why = servers[index] + ": " + started.error().what;
             m_state->add(std::move(answer), false);
         }
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::optional<Poll::Answer> Poll::next(Clock::time_point until) {

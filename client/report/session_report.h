@@ -13,7 +13,7 @@ namespace warpline::client {
 struct SessionReport {
     protocol::SessionId session{};
     protocol::SessionToken token{};
-    std::string server;                  ///< host:port
+    std::string server;                  ///< as net::parse_endpoint() reads it
     std::string ca, certificate, key;    ///< files, with absolute paths
     std::chrono::milliseconds grace{0};  ///< how long the server may keep the session
     bool finished = false;               ///< the session has ended in peace: nothing is left to be told

@@ -88,6 +88,9 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
     connection->m_address = endpoint->to_string();
     auto channel = WL_TRY(connection->open_channel({protocol::Preamble::Kind::new_session, {}, driver_settings()},
                                                    settings.connect_timeout, why));
+    // A name may stand for several servers; the session is on the one at this address.
+    const auto reached = net::parse_endpoint(channel->peer_address());
+    if (reached.ok() && reached->host != endpoint->host) connection->m_endpoint.addresses = {reached->host};
     ConnectionToServer* self = connection.get();
     net::PumpHandlers handlers = net::pump_handlers(
         self->m_link, [self](const Error& error, const std::string& explanation) { self->on_ended(error, explanation); },
@@ -120,6 +123,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
         return info.error();
     }
     info->address = m_address;
+    info->dialled = m_endpoint.to_string();
     m_session_id = info->session_id;
     m_token = info->token;
     m_established.store(true, std::memory_order_release);

@@ -387,7 +387,7 @@ void Session::report_to(net::Socket watcher, SessionReport report) {
     m_report = std::move(report);
     m_report.session = m_info.session_id;
     m_report.token = m_info.token;
-    m_report.server = m_info.address;
+    m_report.server = m_info.dialled;
     send_report();
 }
 

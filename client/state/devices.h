@@ -50,6 +50,7 @@ struct ServerInfo {
     std::string name;
     std::string version;
     std::string address;  ///< host:port, as configured
+    std::string dialled;  ///< likewise, with the one address of the host at which the session is
     std::string tenant;
     int driver_version = 0;
     DriverKind driver_kind = DriverKind::unknown;

@@ -86,9 +86,15 @@ constexpr Option k_options[] = {
 
     // libcuda.so.1 and the warpline command
     {k_client, "servers", text_list, "", "", 0, 0, "WARPLINE_SERVERS", "--server", k_in_file,
-     "The servers, host:port each, or host:port*3 for one with three times the weight. Without one the program sees no CUDA "
-     "device.",
+     "The servers, host:port each, or host:port*3 for one with three times the weight; dns:NAME:PORT, where each address of "
+     "the "
+     "name is a server; srv:_warpline._tcp.NAME, where each SRV record is one, with its priority and weight. Without one the "
+     "program sees no CUDA device.",
      "Several are all asked before the first session; one alone is not."},
+    {k_client, "dns_server", text, "", "", 0, 0, "WARPLINE_DNS", "", k_in_file,
+     "The DNS server that is asked for the names in dns: and srv: entries, address:port, such as Consul's at 127.0.0.1:8600. "
+     "Without one, those of /etc/resolv.conf.",
+     ""},
     {k_client, "policy", text, "", "least_connections", 0, 0, "WARPLINE_POLICY", "", k_in_file,
      "How one of several servers is chosen: `least_connections`, the one with the fewest sessions, then the nearest; "
      "`weighted`, "
@@ -107,7 +113,8 @@ constexpr Option k_options[] = {
     {k_client, "ca", path, "", "~/.config/warpline/ca.crt", 0, 0, "WARPLINE_CA", "--ca", k_in_file,
      "The certificate authority (PEM) that servers must be signed by.", ""},
     {k_client, "connect_timeout", seconds, "seconds", "10", 1, 3600, "WARPLINE_CONNECT_TIMEOUT", "--connect-timeout", k_in_file,
-     "How long cuInit waits for a server to be reached and to accept the session.",
+     "How long cuInit waits for a server to be reached and to accept the session; DNS has half of it to answer dns: and srv: "
+     "entries.",
      "Longer: patience with a server that is starting; a program without a server hangs as long before it sees no device."},
     {k_client, "heartbeat_seconds", seconds, "seconds", "1", 1, 3600, "WARPLINE_HEARTBEAT_SECONDS", "", k_in_file,
      "A connection without traffic for this long is asked for a sign of life.",

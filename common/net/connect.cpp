@@ -5,6 +5,7 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 
+#include "common/net/resolve.h"
 #include "common/net/socket.h"
 
 namespace warpline::net {
@@ -18,8 +19,6 @@ std::string describe(const asio::error_code& error) {
     if (error == asio::error::connection_refused) return "connection refused (is gpu-server running there?)";
     if (error == asio::error::timed_out) return "no answer in time (wrong address, or a firewall?)";
     if (error == asio::error::host_unreachable || error == asio::error::network_unreachable) return "not reachable from here";
-    if (error == asio::error::host_not_found || error == asio::error::host_not_found_try_again || error == asio::error::no_data)
-        return "no such host name";
     return error.message();
 }
 
@@ -44,17 +43,25 @@ asio::error_code attempt(asio::io_context& io, tcp::socket& socket, const tcp::e
 }
 
 Result<Socket> connect_each(const Endpoint& endpoint, Clock::time_point deadline, std::string& why) {
+    std::vector<std::string> addresses = endpoint.addresses;
+    if (addresses.empty()) {
+        std::string reason;
+        auto found = addresses_of_host(endpoint.host, deadline, reason);
+        if (!found.ok()) {
+            why = endpoint.to_string() + ": " + reason;
+            return found.error();
+        }
+        addresses = std::move(*found);
+    }
     asio::io_context io(1);
     asio::error_code error;
-    tcp::resolver resolver(io);
-    auto addresses = resolver.resolve(endpoint.host, std::to_string(endpoint.port), tcp::resolver::numeric_service, error);
-    if (error) {
-        why = endpoint.to_string() + ": " + describe(error);
-        return Error{Code::connect_refused, "the server's name does not resolve", static_cast<uint32_t>(error.value())};
-    }
-    for (const auto& entry : addresses) {
+    for (size_t i = 0; i < addresses.size(); ++i) {
+        const tcp::endpoint address(asio::ip::make_address(addresses[i], error), endpoint.port);
+        if (error) continue;
         tcp::socket socket(io);
-        error = attempt(io, socket, entry.endpoint(), deadline);
+        // One that does not answer leaves time for those that may.
+        const auto share = (deadline - Clock::now()) / static_cast<int64_t>(addresses.size() - i);
+        error = attempt(io, socket, address, Clock::now() + share);
         if (error) continue;
         Socket connected(socket.release());
         int flags = ::fcntl(connected.fd(), F_GETFL);

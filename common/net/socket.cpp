@@ -13,6 +13,8 @@
 #include <charconv>
 #include <utility>
 
+#include "common/net/resolve.h"
+
 namespace warpline::net {
 
 namespace {
@@ -102,18 +104,38 @@ std::string Socket::peer_address() const {
 
 std::string Endpoint::to_string() const {
     bool is_v6 = host.find(':') != std::string::npos;
-    return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+    std::string text = is_v6 ? "[" + host + "]" : host;
+    for (size_t i = 0; i < addresses.size(); ++i) text += (i == 0 ? '[' : ' ') + addresses[i];
+    if (!addresses.empty()) text += ']';
+    return text + ":" + std::to_string(port);
 }
+
+namespace {
+
+/// The addresses between the brackets of "host[1.2.3.4 ::1]". False: one of them is none.
+bool parse_addresses(std::string_view text, std::vector<std::string>& addresses) {
+    for (;;) {
+        const size_t space = std::min(text.find(' '), text.size());
+        addresses.emplace_back(text.substr(0, space));
+        if (!is_numeric_address(addresses.back())) return false;
+        if (space == text.size()) return true;
+        text.remove_prefix(space + 1);
+    }
+}
+
+}  // namespace
 
 Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port) {
     constexpr Error k_bad{Code::bad_argument, "not a server: write host, host:port or [address]:port"};
     Endpoint endpoint;
     endpoint.port = default_port;
     std::string_view port;
-    if (text.starts_with('[')) {
+    if (const size_t begin = text.find('['); begin != std::string_view::npos) {
         size_t end = text.find(']');
-        if (end == std::string_view::npos) return k_bad;
-        endpoint.host = text.substr(1, end - 1);
+        if (end == std::string_view::npos || end < begin) return k_bad;
+        const std::string_view inside = text.substr(begin + 1, end - begin - 1);
+        endpoint.host = begin == 0 ? inside : text.substr(0, begin);
+        if (begin > 0 && !parse_addresses(inside, endpoint.addresses)) return k_bad;
         std::string_view rest = text.substr(end + 1);
         if (!rest.empty() && !rest.starts_with(':')) return k_bad;
         if (!rest.empty()) port = rest.substr(1);

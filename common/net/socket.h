@@ -43,24 +43,26 @@ private:
     int m_fd = -1;
 };
 
-/// A host and a port as users write them.
+/// A host and a port as users write them, and where the host is, if that is known already.
 struct Endpoint {
-    std::string host;
+    std::string host;  ///< name or numeric address; what the server's certificate must carry
     uint16_t port = 0;
+    std::vector<std::string> addresses{};  ///< numeric: these are dialled; none: those of the host
     std::string to_string() const;
 };
 inline constexpr uint16_t k_default_port = 14833;
 
-/// Reads "host", "host:port", "1.2.3.4:port", "[::1]:port".
+/// Reads "host", "host:port", "1.2.3.4:port", "[::1]:port", and a host with its addresses: "host[1.2.3.4]:port",
+/// "host[1.2.3.4 ::1]:port".
 /// @errors  bad_argument
 Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port = k_default_port);
 
-/// Connects to a server over TCP, trying each address of the name in turn.
+/// Connects to a server over TCP, trying each address of the name in turn; each gets its share of the time.
 ///
 /// @param why  set when it fails: one sentence for the user, e.g. "10.0.0.7:14833: connection refused (is gpu-server running?)"
 /// @errors     connect_refused (refused, unreachable, or no such name), deadline
-/// @blocks     up to the timeout; resolving a name may take as long as the system's resolver waits
-/// @thread     any; makes no thread
+/// @blocks     up to the timeout
+/// @thread     any; makes one for a name that is to be resolved
 Result<Socket> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout, std::string& why);
 
 /// Sets what both sides want: no Nagle, large buffers, keep-alive as a last resort.

@@ -123,14 +123,14 @@ class Run:
 class Server:
     """A gpu-server on a free loopback port, ready when the constructor returns. Used as a context manager."""
 
-    def __init__(self, driver=SOFTGPU, certificates=None, flags=(), environment=None):
+    def __init__(self, driver=SOFTGPU, certificates=None, flags=(), environment=None, listen="127.0.0.1:0"):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="warpline-test-"))
         self.certificates = certificates or development_certificates(self.folder / "certs")
         ready_read, ready_write = os.pipe()
         self.log_path = self.folder / "server.log"
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [GPU_SERVER, "--listen", "127.0.0.1:0", "--driver", driver, "--cert", self.certificates / "server.crt",
+            [GPU_SERVER, "--listen", listen, "--driver", driver, "--cert", self.certificates / "server.crt",
              "--key", self.certificates / "server.key", "--ca", self.certificates / "ca.crt", "--ready-fd", str(ready_write), *flags],
             pass_fds=[ready_write], stdout=self.log, stderr=self.log, start_new_session=True,
             env={**os.environ, **(environment or {})})

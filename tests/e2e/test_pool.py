@@ -31,12 +31,13 @@ def setUpModule():
 class Pool:
     """Some servers with the same certificates. As an argument of harness.run(), it is the pool."""
 
-    def __init__(self, count, flags=()):
+    def __init__(self, count, flags=(), listen=()):
         self.folder = tempfile.TemporaryDirectory(prefix="warpline-pool-")
         self.certificates = harness.development_certificates(pathlib.Path(self.folder.name) / "certs")
         self.servers = []
         for i in range(count):
-            self.servers.append(harness.Server(certificates=self.certificates, flags=[*flags[i:i + 1]]))
+            place = {"listen": listen[i]} if listen else {}
+            self.servers.append(harness.Server(certificates=self.certificates, flags=[*flags[i:i + 1]], **place))
         self.addresses = [server.address for server in self.servers]
 
     def environment(self):

@@ -63,6 +63,20 @@ TEST(Candidates, WeightsAreShares_B5) {
     EXPECT_EQ(chosen, (Order{30, 10}));
 }
 
+TEST(Candidates, RanksComeBeforePolicies_C4) {
+    for (const Policy policy : {Policy::least_connections, Policy::weighted, Policy::round_robin, Policy::in_order}) {
+        Candidates candidates(policy, 0, first_of);
+        candidates.add(0, 1, with(0), 1, 1);
+        candidates.add(1, 1, with(9), 1, 0);
+        candidates.add(2, 1, with(5), 1, 2);
+        EXPECT_EQ(order_of(candidates), (Order{1, 0, 2})) << "policy " << static_cast<int>(policy);
+    }
+    Candidates candidates(Policy::least_connections, 0, first_of);
+    candidates.add(0, 1, with(0), 1, 1);
+    candidates.add(1, 1, with(9), 1, 0);
+    EXPECT_GT(candidates.claim_below(1, true), 1000u) << "those of the next rank are no better choice";
+}
+
 TEST(Candidates, TakeTurnsInTheOrderOfTheList_B5) {
     for (uint64_t turn = 0; turn < 6; ++turn) {
         Candidates candidates(Policy::round_robin, turn, first_of);
@@ -139,13 +153,7 @@ TEST(Candidates, ProgramsThatBeginAtOnceSpread_B5) {
     }
 }
 
-TEST(PoolServer, IsReadAsUsersWriteIt_B5) {
-    EXPECT_EQ(parse_pool_server("a:1")->address, "a:1");
-    EXPECT_EQ(parse_pool_server("a:1")->weight, 1u);
-    EXPECT_EQ(parse_pool_server("a:1*3")->address, "a:1");
-    EXPECT_EQ(parse_pool_server("a:1*3")->weight, 3u);
-    for (const char* wrong : {"a*", "a*0", "a*-1", "a*3x", "a*1001", "a*3*4"})
-        EXPECT_EQ(parse_pool_server(wrong).error().code, Code::bad_argument) << wrong;
+TEST(Policy, IsReadAsUsersWriteIt_B5) {
     EXPECT_EQ(policy_of("weighted"), Policy::weighted);
     EXPECT_EQ(policy_of("best"), std::nullopt);
 }

@@ -65,6 +65,13 @@ TEST(Endpoint, IsReadAsUsersWriteIt) {
         {"[::1", nullptr, 0},
         {"[::1]14833", nullptr, 0},
         {"[::1]:", nullptr, 0},
+        {"gpus[10.0.0.7]:9000", "gpus", 9000},
+        {"gpus[10.0.0.7]", "gpus", k_default_port},
+        {"gpus[10.0.0.7 ::1]:9000", "gpus", 9000},
+        {"gpus[]:9000", nullptr, 0},
+        {"gpus[gpu1]:9000", nullptr, 0},
+        {"gpus[10.0.0.7  ::1]:9000", nullptr, 0},
+        {"gpus]10.0.0.7[:9000", nullptr, 0},
     };
     for (const EndpointCase& expected : cases) {
         auto endpoint = parse_endpoint(expected.text);
@@ -77,6 +84,9 @@ TEST(Endpoint, IsReadAsUsersWriteIt) {
         EXPECT_EQ(endpoint->port, expected.port) << expected.text;
     }
     EXPECT_EQ((Endpoint{"::1", 7}).to_string(), "[::1]:7");
+    const auto placed = parse_endpoint("gpus[10.0.0.7 ::1]:9000");
+    EXPECT_EQ(placed->addresses, (std::vector<std::string>{"10.0.0.7", "::1"}));
+    EXPECT_EQ(placed->to_string(), "gpus[10.0.0.7 ::1]:9000");
 }
 
 TEST(Connect, SaysThatNobodyListens) {
@@ -98,6 +108,16 @@ TEST(Connect, SaysThatThereIsNoSuchName) {
     auto socket = connect_tcp({"no-such-host.invalid", 14833}, 5s, why);
     EXPECT_EQ(socket.error().code, Code::connect_refused);
     EXPECT_NE(why.find("no such host name"), std::string::npos) << why;
+}
+
+TEST(Connect, DialsTheAddressesThatAreKnown) {
+    std::string why;
+    auto listener = Listener::open("127.0.0.1", 0, why);
+    ASSERT_TRUE(listener.ok()) << why;
+    // Nobody listens at the first one; the name itself is nowhere.
+    auto socket = connect_tcp({"no-such-host.invalid", listener->port(), {"127.0.0.2", "127.0.0.1"}}, 5s, why);
+    ASSERT_TRUE(socket.ok()) << why;
+    EXPECT_EQ(socket->peer_address(), "127.0.0.1:" + std::to_string(listener->port()));
 }
 
 TEST(Connect, GivesUpInTime) {
