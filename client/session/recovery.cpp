@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "client/session/attempts.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
 #include "common/log/log.h"
@@ -19,15 +20,8 @@ using SteadyClock = std::chrono::steady_clock;
 /// Full jitter: programs that lost one server at the same time come back at different ones.
 std::chrono::milliseconds random_pause(unsigned attempt, const ConnectionSettings& settings) {
     static thread_local std::minstd_rand random{std::random_device{}()};
-    const auto doubled = settings.reconnect_first * (int64_t{1} << std::min(attempt, 20u));
-    const auto bound = std::min(doubled, settings.reconnect_longest);
+    const auto bound = longest_pause_after(attempt, settings.reconnect_first, settings.reconnect_longest);
     return std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, bound.count())(random));
-}
-
-/// For an attempt: one whose bytes are damaged on the way must not take as long as the server keeps a session in doubt, and one
-/// over a slow link gets its time when the first have failed.
-std::chrono::milliseconds patience_of(unsigned attempt) {
-    return std::chrono::milliseconds(1'500) * (1u << std::min(attempt, 6u));
 }
 
 }  // namespace
