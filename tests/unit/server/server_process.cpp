@@ -113,6 +113,13 @@ std::unique_ptr<FakeClient> ServerProcess::client() {
     return client;
 }
 
+std::unique_ptr<FakeClient> ServerProcess::client_of_drain() {
+    auto one = client();
+    signal(SIGTERM);
+    EXPECT_TRUE(wait_log("draining: 1 sessions"));
+    return one;
+}
+
 void ServerProcess::signal(int number) const { kill(m_pid, number); }
 
 int ServerProcess::wait_exit() {

@@ -26,6 +26,9 @@ public:
     /// A client with a session; fails the test if there is none.
     std::unique_ptr<FakeClient> client();
 
+    /// The same, and the server drains: it has been asked to end, and waits for that client.
+    std::unique_ptr<FakeClient> client_of_drain();
+
     void signal(int number) const;
     /// Waits for the server's end. -1 if it lives on; else its exit status, or 128 + the signal.
     int wait_exit();
