@@ -5,7 +5,8 @@ import os
 import pathlib
 import re
 import signal
-import time
+
+from harness import until
 
 
 def children(pid):
@@ -33,14 +34,6 @@ def state(pid):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return None
-
-
-def until(reached, seconds):
-    """Looks again and again, with a deadline: nobody tells us about strangers. The last answer of `reached`."""
-    deadline = time.monotonic() + seconds
-    while not (answer := reached()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return answer
 
 
 def worker_of(server, client_pid, seconds=10):

@@ -9,18 +9,28 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("WARPLINE_BUILD", ROOT / "build" / "release"))
+BUILD = pathlib.Path(os.environ.get("WARPLINE_BUILD", ROOT / "build" / "release")).resolve()  # programs run in other folders
 PROGRAMS = ROOT / "tests" / "programs"
-BINARIES = pathlib.Path(os.environ.get("WARPLINE_PROGRAMS", ROOT / "build" / "programs"))
+BINARIES = pathlib.Path(os.environ.get("WARPLINE_PROGRAMS", ROOT / "build" / "programs")).resolve()
 
 GPU_SERVER = BUILD / "bin" / "gpu-server"
 WARPLINE = BUILD / "bin" / "warpline"
 CLIENT_LIB = BUILD / "lib" / "warpline"
 DIRECT_LIB = CLIENT_LIB / "direct"
 SOFTGPU = BUILD / "lib" / "libsoftgpu.so"
+
+
+def until(reached, seconds=60):
+    """Looks again and again, with a deadline, at what nobody tells us about: a log file, the end of a stranger's process. The last
+    answer of `reached`."""
+    deadline = time.monotonic() + seconds
+    while not (answer := reached()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return answer
 
 
 def sanitizer_runtime():

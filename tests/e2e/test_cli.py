@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import harness
@@ -134,12 +133,9 @@ class CommandTest(unittest.TestCase):
         self.assertAlmostEqual(deviation, (sum(t * t for t in times) / 3 - (sum(times) / 3) ** 2) ** 0.5, delta=0.01)
         # A second of session: the heartbeat has measured the link, too.
         self.assertRegex(done.stdout, r"(?m)^link up for [0-9.]+ s, sent [0-9.]+ k?B/s, received [0-9.]+ k?B/s; heartbeat rtt [0-9.]+ ms, .* 0 of \d+ missed$")
-        # The supervisor's line, once the worker is gone: polling with a deadline, as nobody tells us about it.
+        # The supervisor's line, once the worker is gone.
         measured = re.compile(r"session end .* round_trip_us=[1-9]\d* missed_pings=0 ")
-        deadline = time.monotonic() + 10
-        while not measured.search(server.log_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertRegex(server.log_text(), measured)
+        self.assertTrue(harness.until(lambda: measured.search(server.log_text()), 10), server.log_text())
 
     def test_ping_of_several_servers_and_of_none(self):
         with harness.Server() as server:

@@ -74,10 +74,7 @@ class FailureTest(unittest.TestCase):
             workers = workers_of(server)
             server.process.kill()
             self.expect_error(process, 10)
-            deadline = time.monotonic() + 10
-            while any(os.path.exists(f"/proc/{w}") for w in workers) and time.monotonic() < deadline:
-                time.sleep(0.05)  # polling with a deadline: nobody tells us about a stranger's end
-            self.assertFalse([w for w in workers if os.path.exists(f"/proc/{w}")])
+            self.assertTrue(harness.until(lambda: not any(os.path.exists(f"/proc/{w}") for w in workers), 10), workers)
 
     def test_killed_worker_harms_nobody_else(self):
         with harness.Server() as server:

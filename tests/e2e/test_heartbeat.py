@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import termios
-import time
 import unittest
 
 import harness
@@ -27,12 +26,8 @@ def setUpModule():
 
 
 def wait_until(condition, what):
-    """Polls what nobody tells us about (a log file, a pipe's fill), with a deadline."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"in vain: {what()}")
-        select.select([], [], [], 0.02)
+    if not harness.until(condition, PATIENCE):
+        raise AssertionError(f"in vain: {what()}")
 
 
 class Patient:

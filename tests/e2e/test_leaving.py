@@ -43,11 +43,9 @@ class LeavingTest(unittest.TestCase):
         return done.stdout
 
     def expect_as_before(self):
-        deadline = time.monotonic() + 20
         # The witness's worker, and those that are ready.
-        while len(workers_of(self.server)) != READY + 1:
-            self.assertLess(time.monotonic(), deadline, f"{workers_of(self.server)}\n{self.server.log_text()}")
-            time.sleep(0.05)  # polling with a deadline: nobody tells us about a stranger's end
+        self.assertTrue(harness.until(lambda: len(workers_of(self.server)) == READY + 1, 20),
+                        f"{workers_of(self.server)}\n{self.server.log_text()}")
         self.assertEqual(self.free_memory(), self.free)
         self.assertIsNone(self.witness.poll(), "the other session has ended")
 
