@@ -15,7 +15,7 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-CUresult find_event(CUevent handle, EventPtr& event) {
+CUresult find_node_event(CUevent handle, EventPtr& event) {
     event = process().events.find(handle);
     return event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -132,14 +132,14 @@ CUresult make_child(CUgraph handle, NodeBody& body) {
 
 CUresult make_event_record(CUevent handle, NodeBody& body) {
     EventPtr event;
-    CU_TRY(find_event(handle, event));
+    CU_TRY(find_node_event(handle, event));
     body = EventRecordOperation{std::move(event), handle};
     return CUDA_SUCCESS;
 }
 
 CUresult make_event_wait(CUevent handle, NodeBody& body) {
     EventPtr event;
-    CU_TRY(find_event(handle, event));
+    CU_TRY(find_node_event(handle, event));
     body = EventWaitOperation{std::move(event), handle};
     return CUDA_SUCCESS;
 }

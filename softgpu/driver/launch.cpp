@@ -12,9 +12,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-/// Clusters of up to this many blocks run on every device that has them; more must be allowed by the function.
-constexpr uint64_t k_portable_cluster = 8, k_largest_cluster = 16;
-constexpr uint32_t k_warp = 32;
 /// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
 /// programs that use libcudart are told this of a shape that no device could run. They launch library kernels (CUkernel); who
 /// launches a CUfunction gets CUDA_ERROR_INVALID_VALUE.

@@ -7,6 +7,11 @@
 
 namespace warpline::softgpu::driver {
 
+/// Threads of a warp.
+inline constexpr int k_warp = 32;
+/// Clusters of up to this many blocks run on every device that has them; more must be allowed by the function.
+inline constexpr uint32_t k_portable_cluster = 8, k_largest_cluster = 16;
+
 /// What a launch call says, whichever call it is.
 struct LaunchRequest {
     CUfunction function = nullptr;

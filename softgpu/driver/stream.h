@@ -16,6 +16,9 @@ namespace warpline::softgpu::driver {
 
 class Capture;
 
+/// Lower numbers are more urgent; what current devices report.
+inline constexpr int k_least_priority = 0, k_greatest_priority = -5;
+
 /// A stream: a queue of a context, and whether it is being captured.
 class Stream {
 public:

@@ -11,9 +11,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-// Lower numbers are more urgent; what current devices report.
-constexpr int k_least_priority = 0;
-constexpr int k_greatest_priority = -5;
 /// The bounds of CU_LIMIT_STACK_SIZE, of CUDA: 512 KiB per thread.
 constexpr uint64_t k_most_stack_bytes = uint64_t{512} << 10;
 /// What cuCtxGetApiVersion answers for contexts of cuCtxCreate_v2 and later.

@@ -9,9 +9,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr int k_warp = 32;
-constexpr int k_portable_cluster = 8, k_largest_cluster = 16;
-
 CUresult find(CUfunction handle, std::shared_ptr<LoadedFunction>& function) {
     Context* context = nullptr;
     return find_function(handle, function, context);

@@ -14,8 +14,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-constexpr int k_least_priority = 0, k_greatest_priority = -5;
-
 CUresult create(CUstream* out, unsigned int flags, int priority) {
     if (out == nullptr || (flags & ~static_cast<unsigned int>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
