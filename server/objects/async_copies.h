@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "server/driver/driver.h"
