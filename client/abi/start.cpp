@@ -11,6 +11,7 @@
 
 #include "client/pool/choice.h"
 #include "client/pool/names.h"
+#include "client/pool/quarantine.h"
 #include "client/report/watch_socket.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
@@ -31,6 +32,7 @@ struct ServerPool {
     std::vector<PoolEntry> entries;
     Policy policy = Policy::least_connections;
     std::chrono::milliseconds wait{0};  ///< while all are full
+    Quarantine quarantine{std::chrono::seconds(0)};
 };
 
 /// Answers of DNS are kept for as long as they hold, also by programs that call cuInit again.
@@ -137,12 +139,16 @@ Result<std::unique_ptr<Session>> connect_to_best(const ServerPool& pool, Names& 
     if (expanded.servers.size() == 1 && expanded.failed.empty() && pool.wait.count() == 0)
         return connect_to(expanded.servers.front().address, start, on_end, why);
     auto tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, start.connection.credentials, why));
-    ServerChoice choice(expanded.servers, pool.policy, std::move(tls), start.connection.connect_timeout);
+    ServerChoice choice(expanded.servers, pool.policy, std::move(tls), start.connection.connect_timeout, pool.quarantine);
     if (!expanded.failed.empty()) choice.refused(expanded.last_error, expanded.reasons());
     while (const auto server = choice.next()) {
         std::string reason;
         auto session = connect_to(*server, start, on_end, reason);
-        if (session.ok()) return session;
+        if (session.ok()) {
+            pool.quarantine.well(*server);
+            return session;
+        }
+        pool.quarantine.failed(*server, session.error());
         choice.refused(session.error(), reason);
     }
     why = choice.reasons();
@@ -186,6 +192,7 @@ Result<ServerPool> read_pool(const config::Settings& settings, std::string& why)
     }
     pool.policy = *policy;
     pool.wait = settings.seconds("wait_seconds");
+    pool.quarantine = Quarantine(settings.seconds("quarantine_seconds"));
     return pool;
 }
 

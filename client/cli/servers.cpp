@@ -5,6 +5,7 @@
 
 #include "client/cli/devices.h"
 #include "client/pool/poll.h"
+#include "client/pool/quarantine.h"
 #include "common/config/settings.h"
 
 namespace warpline::cli {
@@ -81,7 +82,9 @@ int servers(const std::vector<ServerToVisit>& given) {
         row_of_address.push_back(i);
     }
     const auto deadline = client::Poll::Clock::now() + settings.seconds("connect_timeout");
-    client::Poll poll(addresses, std::move(*tls), deadline);
+    const client::Quarantine quarantine(settings.seconds("quarantine_seconds"));
+    client::Poll poll(addresses, std::make_shared<const net::TlsContext>(std::move(*tls)), deadline,
+                      [quarantine](const std::string& server, const Error& error) { quarantine.failed(server, error); });
     bool all_answered = true;
     size_t heard = 0;
     // A thread's own deadline is the same, and its reason is better than ours.
@@ -89,6 +92,8 @@ int servers(const std::vector<ServerToVisit>& given) {
         ++heard;
         const std::string& server = addresses[answer->index];
         all_answered &= answer->connection != nullptr;
+        // Whoever asks by hand has seen that it is back, and wants programs to see it, too.
+        if (answer->connection) quarantine.well(server);
         rows[row_of_address[answer->index]] = answer->connection
                                                   ? row_of(server, answer->status, answer->connection->round_trip_ms())
                                                   : Cells{server, reason_of(server, answer->why)};

@@ -10,14 +10,17 @@
 #include "client/pool/candidates.h"
 #include "client/pool/names.h"
 #include "client/pool/poll.h"
+#include "client/pool/quarantine.h"
 
 namespace warpline::client {
 
-/// One choice among several servers: asks all of them, gives the best, and, if that one refuses, the next best.
+/// One choice among several servers: asks all of them but those that rest, gives the best, and, if that one refuses, the next
+/// best; and then the same with those that rest.
 class ServerChoice {
 public:
     /// Asks all servers at the same time. @param patience for those that do not answer, if nobody else takes us @blocks no
-    ServerChoice(std::vector<PoolServer> servers, Policy policy, net::TlsContext tls, std::chrono::milliseconds patience);
+    ServerChoice(std::vector<PoolServer> servers, Policy policy, net::TlsContext tls, std::chrono::milliseconds patience,
+                 Quarantine quarantine);
 
     /// The address of the next server to try; a place is kept for us there. Nothing if none is left.
     ///
@@ -34,6 +37,8 @@ public:
 private:
     using Clock = std::chrono::steady_clock;
 
+    void begin(std::vector<size_t> servers);
+    std::optional<std::string> next_of_asked();
     void hear();
     Clock::time_point heard_by() const;
     bool better_may_come() const;
@@ -42,15 +47,20 @@ private:
     void pass_over(size_t index, const protocol::ServerStatus& status);
 
     const std::vector<PoolServer> m_servers;
-    const Clock::time_point m_began;
-    const Clock::time_point m_deadline;
-    Poll m_poll;
+    const std::shared_ptr<const net::TlsContext> m_tls;
+    const std::chrono::milliseconds m_patience;
+    const Quarantine m_quarantine;
+    std::vector<size_t> m_resting;  // not yet asked
+    std::vector<size_t> m_asked;
+    Clock::time_point m_began;
+    Clock::time_point m_deadline;
+    std::optional<Poll> m_poll;  // of those asked
     Candidates m_candidates;
     std::map<size_t, std::unique_ptr<StatusConnection>> m_connections;  // to the candidates
     bool m_settled = false;                                             // false: others that are on their way are waited for
     bool m_was_patient = false;
     std::optional<Clock::time_point> m_first_at;  // when the first candidate had answered
-    std::vector<bool> m_has_answered;             // or failed to, by index
+    std::vector<bool> m_is_awaited;               // by index
     unsigned m_lost_claims = 0;
     std::string m_reasons;
     Error m_last_error{Code::connect_refused, "no server"};

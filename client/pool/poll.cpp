@@ -60,8 +60,8 @@ Result<protocol::ServerStatus> StatusConnection::ask(uint32_t claim_below, Clock
 }
 
 struct Poll::State {
-    explicit State(net::TlsContext context) : tls(std::move(context)) {}
-    const net::TlsContext tls;
+    explicit State(std::shared_ptr<const net::TlsContext> context) : tls(std::move(context)) {}
+    const std::shared_ptr<const net::TlsContext> tls;
     Mutex mutex;
     ConditionVariable changed;
     std::deque<Answer> answers WL_GUARDED_BY(mutex);
@@ -76,14 +76,15 @@ struct Poll::State {
     }
 };
 
-Poll::Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::time_point deadline)
+Poll::Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::TlsContext> tls, Clock::time_point deadline,
+           std::function<void(const std::string& server, const Error& error)> failed)
     : m_state(std::make_shared<State>(std::move(tls))) {
     {
         MutexLock lock(m_state->mutex);
         m_state->awaited = servers.size();
     }
     for (size_t index = 0; index < servers.size(); ++index) {
-        const auto ask = [state = m_state, server = servers[index], index, deadline] {
+        const auto ask = [state = m_state, server = servers[index], index, deadline, failed] {
             Answer answer;
             answer.index = index;
             bool reached = false;
@@ -93,13 +94,14 @@ Poll::Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::
                 ++state->reached;
             };
             const auto outcome = [&]() -> Result<void> {
-                answer.connection = WL_TRY(StatusConnection::open(state->tls, server, deadline, answer.why, note));
+                answer.connection = WL_TRY(StatusConnection::open(*state->tls, server, deadline, answer.why, note));
                 answer.status = WL_TRY(answer.connection->ask(0, deadline, answer.why));
                 return {};
             }();
             if (!outcome.ok()) {
                 answer.connection.reset();
                 answer.error = outcome.error();
+                if (failed) failed(server, answer.error);
                 if (answer.why.empty()) answer.why = server + ": " + outcome.error().what;
             }
             state->add(std::move(answer), reached);

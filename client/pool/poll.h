@@ -56,8 +56,12 @@ public:
         std::string why;        ///< likewise: one sentence, with the address
     };
 
+    /// @param failed  called with each server that has not answered, by the thread that has asked it, also when nobody waits
+    /// for
+    ///                the answers any more
     /// @blocks no
-    Poll(const std::vector<std::string>& servers, net::TlsContext tls, Clock::time_point deadline);
+    Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::TlsContext> tls, Clock::time_point deadline,
+         std::function<void(const std::string& server, const Error& error)> failed = {});
 
     /// The next answer, in the order in which they come. Nothing: all have been given, or it is `until`. @blocks until then
     std::optional<Answer> next(Clock::time_point until);

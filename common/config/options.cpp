@@ -102,6 +102,12 @@ constexpr Option k_options[] = {
      "the "
      "first of the list. Servers that are full or drain are passed over.",
      ""},
+    {k_client, "quarantine_seconds", seconds, "seconds", "60", 0, 86400, "WARPLINE_QUARANTINE", "", k_in_file,
+     "One of several servers that cannot be reached, does not answer or fails in TLS rests: 2 seconds, then twice as long "
+     "after "
+     "each further failure, and never longer than this. Programs of the user on this machine pass it over while others take "
+     "them. 0: none rests.",
+     "Longer: fewer attempts at dead servers; one that is back is found later (`warpline servers` finds it at once)."},
     {k_client, "wait_seconds", seconds, "seconds", "0", 0, 7 * 86400, "WARPLINE_WAIT", "", k_in_file,
      "While servers that could be taken are full, the program waits for a place for this long.",
      "0: it fails at once, with the reason of each. Longer: jobs start one after the other as others end; who waits longest is "

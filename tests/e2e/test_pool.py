@@ -41,7 +41,8 @@ class Pool:
         self.addresses = [server.address for server in self.servers]
 
     def environment(self):
-        return {**self.servers[0].environment(), "WARPLINE_SERVERS": ",".join(self.addresses), "WARPLINE_LOG": "info"}
+        return {**self.servers[0].environment(), "WARPLINE_SERVERS": ",".join(self.addresses), "WARPLINE_LOG": "info",
+                "XDG_RUNTIME_DIR": self.folder.name}
 
     def sessions(self):
         """How many sessions each has had."""
@@ -151,9 +152,8 @@ class ChoiceTest(PoolCase):
 
     def test_b5_round_robin_takes_turns(self):
         pool = self.pool(2)
-        with tempfile.TemporaryDirectory() as runtime:
-            for _ in range(4):
-                self.run_program(pool, WARPLINE_POLICY="round_robin", XDG_RUNTIME_DIR=runtime)
+        for _ in range(4):
+            self.run_program(pool, WARPLINE_POLICY="round_robin")
         self.assertEqual(pool.sessions(), [2, 2])
 
     def test_b5_in_order_takes_the_first(self):
@@ -219,6 +219,49 @@ class ChoiceTest(PoolCase):
             self.run_program(pool, WARPLINE_CONNECT_TIMEOUT="60")
             self.assertLess(time.monotonic() - began, 30, "a server that is silent was waited for")
         self.assertEqual(pool.sessions(), [1])
+
+    def test_c4_a_server_that_has_failed_rests(self):
+        pool = self.pool(1)
+        resting = pathlib.Path(pool.folder.name) / f"warpline-resting-{os.getuid()}"
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen(8)
+            silent.settimeout(20)
+            silent_address = f"127.0.0.1:{silent.getsockname()[1]}"
+            pool.addresses.insert(0, silent_address)
+            self.run_program(pool, WARPLINE_CONNECT_TIMEOUT="1")
+            silent.accept()[0].close()
+            failures, until, who = resting.read_text().split()
+            self.assertEqual((failures, who), ("1", silent_address))
+            self.assertLess(int(until), (time.time() + 3) * 1000)
+            # As if it had failed often.
+            resting.write_text(f"5 {int((time.time() + 50) * 1000)} {silent_address}\n")
+            done = self.run_program(pool)
+            self.assertIn(f"{silent_address}: has failed lately", done.stderr)
+            # Nobody else is left.
+            pool.addresses[1] = closed_port()
+            done = harness.run([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_CONNECT_TIMEOUT": "1"})
+            self.assertNotEqual(done.code, 0)
+            self.assertIn(f"{silent_address}: ", done.stderr.split("connection refused")[1])
+            silent.accept()[0].close()
+            silent.settimeout(0)
+            with self.assertRaises(BlockingIOError, msg="it was asked while it rested"):
+                silent.accept()
+        # Without quarantine nobody is remembered.
+        resting.unlink()
+        self.assertNotEqual(harness.run([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_QUARANTINE": "0"}).code, 0)
+        self.assertFalse(resting.exists())
+
+    def test_c4_a_look_by_hand_ends_the_rest(self):
+        pool = self.pool(2)
+        resting = pathlib.Path(pool.folder.name) / f"warpline-resting-{os.getuid()}"
+        resting.write_text(f"5 {int((time.time() + 50) * 1000)} {pool.addresses[0]}\n")
+        self.run_program(pool, WARPLINE_POLICY="in_order")
+        self.assertEqual(pool.sessions(), [0, 1])
+        subprocess.run([harness.WARPLINE, "servers"], check=True, capture_output=True, timeout=60,
+                       env={**os.environ, **pool.environment()})
+        self.run_program(pool, WARPLINE_POLICY="in_order")
+        self.assertEqual(pool.sessions(), [1, 1])
 
     def test_b5_one_server_alone_is_not_asked(self):
         """The door has not been needed: it is stopped, and the program does not notice."""
