@@ -13,8 +13,10 @@
 
 #include "common/config/command_line.h"
 #include "common/log/log.h"
+#include "server/control/operator_socket.h"
 #include "server/control/worker_ends.h"
 #include "server/daemon/listen_socket.h"
+#include "server/daemon/operator_command.h"
 #include "server/daemon/supervisor.h"
 #include "server/door/door.h"
 #include "server/worker/worker.h"
@@ -61,6 +63,21 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
     return (*supervisor)->run();
 }
 
+/// `gpu-server status` and `gpu-server drain`.
+int look_after(const config::CommandLine& line) {
+    const std::string& listen = line.settings.text("listen");
+    std::string host;
+    uint16_t port = 0;
+    if (!split_address(listen, host, port) || port == 0) {
+        std::fprintf(stderr, "gpu-server: '%s' is no address of a server (--listen ADDRESS:PORT, as the server has it)\n",
+                     listen.c_str());
+        return EXIT_FAILURE;
+    }
+    const std::string address = listen_address(host, port);
+    if (line.command == config::CommandLine::Command::status) return operator_status(address, line.json);
+    return operator_drain(address, line.wait);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,6 +89,7 @@ int main(int argc, char** argv) {
     const config::CommandLine line = config::load_server(static_cast<int>(flags.size()), flags.data());
     if (line.outcome == config::CommandLine::Outcome::exit_success) return EXIT_SUCCESS;
     if (line.outcome == config::CommandLine::Outcome::exit_failure) return EXIT_FAILURE;
+    if (line.command != config::CommandLine::Command::serve) return look_after(line);
     log::configure(line.settings.text("log"));
     log::set_process_name(worker_of != 0 ? "worker" : door_of != 0 ? "door" : "server");
     if (worker_of != 0) return worker_main(line.settings, worker_of);

@@ -53,7 +53,7 @@ std::vector<FlagHelp> flag_help(Program program) {
 
 CommandLine load_server(int argc, const char* const* argv) {
     using Outcome = CommandLine::Outcome;
-    CommandLine result{Outcome::run, Settings(Program::server)};
+    CommandLine result{Outcome::run, Settings(Program::server), CommandLine::Command::serve, false, false};
     CLI::App app("Serves this machine's GPUs to CUDA programs on other machines.\n", "gpu-server");
     app.set_version_flag("--version", "gpu-server " WARPLINE_VERSION);
     app.footer(
@@ -71,12 +71,24 @@ CommandLine load_server(int argc, const char* const* argv) {
         flags[flag.option] = app.add_option(std::string(flag.option->flag), texts[flag.option], flag.help)
                                  ->type_name(value_name(flag.option->type));
     }
+    const char* const exit_codes = "Exit code: 0, or 1 if no server of yours runs there.";
+    auto* status =
+        app.add_subcommand("status", "Show how the server that runs on this machine is (at the address of --listen)");
+    status->add_flag("--json", result.json, "As JSON, for scripts");
+    status->fallthrough()->footer(exit_codes);
+    auto* drain = app.add_subcommand(
+        "drain", "Have the server that runs on this machine take no new sessions, and end when the last one has ended");
+    drain->add_flag("--wait", result.wait, "Return when it has ended");
+    drain->fallthrough()->footer(exit_codes);
+    app.require_subcommand(0, 1);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& end) {
         result.outcome = app.exit(end) == 0 ? Outcome::exit_success : Outcome::exit_failure;
         return result;
     }
+    if (status->parsed()) result.command = CommandLine::Command::status;
+    if (drain->parsed()) result.command = CommandLine::Command::drain;
     std::erase_if(texts, [&](const auto& text) { return flags[text.first]->count() == 0; });
     std::string problem;
     if (!load_all(config_file, texts, result.settings, problem)) {

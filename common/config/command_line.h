@@ -1,6 +1,7 @@
 // How gpu-server gets its settings.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,13 @@ namespace warpline::config {
 
 struct CommandLine {
     enum class Outcome : uint8_t { run, exit_success, exit_failure };
+    /// What gpu-server is to do: be a server, or look after the one that runs.
+    enum class Command : uint8_t { serve, status, drain };
     Outcome outcome = Outcome::run;
     Settings settings;
+    Command command = Command::serve;
+    bool json = false;  ///< of status
+    bool wait = false;  ///< of drain
 };
 
 /// The settings of gpu-server: --config FILE (else find_file()), then environment, then flags. Prints help and version on

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "common/log/log.h"
 #include "server/daemon/listen_socket.h"
@@ -70,11 +71,13 @@ Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string
 Supervisor::~Supervisor() {
     for (const Waiting& connection : m_waiting) close(connection.fd);
     if (m_listener >= 0) close(m_listener);
+    if (m_operator_listener >= 0) close(m_operator_listener);
     close(m_signals);
     forget_inventory();
 }
 
 int Supervisor::run() {
+    listen_to_operators();
     keep_door();
     keep_pool();
     while (step()) {
@@ -114,6 +117,9 @@ bool Supervisor::step() {
     const size_t first_door = watched.size();
     const size_t door_count = m_doors.size();
     for (const auto& door : m_doors) watched.push_back({door->control().fd(), POLLIN, 0});
+    const size_t operators = watched.size();
+    for (const net::Socket& socket : m_operators) watched.push_back({socket.fd(), POLLIN, 0});
+    watched.push_back({m_operator_listener, POLLIN, 0});
 
     const int ready = poll(watched.data(), watched.size(), poll_timeout_ms());
     if (ready < 0 && errno != EINTR) {
@@ -130,6 +136,12 @@ bool Supervisor::step() {
             if (watched[first_door + i].revents != 0) handle_door(*m_doors[i]);
         }
         if (watched[1].revents != 0) accept_connections();
+        // From the end, because connections leave while we go.
+        for (size_t i = m_operators.size(); i-- > 0;) {
+            if (watched[operators + i].revents != 0 && !hear_operator(m_operators[i]))
+                m_operators.erase(m_operators.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+        if (watched.back().revents != 0) accept_operators();
         if (watched[0].revents != 0) handle_signals();
     }
     expire();
@@ -215,24 +227,25 @@ void Supervisor::handle_signals() {
             case SIGCHLD: reap(); break;
             case SIGHUP: renew_pool(); break;
             default:
-                if (m_draining) {
+                if (std::exchange(m_asked_to_end, true)) {
                     WL_LOG(warn, "server", "stopping at once");
                     m_stop_now = true;
                 } else {
-                    start_drain();
+                    start_drain(Clock::now() + m_options.drain,
+                                log::format("within {} s; another signal stops at once", m_options.drain.count()));
                 }
         }
     }
 }
 
-void Supervisor::start_drain() {
+/// Again, it changes the deadline only.
+void Supervisor::start_drain(Clock::time_point deadline, const std::string& how_long) {
     m_draining = true;
-    m_drain_deadline = Clock::now() + m_options.drain;
+    m_drain_deadline = deadline;
     // The port stays open: sessions that lose their connection come back to it.
     for (const Waiting& connection : m_waiting) close(connection.fd);
     m_waiting.clear();
-    WL_LOG(info, "server", "draining: {} sessions may end within {} s; another signal stops at once",
-           count(WorkerState::session), m_options.drain.count());
+    WL_LOG(info, "server", "draining: {} sessions may end {}", count(WorkerState::session), how_long);
     for (const auto& worker : m_workers) {
         if (worker->state != WorkerState::session && worker->state != WorkerState::leaving) {
             stop_worker(*worker, "the server is shutting down");

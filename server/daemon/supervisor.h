@@ -3,16 +3,19 @@
 
 #include <poll.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/net/socket.h"
 #include "protocol/codec/preamble.h"
 #include "server/control/drop_notice.h"
 #include "server/daemon/claims.h"
@@ -104,8 +107,13 @@ private:
     void stop_worker(WorkerProcess& worker, const char* why);
     void audit_end(WorkerProcess& worker, int status);
 
+    void listen_to_operators();
+    void accept_operators();
+    bool hear_operator(net::Socket& socket);
+    nlohmann::json status_json();
+
     void handle_signals();
-    void start_drain();
+    void start_drain(std::chrono::steady_clock::time_point deadline, const std::string& how_long);
     void renew_pool();
     void announce();
     std::string address() const;
@@ -134,7 +142,12 @@ private:
 
     int m_inventory = -1;  // what the first worker has found out about the devices, sealed; -1: nobody has yet
     bool m_announced = false;
+    const std::chrono::steady_clock::time_point m_started = std::chrono::steady_clock::now();
+    int m_operator_listener = -1;  // -1: there is none
+    std::vector<net::Socket> m_operators;
+
     bool m_draining = false;
+    bool m_asked_to_end = false;  // by a signal; another one stops at once
     bool m_stop_now = false;
     std::chrono::steady_clock::time_point m_drain_deadline;
     int m_exit_status = 0;
@@ -146,6 +159,9 @@ private:
     uint32_t m_failed_starts = 0;
     std::chrono::steady_clock::time_point m_next_start;
 };
+
+/// A session's name, for logs.
+std::string session_text(const std::array<uint8_t, 16>& id);
 
 /// "killed by signal 9", "exit status 1".
 std::string describe_status(int status);

@@ -11,6 +11,7 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/driver_settings.h"
+#include "server/control/operator_socket.h"
 #include "server/daemon/gpu_table.h"
 #include "server/daemon/supervisor.h"
 
@@ -23,13 +24,13 @@ namespace {
 constexpr std::chrono::milliseconds k_first_retry{200};
 constexpr std::chrono::milliseconds k_longest_retry{10'000};
 
+}  // namespace
+
 std::string session_text(const std::array<uint8_t, 16>& id) {
     std::string text;
     for (uint8_t byte : id) text += log::format("{:02x}", byte);
     return text;
 }
-
-}  // namespace
 
 std::string describe_status(int status) {
     if (WIFSIGNALED(status)) return log::format("killed by signal {}", WTERMSIG(status));
@@ -166,10 +167,7 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
     announce();
 }
 
-std::string Supervisor::address() const {
-    const bool bracketed = m_options.host.find(':') != std::string::npos;
-    return (bracketed ? "[" + m_options.host + "]" : m_options.host) + ":" + std::to_string(m_port);
-}
+std::string Supervisor::address() const { return listen_address(m_options.host, m_port); }
 
 /// Tells whoever started us that clients may come.
 void Supervisor::announce() {
