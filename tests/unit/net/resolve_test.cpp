@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string number(uint32_t value, int bytes) {
+std::string number(uint64_t value, int bytes) {
     std::string text;
     for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
     return text;
