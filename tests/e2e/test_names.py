@@ -2,16 +2,22 @@
 
 import os
 import subprocess
+import sys
 import time
 import unittest
 
 import harness
 from dns_server import A, SRV, DnsServer, address, service
+from test_heartbeat import PATIENT, Patient
 from test_pool import VECTOR_ADD, Pool, PoolCase, closed_port
+
+sys.path.insert(0, str(harness.ROOT / "tests"))
+from chaos.proxy import Proxy  # noqa: E402
 
 
 def setUpModule():
     harness.build_program(VECTOR_ADD)
+    harness.build_program(PATIENT)
 
 
 def free_port():
@@ -128,6 +134,26 @@ class DnsTest(NamesCase):
         done = harness.run([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_DNS": dns.where, "WARPLINE_CONNECT_TIMEOUT": "2"})
         self.assertNotEqual(done.code, 0)
         self.assertIn("srv:_warpline._tcp.example: no DNS server answers in time", done.stderr)
+
+    def test_c2_a_session_comes_back_to_the_address_that_it_began_at(self):
+        pool = self.pool(1)
+        dns = self.dns({("localhost", A): [address("127.0.0.1")]}, ttl=0)
+        with Proxy(pool.servers[0]) as proxy:
+            pool.addresses = [f"dns:localhost:{proxy.address.rpartition(':')[2]}"]
+            program = Patient(pool, WARPLINE_DNS=dns.where)
+            self.addCleanup(program.process.communicate)
+            self.addCleanup(program.process.kill)
+            program.ask()
+            program.answer()
+            asked = len(dns.asked)
+            # By now the name is somebody else.
+            dns.records[("localhost", A)] = [address("127.0.0.9")]
+            proxy.cut()
+            program.read_error_until(r"connected to localhost\[127\.0\.0\.1\]:\d+ again")
+            program.ask()
+            program.answer()
+            self.assertEqual(len(dns.asked), asked)
+        self.assertEqual(pool.sessions(), [1])
 
     def test_c4_what_is_no_name_is_told(self):
         pool = self.pool(1)
