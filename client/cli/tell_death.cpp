@@ -1,4 +1,4 @@
-// A connection that names the session of a dead program: preamble, TLS, one request, one answer.
+// A lane of a dead program's session: preamble, TLS with the session's key, one request, one answer.
 #include "client/cli/tell_death.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "common/net/socket.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/session/resume.h"
 
 namespace warpline::cli {
 
@@ -21,18 +22,20 @@ constexpr milliseconds k_patience{5000};
 constexpr milliseconds k_first_pause{100}, k_longest_pause{2000};
 
 /// One attempt. @errors those of connecting and of TLS; malformed. A refusal is an answer.
-Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, const net::TlsContext& tls, std::string& why) {
+Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, const net::TlsContext& tls, uint32_t epoch,
+                                         std::string& why) {
     const net::Endpoint server = WL_TRY(net::parse_endpoint(session.server));
     net::Socket socket = WL_TRY(net::connect_tcp(server, k_patience, why));
     net::tune_stream_socket(socket.fd());
-    WL_TRY(socket.write_all(protocol::encode_preamble({protocol::Preamble::Kind::further_connection, session.session, 0}),
-                            k_patience));
+    const auto preamble =
+        protocol::encode_preamble({protocol::Preamble::Kind::lane, session.session, protocol::k_death_lane, epoch});
+    WL_TRY(socket.write_all(preamble, k_patience));
     net::TlsChannel::Options options;
     options.handshake_timeout = k_patience;
+    // Where the session has gone, the door answers, with certificates.
+    options.key = net::PresharedKey{session.session_key, Bytes(preamble.begin(), preamble.end())};
     const auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), server.host, options, why));
     protocol::ResumeRequest request;
-    request.session = session.session;
-    request.token = session.token;
     request.dead = true;
     const Bytes frame = WL_TRY(protocol::encode_resume(request));
     const BytesView pieces[] = {frame};
@@ -54,9 +57,10 @@ void tell_death(const client::SessionReport& session, const net::TlsCredentials&
     }
     // At least one attempt, and as many as the server may be waiting for the program.
     const auto until = Clock::now() + session.grace;
+    uint32_t epoch = 0;
     for (milliseconds pause = k_first_pause;; pause = std::min(pause * 2, k_longest_pause)) {
         why.clear();
-        const auto answer = tell_once(session, *tls, why);
+        const auto answer = tell_once(session, *tls, ++epoch, why);
         if (answer.ok()) {
             if (answer->refused != Code::ok) WL_LOG(info, "client", "{}: {}", session.server, answer->reason);
             return;

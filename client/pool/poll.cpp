@@ -29,8 +29,7 @@ Result<std::unique_ptr<StatusConnection>> StatusConnection::open(const net::TlsC
     }
     net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, left_until(deadline), why));
     if (reached) reached();
-    const protocol::Preamble preamble{protocol::Preamble::Kind::status, {}, 0};
-    if (auto sent = socket.write_all(protocol::encode_preamble(preamble), left_until(deadline)); !sent.ok()) {
+    if (auto sent = socket.write_all(protocol::encode_preamble({}), left_until(deadline)); !sent.ok()) {
         why = endpoint->to_string() + ": the server closed the connection at once";
         return sent.error();
     }

@@ -12,7 +12,7 @@ namespace warpline::client {
 Result<protocol::Buffer> encode_report(const SessionReport& report) {
     return protocol::build_message<wire::SessionReport>([&](wire::SessionReport::Builder out) {
         out.setSession(protocol::data_of(report.session));
-        out.setToken(protocol::data_of(report.token));
+        out.setSessionKey(protocol::data_of(report.session_key));
         out.setServer(report.server);
         out.setCa(report.ca);
         out.setCertificate(report.certificate);
@@ -26,11 +26,11 @@ Result<SessionReport> decode_report(BytesView message) {
     return protocol::read_message<wire::SessionReport>(message, [](wire::SessionReport::Reader in) -> Result<SessionReport> {
         SessionReport report;
         const auto session = in.getSession();
-        const auto token = in.getToken();
-        if (session.size() != report.session.size() || token.size() != report.token.size())
-            return Error{Code::malformed, "a session's id or token has a wrong size"};
+        const auto key = in.getSessionKey();
+        if (session.size() != report.session.size() || key.size() != report.session_key.size())
+            return Error{Code::malformed, "a session's id or key has a wrong size"};
         std::memcpy(report.session.data(), session.begin(), session.size());
-        std::memcpy(report.token.data(), token.begin(), token.size());
+        std::memcpy(report.session_key.data(), key.begin(), key.size());
         report.server = in.getServer().cStr();
         report.ca = in.getCa().cStr();
         report.certificate = in.getCertificate().cStr();

@@ -6,13 +6,13 @@
 
 #include "common/base/result.h"
 #include "protocol/codec/buffer.h"
-#include "protocol/session/resume.h"
+#include "protocol/session/open.h"
 
 namespace warpline::client {
 
 struct SessionReport {
     protocol::SessionId session{};
-    protocol::SessionToken token{};
+    protocol::SessionKey session_key{};
     std::string server;                  ///< as net::parse_endpoint() reads it
     std::string ca, certificate, key;    ///< files, with absolute paths
     std::chrono::milliseconds grace{0};  ///< how long the server may keep the session

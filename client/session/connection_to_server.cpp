@@ -61,19 +61,71 @@ void ConnectionToServer::join_recovery() {
     if (recovery.joinable()) recovery.join();
 }
 
-Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_channel(const protocol::Preamble& preamble,
-                                                                          std::chrono::milliseconds timeout, std::string& why) {
-    net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, timeout, why));
-    net::tune_stream_socket(socket.fd());
-    if (auto sent = socket.write_all(protocol::encode_preamble(preamble), timeout); !sent.ok()) {
-        why = log::format("{}: the server closed the connection at once", m_endpoint.to_string());
+Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_lane(net::Socket socket, uint32_t epoch,
+                                                                       std::chrono::milliseconds timeout, std::string& why) {
+    const auto preamble =
+        protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session_id, protocol::k_command_lane, epoch});
+    if (auto sent = socket.write_all(preamble, timeout); !sent.ok()) {
+        why = log::format("{}: the server closed the connection at once", m_address);
         return sent.error();
     }
-    // It takes milliseconds, in which the server finds us a worker.
+    net::TlsChannel::Options options;
+    options.handshake_timeout = timeout;
+    options.key = net::PresharedKey{m_key, Bytes(preamble.begin(), preamble.end())};
+    return net::TlsChannel::handshake(*m_tls, std::move(socket), m_endpoint.host, options, why);
+}
+
+Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::string& why) {
+    const auto timeout = m_settings.connect_timeout;
+    const auto answer_by = std::chrono::steady_clock::now() + timeout;
+    net::Socket to_door = WL_TRY(net::connect_tcp(m_endpoint, timeout, why));
+    net::tune_stream_socket(to_door.fd());
+    // A name may stand for several servers; the session is on the one at this address.
+    const auto reached = net::parse_endpoint(to_door.peer_address());
+    if (reached.ok() && reached->host != m_endpoint.host) m_endpoint.addresses = {reached->host};
+    if (auto sent = to_door.write_all(protocol::encode_preamble({}), timeout); !sent.ok()) {
+        why = log::format("{}: the server closed the connection at once", m_address);
+        return sent.error();
+    }
+    // It takes milliseconds, in which the server finds its door.
     if (!m_tls) m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, m_settings.credentials, why));
     net::TlsChannel::Options options;
     options.handshake_timeout = std::min(options.handshake_timeout, timeout);
-    return net::TlsChannel::handshake(*m_tls, std::move(socket), m_endpoint.host, options, why);
+    const auto door = WL_TRY(net::TlsChannel::handshake(*m_tls, std::move(to_door), m_endpoint.host, options, why));
+    // Right behind our end of the handshake; and while it is answered, the lane's socket is connected.
+    const Bytes request = WL_TRY(protocol::encode_open({WARPLINE_VERSION, driver_settings()}));
+    const BytesView pieces[] = {request};
+    const auto sent = door->write(pieces);
+    auto lane = net::connect_tcp(m_endpoint, timeout, why);
+    const auto exchange = [&]() -> Result<protocol::OpenAnswer> {
+        WL_TRY(sent);
+        const auto frame = WL_TRY(protocol::read_single_frame(
+            protocol::FrameKind::open, [&](MutableBytesView bytes) { return door->read_exact(bytes, answer_by); }));
+        return protocol::decode_open_answer(frame);
+    };
+    const auto answer = exchange();
+    if (!answer.ok()) {
+        // A server that does not accept our certificate says so now.
+        const std::string explanation = door->explain();
+        why = log::format("{}: {}", m_address, explanation.empty() ? answer.error().what : explanation);
+        return answer.error();
+    }
+    if (answer->refused != Code::ok) {
+        why = log::format("{}: {}", m_address, answer->reason);
+        return Error{answer->refused, "the server refused the session"};
+    }
+    if (!lane.ok()) return lane.error();
+    net::tune_stream_socket(lane->fd());
+    m_session_id = answer->session;
+    m_key = answer->key;
+    // A worker may have to start, and its driver.
+    auto channel = open_lane(std::move(*lane), 0, k_hello_timeout, why);
+    // The door has just given us the key: it is right, and what does not fit was changed on the way.
+    if (!channel.ok() && channel.error().code == Code::auth_failed)
+        return Error{Code::connection_lost, "the first lane of the session is lost"};
+    if (!channel.ok() || (*channel)->proved_by_key()) return channel;
+    why = log::format("{}: the server has given up the session that it had opened", m_address);
+    return Error{Code::connection_lost, "the session has gone before it began"};
 }
 
 Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session& session, const ConnectionSettings& settings,
@@ -86,11 +138,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
     std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session, settings));
     connection->m_endpoint = *endpoint;
     connection->m_address = endpoint->to_string();
-    auto channel = WL_TRY(connection->open_channel({protocol::Preamble::Kind::new_session, {}, driver_settings()},
-                                                   settings.connect_timeout, why));
-    // A name may stand for several servers; the session is on the one at this address.
-    const auto reached = net::parse_endpoint(channel->peer_address());
-    if (reached.ok() && reached->host != endpoint->host) connection->m_endpoint.addresses = {reached->host};
+    auto channel = WL_TRY(connection->open_session(why));
     ConnectionToServer* self = connection.get();
     net::PumpHandlers handlers = net::pump_handlers(
         self->m_link, [self](const Error& error, const std::string& explanation) { self->on_ended(error, explanation); },
@@ -124,8 +172,8 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     }
     info->address = m_address;
     info->dialled = m_endpoint.to_string();
-    m_session_id = info->session_id;
-    m_token = info->token;
+    info->session_id = m_session_id;
+    info->key = m_key;
     m_established.store(true, std::memory_order_release);
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);

@@ -17,6 +17,7 @@
 #include "common/net/tls.h"
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/session/open.h"
 #include "protocol/session/resume.h"
 
 namespace warpline::client {
@@ -44,7 +45,8 @@ struct ConnectionSettings {
 /// by another one, within the grace time (docs/session.md); whoever waits goes on waiting meanwhile.
 class ConnectionToServer final : private protocol::Link::Handler {
 public:
-    /// Connects, does the TLS handshake and starts the threads.
+    /// Opens a session at the server's door, connects its first lane, and starts the threads.
+    /// @errors  those of connecting and of TLS; what the server refused with
     static Result<std::unique_ptr<ConnectionToServer>> connect(Session& session, const ConnectionSettings& settings,
                                                                std::string& why);
     ~ConnectionToServer() override;
@@ -86,9 +88,12 @@ private:
     Result<void> on_bulk(const protocol::Frame& frame);
     void on_ended(const Error& error, const std::string& explanation);
 
-    /// TCP, the preamble, TLS. @errors as net::connect_tcp() and net::TlsChannel::handshake()
-    Result<std::unique_ptr<net::TlsChannel>> open_channel(const protocol::Preamble& preamble, std::chrono::milliseconds timeout,
-                                                          std::string& why);
+    /// Has the server open a session, and connects its first lane: four round trips. @errors as connect()
+    Result<std::unique_ptr<net::TlsChannel>> open_session(std::string& why);
+    /// TLS with a lane's socket, which is connected. If the session has gone, the door answers, and shows its certificate.
+    /// @errors as net::TlsChannel::handshake()
+    Result<std::unique_ptr<net::TlsChannel>> open_lane(net::Socket socket, uint32_t epoch, std::chrono::milliseconds timeout,
+                                                       std::string& why);
     void join_recovery() WL_EXCLUDES(m_recovery_mutex);
     /// The process ends: no further attempt to connect.
     void leave() WL_EXCLUDES(m_recovery_mutex);
@@ -110,12 +115,12 @@ private:
     std::optional<net::TlsContext> m_tls;  // since the first connection
     protocol::Link m_link;
     std::unique_ptr<net::ChannelPump> m_pump;
-    protocol::SessionId m_session_id{};  // these two since Hello was answered
-    protocol::SessionToken m_token{};
-    std::atomic<bool> m_established{false};  // set after them, read by the receiving thread
+    protocol::SessionId m_session_id{};      // these two since the session was opened
+    protocol::SessionKey m_key{};            //
+    std::atomic<bool> m_established{false};  // since Hello was answered; read by the receiving thread
     std::atomic<bool> m_leaving{false};      // the process ends: nothing is worth another connection
     std::atomic<uint64_t> m_reconnects{0};
-    uint64_t m_attempt = 0;  // the recovery thread's, of which there is one at a time
+    uint32_t m_epoch = 0;  // of the newest lane; the recovery thread's, of which there is one at a time
     Mutex m_recovery_mutex;
     ConditionVariable m_recovery_wake;
     std::thread m_recovery WL_GUARDED_BY(m_recovery_mutex);

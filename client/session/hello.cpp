@@ -136,12 +136,6 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         info.window_base = reply.getWindowAddress();
         info.window_bytes = reply.getWindowBytes();
         info.memory_credit_bytes = reply.getMemoryCreditBytes();
-        const auto id = reply.getSessionId();
-        const auto token = reply.getToken();
-        if (id.size() != info.session_id.size() || token.size() != info.token.size())
-            return Error{Code::malformed, "the session has no name"};
-        std::memcpy(info.session_id.data(), id.begin(), id.size());
-        std::memcpy(info.token.data(), token.begin(), token.size());
         if (reply.getDevices().size() > k_max_devices) return Error{Code::malformed, "too many devices"};
         for (auto device : reply.getDevices()) info.devices.push_back(read_device(device));
         for (Device& device : info.devices) {

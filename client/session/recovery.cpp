@@ -80,9 +80,10 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
     const auto patience = std::clamp(left, std::chrono::milliseconds(1), m_settings.connect_timeout);
     const auto answer_by = SteadyClock::now() + patience;
-    auto channel = WL_TRY(open_channel({protocol::Preamble::Kind::further_connection, m_session_id, 0}, patience, why));
-    const Bytes request =
-        WL_TRY(protocol::encode_resume({m_session_id, m_token, ++m_attempt, m_link.received_sequence(), false}));
+    net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
+    net::tune_stream_socket(socket.fd());
+    auto channel = WL_TRY(open_lane(std::move(socket), ++m_epoch, patience, why));
+    const Bytes request = WL_TRY(protocol::encode_resume({m_link.received_sequence(), false}));
     const BytesView pieces[] = {request};
     WL_TRY(channel->write(pieces));
     const auto frame =
@@ -92,6 +93,8 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
         why = log::format("{}: {}", m_address, answer.reason);
         return Error{answer.refused, "the server does not continue the session"};
     }
+    // The door answers for sessions that have gone, and has none.
+    if (!channel->proved_by_key()) return Error{Code::malformed, "the session goes on where it is not"};
     const auto restarted = m_pump->restart(std::move(channel), [&] { return m_link.attach(answer.received); });
     if (restarted.ok()) {
         m_reconnects.fetch_add(1, std::memory_order_relaxed);

@@ -386,7 +386,7 @@ void Session::report_to(net::Socket watcher, SessionReport report) {
     m_watcher_inode = inode_of(m_watcher.fd());
     m_report = std::move(report);
     m_report.session = m_info.session_id;
-    m_report.token = m_info.token;
+    m_report.session_key = m_info.key;
     m_report.server = m_info.dialled;
     send_report();
 }

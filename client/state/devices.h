@@ -9,7 +9,7 @@
 
 #include "cuda/abi/cuda_types.h"
 #include "protocol/codec/preamble.h"
-#include "protocol/session/resume.h"
+#include "protocol/session/open.h"
 
 namespace warpline::client {
 
@@ -59,7 +59,7 @@ struct ServerInfo {
     uint64_t window_bytes = 0;
     uint64_t memory_credit_bytes = 0;
     protocol::SessionId session_id{};
-    protocol::SessionToken token{};  ///< who has it may continue the session
+    protocol::SessionKey key{};  ///< who has it may continue the session
 };
 
 }  // namespace warpline::client

@@ -25,6 +25,10 @@ constexpr Option k_options[] = {
      "The server's certificate (PEM). Clients check that the name or address that they dial is in it.", ""},
     {k_server, "key", path, "", "/etc/warpline/server.key", 0, 0, "WARPLINE_SERVER_KEY", "--key", k_in_file,
      "The private key of the certificate (PEM). Keep it readable by the server only.", ""},
+    {k_server, "door_user", text, "", "", 0, 0, "WARPLINE_DOOR_USER", "--door-user", k_in_file,
+     "The user as whom the process runs that has the key and speaks with strangers (the door); empty: the server's own. Only "
+     "for a server that runs as root.",
+     "It reads key and certificates before, as root. Nobody else should run as that user."},
     {k_server, "ca", path, "", "/etc/warpline/ca.crt", 0, 0, "WARPLINE_SERVER_CA", "--ca", k_in_file,
      "The certificate authority (PEM) whose tenants are let in.", "Everybody it has signed may use the GPUs."},
     {k_server, "devices", text_list, "", "all", 0, 0, "WARPLINE_DEVICES", "--devices", k_in_file,

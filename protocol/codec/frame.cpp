@@ -57,7 +57,7 @@ Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limi
     if (wire.magic != k_frame_magic) return malformed("this is not a frame of Warpline", wire.magic);
     if (wire.version != k_frame_version)
         return Error{Code::version_mismatch, "a frame of another format version", wire.version};
-    if (wire.kind < static_cast<uint8_t>(FrameKind::hello) || wire.kind > static_cast<uint8_t>(FrameKind::status))
+    if (wire.kind < static_cast<uint8_t>(FrameKind::hello) || wire.kind > static_cast<uint8_t>(FrameKind::open))
         return malformed("a frame of an unknown kind", wire.kind);
     if (wire.flags != 0 || wire.reserved != 0) return malformed("a frame has bits set that mean nothing yet", wire.flags);
     if (wire.body_bytes % 8 != 0) return malformed("a frame's body is not a multiple of 8 bytes", wire.body_bytes);

@@ -27,6 +27,7 @@ enum class FrameKind : uint8_t {
     pong = 9,
     close = 10,
     status = 11,
+    open = 12,
 };
 
 inline constexpr uint32_t k_frame_magic = 0x31464C57;  // "WLF1"
@@ -34,8 +35,8 @@ inline constexpr uint8_t k_frame_version = 1;
 inline constexpr size_t k_frame_header_bytes = 48;
 
 /// Protocol versions that this build speaks; the handshake picks the highest common one.
-inline constexpr uint16_t k_protocol_version_min = 3;
-inline constexpr uint16_t k_protocol_version_max = 3;
+inline constexpr uint16_t k_protocol_version_min = 4;
+inline constexpr uint16_t k_protocol_version_max = 4;
 
 /// The fixed header of a frame (docs/wire-format.md#frame-header).
 struct FrameHeader {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "cuda/abi/driver_settings.h"
-
 namespace warpline::protocol {
 
 namespace {
@@ -14,11 +12,13 @@ struct WirePreamble {
     uint16_t version;
     uint16_t kind;
     SessionId session;
-    uint64_t driver_settings;
+    uint16_t lane;
+    uint16_t reserved;
+    uint32_t epoch;
 };
 static_assert(sizeof(WirePreamble) == k_preamble_bytes);
 constexpr char k_magic[4] = {'W', 'L', 'R', 'P'};
-constexpr uint16_t k_version = 1;
+constexpr uint16_t k_version = 2;
 
 }  // namespace
 
@@ -28,7 +28,8 @@ std::array<std::byte, k_preamble_bytes> encode_preamble(const Preamble& preamble
     wire.version = k_version;
     wire.kind = static_cast<uint16_t>(preamble.kind);
     wire.session = preamble.session;
-    wire.driver_settings = preamble.driver_settings;
+    wire.lane = preamble.lane;
+    wire.epoch = preamble.epoch;
     std::array<std::byte, k_preamble_bytes> out;
     std::memcpy(out.data(), &wire, sizeof wire);
     return out;
@@ -40,20 +41,18 @@ Result<Preamble> decode_preamble(BytesView bytes) {
     if (std::memcmp(wire.magic, k_magic, sizeof k_magic) != 0)
         return Error{Code::malformed, "this is not a client of Warpline"};
     if (wire.version != k_version) return Error{Code::version_mismatch, "a preamble of another version", wire.version};
-    if (!cuda::abi::are_driver_settings(wire.driver_settings))
-        return Error{Code::malformed, "a preamble has bits set that mean nothing yet"};
-    auto kind = static_cast<Preamble::Kind>(wire.kind);
-    bool names_session = std::any_of(wire.session.begin(), wire.session.end(), [](std::byte b) { return b != std::byte{0}; });
-    if (kind != Preamble::Kind::new_session && wire.driver_settings != 0)
-        return Error{Code::malformed, "a preamble asks for settings of a driver that it does not start"};
+    if (wire.reserved != 0) return Error{Code::malformed, "a preamble has bits set that mean nothing yet"};
+    const auto kind = static_cast<Preamble::Kind>(wire.kind);
+    const bool names_session =
+        std::any_of(wire.session.begin(), wire.session.end(), [](std::byte b) { return b != std::byte{0}; });
     switch (kind) {
-        case Preamble::Kind::new_session:
-        case Preamble::Kind::status:
-            if (names_session) return Error{Code::malformed, "a preamble names a session that it does not join"};
-            return Preamble{kind, {}, wire.driver_settings};
-        case Preamble::Kind::further_connection:
+        case Preamble::Kind::door:
+            if (names_session || wire.lane != 0 || wire.epoch != 0)
+                return Error{Code::malformed, "a preamble names a session that it does not join"};
+            return Preamble{};
+        case Preamble::Kind::lane:
             if (!names_session) return Error{Code::malformed, "a preamble does not name its session"};
-            return Preamble{kind, wire.session, 0};
+            return Preamble{kind, wire.session, wire.lane, wire.epoch};
     }
     return Error{Code::malformed, "a preamble of an unknown kind", wire.kind};
 }

@@ -10,15 +10,19 @@ namespace warpline::protocol {
 
 using SessionId = std::array<std::byte, 16>;
 
-/// What a connection says in clear text before TLS, so that the supervisor can pass the socket to the right process.
-/// docs/session.md#start
+/// Lanes of a session by their purpose.
+inline constexpr uint16_t k_command_lane = 0;
+inline constexpr uint16_t k_death_lane = 0xffff;  ///< of who watches the program, and tells that it is dead
+
+/// What a connection says in clear text before TLS, so that the supervisor can pass the socket to the right process: to the
+/// door, or to the worker of a session. The bytes are the name of the session's key as well, so that a handshake with it shows
+/// that nobody has changed them. docs/session.md#start
 struct Preamble {
-    enum class Kind : uint16_t { new_session = 1, further_connection = 2, status = 3 };
-    Kind kind = Kind::new_session;
-    SessionId session{};  ///< zeros for a new one
-    /// What the driver must be told before it starts (cuda/abi/driver_settings.h); of new sessions only. In clear text,
-    /// before anybody is known: no setting may give a program more than it has without.
-    uint64_t driver_settings = 0;
+    enum class Kind : uint16_t { door = 1, lane = 2 };
+    Kind kind = Kind::door;
+    SessionId session{};  ///< these three of lanes only; zeros for the door
+    uint16_t lane = 0;
+    uint32_t epoch = 0;  ///< 0: the session begins; grows with each attempt to continue it
 };
 inline constexpr size_t k_preamble_bytes = 32;
 

@@ -16,9 +16,9 @@ struct Hello {
   windowAddress @7 :UInt64;       # the range of addresses that the client has reserved
   windowBytes @8 :UInt64;
   driverVersion @9 :Int32;        # the CUDA version that the client's libcuda.so.1 stands for
-  sessionId @10 :Data;            # a further connection of a session names it, with the token
-  token @11 :Data;
-  lane @12 :UInt16;               # 0: the connection that carries calls
+  unused10 @10 :Data;             # these three said what a lane's preamble and key say
+  unused11 @11 :Data;
+  unused12 @12 :UInt16;
   visibleDevices @13 :Text;       # what the program asks for, empty for all
   reported @14 :Bool;             # somebody watches this process, and tells the server when it is dead
 }
@@ -28,8 +28,8 @@ struct HelloReply {
   capabilities @1 :UInt64;        # of both sides
   error @2 :Text;                 # in plain words, when refused
   errorCode @3 :UInt16;           # warpline::Code
-  sessionId @4 :Data;             # 16 bytes
-  token @5 :Data;                 # 32 bytes: who has it may resume the session or add a connection
+  unused4 @4 :Data;               # these two came before OpenReply had them
+  unused5 @5 :Data;
   serverName @6 :Text;
   serverVersion @7 :Text;
   driverVersion @8 :Int32;
@@ -43,11 +43,25 @@ struct HelloReply {
   heartbeatMs @16 :UInt32;
 }
 
-# The first frame of a connection that takes the place of one that is lost.
+# What is asked of the door for a session, and what it answers: once for each.
+struct Open {
+  clientVersion @0 :Text;         # of Warpline
+  driverSettings @1 :UInt64;      # what the driver must be told before it starts: docs/gpus.md
+}
+
+struct OpenReply {
+  session @0 :Data;               # 16 bytes: what its lanes' preambles say
+  key @1 :Data;                   # 32 bytes: what proves them
+  expiresSeconds @2 :UInt32;      # for the first lane to come
+  error @3 :Text;                 # in plain words, when refused
+  errorCode @4 :UInt16;           # warpline::Code
+}
+
+# The first frame of a lane that takes the place of one that is lost.
 struct Resume {
-  token @0 :Data;                 # of HelloReply: the proof
-  session @3 :Data;               # 16 bytes, as in the preamble, which anybody could have changed
-  attempt @1 :UInt64;             # grows, so that a connection that was held up does not end a later one
+  unused0 @0 :Data;               # these three said what the lane's preamble and key say
+  unused3 @3 :Data;
+  unused1 @1 :UInt64;
   received @2 :UInt64;            # the highest sequence number that has arrived
   dead @4 :Bool;                  # the program is: its session shall end, and does not go on over this connection
 }

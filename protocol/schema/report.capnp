@@ -7,7 +7,7 @@ $Cxx.namespace("warpline::wire");
 
 struct SessionReport {
   session @0 :Data;               # 16 bytes
-  token @1 :Data;                 # 32 bytes
+  sessionKey @1 :Data;            # 32 bytes
   server @2 :Text;                # host:port, or host[address]:port
   ca @3 :Text;                    # files, with absolute paths
   certificate @4 :Text;

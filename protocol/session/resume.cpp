@@ -1,8 +1,6 @@
 // Resume and ResumeReply, between their structs and the frames that carry them.
 #include "protocol/session/resume.h"
 
-#include <cstring>
-
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
 
@@ -10,9 +8,6 @@ namespace warpline::protocol {
 
 Result<Bytes> encode_resume(const ResumeRequest& request) {
     return encode_single_frame<wire::Resume>(FrameKind::resume, [&](wire::Resume::Builder out) {
-        out.setSession(data_of(request.session));
-        out.setToken(data_of(request.token));
-        out.setAttempt(request.attempt);
         out.setReceived(request.received);
         out.setDead(request.dead);
     });
@@ -29,13 +24,6 @@ Result<Bytes> encode_resume_answer(const ResumeAnswer& answer) {
 Result<ResumeRequest> decode_resume(const Frame& frame) {
     return read_message<wire::Resume>(frame.body.view(), [&](wire::Resume::Reader in) -> Result<ResumeRequest> {
         ResumeRequest request;
-        const auto session = in.getSession();
-        const auto token = in.getToken();
-        if (session.size() != request.session.size() || token.size() != request.token.size())
-            return malformed("a session's id or token has a wrong size");
-        std::memcpy(request.session.data(), session.begin(), session.size());
-        std::memcpy(request.token.data(), token.begin(), token.size());
-        request.attempt = in.getAttempt();
         request.received = in.getReceived();
         request.dead = in.getDead();
         return request;

@@ -3,7 +3,6 @@
 // What both sides say when a connection takes the place of one that is lost: one frame each, before the session goes on. Or in
 // place of that: what is said for a program that is dead.
 
-#include <array>
 #include <string>
 
 #include "protocol/codec/preamble.h"
@@ -11,15 +10,9 @@
 
 namespace warpline::protocol {
 
-inline constexpr size_t k_session_token_bytes = 32;
-using SessionToken = std::array<std::byte, k_session_token_bytes>;
-
 struct ResumeRequest {
-    SessionId session{};    ///< as in the preamble, which is not protected
-    SessionToken token{};   ///< what HelloReply gave: proves that the session is this client's
-    uint64_t attempt = 0;   ///< grows from connection to connection
     uint64_t received = 0;  ///< the highest sequence number that the client has
-    bool dead = false;      ///< the program is, says who watched it: the session shall end; the two above mean nothing
+    bool dead = false;      ///< the program is, says who watched it: the session shall end, and the above means nothing
 };
 
 struct ResumeAnswer {

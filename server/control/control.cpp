@@ -18,6 +18,8 @@ constexpr size_t k_max_control_bytes = sizeof(ControlKind) + sizeof(ReadyMessage
 
 }  // namespace
 
+std::string_view host_of(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
+
 ControlChannel::~ControlChannel() {
     if (m_fd >= 0) close(m_fd);
 }

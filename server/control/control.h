@@ -19,16 +19,23 @@ constexpr size_t k_max_devices = 64;
 
 enum class ControlKind : uint32_t {
     ready = 1,     ///< worker → supervisor: driver initialised (ReadyMessage)
-    failed = 2,    ///< worker → supervisor: no driver, no certificate … (TextMessage); the worker exits
-    admit = 3,     ///< worker → supervisor: this client wants a session (AdmitMessage); answered by `verdict`
-    released = 4,  ///< worker → supervisor: the connection came to nothing (TextMessage); the worker is idle again
+    failed = 2,    ///< worker, door → supervisor: no driver, no certificate … (TextMessage); it exits
+    begun = 3,     ///< worker → supervisor: the client of its session has said Hello (BegunMessage)
+    released = 4,  ///< worker → supervisor: the session came to nothing (TextMessage); the worker is idle again
     ended = 5,     ///< worker → supervisor: the session is over (TextMessage: why); the worker exits
     ask = 6,       ///< door → supervisor: what is to be told, and may a place be kept? (AskMessage); answered by `figures`
+    open = 7,      ///< door → supervisor: may this client have a session? (OpenMessage); answered by `opened`
+    resumed = 8,   ///< worker → supervisor: the session goes on over another lane (ResumedMessage)
+    answers = 9,   ///< door → supervisor: it has its certificates, and answers from now on (no body)
     take = 16,     ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
-    verdict = 17,  ///< supervisor → worker: may the session start? (VerdictMessage)
+    assign = 17,   ///< supervisor → worker: the session that it is to serve (AssignMessage)
     stop = 18,     ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
     figures = 19,  ///< supervisor → door: what is to be told (FiguresMessage)
+    opened = 20,   ///< supervisor → door: the answer to `open` (OpenedMessage)
 };
+
+constexpr size_t k_session_id_bytes = 16;
+constexpr size_t k_session_key_bytes = 32;
 
 struct DeviceRow {
     int32_t ordinal;
@@ -53,23 +60,45 @@ struct TextMessage {
     char text[256];
 };
 
-struct AdmitMessage {
-    uint8_t session_id[16];  ///< chosen by the worker
-    char tenant[128];        ///< CN of the client's certificate
-    char program[128];       ///< what the client calls itself
+struct BegunMessage {
+    char program[128];  ///< what the client calls itself
     char host[64];
     uint64_t pid;
 };
 
-struct VerdictMessage {
-    uint32_t admitted;
-    char reason[252];
+struct OpenMessage {
+    uint64_t question;  ///< chosen by the door
+    uint64_t driver_settings;
+    uint8_t session_id[k_session_id_bytes];  ///< chosen by the door, as is the key
+    uint8_t key[k_session_key_bytes];
+    char tenant[128];  ///< CN of the client's certificate
+    char peer[72];     ///< address:port
 };
 
+struct OpenedMessage {
+    uint64_t question;  ///< of OpenMessage
+    uint32_t refused;   ///< warpline::Code; 0: the session is open
+    uint32_t expires_seconds;
+    char reason[240];  ///< when refused
+};
+
+struct AssignMessage {
+    uint8_t session_id[k_session_id_bytes];
+    uint8_t key[k_session_key_bytes];
+    char tenant[128];
+    char peer[72];  ///< who opened the session, for the log
+};
+
+struct ResumedMessage {
+    uint32_t epoch;  ///< of the newest command lane
+};
+
+/// A socket whose preamble was read, and what it said.
 struct TakeMessage {
-    uint8_t session_id[16];
+    uint8_t session_id[k_session_id_bytes];
     uint16_t preamble_kind;
-    uint16_t padding[3];
+    uint16_t lane;
+    uint32_t epoch;
     char peer[72];  ///< address:port, for the log
 };
 
@@ -121,6 +150,9 @@ std::string get_text(const char (&field)[N]) {
     return text;
 }
 
+/// The host of "host:port".
+std::string_view host_of(std::string_view peer);
+
 struct ControlMessage {
     ControlKind kind{};
     Bytes body;
@@ -150,6 +182,7 @@ public:
     Result<void> send(ControlKind kind, const T& body, int fd_to_pass = -1) {
         return send(kind, as_bytes(&body, sizeof body), fd_to_pass);
     }
+    Result<void> send(ControlKind kind) { return send(kind, BytesView{}); }
     Result<void> send_text(ControlKind kind, std::string_view text);
 
     /// Receives one message. @errors connection_lost (the other side closed), deadline (non-blocking and nothing there),

@@ -2,25 +2,29 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "common/config/settings.h"
 #include "common/net/tls.h"
 #include "protocol/session/resume.h"
 #include "server/control/control.h"
 
 namespace warpline::server {
 
-/// The server's side of TLS, from the files that the settings name. @errors as net::load_credentials() and
-/// net::TlsContext::create(), with `problem`
-Result<net::TlsContext> server_tls(const config::Settings& settings, std::string& problem);
-
-/// Does TLS with a socket whose preamble names a session, and reads what it wants. The socket is closed if that fails.
+/// Does TLS as the server. The socket is closed if that fails.
 ///
-/// @return  the channel; null, with a line in the log, if it is not to be served
+/// @param key  the peer is to have; none: it is to have a certificate
+/// @param why  set when it fails
+/// @blocks     bounded
+Result<std::unique_ptr<net::TlsChannel>> greet(const net::TlsContext& tls, net::Socket socket,
+                                               std::optional<net::PresharedKey> key, std::string& why);
+
+/// The name of the key that a lane is proved by: its preamble's bytes, as they came.
+Bytes lane_identity(const TakeMessage& take);
+
+/// Reads what a lane of a session that goes on begins with. Nothing, with a line in the log, if it is something else.
 /// @blocks  bounded
-std::unique_ptr<net::TlsChannel> greet_again(const net::TlsContext& tls, const TakeMessage& take, net::Socket socket,
-                                             protocol::ResumeRequest& request);
+std::optional<protocol::ResumeRequest> read_resume(net::TlsChannel& channel);
 
 /// Sends one last frame, and waits a bounded time until it has been read.
 void send_and_end(net::TlsChannel& channel, BytesView frame);

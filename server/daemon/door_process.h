@@ -30,6 +30,7 @@ public:
     void forget_process() { m_reaped = true; }
 
     const std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+    bool answers = false;  ///< has its certificates, and takes sockets
     bool leaving = false;  ///< finishes what it has in hand; another one is the door
     bool asked_to_stop = false;
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "server/control/control.h"
 
 namespace warpline::server {
 
@@ -32,8 +33,6 @@ size_t bytes_there(int fd) {
 }
 
 }  // namespace
-
-std::string_view host_of(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
 
 Lobby::~Lobby() {
     for (const Visitor& visitor : m_visitors) close(visitor.fd);

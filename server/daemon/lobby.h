@@ -75,7 +75,4 @@ private:
     DropNotice m_notice;
 };
 
-/// The host of "host:port".
-std::string_view host_of(std::string_view peer);
-
 }  // namespace warpline::server

@@ -63,10 +63,9 @@ void print_status(const nlohmann::json& status) {
     std::printf("gpu-server %s at %s, process %d, up %s%s\n", status["version"].get<std::string>().c_str(),
                 status["address"].get<std::string>().c_str(), status["pid"].get<int>(),
                 duration(status["uptime_seconds"]).c_str(), status["draining"].get<bool>() ? ", draining" : "");
-    std::printf("Sessions %zu / %u, workers ready %u, starting %zu, connections waiting %zu\n",
-                status["sessions"].get<size_t>(), status["max_sessions"].get<unsigned>(),
-                status["workers_ready"].get<unsigned>(), status["workers_starting"].get<size_t>(),
-                status["connections_waiting"].get<size_t>());
+    std::printf("Sessions %zu / %u, workers ready %u, starting %zu, waiting for one %zu\n", status["sessions"].get<size_t>(),
+                status["max_sessions"].get<unsigned>(), status["workers_ready"].get<unsigned>(),
+                status["workers_starting"].get<size_t>(), status["sessions_waiting"].get<size_t>());
     std::printf("Driver %s %d.%d\n\n", status["driver"]["kind"].get<std::string>().c_str(), version / 1000,
                 version % 1000 / 10);
     std::vector<Row> rows{{"GPU", "Name", "PCI bus", "Capability", "Memory"}};

@@ -69,7 +69,10 @@ Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string
       m_lobby(options.max_lobby, options.lobby_deadline) {}
 
 Supervisor::~Supervisor() {
-    for (const Waiting& connection : m_waiting) close(connection.fd);
+    for (const Opening& opening : m_openings) {
+        for (const Connection& lane : opening.lanes) close(lane.fd);
+    }
+    for (const Connection& connection : m_for_door) close(connection.fd);
     if (m_listener >= 0) close(m_listener);
     if (m_operator_listener >= 0) close(m_operator_listener);
     close(m_signals);
@@ -88,8 +91,10 @@ int Supervisor::run() {
 int Supervisor::poll_timeout_ms() const {
     if (m_wants_worker) return 0;
     auto next = m_lobby.next_deadline();
-    for (const Waiting& connection : m_waiting) next = std::min(next, connection.deadline);
+    for (const Opening& opening : m_openings) next = std::min(next, opening.deadline);
+    const bool surplus = has_surplus();
     for (const auto& worker : m_workers) {
+        if (surplus && worker->state == WorkerState::idle) next = std::min(next, worker->since + m_options.surplus_idle);
         if (worker->state == WorkerState::leaving) next = std::min(next, worker->since + m_options.stop_deadline);
         if (worker->start_is_watched()) next = std::min(next, worker->since + m_options.start_notice);
     }
@@ -128,13 +133,14 @@ bool Supervisor::step() {
         return false;
     }
     if (ready > 0) {
-        hear_lobby(&watched[first_in_lobby]);
+        // Before those who come: what a session has told of itself decides whom it takes.
         for (size_t i = 0; i < worker_count; ++i) {
             if (watched[first_worker + i].revents != 0) handle_worker(*m_workers[i]);
         }
         for (size_t i = 0; i < door_count; ++i) {
             if (watched[first_door + i].revents != 0) handle_door(*m_doors[i]);
         }
+        hear_lobby(&watched[first_in_lobby]);
         if (watched[1].revents != 0) accept_connections();
         // From the end, because connections leave while we go.
         for (size_t i = m_operators.size(); i-- > 0;) {
@@ -145,7 +151,8 @@ bool Supervisor::step() {
         if (watched[0].revents != 0) handle_signals();
     }
     expire();
-    hand_out_waiting();
+    hand_out_openings();
+    end_surplus();
     keep_door();
     keep_pool();
     return true;
@@ -155,10 +162,9 @@ void Supervisor::hear_lobby(const pollfd* watched) {
     // From the end, because connections leave it while we go.
     for (size_t i = m_lobby.size(); i-- > 0;) {
         if (watched[i].revents == 0) continue;
-        // A worker is given before TLS begins only where nobody else might need it.
-        const bool trusts = m_lobby.size() <= k_calm_lobby && count(WorkerState::greeting) == 0;
-        auto guest = m_lobby.hear(i, (watched[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0, trusts);
-        if (guest) route({guest->fd, std::move(guest->peer), guest->preamble, Clock::now() + m_options.waiting_deadline});
+        auto guest =
+            m_lobby.hear(i, (watched[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0, m_lobby.size() <= k_calm_lobby);
+        if (guest) route({guest->fd, std::move(guest->peer), guest->preamble});
     }
 }
 
@@ -179,16 +185,18 @@ void Supervisor::accept_connections() {
     }
 }
 
-TakeMessage Supervisor::take_message(const Waiting& connection) {
+TakeMessage Supervisor::take_message(const Connection& connection) {
     TakeMessage take{};
     std::memcpy(take.session_id, connection.preamble.session.data(), sizeof take.session_id);
     take.preamble_kind = static_cast<uint16_t>(connection.preamble.kind);
+    take.lane = connection.preamble.lane;
+    take.epoch = connection.preamble.epoch;
     set_text(take.peer, connection.peer);
     return take;
 }
 
 /// Passes a socket on; ours is closed. False if the worker is gone.
-bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
+bool Supervisor::give(WorkerProcess& worker, const Connection& connection) {
     const auto sent = worker.control().send(ControlKind::take, take_message(connection), connection.fd);
     close(connection.fd);
     if (!sent.ok()) WL_LOG(warn, "server", "{}: dropped: worker {} takes no socket", connection.peer, worker.pid());
@@ -198,10 +206,9 @@ bool Supervisor::give(WorkerProcess& worker, const Waiting& connection) {
 void Supervisor::expire() {
     const auto now = Clock::now();
     m_lobby.expire();
-    while (!m_waiting.empty() && m_waiting.front().deadline <= now) {
-        WL_LOG(warn, "server", "{}: dropped: no worker became free", m_waiting.front().peer);
-        close(m_waiting.front().fd);
-        m_waiting.pop_front();
+    while (!m_openings.empty() && m_openings.front().deadline <= now) {
+        drop(m_openings.front(), "no worker became free");
+        m_openings.pop_front();
     }
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::leaving && worker->since + m_options.stop_deadline <= now) worker->signal(SIGKILL);
@@ -243,8 +250,8 @@ void Supervisor::start_drain(Clock::time_point deadline, const std::string& how_
     m_draining = true;
     m_drain_deadline = deadline;
     // The port stays open: sessions that lose their connection come back to it.
-    for (const Waiting& connection : m_waiting) close(connection.fd);
-    m_waiting.clear();
+    for (Opening& opening : m_openings) drop(opening, "the server is shutting down");
+    m_openings.clear();
     WL_LOG(info, "server", "draining: {} sessions may end {}", count(WorkerState::session), how_long);
     for (const auto& worker : m_workers) {
         if (worker->state != WorkerState::session && worker->state != WorkerState::leaving) {

@@ -36,18 +36,18 @@ struct SupervisorOptions {
     int ready_fd = -1;  ///< -1: nobody waits for us
 
     // Bounds without a switch: what a peer can make us hold before we know who it is.
-    size_t max_lobby = 256;             ///< connections that have not said what they want
-    size_t max_waiting = 256;           ///< connections that wait for a worker
-    size_t max_greetings_per_host = 8;  ///< workers that one host has in TLS and Hello; its further connections wait
-    size_t max_greetings = 16;          ///< in all; beyond it a host has one
+    size_t max_lobby = 256;    ///< connections that have not said what they want
+    size_t max_for_door = 64;  ///< connections that wait for a door that is being started
     std::chrono::milliseconds lobby_deadline{5'000};
     std::chrono::milliseconds waiting_deadline{30'000};  ///< for a worker; more than a driver needs to start
     std::chrono::milliseconds start_notice{5'000};       ///< a worker that takes longer to start is worth a line
+    std::chrono::milliseconds surplus_idle{5'000};       ///< workers beyond those kept ready that serve nobody end after it
     std::chrono::milliseconds refill_pause{100};         ///< between the start of a session and that of the next warm worker
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
 
-/// gpu-server's first process: listens, admits, starts and watches workers and the door. It never calls CUDA and holds no key.
+/// gpu-server's first process: listens, admits, starts and watches workers and the door. It never calls CUDA, and does not have
+/// the server's key; those of sessions pass through it, from the door to their workers.
 ///
 /// One thread, one poll loop: a few sockets and a few processes, whose bytes are routed and never read beyond the preamble.
 class Supervisor {
@@ -61,11 +61,18 @@ public:
     int run();
 
 private:
-    struct Waiting {
+    /// A connection that has said what it wants.
+    struct Connection {
         int fd;
         std::string peer;
         protocol::Preamble preamble;
+    };
+    /// A session that was opened at the door, and waits for a worker.
+    struct Opening {
+        AssignMessage session;
+        uint64_t driver_settings;
         std::chrono::steady_clock::time_point deadline;
+        std::deque<Connection> lanes;  ///< that have come meanwhile
     };
 
     Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, int listener, int signals, uint16_t port);
@@ -74,31 +81,33 @@ private:
     bool step();
     void accept_connections();
     void hear_lobby(const pollfd* watched);
-    size_t greetings_from(std::string_view host) const;
-    bool may_greet(size_t greetings_of_host, size_t greetings) const;
-    std::deque<Waiting>::iterator next_waiting(uint64_t driver_settings);
     std::map<uint64_t, size_t> workers_needed() const;
-    bool is_waited_for(uint64_t driver_settings) const;
-    void drop_waiting();
-    void route(Waiting connection);
-    void hand_out_waiting();
-    bool give(WorkerProcess& worker, const Waiting& connection);
+    void route(Connection connection);
+    void hand_out_openings();
+    void drop(Opening& opening, const char* why);
+    bool give(WorkerProcess& worker, const Connection& connection);
     void expire();
 
-    static TakeMessage take_message(const Waiting& connection);
+    static TakeMessage take_message(const Connection& connection);
 
-    DoorProcess* door();  // nullptr: there is none at the moment
+    DoorProcess* door();  // nullptr: none answers at the moment
     void keep_door();
-    void give_to_door(const Waiting& connection);
+    void start_door();
+    void give_to_door(Connection connection);
     void handle_door(DoorProcess& door);
+    bool handle_message(DoorProcess& door, const ControlMessage& message);
+    void door_answers(DoorProcess& door);
+    size_t sessions() const;
     FiguresMessage figures(const AskMessage& ask);
+    OpenedMessage open(const OpenMessage& wish);
     void reap_doors();
     void renew_door();
 
     void keep_pool();
     void handle_worker(WorkerProcess& worker);
     void handle_message(WorkerProcess& worker, const ControlMessage& message);
-    void handle_admit(WorkerProcess& worker, const ControlMessage& message);
+    void handle_begun(WorkerProcess& worker, const ControlMessage& message);
+    void handle_released(WorkerProcess& worker, const std::string& why);
     void handle_ready(WorkerProcess& worker, const ControlMessage& message);
     void adopt_inventory(int fd);
     void forget_inventory();
@@ -116,11 +125,14 @@ private:
     void start_drain(std::chrono::steady_clock::time_point deadline, const std::string& how_long);
     void renew_pool();
     void announce();
+    void tell_ready_fd();
     std::string address() const;
     size_t count(WorkerState state) const;
     size_t available(uint64_t driver_settings) const;
     bool start_worker(uint64_t driver_settings);
     bool refill_is_due(size_t wanted);
+    bool has_surplus() const;
+    void end_surplus();
 
     SupervisorOptions m_options;
     std::vector<std::string> m_arguments;
@@ -129,13 +141,15 @@ private:
     uint16_t m_port;
 
     std::vector<std::unique_ptr<WorkerProcess>> m_workers;
-    std::vector<std::unique_ptr<DoorProcess>> m_doors;  // the last one is the door, others finish what they have in hand
+    std::vector<std::unique_ptr<DoorProcess>> m_doors;  // in the order of their starts; those that leave finish what they have
     uint32_t m_failed_doors = 0;
     std::chrono::steady_clock::time_point m_next_door;
-    ReadyMessage m_offer{};  // of the worker that was ready first
+    ReadyMessage m_offer{};  // of the worker that was ready last
+    bool m_has_offer = false;
     Claims m_claims;
     Lobby m_lobby;
-    std::deque<Waiting> m_waiting;
+    std::deque<Opening> m_openings;     // oldest first
+    std::deque<Connection> m_for_door;  // likewise
     DropNotice m_drop_notice;
 
     std::chrono::steady_clock::time_point m_accept_again;  // after running out of descriptors
@@ -161,7 +175,7 @@ private:
 };
 
 /// A session's name, for logs.
-std::string session_text(const std::array<uint8_t, 16>& id);
+std::string session_text(const uint8_t (&id)[k_session_id_bytes]);
 
 /// "killed by signal 9", "exit status 1".
 std::string describe_status(int status);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/log/log.h"
 #include "server/daemon/supervisor.h"
@@ -20,11 +21,20 @@ constexpr std::chrono::seconds k_door_is_well{30};
 
 }  // namespace
 
-DoorProcess* Supervisor::door() { return m_doors.empty() || m_doors.back()->leaving ? nullptr : m_doors.back().get(); }
+DoorProcess* Supervisor::door() {
+    const auto found =
+        std::find_if(m_doors.rbegin(), m_doors.rend(), [](const auto& door) { return door->answers && !door->leaving; });
+    return found != m_doors.rend() ? found->get() : nullptr;
+}
 
 /// Starts the door if there is none. While the server drains, too: who asks is told so.
 void Supervisor::keep_door() {
-    if (m_stop_now || door() != nullptr || Clock::now() < m_next_door) return;
+    const bool has_one = std::any_of(m_doors.begin(), m_doors.end(), [](const auto& door) { return !door->leaving; });
+    if (m_stop_now || has_one || Clock::now() < m_next_door) return;
+    start_door();
+}
+
+void Supervisor::start_door() {
     auto started = DoorProcess::spawn(m_arguments);
     if (started.ok()) {
         m_doors.push_back(std::move(*started));
@@ -34,12 +44,34 @@ void Supervisor::keep_door() {
     m_next_door = Clock::now() + k_longest_door_retry;
 }
 
-/// Passes a socket on; ours is closed.
-void Supervisor::give_to_door(const Waiting& connection) {
-    const bool sent =
-        door() != nullptr && door()->control().send(ControlKind::take, take_message(connection), connection.fd).ok();
-    if (!sent) WL_LOG(warn, "server", "{}: dropped: the door does not take it", connection.peer);
+/// Passes a socket on; ours is closed. While a door is being started, those who come wait.
+void Supervisor::give_to_door(Connection connection) {
+    if (door() == nullptr) {
+        m_for_door.push_back(std::move(connection));
+        if (m_for_door.size() <= m_options.max_for_door) return;
+        connection = std::move(m_for_door.front());
+        m_for_door.pop_front();
+    } else if (door()->control().send(ControlKind::take, take_message(connection), connection.fd).ok()) {
+        close(connection.fd);
+        return;
+    }
+    if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
+        WL_LOG(warn, "server", "{}: dropped: the door does not take it ({} dropped since the last such line)", connection.peer,
+               dropped);
+    }
     close(connection.fd);
+}
+
+void Supervisor::door_answers(DoorProcess& door) {
+    door.answers = true;
+    // Those before it finish what they have in hand.
+    for (const auto& other : m_doors) {
+        if (other.get() == &door || other->leaving) continue;
+        other->leaving = other->asked_to_stop = true;
+        if (!other->control().send_text(ControlKind::stop, "renewed").ok()) other->kill_process();
+    }
+    announce();
+    for (Connection& connection : std::exchange(m_for_door, {})) give_to_door(std::move(connection));
 }
 
 void Supervisor::handle_door(DoorProcess& door) {
@@ -47,16 +79,34 @@ void Supervisor::handle_door(DoorProcess& door) {
     for (int i = 0; i < 64; ++i) {
         auto message = door.control().receive(false);
         if (!message.ok() && message.error().code == Code::deadline) return;
-        AskMessage ask;
         if (message.ok() && message->fd >= 0) close(message->fd);  // it has none to give
-        if (!message.ok() || message->kind != ControlKind::ask || !message->read(ask)) {
-            // Its end is closed: it exits, or it is no door any more. SIGCHLD brings the rest.
-            door.leaving = true;
-            door.kill_process();
-            return;
-        }
-        // If its channel is full, who asks finds that nobody answers.
-        static_cast<void>(door.control().send(ControlKind::figures, figures(ask)).ok());
+        if (message.ok() && handle_message(door, *message)) continue;
+        // Its end is closed: it exits, or it is no door any more. SIGCHLD brings the rest.
+        door.leaving = true;
+        door.kill_process();
+        return;
+    }
+}
+
+/// False: it is no door any more. If its channel is full, who asks finds that nobody answers.
+bool Supervisor::handle_message(DoorProcess& door, const ControlMessage& message) {
+    AskMessage question;
+    OpenMessage wish;
+    TextMessage text;
+    switch (message.kind) {
+        case ControlKind::answers: door_answers(door); return true;
+        case ControlKind::ask:
+            if (!message.read(question)) return false;
+            static_cast<void>(door.control().send(ControlKind::figures, figures(question)).ok());
+            return true;
+        case ControlKind::open:
+            if (!message.read(wish)) return false;
+            static_cast<void>(door.control().send(ControlKind::opened, open(wish)).ok());
+            return true;
+        case ControlKind::failed:
+            if (message.read(text)) WL_LOG(error, "server", "the door cannot open: {}", get_text(text.text));
+            return false;
+        default: return false;
     }
 }
 
@@ -67,8 +117,7 @@ FiguresMessage Supervisor::figures(const AskMessage& ask) {
     FiguresMessage figures{};
     figures.question = ask.question;
     figures.max_sessions = m_options.max_sessions;
-    figures.sessions = static_cast<uint32_t>(count(WorkerState::session) + count(WorkerState::greeting) + m_waiting.size() +
-                                             m_claims.count(now));
+    figures.sessions = static_cast<uint32_t>(sessions() + m_claims.count(now));
     if (!m_draining && figures.sessions < std::min(ask.claim_below, m_options.max_sessions)) {
         m_claims.keep(now);
         ++figures.sessions;
@@ -90,22 +139,24 @@ void Supervisor::reap_doors() {
             continue;
         }
         (*it)->forget_process();
-        if (!(*it)->asked_to_stop) {
+        if (!m_announced) {
+            // Nobody has been served yet: whoever starts us should hear of it now.
+            m_exit_status = 1;
+            m_stop_now = true;
+        } else if (!(*it)->asked_to_stop) {
             if (Clock::now() - (*it)->since > k_door_is_well) m_failed_doors = 0;
             const auto wait = std::min(k_longest_door_retry, k_first_door_retry * (1u << std::min(m_failed_doors++, 10u)));
             m_next_door = Clock::now() + wait;
-            WL_LOG(error, "server", "the door ended ({}); it is started again in {} ms", describe_status(status), wait.count());
+            WL_LOG(error, "server", "the door ended ({}); {}", describe_status(status),
+                   door() != nullptr ? "the one before goes on" : log::format("it is started again in {} ms", wait.count()));
         }
         it = m_doors.erase(it);
     }
 }
 
-/// The next door has the certificates and settings of now; this one finishes what it has in hand.
+/// The next door has the certificates and settings of now; this one goes on until that one answers.
 void Supervisor::renew_door() {
-    DoorProcess* before = door();
-    if (before == nullptr) return;
-    before->leaving = before->asked_to_stop = true;
-    if (!before->control().send_text(ControlKind::stop, "renewed").ok()) before->kill_process();
+    if (!m_stop_now) start_door();
 }
 
 }  // namespace warpline::server

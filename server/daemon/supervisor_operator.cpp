@@ -117,7 +117,7 @@ nlohmann::json Supervisor::status_json() {
             {"workers_ready", now.workers_ready},
             {"workers_starting", count(WorkerState::starting)},
             {"workers_leaving", count(WorkerState::leaving)},
-            {"connections_waiting", m_waiting.size()},
+            {"sessions_waiting", m_openings.size()},
             {"driver",
              {{"version", m_offer.driver_version},
               {"kind", m_offer.software != 0 ? "software" : "nvidia"},

@@ -1,122 +1,137 @@
-// The supervisor's queue: who gets a worker, and who is turned away.
+// Where connections go, and who gets a worker.
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <limits>
+#include <utility>
 
 #include "common/log/log.h"
 #include "server/daemon/supervisor.h"
 
 namespace warpline::server {
 
-void Supervisor::route(Waiting connection) {
-    using Kind = protocol::Preamble::Kind;
-    if (connection.preamble.kind == Kind::status) return give_to_door(connection);
-    if (connection.preamble.kind == Kind::further_connection) {
-        for (const auto& worker : m_workers) {
-            if (worker->state == WorkerState::session &&
-                std::memcmp(worker->session_id.data(), connection.preamble.session.data(), worker->session_id.size()) == 0) {
-                give(*worker, connection);
-                return;
-            }
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// Lanes that an opened session keeps until it has a worker. Its client sends one; who has seen the preamble may send others.
+constexpr size_t k_max_early_lanes = 4;
+/// How many attempts to continue a session may have come to nothing since the last one that did not.
+constexpr uint32_t k_most_lost_epochs = 100'000;
+
+bool is_of(const uint8_t (&session)[k_session_id_bytes], const protocol::Preamble& preamble) {
+    return std::memcmp(session, preamble.session.data(), sizeof session) == 0;
+}
+
+/// Whether a session may have a lane that says this of itself: one that was overtaken, or was made up, is no business of its
+/// worker's.
+bool is_plausible(const WorkerProcess& worker, const protocol::Preamble& preamble) {
+    if (preamble.lane == protocol::k_death_lane) return worker.state == WorkerState::session;
+    if (preamble.lane != protocol::k_command_lane) return false;
+    if (worker.state == WorkerState::greeting) return preamble.epoch == 0;
+    return preamble.epoch > worker.epoch && preamble.epoch - worker.epoch <= k_most_lost_epochs;
+}
+
+}  // namespace
+
+void Supervisor::route(Connection connection) {
+    if (connection.preamble.kind == protocol::Preamble::Kind::door) return give_to_door(std::move(connection));
+    for (const auto& worker : m_workers) {
+        const bool serves = worker->state == WorkerState::session || worker->state == WorkerState::greeting;
+        if (!serves || !is_of(worker->session_id, connection.preamble)) continue;
+        if (is_plausible(*worker, connection.preamble)) {
+            give(*worker, connection);
+            return;
         }
-        // Gone, and its client should know at once: who answers must prove who we are.
-        return give_to_door(connection);
-    }
-    if (m_draining) {
-        WL_LOG(info, "server", "{}: dropped: the server is shutting down", connection.peer);
+        if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
+            WL_LOG(warn, "server", "{}: dropped: the session has a newer lane ({} dropped since the last such line)",
+                   connection.peer, dropped);
+        }
         close(connection.fd);
         return;
     }
-    m_claims.take();
-    m_waiting.push_back(std::move(connection));
-    if (m_waiting.size() > m_options.max_waiting) drop_waiting();
-}
-
-/// Drops the newest connection of the host that has the most of those that wait.
-void Supervisor::drop_waiting() {
-    std::map<std::string_view, size_t> by_host;
-    for (const Waiting& waiting : m_waiting) ++by_host[host_of(waiting.peer)];
-    const auto busiest =
-        std::max_element(by_host.begin(), by_host.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    const auto newest = std::find_if(m_waiting.rbegin(), m_waiting.rend(),
-                                     [&](const Waiting& waiting) { return host_of(waiting.peer) == busiest->first; });
-    if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
-        WL_LOG(warn, "server", "{}: dropped: {} connections wait for a worker already ({} dropped since the last such line)",
-               newest->peer, m_options.max_waiting, dropped);
+    for (Opening& opening : m_openings) {
+        if (!is_of(opening.session.session_id, connection.preamble)) continue;
+        opening.lanes.push_back(std::move(connection));
+        if (opening.lanes.size() <= k_max_early_lanes) return;
+        close(opening.lanes.front().fd);
+        opening.lanes.pop_front();
+        return;
     }
-    close(newest->fd);
-    m_waiting.erase(std::next(newest).base());
+    // Gone, and its client should know at once: who answers must prove who we are.
+    give_to_door(std::move(connection));
 }
 
-/// Workers that are in TLS and Hello with a host.
-size_t Supervisor::greetings_from(std::string_view host) const {
-    return static_cast<size_t>(std::count_if(m_workers.begin(), m_workers.end(), [&](const auto& worker) {
-        return worker->state == WorkerState::greeting && host_of(worker->peer) == host;
-    }));
+/// Sessions that run, that begin, and that have been opened.
+size_t Supervisor::sessions() const { return count(WorkerState::session) + count(WorkerState::greeting) + m_openings.size(); }
+
+/// May a client have a session? Then it has a place from now on, and a worker as soon as one is ready.
+OpenedMessage Supervisor::open(const OpenMessage& wish) {
+    OpenedMessage answer{};
+    answer.question = wish.question;
+    const auto refuse = [&](Code code, const std::string& reason) {
+        WL_LOG(info, "audit", "refused peer={} tenant=\"{}\" reason=\"{}\"", get_text(wish.peer), get_text(wish.tenant),
+               reason);
+        answer.refused = static_cast<uint32_t>(code);
+        set_text(answer.reason, reason);
+        return answer;
+    };
+    if (m_draining) return refuse(Code::shutting_down, "the server is shutting down");
+    if (sessions() >= m_options.max_sessions) {
+        return refuse(Code::quota,
+                      log::format("the server is full: {} sessions are running (max_sessions)", m_options.max_sessions));
+    }
+    m_claims.take();
+    Opening opening{};
+    std::memcpy(opening.session.session_id, wish.session_id, sizeof wish.session_id);
+    std::memcpy(opening.session.key, wish.key, sizeof wish.key);
+    set_text(opening.session.tenant, get_text(wish.tenant));
+    set_text(opening.session.peer, get_text(wish.peer));
+    opening.driver_settings = wish.driver_settings;
+    opening.deadline = Clock::now() + m_options.waiting_deadline;
+    m_openings.push_back(std::move(opening));
+    answer.expires_seconds =
+        static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(m_options.waiting_deadline).count());
+    return answer;
 }
 
-/// Workers for those who wait and may have one, by the settings of the driver.
+void Supervisor::drop(Opening& opening, const char* why) {
+    WL_LOG(warn, "server", "{}: dropped: {}", get_text(opening.session.peer), why);
+    for (const Connection& lane : opening.lanes) close(lane.fd);
+    opening.lanes.clear();
+}
+
+/// Workers for the sessions that have none, by the settings of the driver.
 std::map<uint64_t, size_t> Supervisor::workers_needed() const {
     std::map<uint64_t, size_t> needed;
-    std::map<std::string_view, size_t> greetings;
-    size_t all = count(WorkerState::greeting);
-    for (const Waiting& waiting : m_waiting) {
-        const std::string_view host = host_of(waiting.peer);
-        const auto [place, first] = greetings.try_emplace(host, 0);
-        if (first) place->second = greetings_from(host);
-        if (!may_greet(place->second, all)) continue;
-        ++place->second;
-        ++all;
-        ++needed[waiting.preamble.driver_settings];
-    }
+    for (const Opening& opening : m_openings) ++needed[opening.driver_settings];
     return needed;
 }
 
-bool Supervisor::is_waited_for(uint64_t driver_settings) const {
-    return std::any_of(m_waiting.begin(), m_waiting.end(),
-                       [&](const Waiting& waiting) { return waiting.preamble.driver_settings == driver_settings; });
-}
-
-/// Whether a host may have another worker for TLS and Hello. The first one always: who comes once does not wait for the sake of
-/// those who come often.
-bool Supervisor::may_greet(size_t greetings_of_host, size_t greetings) const {
-    if (greetings_of_host == 0) return true;
-    return greetings_of_host < m_options.max_greetings_per_host && greetings < m_options.max_greetings;
-}
-
-/// Who is next for a worker whose driver has these settings: of those who may, the first of the host that has the fewest.
-std::deque<Supervisor::Waiting>::iterator Supervisor::next_waiting(uint64_t driver_settings) {
-    auto next = m_waiting.end();
-    const size_t all = count(WorkerState::greeting);
-    size_t fewest = std::numeric_limits<size_t>::max();
-    for (auto it = m_waiting.begin(); it != m_waiting.end() && fewest > 0; ++it) {
-        if (it->preamble.driver_settings != driver_settings) continue;
-        const size_t greetings = greetings_from(host_of(it->peer));
-        if (greetings >= fewest || !may_greet(greetings, all)) continue;
-        fewest = greetings;
-        next = it;
-    }
-    return next;
-}
-
-void Supervisor::hand_out_waiting() {
+void Supervisor::hand_out_openings() {
     for (const auto& worker : m_workers) {
         if (worker->state != WorkerState::idle) continue;
-        const auto next = next_waiting(worker->driver_settings);
-        if (next == m_waiting.end()) {
+        const auto next = std::find_if(m_openings.begin(), m_openings.end(), [&](const Opening& opening) {
+            return opening.driver_settings == worker->driver_settings;
+        });
+        if (next == m_openings.end()) {
             // It was started for somebody who has gone.
-            if (worker->driver_settings != 0 && !is_waited_for(worker->driver_settings))
-                stop_worker(*worker, "nobody needs its driver's settings any more");
+            if (worker->driver_settings != 0) stop_worker(*worker, "nobody needs its driver's settings any more");
             continue;
         }
-        const Waiting connection = std::move(*next);
-        m_waiting.erase(next);
+        const Opening opening = std::move(*next);
+        m_openings.erase(next);
         worker->enter(WorkerState::greeting);
-        worker->peer = connection.peer;
-        if (!give(*worker, connection)) stop_worker(*worker, "its control channel is broken");
+        worker->peer = get_text(opening.session.peer);
+        worker->tenant = get_text(opening.session.tenant);
+        worker->epoch = 0;
+        std::memcpy(worker->session_id, opening.session.session_id, sizeof worker->session_id);
+        if (!worker->control().send(ControlKind::assign, opening.session).ok()) {
+            for (const Connection& lane : opening.lanes) close(lane.fd);
+            stop_worker(*worker, "its control channel is broken");
+            continue;
+        }
+        for (const Connection& lane : opening.lanes) give(*worker, lane);
     }
 }
 

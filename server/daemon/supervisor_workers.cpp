@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds k_longest_retry{10'000};
 
 }  // namespace
 
-std::string session_text(const std::array<uint8_t, 16>& id) {
+std::string session_text(const uint8_t (&id)[k_session_id_bytes]) {
     std::string text;
     for (uint8_t byte : id) text += log::format("{:02x}", byte);
     return text;
@@ -72,6 +72,26 @@ bool Supervisor::refill_is_due(size_t wanted) {
     return Clock::now() >= m_refill_at;
 }
 
+/// More workers are ready than are kept: they were started for clients who have gone.
+bool Supervisor::has_surplus() const {
+    const auto idle = std::count_if(m_workers.begin(), m_workers.end(), [](const auto& worker) {
+        return worker->state == WorkerState::idle && worker->driver_settings == 0;
+    });
+    return static_cast<size_t>(idle) > m_options.warm_workers;
+}
+
+/// Not at once: who begins anew comes back within moments.
+void Supervisor::end_surplus() {
+    const auto now = Clock::now();
+    for (const auto& worker : m_workers) {
+        if (!has_surplus()) return;
+        if (worker->state != WorkerState::idle || worker->driver_settings != 0) continue;
+        if (now - worker->since < m_options.surplus_idle) continue;
+        WL_LOG(info, "server", "worker {} ends: more are ready than are kept (workers_ready)", worker->pid());
+        stop_worker(*worker, "more workers are ready than are kept");
+    }
+}
+
 bool Supervisor::start_worker(uint64_t driver_settings) {
     // A driver that counts the devices in another order knows them by other numbers.
     const bool own_order = (driver_settings & cuda::abi::k_order_by_bus) != 0;
@@ -112,7 +132,7 @@ void Supervisor::handle_message(WorkerProcess& worker, const ControlMessage& mes
     TextMessage text;
     switch (message.kind) {
         case ControlKind::ready: return handle_ready(worker, message);
-        case ControlKind::admit: return handle_admit(worker, message);
+        case ControlKind::begun: return handle_begun(worker, message);
         case ControlKind::failed:
             if (!message.read(text)) break;
             WL_LOG(error, "server", "worker {} cannot start: {}", worker.pid(), get_text(text.text));
@@ -120,11 +140,13 @@ void Supervisor::handle_message(WorkerProcess& worker, const ControlMessage& mes
             return;
         case ControlKind::released:
             if (!message.read(text) || worker.state != WorkerState::greeting) break;
-            WL_LOG(info, "audit", "refused peer={} reason=\"{}\"", worker.peer, get_text(text.text));
-            worker.peer.clear();
-            worker.enter(WorkerState::idle);
-            if (m_draining) stop_worker(worker, "the server is shutting down");
+            return handle_released(worker, get_text(text.text));
+        case ControlKind::resumed: {
+            ResumedMessage resumed;
+            if (!message.read(resumed) || worker.state != WorkerState::session) break;
+            worker.epoch = std::max(worker.epoch, resumed.epoch);
             return;
+        }
         case ControlKind::ended:
             if (!message.read(text)) break;
             worker.end_reason = get_text(text.text);
@@ -158,19 +180,27 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
     worker.enter(WorkerState::idle);
     m_failed_starts = 0;
     if (m_draining) return stop_worker(worker, "the server is shutting down");
-    if (worker.driver_settings == 0) m_offer = ready;
-    if (m_announced) return;
+    if (worker.driver_settings == 0) {
+        m_offer = ready;
+        m_has_offer = true;
+    }
+    announce();
+}
+
+/// Lets clients come, once somebody can answer them and somebody can serve them.
+void Supervisor::announce() {
+    if (m_announced || !m_has_offer || door() == nullptr) return;
     m_announced = true;
-    std::fputs(gpu_table(ready).c_str(), stdout);
+    std::fputs(gpu_table(m_offer).c_str(), stdout);
     std::fprintf(stdout, "Listening on %s, at most %u sessions.\n", address().c_str(), m_options.max_sessions);
     std::fflush(stdout);
-    announce();
+    tell_ready_fd();
 }
 
 std::string Supervisor::address() const { return listen_address(m_options.host, m_port); }
 
 /// Tells whoever started us that clients may come.
-void Supervisor::announce() {
+void Supervisor::tell_ready_fd() {
     if (m_options.ready_fd < 0) return;
     const std::string line = log::format("ready {}\n", address());
     if (write(m_options.ready_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
@@ -179,27 +209,26 @@ void Supervisor::announce() {
     if (m_options.ready_fd > STDERR_FILENO) close(m_options.ready_fd);
 }
 
-void Supervisor::handle_admit(WorkerProcess& worker, const ControlMessage& message) {
-    AdmitMessage admit;
-    if (!message.read(admit) || worker.state != WorkerState::greeting) return worker.signal(SIGKILL);
-    VerdictMessage verdict{};
-    if (m_draining) {
-        set_text(verdict.reason, "the server is shutting down");
-    } else if (count(WorkerState::session) >= m_options.max_sessions) {
-        set_text(verdict.reason,
-                 log::format("the server is full: {} sessions are running (max_sessions)", m_options.max_sessions));
-    } else {
-        verdict.admitted = 1;
-        std::copy(std::begin(admit.session_id), std::end(admit.session_id), worker.session_id.begin());
-        worker.tenant = get_text(admit.tenant);
-        worker.program = get_text(admit.program);
-        worker.enter(WorkerState::session);
-        worker.session_start = worker.since;
-        WL_LOG(info, "audit", "session start id={} tenant=\"{}\" peer={} host=\"{}\" program=\"{}\" client_pid={} worker={}",
-               session_text(worker.session_id), worker.tenant, worker.peer, get_text(admit.host), worker.program, admit.pid,
-               worker.pid());
-    }
-    if (!worker.control().send(ControlKind::verdict, verdict).ok()) worker.signal(SIGKILL);
+void Supervisor::handle_begun(WorkerProcess& worker, const ControlMessage& message) {
+    BegunMessage begun;
+    if (!message.read(begun)) return worker.signal(SIGKILL);
+    if (worker.state == WorkerState::leaving) return;  // told to stop before we knew
+    if (worker.state != WorkerState::greeting) return worker.signal(SIGKILL);
+    worker.program = get_text(begun.program);
+    worker.enter(WorkerState::session);
+    worker.session_start = worker.since;
+    WL_LOG(info, "audit", "session start id={} tenant=\"{}\" peer={} host=\"{}\" program=\"{}\" client_pid={} worker={}",
+           session_text(worker.session_id), worker.tenant, worker.peer, get_text(begun.host), worker.program, begun.pid,
+           worker.pid());
+}
+
+/// Nothing has come of its session: its client did not come, or was refused.
+void Supervisor::handle_released(WorkerProcess& worker, const std::string& why) {
+    WL_LOG(info, "audit", "refused peer={} tenant=\"{}\" reason=\"{}\"", worker.peer, worker.tenant, why);
+    worker.peer.clear();
+    worker.tenant.clear();
+    worker.enter(WorkerState::idle);
+    if (m_draining) stop_worker(worker, "the server is shutting down");
 }
 
 void Supervisor::stop_worker(WorkerProcess& worker, const char* why) {
@@ -228,7 +257,8 @@ void Supervisor::reap() {
 void Supervisor::buried(WorkerProcess& worker, int status) {
     if (worker.session_start != Clock::time_point{}) return audit_end(worker, status);
     if (worker.state == WorkerState::greeting) {
-        WL_LOG(warn, "audit", "refused peer={} reason=\"the worker ended: {}\"", worker.peer, describe_status(status));
+        WL_LOG(warn, "audit", "refused peer={} tenant=\"{}\" reason=\"the worker ended: {}\"", worker.peer, worker.tenant,
+               describe_status(status));
         return;
     }
     if (worker.asked_to_stop || m_draining) return;

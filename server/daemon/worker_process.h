@@ -4,7 +4,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -20,8 +19,8 @@ namespace warpline::server {
 enum class WorkerState : uint8_t {
     starting,  ///< initialising its driver
     idle,      ///< ready for a socket
-    greeting,  ///< has a socket: TLS and Hello
-    session,   ///< admitted
+    greeting,  ///< has a session whose client has not said Hello yet
+    session,   ///< the client has
     leaving,   ///< told to stop, or has said that its session ended
 };
 
@@ -61,12 +60,13 @@ public:
     WorkerState state = WorkerState::starting;
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();  ///< of the state
     bool told_slow = false;                                                          ///< that it takes long to start
-    std::string peer;                                                                ///< address:port of its connection
-    std::string tenant;                                                              ///< empty until admitted
+    std::string peer;                                                                ///< address:port of who opened its session
+    std::string tenant;                                                              ///< whose session it is
     std::string program;                                                             ///< what the client calls itself
     std::string end_reason;
-    std::array<uint8_t, 16> session_id{};
-    std::chrono::steady_clock::time_point session_start{};  ///< zero until admitted
+    uint8_t session_id[k_session_id_bytes] = {};
+    uint32_t epoch = 0;                                     ///< of the session's newest command lane
+    std::chrono::steady_clock::time_point session_start{};  ///< zero until Hello
     bool asked_to_stop = false;
 
 private:

@@ -6,24 +6,28 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <system_error>
-#include <thread>
+#include <variant>
 
 #include "common/base/mutex.h"
 #include "common/log/log.h"
 #include "common/net/tls.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/session/open.h"
 #include "protocol/session/status.h"
 #include "server/control/confinement.h"
 #include "server/control/drop_notice.h"
 #include "server/control/greeting.h"
+#include "server/control/reception.h"
 #include "server/control/worker_ends.h"
+#include "server/door/door_user.h"
 
 namespace warpline::server {
 
@@ -31,16 +35,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Connections at a time; further ones are dropped. Each is a thread that mostly waits.
-constexpr size_t k_max_connections = 256;
-/// For TLS.
-constexpr std::chrono::milliseconds k_handshake_timeout{5'000};
+/// Connections in TLS at a time. Each is a thread that mostly waits.
+constexpr size_t k_max_handshakes = 512;
+/// Conversations after TLS.
+constexpr size_t k_max_conversations = 256;
+/// For the first question, which comes right behind TLS.
+constexpr std::chrono::milliseconds k_first_question{5'000};
 /// For all questions of a connection.
 constexpr std::chrono::milliseconds k_conversation{30'000};
 /// For the supervisor, which answers at once if it lives.
 constexpr std::chrono::milliseconds k_figures_timeout{5'000};
 /// A client that looks for the emptiest of many servers asks again when others were faster.
 constexpr unsigned k_max_questions = 64;
+
+template <size_t N>
+bool fill_random(uint8_t (&bytes)[N]) {
+    return getrandom(bytes, N, 0) == static_cast<ssize_t>(N);
+}
 
 class Door {
 public:
@@ -50,15 +61,29 @@ public:
     int run(pid_t supervisor);
 
 private:
+    using Answer = std::variant<std::monostate, FiguresMessage, OpenedMessage>;
+
+    Result<void> prepare(std::string& problem);
     /// Handles all that the supervisor has sent. False if it is gone.
     bool hear_supervisor();
+    template <typename Message>
+    bool take_answer(const ControlMessage& message) WL_EXCLUDES(m_mutex);
     void admit(const ControlMessage& message);
-    void drop(const TakeMessage& take);
-    void converse(const TakeMessage& take, net::Socket socket);
-    void tell_gone(const TakeMessage& take, net::Socket socket);
-    void answer_questions(const TakeMessage& take, net::Socket socket);
-    Result<void> answer_one(net::TlsChannel& channel, Clock::time_point deadline);
-    std::optional<FiguresMessage> figures(uint32_t claim_below) WL_EXCLUDES(m_mutex);
+    void note_dropped(const TakeMessage& take, size_t count) WL_EXCLUDES(m_mutex);
+    void note_refused(const TakeMessage& take, const Error& error, const std::string& why) WL_EXCLUDES(m_mutex);
+
+    void converse(const TakeMessage& take, net::Socket socket, Reception::Guest& guest);
+    void tell_gone(const TakeMessage& take, net::TlsChannel& channel);
+    void answer_questions(const TakeMessage& take, net::TlsChannel& channel);
+    Result<void> answer_one(const TakeMessage& take, net::TlsChannel& channel, Clock::time_point deadline);
+    Result<Bytes> tell_status(const protocol::Frame& frame);
+    Result<Bytes> open_session(const protocol::Frame& frame, const TakeMessage& take, const std::string& tenant);
+    /// Asks the supervisor: `message.question` is filled in.
+    template <typename Reply, typename Message>
+    std::optional<Reply> ask(ControlKind kind, Message& message) WL_EXCLUDES(m_mutex);
+
+    bool begin_conversation() WL_EXCLUDES(m_mutex);
+    void end_conversation() WL_EXCLUDES(m_mutex);
     void connection_ended() WL_EXCLUDES(m_mutex);
     bool is_idle() WL_EXCLUDES(m_mutex);
 
@@ -66,30 +91,32 @@ private:
     ControlChannel m_control;
     const int m_wake;
     std::optional<net::TlsContext> m_tls;
-    std::string m_name;        // of this machine
-    bool m_stopping = false;   // the main thread's
-    DropNotice m_drop_notice;  // likewise
+    std::string m_name;       // of this machine
+    bool m_stopping = false;  // the main thread's
+    Reception m_reception{k_max_handshakes};
 
     Mutex m_mutex;
     ConditionVariable m_answered;
+    DropNotice m_drop_notice WL_GUARDED_BY(m_mutex);
+    DropNotice m_refusal_notice WL_GUARDED_BY(m_mutex);
     size_t m_connections WL_GUARDED_BY(m_mutex) = 0;
+    size_t m_conversations WL_GUARDED_BY(m_mutex) = 0;  // those of them that are known
     uint64_t m_last_question WL_GUARDED_BY(m_mutex) = 0;
-    std::map<uint64_t, std::optional<FiguresMessage>> m_questions WL_GUARDED_BY(m_mutex);  // asked, not yet taken
+    std::map<uint64_t, Answer> m_questions WL_GUARDED_BY(m_mutex);  // asked, not yet taken
 };
 
 int Door::run(pid_t supervisor) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != supervisor) return 1;
     signal(SIGPIPE, SIG_IGN);
     // What a terminal or systemd sends to all of us is for the supervisor to act on.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;
-    auto tls = server_tls(m_settings, problem);
-    if (!tls.ok()) {
-        WL_LOG(error, "server", "the door cannot open: {}", problem);
+    if (!prepare(problem).ok()) {
+        static_cast<void>(m_control.send_text(ControlKind::failed, problem));
         return 1;
     }
-    m_tls = std::move(*tls);
+    // After the change of users, which undoes it.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor) return 1;
     // A supervisor that is stopped must not stop the threads that ask it.
     fcntl(m_control.fd(), F_SETFL, O_NONBLOCK);
     char name[256] = {};
@@ -99,6 +126,7 @@ int Door::run(pid_t supervisor) {
         WL_LOG(warn, "server", "the door runs without a system-call filter: {} (errno {})", confined.error().what,
                confined.error().detail);
     }
+    if (!m_control.send(ControlKind::answers).ok()) return 0;
     // Threads end by their own deadlines, so a door that is to stop waits for the last one.
     while (!m_stopping || !is_idle()) {
         pollfd watched[2] = {{m_control.fd(), POLLIN, 0}, {m_wake, POLLIN, 0}};
@@ -110,6 +138,29 @@ int Door::run(pid_t supervisor) {
     return 0;
 }
 
+/// Reads the key while we may, and becomes somebody who may not.
+Result<void> Door::prepare(std::string& problem) {
+    // Other processes of the same user, a worker that a session took over for one, do not look into this one's memory.
+    prctl(PR_SET_DUMPABLE, 0);
+    const auto credentials =
+        WL_TRY(net::load_credentials(m_settings.path("ca"), m_settings.path("certificate"), m_settings.path("key"), problem));
+    m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::server, credentials, problem));
+    WL_TRY(become_user(m_settings.text("door_user"), problem));
+    prctl(PR_SET_DUMPABLE, 0);
+    return {};
+}
+
+template <typename Message>
+bool Door::take_answer(const ControlMessage& message) {
+    Message answer{};
+    if (!message.read(answer)) return false;
+    MutexLock lock(m_mutex);
+    const auto question = m_questions.find(answer.question);
+    if (question != m_questions.end()) question->second = answer;
+    m_answered.notify_all();
+    return true;
+}
+
 bool Door::hear_supervisor() {
     for (;;) {
         auto message = m_control.receive(false);
@@ -117,15 +168,12 @@ bool Door::hear_supervisor() {
         switch (message->kind) {
             case ControlKind::take: admit(*message); break;
             case ControlKind::stop: m_stopping = true; break;
-            case ControlKind::figures: {
-                FiguresMessage figures;
-                if (!message->read(figures)) return false;
-                MutexLock lock(m_mutex);
-                const auto question = m_questions.find(figures.question);
-                if (question != m_questions.end()) question->second = figures;
-                m_answered.notify_all();
+            case ControlKind::figures:
+                if (!take_answer<FiguresMessage>(*message)) return false;
                 break;
-            }
+            case ControlKind::opened:
+                if (!take_answer<OpenedMessage>(*message)) return false;
+                break;
             default: return false;
         }
     }
@@ -137,31 +185,59 @@ void Door::admit(const ControlMessage& message) {
     if (!message.read(take) || !socket.valid()) return;
     {
         MutexLock lock(m_mutex);
-        if (m_connections >= k_max_connections) return drop(take);
         ++m_connections;
     }
-    try {
-        std::thread([this, take, moved = std::move(socket)]() mutable {
-            converse(take, std::move(moved));
-            connection_ended();
-        }).detach();
-    } catch (const std::system_error&) {
-        connection_ended();
-        drop(take);
-    }
+    // Ends with whoever has it last, whether a thread could be started or not.
+    const std::shared_ptr<void> presence(nullptr, [this](void*) { connection_ended(); });
+    const size_t dropped = m_reception.admit(
+        std::move(socket), std::string(host_of(get_text(take.peer))),
+        [this, take, presence](net::Socket taken, Reception::Guest& guest) { converse(take, std::move(taken), guest); });
+    if (dropped > 0) note_dropped(take, dropped);
 }
 
 /// Many at once are one line.
-void Door::drop(const TakeMessage& take) {
-    if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
-        WL_LOG(warn, "server", "{}: dropped: {} connections speak with the door already ({} dropped since the last such line)",
-               get_text(take.peer), k_max_connections, dropped);
+void Door::note_dropped(const TakeMessage& take, size_t count) {
+    uint64_t all = 0;
+    {
+        MutexLock lock(m_mutex);
+        for (; count > 0; --count) all += m_drop_notice.count();
     }
+    if (all == 0) return;
+    WL_LOG(
+        warn, "server",
+        "{}: others are dropped: too many connections are in TLS, or speak with the door ({} dropped since the last such line)",
+        get_text(take.peer), all);
+}
+
+/// Whose certificate is refused is told in any case; of those who do not get so far, one in a second.
+void Door::note_refused(const TakeMessage& take, const Error& error, const std::string& why) {
+    uint64_t refused = 1;
+    if (error.code != Code::auth_failed) {
+        MutexLock lock(m_mutex);
+        refused = m_refusal_notice.count();
+    }
+    if (refused == 0) return;
+    WL_LOG(info, "audit", "refused peer={} reason=\"{} ({})\"{}", get_text(take.peer), why, to_string(error.code),
+           refused > 1 ? log::format(" ({} since the last such line)", refused) : "");
+}
+
+bool Door::begin_conversation() {
+    MutexLock lock(m_mutex);
+    if (m_conversations >= k_max_conversations) return false;
+    ++m_conversations;
+    return true;
+}
+
+void Door::end_conversation() {
+    MutexLock lock(m_mutex);
+    --m_conversations;
 }
 
 void Door::connection_ended() {
-    MutexLock lock(m_mutex);
-    --m_connections;
+    {
+        MutexLock lock(m_mutex);
+        --m_connections;
+    }
     const uint64_t one = 1;
     static_cast<void>(!write(m_wake, &one, sizeof one));
 }
@@ -171,51 +247,60 @@ bool Door::is_idle() {
     return m_connections == 0;
 }
 
-void Door::converse(const TakeMessage& take, net::Socket socket) {
-    if (take.preamble_kind == static_cast<uint16_t>(protocol::Preamble::Kind::further_connection)) {
-        tell_gone(take, std::move(socket));
+void Door::converse(const TakeMessage& take, net::Socket socket, Reception::Guest& guest) {
+    std::string why;
+    const auto channel = greet(*m_tls, std::move(socket), std::nullopt, why);
+    guest.is_known();
+    if (!channel.ok()) return note_refused(take, channel.error(), why);
+    if (!begin_conversation()) return note_dropped(take, 1);
+    if (take.preamble_kind == static_cast<uint16_t>(protocol::Preamble::Kind::lane)) {
+        tell_gone(take, **channel);
     } else {
-        answer_questions(take, std::move(socket));
+        answer_questions(take, **channel);
     }
+    end_conversation();
 }
 
 /// Somebody wants to continue a session that this server does not have, any more or ever.
-void Door::tell_gone(const TakeMessage& take, net::Socket socket) {
-    protocol::ResumeRequest request;
-    const auto channel = greet_again(*m_tls, take, std::move(socket), request);
-    if (!channel) return;
+void Door::tell_gone(const TakeMessage& take, net::TlsChannel& channel) {
+    if (!read_resume(channel)) return;
     WL_LOG(info, "audit", "refused peer={} tenant=\"{}\" reason=\"it names a session that has ended\"", get_text(take.peer),
-           channel->peer_name());
+           channel.peer_name());
     const auto answer = protocol::encode_resume_answer({0, Code::unknown_handle, "this session has ended on the server"});
-    if (answer.ok()) send_and_end(*channel, *answer);
+    if (answer.ok()) send_and_end(channel, *answer);
 }
 
-void Door::answer_questions(const TakeMessage& take, net::Socket socket) {
-    std::string why;
-    net::TlsChannel::Options options;
-    options.handshake_timeout = k_handshake_timeout;
-    const auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", options, why);
-    if (!channel.ok()) {
-        WL_LOG(info, "audit", "refused peer={} reason=\"{} ({})\"", get_text(take.peer), why, to_string(channel.error().code));
-        return;
-    }
+void Door::answer_questions(const TakeMessage& take, net::TlsChannel& channel) {
     const auto deadline = Clock::now() + k_conversation;
     for (unsigned answered = 0; answered < k_max_questions; ++answered) {
-        const auto outcome = answer_one(**channel, deadline);
+        const auto outcome = answer_one(take, channel, answered == 0 ? Clock::now() + k_first_question : deadline);
         if (outcome.ok()) continue;
         // Who has got an answer may leave as he likes.
         if (answered > 0 && outcome.error().code == Code::connection_lost) return;
-        WL_LOG(info, "audit", "refused peer={} tenant=\"{}\" reason=\"it asks for the status, and then: {} ({})\"",
-               get_text(take.peer), (*channel)->peer_name(), outcome.error().what, to_string(outcome.error().code));
+        WL_LOG(info, "audit", "refused peer={} tenant=\"{}\" reason=\"it speaks with the door, and then: {} ({})\"",
+               get_text(take.peer), channel.peer_name(), outcome.error().what, to_string(outcome.error().code));
         return;
     }
 }
 
-Result<void> Door::answer_one(net::TlsChannel& channel, Clock::time_point deadline) {
-    const auto frame = WL_TRY(protocol::read_single_frame(
-        protocol::FrameKind::status, [&](MutableBytesView bytes) { return channel.read_exact(bytes, deadline); }));
+Result<void> Door::answer_one(const TakeMessage& take, net::TlsChannel& channel, Clock::time_point deadline) {
+    const auto frame =
+        WL_TRY(protocol::read_single_frame([&](MutableBytesView bytes) { return channel.read_exact(bytes, deadline); }));
+    Bytes answer;
+    switch (frame.header.kind) {
+        case protocol::FrameKind::status: answer = WL_TRY(tell_status(frame)); break;
+        case protocol::FrameKind::open: answer = WL_TRY(open_session(frame, take, channel.peer_name())); break;
+        default: return Error{Code::malformed, "a frame that nobody says at the door"};
+    }
+    const BytesView pieces[] = {answer};
+    return channel.write(pieces);
+}
+
+Result<Bytes> Door::tell_status(const protocol::Frame& frame) {
     const auto request = WL_TRY(protocol::decode_status_request(frame));
-    const auto now = figures(request.claim_below);
+    AskMessage question{};
+    question.claim_below = request.claim_below;
+    const auto now = ask<FiguresMessage>(ControlKind::ask, question);
     if (!now) return Error{Code::deadline, "the supervisor does not answer"};
     protocol::ServerStatus status;
     status.server_name = m_name;
@@ -228,26 +313,42 @@ Result<void> Door::answer_one(net::TlsChannel& channel, Clock::time_point deadli
     status.driver_version = now->driver_version;
     status.software_driver = now->software != 0;
     status.claimed = now->claimed != 0;
-    const Bytes answer = WL_TRY(protocol::encode_status(status));
-    const BytesView pieces[] = {answer};
-    return channel.write(pieces);
+    return protocol::encode_status(status);
 }
 
-std::optional<FiguresMessage> Door::figures(uint32_t claim_below) {
+Result<Bytes> Door::open_session(const protocol::Frame& frame, const TakeMessage& take, const std::string& tenant) {
+    const auto request = WL_TRY(protocol::decode_open(frame));
+    OpenMessage wish{};
+    if (!fill_random(wish.session_id) || !fill_random(wish.key)) return Error{Code::internal, "no random numbers"};
+    wish.driver_settings = request.driver_settings;
+    set_text(wish.tenant, tenant);
+    set_text(wish.peer, get_text(take.peer));
+    const auto verdict = ask<OpenedMessage>(ControlKind::open, wish);
+    if (!verdict) return Error{Code::deadline, "the supervisor does not answer"};
+    protocol::OpenAnswer answer;
+    answer.refused =
+        verdict->refused <= static_cast<uint32_t>(Code::internal) ? static_cast<Code>(verdict->refused) : Code::internal;
+    answer.reason = get_text(verdict->reason);
+    answer.expires_seconds = verdict->expires_seconds;
+    std::memcpy(answer.session.data(), wish.session_id, sizeof wish.session_id);
+    std::memcpy(answer.key.data(), wish.key, sizeof wish.key);
+    return protocol::encode_open_answer(answer);
+}
+
+template <typename Reply, typename Message>
+std::optional<Reply> Door::ask(ControlKind kind, Message& message) {
     const auto deadline = Clock::now() + k_figures_timeout;
     MutexLock lock(m_mutex);
-    const uint64_t question = ++m_last_question;
-    const auto [place, made] = m_questions.try_emplace(question);
-    AskMessage ask{};
-    ask.question = question;
-    ask.claim_below = claim_below;
-    if (m_control.send(ControlKind::ask, ask).ok()) {
-        while (!place->second && m_answered.wait_until(m_mutex, deadline)) {
+    message.question = ++m_last_question;
+    const auto place = m_questions.try_emplace(message.question).first;
+    if (m_control.send(kind, message).ok()) {
+        while (std::holds_alternative<std::monostate>(place->second) && m_answered.wait_until(m_mutex, deadline)) {
         }
     }
-    const std::optional<FiguresMessage> answer = place->second;
+    const Answer answer = place->second;
     m_questions.erase(place);
-    return answer;
+    const Reply* reply = std::get_if<Reply>(&answer);
+    return reply != nullptr ? std::optional(*reply) : std::nullopt;
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // From the handshake to the end: which frames a client may send when.
 #include "server/worker/connection_from_client.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 
 #include "common/log/log.h"
@@ -19,11 +17,6 @@ protocol::LinkOptions link_options(const ConnectionFromClient::Options& options)
     link.outbox.chunk_bytes = ConnectionFromClient::k_chunk_bytes;
     link.heartbeat = options.heartbeat;
     return link;
-}
-
-template <size_t N>
-bool fill_random(std::array<uint8_t, N>& bytes) {
-    return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
 }
 
 }  // namespace
@@ -116,24 +109,18 @@ Result<void> ConnectionFromClient::on_hello(const protocol::Frame& frame) {
                                   WARPLINE_VERSION, protocol::k_protocol_version_min, protocol::k_protocol_version_max,
                                   hello.client_version, hello.version_min, hello.version_max));
     }
-    if (hello.further_connection) return refuse(Code::unsupported, "this server takes one connection per session");
     m_visible = select_devices(m_devices, hello.visible_devices);
     if (m_visible.empty()) {
         return refuse(Code::not_configured, log::format("CUDA_VISIBLE_DEVICES={} names none of the server's {} GPUs",
                                                         hello.visible_devices, m_devices.size()));
     }
 
-    AdmitMessage admit{};
-    std::array<uint8_t, 16> id{};
-    if (!fill_random(id)) return Error{Code::internal, "no random numbers"};
-    std::copy(id.begin(), id.end(), admit.session_id);
-    set_text(admit.tenant, m_pump->channel().peer_name());
-    set_text(admit.program, hello.program);
-    set_text(admit.host, hello.host);
-    admit.pid = hello.pid;
-    const VerdictMessage verdict = m_host.admit(admit);
-    if (verdict.admitted == 0) return refuse(Code::quota, get_text(verdict.reason));
-    return welcome(hello, admit);
+    BegunMessage begun{};
+    set_text(begun.program, hello.program);
+    set_text(begun.host, hello.host);
+    begun.pid = hello.pid;
+    m_host.begins(begun);
+    return welcome(hello);
 }
 
 Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
@@ -143,11 +130,11 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
     return {};
 }
 
-Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMessage& admit) {
+Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     ClientPort& client = *this;
     m_host.session_sees(m_visible);
     m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), m_options.session);
-    m_admitted.store(true, std::memory_order_release);
+    m_begun.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());
     // Virtual GPUs and some virtual machines cannot map: then allocations wait, and have the driver's addresses.
     if (!window.ok())
@@ -162,13 +149,9 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello, const AdmitMe
     }
     Welcome welcome;
     welcome.version = std::min(hello.version_max, protocol::k_protocol_version_max);
-    std::copy(std::begin(admit.session_id), std::end(admit.session_id), welcome.session_id.begin());
-    if (!fill_random(welcome.token)) return Error{Code::internal, "no random numbers"};
-    std::memcpy(m_token.data(), welcome.token.data(), m_token.size());
-    m_tenant = m_pump->channel().peer_name();
     m_reported = hello.reported;
     welcome.server_name = m_options.server_name;
-    welcome.tenant = get_text(admit.tenant);
+    welcome.tenant = m_options.tenant;
     welcome.credit = m_options.credit;
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
@@ -215,17 +198,8 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
     m_ended_changed.notify_all();
 }
 
-Error ConnectionFromClient::check_resume(const net::TlsChannel& channel, const protocol::ResumeRequest& request) const {
-    // In constant time: how much of it was right is nobody's business.
-    std::byte different{0};
-    for (size_t i = 0; i < m_token.size(); ++i) different |= m_token[i] ^ request.token[i];
-    if (!m_session || different != std::byte{0} || channel.peer_name() != m_tenant)
-        return {Code::denied, "the session is another client's"};
-    if (!request.dead && request.attempt <= m_attempt) return {Code::denied, "a later connection has taken over"};
-    return {Code::ok};
-}
-
-bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, const protocol::ResumeRequest& request) {
+bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
+                                  const protocol::ResumeRequest& request) {
     const auto answer = [&](const protocol::ResumeAnswer& text) -> bool {
         const auto frame = protocol::encode_resume_answer(text);
         if (!frame.ok()) return false;
@@ -237,8 +211,7 @@ bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, cons
         answer({0, code, reason});
         return false;
     };
-    if (const Error refused = check_resume(*channel, request); refused.code != Code::ok)
-        return refuse_it(refused.code, refused.what);
+    if (!request.dead && epoch <= m_epoch) return refuse_it(Code::denied, "a later connection has taken over");
     if (request.dead) {
         WL_LOG(info, "session", "{} says that the program is dead", channel->peer_address());
         m_host.program_died();
@@ -246,7 +219,7 @@ bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, cons
         channel->send_end();
         return false;
     }
-    m_attempt = request.attempt;
+    m_epoch = epoch;
     // The connection before is superseded: its threads have let go of everything before anything is answered.
     m_pump->stop();
     m_pump->join();

@@ -20,8 +20,8 @@ namespace warpline::server {
 class ConnectionHost {
 public:
     virtual ~ConnectionHost() = default;
-    /// May this client have a session? @blocks until the supervisor has answered @thread reader
-    virtual VerdictMessage admit(const AdmitMessage& message) = 0;
+    /// The client has said Hello, and has its session from now on. @thread reader
+    virtual void begins(const BegunMessage& message) = 0;
     /// The session is about to begin, with these devices. @thread reader
     virtual void session_sees(const std::vector<DeviceSnapshot>& visible) = 0;
     /// The client has said goodbye: over() follows when its calls have been executed. @thread reader
@@ -46,6 +46,7 @@ public:
         std::chrono::milliseconds grace{0};  ///< for a client to come back
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
         std::string server_name;
+        std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
         SessionOptions session;
     };
@@ -57,14 +58,15 @@ public:
                                                                const Options& options);
     ~ConnectionFromClient() override;
 
-    /// True once the client has been admitted: its calls may have changed the state of the driver.
-    bool has_session() const { return m_admitted.load(std::memory_order_acquire); }
+    /// True once the client has said Hello: its calls may have changed the state of the driver.
+    bool has_session() const { return m_begun.load(std::memory_order_acquire); }
 
     /// Another connection of the client's takes the place of the one before, lost or not. A refusal is told on the new one.
     /// The same request may say that the program is dead: then the host is told, and nothing goes on.
+    /// @param epoch  of the connection; grows
     /// @return  true if the session goes on over it
     /// @blocks  for the threads of the connection before
-    bool resume(std::unique_ptr<net::TlsChannel> channel, const protocol::ResumeRequest& request);
+    bool resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
 
     /// Tells the client why, after what is queued, and gives it a moment to read it. @blocks up to the time given
     void say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience);
@@ -91,11 +93,10 @@ private:
     Result<void> on_event(const protocol::Frame& frame);
     Result<void> on_close();
     Result<void> refuse(Code code, std::string reason);
-    Result<void> welcome(const HelloData& hello, const AdmitMessage& admit);
+    Result<void> welcome(const HelloData& hello);
     void on_ended(const Error& error, const std::string& explanation);
     bool keeps() const;
     bool somebody_may_come(const net::TlsChannel& lost) const;
-    Error check_resume(const net::TlsChannel& channel, const protocol::ResumeRequest& request) const;
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
@@ -108,12 +109,10 @@ private:
     std::unique_ptr<Session> m_session;     // made by the reading thread
     bool m_hello_seen = false;              // the reading thread's
     bool m_closing = false;                 // the reading thread's: the client has said goodbye
-    protocol::SessionToken m_token{};       // these three of the session, since welcome()
-    std::string m_tenant;
-    bool m_reported = false;              // the reading thread's: the death of the program will be told
-    uint64_t m_attempt = 0;               // the worker's main thread's: of the newest connection
-    std::atomic<bool> m_leaving{false};   // the worker ends the session: no other connection is waited for
-    std::atomic<bool> m_admitted{false};  // released when the session is made, acquired by the worker's main thread
+    bool m_reported = false;                // the reading thread's: the death of the program will be told
+    uint32_t m_epoch = 0;                   // the worker's main thread's: of the newest connection
+    std::atomic<bool> m_leaving{false};     // the worker ends the session: no other connection is waited for
+    std::atomic<bool> m_begun{false};       // released when the session is made, acquired by the worker's main thread
     Mutex m_mutex;
     ConditionVariable m_ended_changed;
     bool m_ended WL_GUARDED_BY(m_mutex) = false;

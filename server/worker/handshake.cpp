@@ -26,7 +26,6 @@ Result<HelloData> read_hello(BytesView body) {
         data.host = text_of(hello.getHost());
         data.window = {hello.getWindowAddress(), hello.getWindowBytes(), 0};
         data.driver_version = hello.getDriverVersion();
-        data.further_connection = hello.getSessionId().size() > 0 || hello.getLane() != 0;
         data.visible_devices = text_of(hello.getVisibleDevices());
         data.reported = hello.getReported();
         return data;
@@ -37,8 +36,6 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
                                           const std::vector<DeviceSnapshot>& devices) {
     return protocol::build_message<wire::HelloReply>([&](wire::HelloReply::Builder reply) {
         reply.setVersion(welcome.version);
-        reply.setSessionId(protocol::data_of(as_bytes(welcome.session_id.data(), welcome.session_id.size())));
-        reply.setToken(protocol::data_of(as_bytes(welcome.token.data(), welcome.token.size())));
         reply.setServerName(welcome.server_name);
         reply.setServerVersion(WARPLINE_VERSION);
         reply.setDriverVersion(driver.version());

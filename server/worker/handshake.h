@@ -1,7 +1,6 @@
 // What client and server tell each other first.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,6 @@ struct HelloData {
     std::string host;
     DeviceMemory::Window window;
     int32_t driver_version = 0;
-    bool further_connection = false;
     std::string visible_devices;
     bool reported = false;  ///< somebody tells us when the program is dead
 };
@@ -33,8 +31,6 @@ Result<HelloData> read_hello(BytesView body);
 /// What a session is told at its start.
 struct Welcome {
     uint16_t version = 0;
-    std::array<uint8_t, 16> session_id{};
-    std::array<uint8_t, 32> token{};
     std::string server_name;
     std::string tenant;
     protocol::CreditLimits credit;

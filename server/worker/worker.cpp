@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <optional>
 
 #include "common/log/log.h"
@@ -18,6 +20,7 @@
 #include "protocol/codec/preamble.h"
 #include "server/control/confinement.h"
 #include "server/control/greeting.h"
+#include "server/control/reception.h"
 #include "server/control/worker_ends.h"
 #include "server/driver/find_driver.h"
 #include "server/driver/primary_context.h"
@@ -35,13 +38,18 @@ constexpr std::chrono::milliseconds k_goodbye_patience{1000};
 constexpr std::chrono::milliseconds k_last_calls_patience{2000};
 /// How long a session is kept whose client has probably gone, and nobody will say so.
 constexpr std::chrono::milliseconds k_doubtful_patience{5000};
-/// How long a client has, after TLS, to say who it is.
+/// How long the client of a session has to come and to say what it is.
 constexpr std::chrono::milliseconds k_hello_deadline{10000};
+/// Connections in TLS at a time: the client has one, and who has seen its preamble may send others.
+constexpr size_t k_max_lane_handshakes = 8;
 
 class Worker final : private ConnectionHost {
 public:
-    explicit Worker(const config::Settings& settings)
-        : m_settings(settings), m_control(k_worker_control_fd), m_wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    Worker(const config::Settings& settings, net::TlsContext tls)
+        : m_settings(settings),
+          m_control(k_worker_control_fd),
+          m_wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+          m_tls(std::move(tls)) {}
 
     int run(pid_t supervisor);
 
@@ -50,17 +58,22 @@ private:
     bool know_devices(std::string& problem);
     void warm_up();
     void watch_messages();
-    bool prepare_tls(std::string& problem);
-    bool take(const ControlMessage& message);
-    bool serve(std::unique_ptr<net::TlsChannel> channel);
+    bool serve(const ControlMessage& message);
+    ConnectionFromClient::Options connection_options() const;
     bool wait_for_news();
+    std::optional<std::chrono::steady_clock::time_point> next_deadline(bool& orphaned);
+    bool has_session() const { return m_connection != nullptr && m_connection->has_session(); }
     bool handle_control();
-    void resume(const ControlMessage& message);
+    void take(const ControlMessage& message);
+    void greet_lane(const TakeMessage& take, const AssignMessage& session, net::Socket socket, Reception::Guest& guest);
+    void handle_lanes();
+    void begin(std::unique_ptr<net::TlsChannel> channel);
+    void resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
     void end_session(const std::string& reason);
     void release(const std::string& reason);
 
     // ConnectionHost
-    VerdictMessage admit(const AdmitMessage& message) override;
+    void begins(const BegunMessage& message) override;
     void session_sees(const std::vector<DeviceSnapshot>& visible) override;
     void closing() override;
     void orphaned(std::string reason, bool doubtful) override;
@@ -81,14 +94,23 @@ private:
     std::vector<DeviceSnapshot> m_devices;
     std::vector<CUdevice> m_warm;  // devices whose primary context exists already
     int m_inventory = -1;          // what this worker has found out for all; -1: it took over what another one has
-    std::unique_ptr<net::TlsContext> m_tls;
+    const net::TlsContext m_tls;
+    Reception m_reception{k_max_lane_handshakes};
+    AssignMessage m_assigned{};  // the session that we are to serve
     std::unique_ptr<ConnectionFromClient> m_connection;
     std::chrono::steady_clock::time_point m_hello_deadline;
     std::string m_stop_reason;  // the main thread's: the supervisor wants us to end
 
+    /// A connection whose client has the session's key.
+    struct Lane {
+        std::array<uint8_t, k_session_id_bytes> session;
+        uint32_t epoch;
+        std::unique_ptr<net::TlsChannel> channel;
+        std::optional<protocol::ResumeRequest> request;  // none: the session begins with it
+    };
+
     Mutex m_mutex;
-    ConditionVariable m_verdict_changed;
-    std::optional<VerdictMessage> m_verdict WL_GUARDED_BY(m_mutex);
+    std::deque<Lane> m_lanes WL_GUARDED_BY(m_mutex);  // that have come, and are not looked at yet
     std::optional<std::string> m_over WL_GUARDED_BY(m_mutex);
     std::optional<std::chrono::steady_clock::time_point> m_close_deadline WL_GUARDED_BY(m_mutex);
     std::optional<std::chrono::steady_clock::time_point> m_orphan_deadline WL_GUARDED_BY(m_mutex);  // there is no connection
@@ -123,7 +145,9 @@ int Worker::run(pid_t supervisor) {
         auto message = m_control.receive(true);
         if (!message.ok()) return 0;
         if (message->kind == ControlKind::stop) return 0;
-        if (message->kind == ControlKind::take && !take(*message)) return 0;
+        if (message->kind == ControlKind::assign && !serve(*message)) return 0;
+        // A lane that comes when its session is over already.
+        if (message->kind == ControlKind::take) net::Socket late(message->fd);
     }
 }
 
@@ -134,7 +158,6 @@ bool Worker::prepare(std::string& problem) {
         return false;
     }
     m_counters = std::move(*counters);
-    if (!prepare_tls(problem)) return false;
     const auto output = OutputCapture::redirect_stdout();
     if (!output.ok()) {
         problem = output.error().what;
@@ -210,36 +233,36 @@ void Worker::watch_messages() {
     m_messages = std::make_unique<OutputCapture>(std::vector{m_output[1]}, [](int, BytesView) {});
 }
 
-bool Worker::prepare_tls(std::string& problem) {
-    auto context = server_tls(m_settings, problem);
-    if (!context.ok()) return false;
-    m_tls = std::make_unique<net::TlsContext>(std::move(*context));
-    return true;
-}
-
-/// Serves the socket of a message. False if the worker has to exit: it had a session, or shall stop.
-bool Worker::take(const ControlMessage& message) {
-    TakeMessage take{};
-    net::Socket socket(message.fd);
-    if (!message.read(take) || !socket.valid()) return false;
-    log::set_process_name(log::format("worker {} {}", getpid(), get_text(take.peer)));
-    std::string why;
-    auto channel = net::TlsChannel::handshake(*m_tls, std::move(socket), "", {}, why);
-    if (!channel.ok()) {
-        release(log::format("{} ({})", why, to_string(channel.error().code)));
-        return true;
-    }
-    return serve(std::move(*channel));
-}
-
-bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
+/// Serves the session that the supervisor gives us. False if the worker has to exit: the session began, or it shall stop.
+bool Worker::serve(const ControlMessage& message) {
+    if (!message.read(m_assigned)) return false;
+    log::set_process_name(log::format("worker {} {}", getpid(), get_text(m_assigned.peer)));
     {
         MutexLock lock(m_mutex);
         m_over.reset();
-        m_verdict.reset();
         m_close_deadline.reset();
         m_orphan_deadline.reset();
+        m_lanes.clear();
     }
+    m_hello_deadline = std::chrono::steady_clock::now() + k_hello_deadline;
+    while (wait_for_news()) {
+    }
+    const std::string reason = m_stop_reason.empty() ? over_reason().value_or("the supervisor is gone") : m_stop_reason;
+    const bool had_session = has_session();
+    if (m_connection)
+        m_connection->say_goodbye(m_stop_reason.empty() ? Code::ok : Code::shutting_down, reason, k_goodbye_patience);
+    if (had_session) {
+        end_session(reason);
+        return false;
+    }
+    m_connection.reset();
+    m_assigned = {};
+    if (!m_messages) watch_messages();
+    release(reason);
+    return m_stop_reason.empty();
+}
+
+ConnectionFromClient::Options Worker::connection_options() const {
     ConnectionFromClient::Options options;
     options.credit = {m_settings.bytes("credit_bytes"), static_cast<uint64_t>(m_settings.integer("credit_calls"))};
     options.heartbeat =
@@ -249,46 +272,35 @@ bool Worker::serve(std::unique_ptr<net::TlsChannel> channel) {
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
-    m_messages.reset();
+    options.tenant = get_text(m_assigned.tenant);
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;
-    auto started =
-        ConnectionFromClient::start(std::move(channel), *m_driver, m_devices, m_counters->counters(), *this, options);
-    if (!started.ok()) {
-        watch_messages();
-        release(started.error().what);
-        return true;
-    }
-    m_connection = std::move(*started);
-    m_hello_deadline = std::chrono::steady_clock::now() + k_hello_deadline;
-    while (wait_for_news()) {
-    }
-    const std::string reason = m_stop_reason.empty() ? over_reason().value_or("the supervisor is gone") : m_stop_reason;
-    const bool had_session = m_connection->has_session();
-    m_connection->say_goodbye(m_stop_reason.empty() ? Code::ok : Code::shutting_down, reason, k_goodbye_patience);
-    if (had_session) {
-        end_session(reason);
-        return false;
-    }
-    m_connection.reset();
-    watch_messages();
-    release(reason);
-    return m_stop_reason.empty();
+    return options;
 }
 
-/// Waits for the supervisor or the connection. False when the connection is over.
+/// The first lane of the session is there.
+void Worker::begin(std::unique_ptr<net::TlsChannel> channel) {
+    m_messages.reset();
+    auto started = ConnectionFromClient::start(std::move(channel), *m_driver, m_devices, m_counters->counters(), *this,
+                                               connection_options());
+    if (!started.ok()) return over(started.error().what);
+    m_connection = std::move(*started);
+    m_hello_deadline = std::chrono::steady_clock::now() + k_hello_deadline;
+}
+
+std::optional<std::chrono::steady_clock::time_point> Worker::next_deadline(bool& orphaned) {
+    if (!has_session()) return m_hello_deadline;
+    MutexLock lock(m_mutex);
+    orphaned = m_orphan_deadline.has_value() && !m_close_deadline;
+    return m_close_deadline ? m_close_deadline : m_orphan_deadline;
+}
+
+/// Waits for the supervisor or the connection. False when the session is over.
 bool Worker::wait_for_news() {
     pollfd watched[2] = {{m_control.fd(), POLLIN, 0}, {m_wake, POLLIN, 0}};
-    std::optional<std::chrono::steady_clock::time_point> deadline;
-    const bool has_session = m_connection->has_session();
+    const bool had_session = has_session();
     bool orphaned = false;
-    if (!has_session) {
-        deadline = m_hello_deadline;
-    } else {
-        MutexLock lock(m_mutex);
-        deadline = m_close_deadline ? m_close_deadline : m_orphan_deadline;
-        orphaned = m_orphan_deadline.has_value() && !m_close_deadline;
-    }
+    const auto deadline = next_deadline(orphaned);
     int timeout_ms = -1;
     if (deadline) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
@@ -297,16 +309,18 @@ bool Worker::wait_for_news() {
     const int ready = poll(watched, 2, timeout_ms);
     if (ready < 0) return true;
     // Hello may have come meanwhile: its deadline is another one's then.
-    if (ready == 0 && deadline && has_session == m_connection->has_session()) {
-        over(orphaned      ? orphan_reason()
-             : has_session ? "the client has finished, and left calls behind that wait"
-                           : "the client said nothing after TLS");
+    if (ready == 0 && deadline && had_session == has_session()) {
+        over(orphaned       ? orphan_reason()
+             : had_session  ? "the client has finished, and left calls behind that wait"
+             : m_connection ? "the client said nothing after TLS"
+                            : "the client did not come after it had opened the session");
     }
     if (watched[1].revents != 0) {
         uint64_t count = 0;
         static_cast<void>(!read(m_wake, &count, sizeof count));
     }
     if (watched[0].revents != 0 && !handle_control()) return false;
+    handle_lanes();
     return !over_reason().has_value();
 }
 
@@ -314,34 +328,71 @@ bool Worker::handle_control() {
     auto message = m_control.receive(false);
     if (!message.ok()) return message.error().code == Code::deadline;
     TextMessage text;
-    VerdictMessage verdict;
     if (message->kind == ControlKind::stop) {
         m_stop_reason = message->read(text) ? get_text(text.text) : "stopped";
         return false;
     }
-    if (message->kind == ControlKind::take) {
-        resume(*message);
-        return true;
-    }
-    if (message->kind == ControlKind::verdict && message->read(verdict)) {
-        MutexLock lock(m_mutex);
-        m_verdict = verdict;
-        m_verdict_changed.notify_all();
-    }
+    if (message->kind == ControlKind::take) take(*message);
     return true;
 }
 
-VerdictMessage Worker::admit(const AdmitMessage& message) {
-    VerdictMessage refused{};
-    set_text(refused.reason, "the server is shutting down");
-    if (!m_control.send(ControlKind::admit, message).ok()) return refused;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    MutexLock lock(m_mutex);
-    while (!m_verdict && !m_over) {
-        if (!m_verdict_changed.wait_until(m_mutex, deadline)) break;
-    }
-    return m_verdict.value_or(refused);
+/// A connection that names our session. Whether it is the client's shows in TLS, which costs this thread nothing.
+void Worker::take(const ControlMessage& message) {
+    TakeMessage take{};
+    net::Socket socket(message.fd);
+    if (!message.read(take) || !socket.valid()) return;
+    std::string host(host_of(get_text(take.peer)));
+    const size_t dropped = m_reception.admit(std::move(socket), std::move(host),
+                                             [this, take, session = m_assigned](net::Socket taken, Reception::Guest& guest) {
+                                                 greet_lane(take, session, std::move(taken), guest);
+                                             });
+    if (dropped > 0) WL_LOG(warn, "session", "{}: others that name the session are dropped", get_text(take.peer));
 }
+
+/// On a thread of the connection's own.
+void Worker::greet_lane(const TakeMessage& take, const AssignMessage& session, net::Socket socket, Reception::Guest& guest) {
+    net::PresharedKey key;
+    std::memcpy(key.key.data(), session.key, sizeof session.key);
+    key.identity = lane_identity(take);
+    std::string why;
+    auto channel = greet(m_tls, std::move(socket), std::move(key), why);
+    guest.is_known();
+    if (!channel.ok()) {
+        WL_LOG(warn, "session", "{}: a connection that names the session is refused: {}", get_text(take.peer), why);
+        return;
+    }
+    Lane lane{{}, take.epoch, std::move(*channel), std::nullopt};
+    std::memcpy(lane.session.data(), session.session_id, sizeof session.session_id);
+    if (take.epoch > 0 || take.lane == protocol::k_death_lane) {
+        lane.request = read_resume(*lane.channel);
+        if (!lane.request) return;
+        // Each of the two has a lane of its own: a watcher does not continue sessions.
+        if (lane.request->dead != (take.lane == protocol::k_death_lane)) return;
+    }
+    {
+        MutexLock lock(m_mutex);
+        m_lanes.push_back(std::move(lane));
+    }
+    wake();
+}
+
+void Worker::handle_lanes() {
+    std::deque<Lane> lanes;
+    {
+        MutexLock lock(m_mutex);
+        lanes.swap(m_lanes);
+    }
+    for (Lane& lane : lanes) {
+        if (std::memcmp(lane.session.data(), m_assigned.session_id, lane.session.size()) != 0) continue;
+        if (!lane.request && !m_connection) {
+            begin(std::move(lane.channel));
+        } else if (lane.request && has_session()) {
+            resume(std::move(lane.channel), lane.epoch, *lane.request);
+        }
+    }
+}
+
+void Worker::begins(const BegunMessage& message) { static_cast<void>(m_control.send(ControlKind::begun, message)); }
 
 void Worker::closing() {
     {
@@ -369,15 +420,10 @@ std::string Worker::orphan_reason() {
     return log::format("the connection was lost ({}), and the client did not come back (grace_seconds)", m_lost_by);
 }
 
-void Worker::resume(const ControlMessage& message) {
-    TakeMessage take{};
-    net::Socket socket(message.fd);
-    if (!message.read(take)) return;
-    protocol::ResumeRequest request;
-    auto channel = greet_again(*m_tls, take, std::move(socket), request);
-    if (!channel) return;
+void Worker::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request) {
     const std::string peer = channel->peer_address();
-    if (!m_connection->resume(std::move(channel), request)) return;
+    if (!m_connection->resume(std::move(channel), epoch, request)) return;
+    static_cast<void>(m_control.send(ControlKind::resumed, ResumedMessage{epoch}));
     WL_LOG(info, "session", "the session goes on over a connection from {}", peer);
 }
 
@@ -399,7 +445,6 @@ void Worker::over(std::string reason) {
     {
         MutexLock lock(m_mutex);
         if (!m_over) m_over = std::move(reason);
-        m_verdict_changed.notify_all();
     }
     wake();
 }
@@ -428,8 +473,13 @@ void Worker::end_session(const std::string& reason) {
 
 int worker_main(const config::Settings& settings, pid_t supervisor) {
     log::set_output(k_worker_log_fd);
+    auto tls = net::TlsContext::create_for_keys(net::TlsRole::server);
+    if (!tls.ok()) {
+        WL_LOG(error, "server", "a worker cannot start: {}", tls.error().what);
+        return 1;
+    }
     // Never destroyed: a worker leaves by _exit, with threads inside the driver.
-    auto* worker = new Worker(settings);
+    auto* worker = new Worker(settings, std::move(*tls));
     const int status = worker->run(supervisor);
     std::fflush(stderr);
     _exit(status);

@@ -71,8 +71,8 @@ def planned(cases, seed, number, kinds, expectation):
     rng = random.Random(f"{seed}/{number}")
     case = cases[number % len(cases)]
     # A session that outlives its connections is cut several times.
-    connections = rng.randint(1, 4) if expectation is Expectation.RESUMED else 1
-    return case, plans.seeded(rng, kinds, case.totals, connections)
+    lanes = rng.randint(1, 4) if expectation is Expectation.RESUMED else 1
+    return case, plans.seeded(rng, kinds, case.totals, lanes)
 
 
 class Campaign:

@@ -20,6 +20,8 @@ HOLD = "hold"              # the same in this direction only
 REORDER = "reorder"        # waits until other connections have delivered VALUE bytes more in this direction (default 1)
 
 KINDS = (CUT, HALF_CLOSE, CORRUPT, DELAY, THROTTLE, BLACK_HOLE, HOLD, REORDER)
+# The connection that opens a session is the first, its lanes follow; and what it carries in a direction, about.
+DOOR, DOOR_BYTES = 1, 3000
 ENDING = (CUT, HALF_CLOSE, CORRUPT)  # the connection does not outlive them
 
 # What seeded faults of a kind that has a value take; a hole is short enough to be no loss with the shortest heartbeat.
@@ -63,13 +65,13 @@ def seeded_offset(rng, total):
     return int(max(total, 1) ** rng.random())
 
 
-def seeded(rng: random.Random, kinds, totals, connections=1):
-    """A fault for each of `connections` connections, of one of `kinds`, somewhere in what the connection carries (`totals`: bytes by
-    direction)."""
+def seeded(rng: random.Random, kinds, totals, lanes=1):
+    """A fault for each of `lanes` connections, of one of `kinds`, somewhere in what the connection carries (`totals`: bytes by
+    direction); now and then one for the connection before them, which opens the session."""
     plan = []
-    for connection in range(1, connections + 1):
+    for connection in range(DOOR if rng.random() < 0.25 else DOOR + 1, DOOR + lanes + 1):
         kind = rng.choice(kinds)
         direction = rng.choice(DIRECTIONS)
-        offset = seeded_offset(rng, totals[direction])
+        offset = seeded_offset(rng, DOOR_BYTES if connection == DOOR else totals[direction])
         plan.append(Fault(kind, connection, direction, offset, VALUES[kind](rng) if kind in VALUES else None))
     return plan

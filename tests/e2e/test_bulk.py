@@ -33,7 +33,7 @@ class BulkTest(unittest.TestCase):
 
     def rounds_on_a_slow_link(self, what, direction):
         """The link, at 100 MB/s, is what takes the time: 2.7 s for the copy."""
-        with Proxy(self.server, [plan.parse(f"throttle:1:{direction}:0:1e8")]) as proxy:
+        with Proxy(self.server, [plan.parse(f"throttle:2:{direction}:0:1e8")]) as proxy:
             return self.rounds_beside(what, proxy)
 
     def test_b3_calls_of_other_threads_pass_a_copy_to_the_device(self):
@@ -44,7 +44,7 @@ class BulkTest(unittest.TestCase):
 
     def test_b3_a_question_about_a_copy_on_its_way_is_answered_at_once(self):
         for what, direction in (("upload", "up"), ("download", "down")):
-            with Proxy(self.server, [plan.parse(f"throttle:1:{direction}:0:1e8")]) as proxy:
+            with Proxy(self.server, [plan.parse(f"throttle:2:{direction}:0:1e8")]) as proxy:
                 done = harness.run([BULK.binary, "query", what], "remote", proxy, seconds=PATIENCE)
                 self.assertEqual(done.code, 0, f"{what}: {done.stdout}{done.stderr}\n{self.server.log_text()}")
 
@@ -60,16 +60,16 @@ class BulkTest(unittest.TestCase):
             self.assertLessEqual(max(staging), 24 << 20)
 
     def test_b3_an_asynchronous_copy_to_the_program_goes_through_little_memory(self):
-        self.go_through_little_memory(["back"], ["cut:1:down:50000000", "cut:2:down:70000000"])
+        self.go_through_little_memory(["back"], ["cut:2:down:50000000", "cut:3:down:70000000"])
 
     def test_b3_copies_of_rows_go_through_little_memory(self):
-        self.go_through_little_memory(["rows", "sync"], ["cut:1:up:50000000", "cut:2:up:70000000", "cut:3:down:20000000"])
+        self.go_through_little_memory(["rows", "sync"], ["cut:2:up:50000000", "cut:3:up:70000000", "cut:4:down:20000000"])
 
     def test_b3_asynchronous_copies_of_rows_go_through_little_memory(self):
-        self.go_through_little_memory(["rows", "async"], ["cut:1:up:50000000", "cut:2:down:70000000", "cut:3:up:20000000"])
+        self.go_through_little_memory(["rows", "async"], ["cut:2:up:50000000", "cut:3:down:70000000", "cut:4:up:20000000"])
 
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
-        cuts = [plan.parse(f"cut:{number}:up:{offset}") for number, offset in enumerate((30_000_000, 70_000_000, 5_000_000), 1)]
+        cuts = [plan.parse(f"cut:{number}:up:{offset}") for number, offset in enumerate((30_000_000, 70_000_000, 5_000_000), 2)]
         with Proxy(self.server, cuts) as proxy:
             self.rounds_beside("upload", proxy)
             self.assertGreaterEqual(proxy.count(ending=True), 3)
@@ -89,7 +89,7 @@ class BulkTest(unittest.TestCase):
         self.assertIn("verified", out)
 
     def test_c2_a_copy_from_page_locked_memory_is_cut(self):
-        with Proxy(self.server, [plan.parse("cut:1:up:20000000"), plan.parse("cut:2:up:40000000")]) as proxy:
+        with Proxy(self.server, [plan.parse("cut:2:up:20000000"), plan.parse("cut:3:up:40000000")]) as proxy:
             process = harness.popen([BULK.binary, "locked"], "remote", proxy, stdin=subprocess.PIPE)
             self.addCleanup(process.kill)
             out, err = process.communicate("now\ngo on\n", timeout=PATIENCE)

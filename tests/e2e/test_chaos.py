@@ -77,27 +77,27 @@ class ChaosTest(unittest.TestCase):
             self.assertEqual(str(plan.parse(text)), text)
 
     def test_c2_a_reset_in_a_copy_to_the_server(self):
-        self.expect_ending(Ending.RIGHT, self.run_with("cut:1:up:400000"))
+        self.expect_ending(Ending.RIGHT, self.run_with("cut:2:up:400000"))
 
     def test_c2_statistics_count_what_was_cut_and_sent_again(self):
-        with Proxy(self.server, [plan.parse("cut:1:up:400000"), plan.parse("cut:2:up:300000")], SEED) as proxy:
+        with Proxy(self.server, [plan.parse("cut:2:up:400000"), plan.parse("cut:3:up:300000")], SEED) as proxy:
             done = harness.run([VECTOR_ADD.binary, *VECTOR_ADD.args[0]], "remote", proxy)
         self.assertEqual(done.code, 0, done.stderr)
         self.assertEqual(done.stats["reconnects"], 2, done.stats)
         self.assertGreater(done.stats["frames_sent_again"], 0, done.stats)
 
     def test_c2_an_end_from_the_server_in_a_copy_to_the_program(self):
-        self.expect_ending(Ending.RIGHT, self.run_with("half-close:1:down:200000"))
+        self.expect_ending(Ending.RIGHT, self.run_with("half-close:2:down:200000"))
 
     def test_c2_an_end_from_the_program_while_it_works(self):
-        self.expect_ending(Ending.RIGHT, self.run_with("half-close:1:up:400000"))
+        self.expect_ending(Ending.RIGHT, self.run_with("half-close:2:up:400000"))
 
     def test_c2_corruption_is_noticed_in_both_directions(self):
         before = len(self.server.log_text())
-        run = self.run_with("corrupt:1:up:400000:4")
+        run = self.run_with("corrupt:2:up:400000:4")
         self.expect_ending(Ending.RIGHT, run)
         self.assertIn("bad record mac", self.server.log_text()[before:])
-        run = self.run_with("corrupt:1:down:200000:128")
+        run = self.run_with("corrupt:2:down:200000:128")
         self.expect_ending(Ending.RIGHT, run)
         self.assertIn("bad record mac", run.stderr)
 
@@ -107,8 +107,8 @@ class ChaosTest(unittest.TestCase):
         self.expect_ending(Ending.RIGHT, run)
 
     def test_c1_what_is_slow_is_not_lost(self):
-        run = self.run_with("delay:1:up:0:0.02", "throttle:1:up:4000:4e+06", "delay:1:down:0:0.02", "hold:1:down:4000:0.3",
-                            "black-hole:1:up:500000:1.5")
+        run = self.run_with("delay:2:up:0:0.02", "throttle:2:up:4000:4e+06", "delay:2:down:0:0.02", "hold:2:down:4000:0.3",
+                            "black-hole:2:up:500000:1.5")
         self.expect_ending(Ending.RIGHT, run)
 
     def test_c1_connections_that_arrive_in_another_order(self):

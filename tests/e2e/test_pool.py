@@ -11,11 +11,11 @@ import time
 import unittest
 
 import harness
-from test_failure import children_of, working, workers_of
+from test_failure import working
 from test_heartbeat import PATIENT, Patient
 
 sys.path.insert(0, str(harness.ROOT / "tests"))
-from chaos.processes import stopped  # noqa: E402
+from chaos.proxy import Proxy  # noqa: E402
 
 VECTOR_ADD = harness.programs()["vector_add"]
 UNTIL_ERROR = harness.programs()["until_error"]
@@ -264,12 +264,12 @@ class ChoiceTest(PoolCase):
         self.assertEqual(pool.sessions(), [1, 1])
 
     def test_b5_one_server_alone_is_not_asked(self):
-        """The door has not been needed: it is stopped, and the program does not notice."""
+        """There is the connection that opens the session and the one that carries it, and none before them."""
         pool = self.pool(1)
-        door = [pid for pid in children_of(pool.servers[0]) if pid not in workers_of(pool.servers[0])]
-        self.assertEqual(len(door), 1)
-        with stopped(door[0]):
+        with Proxy(pool.servers[0]) as proxy:
+            pool.addresses = [proxy.address]
             self.run_program(pool)
+            self.assertEqual(len(proxy.totals), 2)
         self.assertEqual(pool.sessions(), [1])
 
     def test_b5_what_is_no_policy_is_told(self):

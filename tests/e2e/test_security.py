@@ -16,7 +16,8 @@ import harness
 from test_failure import working
 
 VECTOR_ADD = harness.programs()["vector_add"]
-NEW_SESSION = b"WLRP" + (1).to_bytes(2, "little") + (1).to_bytes(2, "little") + bytes(24)
+# Who speaks with the door, before TLS.
+TO_DOOR = b"WLRP" + (2).to_bytes(2, "little") + (1).to_bytes(2, "little") + bytes(24)
 
 
 def setUpModule():
@@ -92,7 +93,7 @@ class SecurityTest(unittest.TestCase):
         for size in (0, 5, 517, 70000):
             with socket.create_connection(self.address(), timeout=10) as connection:
                 try:
-                    connection.sendall(NEW_SESSION + rng.randbytes(size))
+                    connection.sendall(TO_DOOR + rng.randbytes(size))
                     connection.shutdown(socket.SHUT_WR)
                     while connection.recv(4096):
                         pass
@@ -105,7 +106,7 @@ class SecurityTest(unittest.TestCase):
         if version:
             context.maximum_version = version
         raw = socket.create_connection(self.address(), timeout=10)
-        raw.sendall(NEW_SESSION)
+        raw.sendall(TO_DOOR)
         return context.wrap_socket(raw, server_hostname=self.address()[0])
 
     def test_older_tls_is_refused(self):

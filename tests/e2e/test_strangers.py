@@ -1,24 +1,26 @@
 """Connections of strangers, by the hundred: they cost little, and nobody waits for them (F1)."""
 
+import re
 import resource
 import socket
 import ssl
+import struct
 import unittest
 
 import harness
-from test_failure import workers_of
-from test_security import NEW_SESSION
+from test_failure import workers_of, working
+from test_security import TO_DOOR
 
 VECTOR_ADD = harness.programs()["vector_add"]
 READY = 2  # workers
-# Workers that have served one of our programs, or were started for it, and the one that a first stranger is trusted with.
-LEAVING = 4
-# Of one host, in TLS and Hello at a time.
-GREETINGS_PER_HOST = 8
+# Workers that have served one of our programs, or were started for it.
+LEAVING = 3
+MAX_SESSIONS = 8
 
 
 def setUpModule():
     harness.build_program(VECTOR_ADD)
+    harness.build_program(harness.programs()["until_error"])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16384), hard))
     unittest.addModuleCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
@@ -37,7 +39,7 @@ def client_hello():
 
 class StrangersTest(unittest.TestCase):
     def setUp(self):
-        self.server = harness.Server(flags=[f"--workers-ready={READY}"])
+        self.server = harness.Server(flags=[f"--workers-ready={READY}", f"--max-sessions={MAX_SESSIONS}"])
         self.addCleanup(self.server.__exit__)
         self.strangers = []
         self.addCleanup(lambda: [stranger.close() for stranger in self.strangers])
@@ -64,12 +66,30 @@ class StrangersTest(unittest.TestCase):
         self.expect_service(READY + LEAVING)
 
     def test_f1_who_says_what_he_wants_and_no_more_gets_no_worker(self):
-        self.come(400, NEW_SESSION)
+        self.come(400, TO_DOOR)
         self.expect_service(READY + LEAVING)
 
-    def test_f1_who_begins_tls_and_goes_no_further_has_few_workers(self):
-        self.come(100, NEW_SESSION + client_hello(), hosts=1)
-        self.expect_service(READY + GREETINGS_PER_HOST + LEAVING)
+    def test_f1_who_begins_tls_and_goes_no_further_gets_no_worker(self):
+        self.come(100, TO_DOOR + client_hello(), hosts=1)
+        self.expect_service(READY + LEAVING)
+
+    def test_f1_who_begins_tls_from_many_hosts_stops_nobody(self):
+        """From far more hosts than there may be sessions, and more connections than the door has threads for."""
+        self.come(600, TO_DOOR + client_hello(), hosts=200)
+        self.expect_service(READY + LEAVING)
+
+    def test_f1_who_names_a_session_does_not_harm_it(self):
+        """Lanes of a session that runs, by who has seen its number and does not have its key."""
+        program = working(self.server)
+        self.addCleanup(lambda: (program.kill(), program.communicate()))
+        session = re.search(r"session start id=([0-9a-f]{32}) .*until_error", self.server.log_text())
+        self.assertTrue(session, self.server.log_text())
+        for epoch in range(1, 61):
+            lane = b"WLRP" + struct.pack("<HH16sHHI", 2, 2, bytes.fromhex(session[1]), 0, 0, epoch)
+            self.come(1, lane + client_hello())
+        self.expect_service(READY + LEAVING + 1)
+        self.assertIsNone(program.poll(), "the program ended")
+        self.assertNotIn("the session goes on over", self.server.log_text())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ size_t read_as(const protocol::CallView& call, unsigned kind) {
             for (auto peer : device.getPeers()) bytes += peer.getAttributes().size();
             return bytes;
         }
-        default: return call.args<wire::Hello>().getProgram().size() + call.args<wire::Hello>().getToken().size();
+        default: return call.args<wire::Hello>().getProgram().size() + call.args<wire::Hello>().getHost().size();
     }
 }
 

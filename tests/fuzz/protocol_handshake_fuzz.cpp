@@ -13,12 +13,12 @@ namespace {
 using namespace warpline;
 
 size_t read_hello(wire::Hello::Reader hello) {
-    return hello.getProgram().size() + hello.getHost().size() + hello.getClientVersion().size() + hello.getToken().size() +
-           hello.getSessionId().size() + hello.getVisibleDevices().size();
+    return hello.getProgram().size() + hello.getHost().size() + hello.getClientVersion().size() + hello.getUnused11().size() +
+           hello.getUnused10().size() + hello.getVisibleDevices().size();
 }
 
 size_t read_reply(wire::HelloReply::Reader reply) {
-    size_t bytes = reply.getError().size() + reply.getToken().size() + reply.getServerName().size() + reply.getTenant().size();
+    size_t bytes = reply.getError().size() + reply.getServerName().size() + reply.getTenant().size();
     bytes += reply.getLimits().getCreditBytes() != 0;
     for (auto device : reply.getDevices()) {
         bytes += device.getName().size() + device.getUuid().size() + device.getPciBusId().size() + device.getLimits().size();
@@ -53,7 +53,6 @@ std::vector<Bytes> fuzz_seeds() {
         out.setVersionMax(protocol::k_protocol_version_max);
         out.setProgram("vector_add");
         out.setHost("node-17");
-        out.initToken(32);
     });
     auto reply = protocol::build_message<wire::HelloReply>([](wire::HelloReply::Builder out) {
         out.setServerName("gpu1");

@@ -7,6 +7,7 @@
 #include "common/net/tls.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/session/open.h"
 
 namespace warpline::client::test {
 
@@ -46,16 +47,55 @@ ConnectionSettings FakeServer::settings() const {
     return settings;
 }
 
+namespace {
+
+/// Somebody comes, and says what he wants. Nothing if he does not.
+struct Comer {
+    net::Socket socket;
+    std::array<std::byte, protocol::k_preamble_bytes> preamble{};
+};
+std::optional<Comer> next(net::Listener& listener) {
+    auto socket = listener.accept();
+    if (!socket.ok()) return std::nullopt;
+    Comer comer;
+    comer.socket = std::move(*socket);
+    if (!comer.socket.read_exact(comer.preamble, k_timeout).ok()) return std::nullopt;
+    if (!protocol::decode_preamble(comer.preamble).ok()) return std::nullopt;
+    return comer;
+}
+
+/// What a door does for who opens a session. False if he does not.
+bool open_door(net::TlsChannel& channel, const protocol::OpenAnswer& answer) {
+    const auto until = std::chrono::steady_clock::now() + k_timeout;
+    const auto frame = protocol::read_single_frame(protocol::FrameKind::open,
+                                                   [&](MutableBytesView into) { return channel.read_exact(into, until); });
+    if (!frame.ok() || !protocol::decode_open(*frame).ok()) return false;
+    const auto bytes = protocol::encode_open_answer(answer);
+    const BytesView pieces[] = {*bytes};
+    return channel.write(pieces).ok();
+}
+
+}  // namespace
+
 void FakeServer::accept() {
-    auto socket = m_listener.accept();
-    if (!socket.ok()) return;
-    std::array<std::byte, protocol::k_preamble_bytes> preamble;
-    if (!socket->read_exact(preamble, k_timeout).ok() || !protocol::decode_preamble(preamble).ok()) return;
     std::string why;
+    protocol::OpenAnswer opened;
+    opened.session.fill(std::byte{1});
+    opened.key.fill(std::byte{2});
     auto credentials = m_ca.issue({"server", net::TlsRole::server, {"127.0.0.1"}}).value();
     auto context = net::TlsContext::create(net::TlsRole::server, credentials, why);
-    m_beneath = net::Socket(::dup(socket->fd()));
-    auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "", {}, why);
+    auto at_door = next(m_listener);
+    if (!at_door) return;
+    const auto door = net::TlsChannel::handshake(*context, std::move(at_door->socket), "", {}, why);
+    if (!door.ok() || !open_door(**door, opened)) return;
+
+    auto lane = next(m_listener);
+    if (!lane) return;
+    const auto for_keys = net::TlsContext::create_for_keys(net::TlsRole::server);
+    net::TlsChannel::Options options;
+    options.key = net::PresharedKey{opened.key, Bytes(lane->preamble.begin(), lane->preamble.end())};
+    m_beneath = net::Socket(::dup(lane->socket.fd()));
+    auto channel = net::TlsChannel::handshake(*for_keys, std::move(lane->socket), "", options, why);
     if (!channel.ok()) return;
     auto ended = [this](const Error&, const std::string&) {
         MutexLock lock(m_mutex);
@@ -96,8 +136,6 @@ Result<void> FakeServer::on_hello() {
         }
         reply.setVersion(1);
         reply.setServerName("fake");
-        reply.initSessionId(16);
-        reply.initToken(protocol::k_session_token_bytes);
         reply.setDriverVersion(13000);
         reply.setDriverKind(wire::DriverKind::SOFTWARE);
         reply.setWindowAddress(0x300000000000);

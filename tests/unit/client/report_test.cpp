@@ -13,7 +13,7 @@ namespace {
 TEST(SessionReport, BothSidesUnderstandOneAnother_C3) {
     SessionReport report;
     report.session[15] = std::byte{1};
-    report.token[0] = std::byte{2};
+    report.session_key[0] = std::byte{2};
     report.server = "gpu.example:14833";
     report.ca = "/a/ca.crt";
     report.certificate = "/a/tenant.crt";
@@ -25,7 +25,7 @@ TEST(SessionReport, BothSidesUnderstandOneAnother_C3) {
     const auto read = decode_report(message->view());
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(read->session, report.session);
-    EXPECT_EQ(read->token, report.token);
+    EXPECT_EQ(read->session_key, report.session_key);
     EXPECT_EQ(read->server, report.server);
     EXPECT_EQ(read->ca, report.ca);
     EXPECT_EQ(read->certificate, report.certificate);

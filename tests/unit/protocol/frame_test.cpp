@@ -88,7 +88,7 @@ TEST_P(FrameHeaderRefuses, AWrongByte_F3) {
 INSTANTIATE_TEST_SUITE_P(
     All, FrameHeaderRefuses,
     testing::Values(Refusal{"magic", 0, 'X', Code::malformed}, Refusal{"version", 4, 2, Code::version_mismatch},
-                    Refusal{"kind_zero", 5, 0, Code::malformed}, Refusal{"kind_unknown", 5, 12, Code::malformed},
+                    Refusal{"kind_zero", 5, 0, Code::malformed}, Refusal{"kind_unknown", 5, 13, Code::malformed},
                     Refusal{"flags", 7, 1, Code::malformed}, Refusal{"body_unaligned", 32, 0x19, Code::malformed},
                     Refusal{"body_too_long", 35, 0x01, Code::malformed}, Refusal{"payload_too_long", 39, 0x01, Code::malformed},
                     Refusal{"two_payload_lengths", 40, 0x30, Code::malformed}, Refusal{"reserved", 47, 1, Code::malformed}),

@@ -59,8 +59,8 @@ TEST(Message, CutOffAnywhereIsMalformed_F3) {
 }
 
 void read_everything(wire::Hello::Reader hello, size_t& bytes) {
-    bytes += hello.getProgram().size() + hello.getHost().size() + hello.getClientVersion().size() +
-             hello.getSessionId().size() + hello.getToken().size() + hello.getVisibleDevices().size();
+    bytes += hello.getProgram().size() + hello.getHost().size() + hello.getClientVersion().size() + hello.getUnused10().size() +
+             hello.getUnused11().size() + hello.getVisibleDevices().size();
 }
 
 TEST(Message, EveryWordCorruptedIsHarmless_F3) {

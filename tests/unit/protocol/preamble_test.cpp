@@ -7,8 +7,10 @@ namespace {
 
 Preamble joining() {
     Preamble preamble;
-    preamble.kind = Preamble::Kind::further_connection;
+    preamble.kind = Preamble::Kind::lane;
     preamble.session.fill(std::byte{0xA5});
+    preamble.lane = k_death_lane;
+    preamble.epoch = 0x01020304;
     return preamble;
 }
 
@@ -17,10 +19,11 @@ TEST(Preamble, ComesBackAsItWasWritten_B1) {
     EXPECT_EQ(as_text(wire).substr(0, 4), "WLRP");
     auto back = decode_preamble(wire);
     ASSERT_TRUE(back.ok());
-    EXPECT_EQ(back->kind, Preamble::Kind::further_connection);
+    EXPECT_EQ(back->kind, Preamble::Kind::lane);
     EXPECT_EQ(back->session, joining().session);
-    EXPECT_TRUE(decode_preamble(encode_preamble({})).ok());
-    EXPECT_EQ(decode_preamble(encode_preamble({Preamble::Kind::status, {}}))->kind, Preamble::Kind::status);
+    EXPECT_EQ(back->lane, k_death_lane);
+    EXPECT_EQ(back->epoch, 0x01020304u);
+    EXPECT_EQ(decode_preamble(encode_preamble({}))->kind, Preamble::Kind::door);
 }
 
 TEST(Preamble, RefusesWhatItDoesNotKnow_F3) {
@@ -32,11 +35,13 @@ TEST(Preamble, RefusesWhatItDoesNotKnow_F3) {
         return decode_preamble(wire).error().code;
     };
     EXPECT_EQ(with(0, 'X'), Code::malformed);
-    EXPECT_EQ(with(4, 2), Code::version_mismatch);
+    EXPECT_EQ(with(4, 1), Code::version_mismatch);
     EXPECT_EQ(with(6, 0), Code::malformed);
-    EXPECT_EQ(with(6, 4), Code::malformed);
-    EXPECT_EQ(with(6, 1), Code::malformed) << "a new session has no id";
-    EXPECT_EQ(with(31, 1), Code::malformed);
+    EXPECT_EQ(with(6, 3), Code::malformed);
+    EXPECT_EQ(with(6, 1), Code::malformed) << "the door has no session";
+    EXPECT_EQ(with(26, 1), Code::malformed);
+    for (const Preamble& door : {Preamble{Preamble::Kind::door, {}, 1, 0}, Preamble{Preamble::Kind::door, {}, 0, 1}})
+        EXPECT_EQ(decode_preamble(encode_preamble(door)).error().code, Code::malformed) << "nor a lane";
     Preamble nameless = joining();
     nameless.session.fill(std::byte{0});
     EXPECT_EQ(decode_preamble(encode_preamble(nameless)).error().code, Code::malformed);

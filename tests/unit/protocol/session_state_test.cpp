@@ -1,6 +1,8 @@
 #include "protocol/codec/session_state.h"
 
+#include "cuda/abi/driver_settings.h"
 #include "protocol/session/item_sender.h"
+#include "protocol/session/open.h"
 #include "protocol/session/resume.h"
 #include "protocol/session/status.h"
 #include "tests/unit/protocol/frames.h"
@@ -122,16 +124,11 @@ Result<Frame> resume_frame_of(Bytes bytes) {
 }
 
 TEST(Resume, BothSidesUnderstandOneAnother_C2) {
-    ResumeRequest request{{}, {}, 7, 12345};
-    request.session[3] = std::byte{4};
-    request.token[31] = std::byte{9};
+    ResumeRequest request{12345};
     const auto frame = resume_frame_of(*encode_resume(request));
     ASSERT_TRUE(frame.ok());
     const auto read = decode_resume(*frame);
     ASSERT_TRUE(read.ok());
-    EXPECT_EQ(read->session, request.session);
-    EXPECT_EQ(read->token, request.token);
-    EXPECT_EQ(read->attempt, 7u);
     EXPECT_EQ(read->received, 12345u);
     EXPECT_FALSE(read->dead);
     request.dead = true;
@@ -150,8 +147,6 @@ TEST(Resume, RefusesWhatIsNone_F3) {
     Bytes cut = *encode_resume({});
     cut.pop_back();
     EXPECT_EQ(resume_frame_of(cut).error().code, Code::connection_lost);
-    // An answer has no token.
-    EXPECT_EQ(decode_resume(*resume_frame_of(*encode_resume_answer({}))).error().code, Code::malformed);
 }
 
 Result<Frame> status_frame_of(const Bytes& bytes) {
@@ -162,6 +157,48 @@ Result<Frame> status_frame_of(const Bytes& bytes) {
         at += into.size();
         return {};
     });
+}
+
+Result<Frame> open_frame_of(const Bytes& bytes) {
+    size_t at = 0;
+    return read_single_frame(FrameKind::open, [&](MutableBytesView into) -> Result<void> {
+        if (bytes.size() - at < into.size()) return Error{Code::connection_lost, "cut"};
+        std::memcpy(into.data(), bytes.data() + at, into.size());
+        at += into.size();
+        return {};
+    });
+}
+
+TEST(Open, BothSidesUnderstandOneAnother_F1) {
+    const auto request = decode_open(*open_frame_of(*encode_open({"1.2.3", cuda::abi::k_eager_loading})));
+    ASSERT_TRUE(request.ok());
+    EXPECT_EQ(request->client_version, "1.2.3");
+    EXPECT_EQ(request->driver_settings, cuda::abi::k_eager_loading);
+    OpenAnswer said;
+    said.session.fill(std::byte{5});
+    said.key[31] = std::byte{9};
+    said.expires_seconds = 30;
+    auto answer = decode_open_answer(*open_frame_of(*encode_open_answer(said)));
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->refused, Code::ok);
+    EXPECT_EQ(answer->session, said.session);
+    EXPECT_EQ(answer->key, said.key);
+    EXPECT_EQ(answer->expires_seconds, 30u);
+    said.refused = Code::quota;
+    said.reason = "the server is full";
+    answer = decode_open_answer(*open_frame_of(*encode_open_answer(said)));
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->refused, Code::quota);
+    EXPECT_EQ(answer->reason, said.reason);
+    EXPECT_EQ(answer->key, SessionKey{}) << "who is refused gets no key";
+}
+
+TEST(Open, RefusesWhatIsNone_F3) {
+    EXPECT_EQ(open_frame_of(*encode_resume({})).error().code, Code::malformed);
+    EXPECT_EQ(decode_open(*open_frame_of(*encode_open({"1", uint64_t{1} << 63}))).error().code, Code::malformed)
+        << "settings that mean nothing";
+    // An answer without a key, as a question is.
+    EXPECT_EQ(decode_open_answer(*open_frame_of(*encode_open({"", 0}))).error().code, Code::malformed);
 }
 
 TEST(Status, BothSidesUnderstandOneAnother_B5) {

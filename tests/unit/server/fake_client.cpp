@@ -12,17 +12,62 @@ FakeClient::~FakeClient() {
     m_pump->join();
 }
 
-std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCredentials& credentials, std::string& why) {
-    using namespace std::chrono_literals;
+namespace {
+
+using namespace std::chrono_literals;
+
+/// TCP, the preamble, TLS.
+std::unique_ptr<net::TlsChannel> shake(uint16_t port, const net::TlsCredentials& credentials,
+                                       const protocol::Preamble& preamble, const std::optional<protocol::SessionKey>& key,
+                                       std::string& why) {
     auto socket = net::connect_tcp({"127.0.0.1", port}, 5s, why);
     if (!socket.ok()) return nullptr;
-    const auto preamble = protocol::encode_preamble({});
-    if (!socket->write_all(preamble, 5s).ok()) return nullptr;
+    const auto bytes = protocol::encode_preamble(preamble);
+    if (!socket->write_all(bytes, 5s).ok()) return nullptr;
     auto context = net::TlsContext::create(net::TlsRole::client, credentials, why);
     if (!context.ok()) return nullptr;
-    auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "127.0.0.1", {}, why);
-    if (!channel.ok()) return nullptr;
+    net::TlsChannel::Options options;
+    options.handshake_timeout = FakeClient::k_patience;
+    if (key) options.key = net::PresharedKey{*key, Bytes(bytes.begin(), bytes.end())};
+    auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "127.0.0.1", options, why);
+    return channel.ok() ? std::move(*channel) : nullptr;
+}
+
+}  // namespace
+
+std::optional<protocol::OpenAnswer> FakeClient::open(uint16_t port, const net::TlsCredentials& credentials, std::string& why) {
+    const auto door = shake(port, credentials, {}, std::nullopt, why);
+    if (door == nullptr) return std::nullopt;
+    const auto request = protocol::encode_open({"test", 0});
+    const BytesView pieces[] = {*request};
+    const auto until = std::chrono::steady_clock::now() + k_patience;
+    static_cast<void>(door->write(pieces).ok());
+    const auto frame = protocol::read_single_frame(protocol::FrameKind::open,
+                                                   [&](MutableBytesView into) { return door->read_exact(into, until); });
+    if (!frame.ok()) {
+        why = door->explain().empty() ? frame.error().what : door->explain();
+        return std::nullopt;
+    }
+    auto answer = protocol::decode_open_answer(*frame);
+    if (answer.ok() && answer->refused == Code::ok) return *answer;
+    why = answer.ok() ? answer->reason : answer.error().what;
+    return std::nullopt;
+}
+
+std::unique_ptr<net::TlsChannel> FakeClient::lane(uint16_t port, const net::TlsCredentials& credentials,
+                                                  const protocol::Preamble& preamble, const protocol::SessionKey& key,
+                                                  std::string& why) {
+    return shake(port, credentials, preamble, key, why);
+}
+
+std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCredentials& credentials, std::string& why) {
+    const auto opened = open(port, credentials, why);
+    if (!opened) return nullptr;
+    auto channel = lane(port, credentials, {protocol::Preamble::Kind::lane, opened->session, 0, 0}, opened->key, why);
+    if (channel == nullptr || !channel->proved_by_key()) return nullptr;
     std::unique_ptr<FakeClient> client(new FakeClient);
+    client->session = opened->session;
+    client->key = opened->key;
     FakeClient& self = *client;
     auto handlers = net::pump_handlers(self.m_link, [&self](const Error&, const std::string& explanation) {
         MutexLock lock(self.m_mutex);
@@ -39,7 +84,7 @@ std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCre
         views.push_back(self.m_raw_leaving);
         return true;
     };
-    client->m_pump = std::make_unique<net::ChannelPump>(std::move(*channel), std::move(handlers));
+    client->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers));
     if (!client->m_pump->start().ok()) return nullptr;
     return client;
 }
@@ -170,12 +215,6 @@ Result<void> FakeClient::on_frame(protocol::Frame frame) {
                         answer.device_name = reply.getDevices()[0].getName().cStr();
                         answer.primary_context = reply.getDevices()[0].getPrimaryContext();
                     }
-                    const auto copy = [](capnp::Data::Reader data, auto& bytes) {
-                        std::copy_n(data.begin(), std::min(data.size(), bytes.size()),
-                                    reinterpret_cast<uint8_t*>(bytes.data()));
-                    };
-                    copy(reply.getSessionId(), answer.session);
-                    copy(reply.getToken(), answer.token);
                     m_hello = answer;
                 });
         case FrameKind::bulk: {

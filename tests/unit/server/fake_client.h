@@ -15,6 +15,7 @@
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"
 #include "protocol/schema/envelope.capnp.h"
+#include "protocol/session/open.h"
 #include "protocol/session/resume.h"
 
 namespace warpline::server::test {
@@ -36,7 +37,13 @@ struct FakeReply {
 /// A client of a few lines: real sockets, real TLS, real frames, no library of ours above the protocol.
 class FakeClient final : private protocol::Link::Handler {
 public:
-    /// Connects, and does the handshakes of TCP, preamble and TLS. Null, with the reason in `why`.
+    /// Has the door open a session. Nothing, with the reason in `why`.
+    static std::optional<protocol::OpenAnswer> open(uint16_t port, const net::TlsCredentials& credentials, std::string& why);
+    /// A lane of a session, after TLS. Null, with the reason in `why`.
+    static std::unique_ptr<net::TlsChannel> lane(uint16_t port, const net::TlsCredentials& credentials,
+                                                 const protocol::Preamble& preamble, const protocol::SessionKey& key,
+                                                 std::string& why);
+    /// Has a session opened, and connects its first lane. Null, with the reason in `why`.
     static std::unique_ptr<FakeClient> connect(uint16_t port, const net::TlsCredentials& credentials, std::string& why);
     ~FakeClient() override;
 
@@ -50,9 +57,9 @@ public:
         uint64_t memory_credit = 0;
         uint64_t primary_context = 0;
         size_t devices = 0;
-        protocol::SessionId session{};
-        protocol::SessionToken token{};
     };
+    protocol::SessionId session{};
+    protocol::SessionKey key{};
     /// Says Hello and waits for the answer; nothing if the connection ended instead.
     std::optional<HelloAnswer> hello(uint16_t version_min = protocol::k_protocol_version_min,
                                      uint16_t version_max = protocol::k_protocol_version_max);

@@ -1,5 +1,6 @@
 // Connections that come, speak, and do not.
 #include "server/daemon/lobby.h"
+#include "server/control/control.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -46,7 +47,7 @@ public:
     void say(BytesView bytes) {
         EXPECT_EQ(send(m_fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
     }
-    void say_preamble(Kind kind = Kind::new_session) { say(protocol::encode_preamble({kind, {}, 0})); }
+    void say_preamble() { say(protocol::encode_preamble({})); }
     void say_no_more() { shutdown(m_fd, SHUT_WR); }
     bool is_dropped() {
         pollfd watched{m_fd, POLLIN, 0};
@@ -96,13 +97,13 @@ Bytes record(size_t bytes) {
 
 TEST_F(LobbyTest, F1_APreambleMayComeInPieces) {
     Caller caller = call();
-    const auto preamble = protocol::encode_preamble({Kind::status, {}, 0});
+    const auto preamble = protocol::encode_preamble({});
     caller.say(BytesView(preamble).first(10));
     EXPECT_FALSE(hear(0, true));
     caller.say(BytesView(preamble).subspan(10));
     const auto guest = hear(0, true);
     ASSERT_TRUE(guest);
-    EXPECT_EQ(guest->preamble.kind, Kind::status);
+    EXPECT_EQ(guest->preamble.kind, Kind::door);
     EXPECT_EQ(host_of(guest->peer), "127.0.0.1");
     EXPECT_EQ(m_lobby.size(), 0u);
     close(guest->fd);
@@ -153,7 +154,7 @@ TEST_F(LobbyTest, F1_WhoClosesLeaves) {
     silent.say_no_more();
     EXPECT_FALSE(hear(0));
     EXPECT_EQ(m_lobby.size(), 2u);
-    const auto preamble = protocol::encode_preamble({Kind::status, {}, 0});
+    const auto preamble = protocol::encode_preamble({});
     talks.say(BytesView(preamble).first(3));
     talks.say_no_more();
     while (m_lobby.size() == 2) EXPECT_FALSE(hear(0));

@@ -25,29 +25,18 @@ protected:
         std::string why;
         m_owner = FakeClient::connect(m_server.port(), m_server.client_credentials(), why);
         ASSERT_NE(m_owner, nullptr) << why;
-        const auto hello = m_owner->hello();
-        ASSERT_TRUE(hello.has_value());
-        m_session = hello->session;
-        m_token = hello->token;
+        ASSERT_TRUE(m_owner->hello().has_value());
+        m_session = m_owner->session;
+        m_key = m_owner->key;
         Program{*m_owner}.map(k_window, k_block);
         Program{*m_owner}.put(k_window, as_bytes("all is well"));
     }
 
-    /// TCP, a preamble that names the session, TLS.
-    std::unique_ptr<net::TlsChannel> connect(const protocol::SessionId& session) {
-        std::string why;
-        auto socket = net::connect_tcp({"127.0.0.1", m_server.port()}, 5s, why);
-        EXPECT_TRUE(socket.ok()) << why;
-        if (!socket.ok()) return nullptr;
-        const auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::further_connection, session, 0});
-        EXPECT_TRUE(socket->write_all(preamble, 5s).ok());
-        auto context = net::TlsContext::create(net::TlsRole::client, m_server.client_credentials(), why);
-        EXPECT_TRUE(context.ok()) << why;
-        if (!context.ok()) return nullptr;
-        m_contexts.push_back(std::make_unique<net::TlsContext>(std::move(*context)));
-        auto channel = net::TlsChannel::handshake(*m_contexts.back(), std::move(*socket), "127.0.0.1", {}, why);
-        EXPECT_TRUE(channel.ok()) << why;
-        return channel.ok() ? std::move(*channel) : nullptr;
+    /// A lane that names the session, after TLS. Null if the server does not believe who comes.
+    std::unique_ptr<net::TlsChannel> connect(const protocol::SessionId& session, const protocol::SessionKey& key,
+                                             uint32_t epoch, uint16_t lane = protocol::k_command_lane) {
+        return FakeClient::lane(m_server.port(), m_server.client_credentials(),
+                                {protocol::Preamble::Kind::lane, session, lane, epoch}, key, m_why);
     }
     /// The server's answer; nothing if it closes the connection instead.
     static std::optional<protocol::ResumeAnswer> answer_of(net::TlsChannel& channel) {
@@ -57,45 +46,90 @@ protected:
         auto answer = protocol::decode_resume_answer(*frame);
         return answer.ok() ? std::optional(*answer) : std::nullopt;
     }
-    std::optional<protocol::ResumeAnswer> ask(const protocol::SessionId& named, const protocol::ResumeRequest& request) {
-        const auto channel = connect(named);
-        if (channel == nullptr) return std::nullopt;
+    std::optional<protocol::ResumeAnswer> say(net::TlsChannel& channel, const protocol::ResumeRequest& request) {
         const auto frame = protocol::encode_resume(request);
         EXPECT_TRUE(frame.ok());
         const BytesView pieces[] = {*frame};
-        EXPECT_TRUE(channel->write(pieces).ok());
-        return answer_of(*channel);
+        EXPECT_TRUE(channel.write(pieces).ok());
+        return answer_of(channel);
+    }
+    std::optional<protocol::ResumeAnswer> tell_death(const protocol::SessionKey& key) {
+        const auto channel = connect(m_session, key, 1, protocol::k_death_lane);
+        return channel == nullptr ? std::nullopt : say(*channel, {0, true});
     }
     void expect_unharmed() { EXPECT_EQ((Program{*m_owner}.get(k_window, 11).payload), "all is well"); }
 
     ServerProcess m_server{{grace()}};
-    std::vector<std::unique_ptr<net::TlsContext>> m_contexts;
     std::unique_ptr<FakeClient> m_owner;
     protocol::SessionId m_session{};
-    protocol::SessionToken m_token{};
+    protocol::SessionKey m_key{};
+    std::string m_why;
 };
 
 TEST_F(ResumeTest, F3_WhoDoesNotHaveTheKeyIsRefused) {
-    protocol::SessionToken wrong = m_token;
+    protocol::SessionKey wrong = m_key;
     wrong.back() ^= std::byte{1};
-    const auto answer = ask(m_session, {m_session, wrong, 1, 0});
-    ASSERT_TRUE(answer.has_value());
-    EXPECT_EQ(answer->refused, Code::denied);
-    EXPECT_EQ(answer->received, 0u) << "a stranger is told nothing of the session";
+    EXPECT_EQ(connect(m_session, wrong, 1), nullptr) << "although he has a certificate";
+    EXPECT_NE(m_why.find("key"), std::string::npos) << m_why;
+    EXPECT_TRUE(m_server.wait_log("the client does not have the session's key"));
     expect_unharmed();
 }
 
-TEST_F(ResumeTest, C2_AnAttemptThatWasOvertakenIsRefused) {
-    const auto answer = ask(m_session, {m_session, m_token, 0, 0});
+TEST_F(ResumeTest, F3_WhoDoesNotSpeakCostsTheSessionNothing) {
+    std::vector<net::Socket> silent;
+    for (uint32_t i = 0; i < 40; ++i) {
+        std::string why;
+        auto socket = net::connect_tcp({"127.0.0.1", m_server.port()}, 5s, why);
+        ASSERT_TRUE(socket.ok()) << why;
+        EXPECT_TRUE(
+            socket->write_all(protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session, 0, i + 1}), 5s).ok());
+        // The beginning of a handshake, and its end never.
+        EXPECT_TRUE(socket->write_all(as_bytes(std::string_view("\x16\x03\x01\x00\x20", 5)), 5s).ok());
+        EXPECT_TRUE(socket->write_all(Bytes(32), 5s).ok() || i > 0);
+        silent.push_back(std::move(*socket));
+    }
+    expect_unharmed();
+    // Its owner comes back meanwhile, and the program's death is heard.
+    const auto channel = connect(m_session, m_key, 1);
+    ASSERT_NE(channel, nullptr) << m_why;
+    const auto answer = say(*channel, {0, false});
     ASSERT_TRUE(answer.has_value());
-    EXPECT_EQ(answer->refused, Code::denied);
+    EXPECT_EQ(answer->refused, Code::ok);
+}
+
+TEST_F(ResumeTest, C2_AnAttemptThatWasOvertakenIsDropped) {
+    // The session's first lane has this number.
+    EXPECT_EQ(connect(m_session, m_key, 0), nullptr);
+    const auto later = connect(m_session, m_key, 7);
+    ASSERT_NE(later, nullptr) << m_why;
+    ASSERT_TRUE(say(*later, {0, false}).has_value());
+    EXPECT_TRUE(m_server.wait_log("the session goes on over"));
+    for (const uint32_t old : {1u, 7u, 7u + 100'001u}) EXPECT_EQ(connect(m_session, m_key, old), nullptr);
+    EXPECT_TRUE(m_server.wait_log("the session has a newer lane"));
+    const auto newest = connect(m_session, m_key, 8);
+    ASSERT_NE(newest, nullptr) << m_why;
+    EXPECT_EQ(say(*newest, {0, false})->refused, Code::ok);
+}
+
+TEST_F(ResumeTest, F3_LanesThatNobodyUsesAreDropped) {
+    EXPECT_EQ(connect(m_session, m_key, 1, 1), nullptr);
+    // Nor does a watcher continue the session, or its owner end it by the wrong one.
+    const auto watcher = connect(m_session, m_key, 1, protocol::k_death_lane);
+    ASSERT_NE(watcher, nullptr) << m_why;
+    EXPECT_FALSE(say(*watcher, {0, false}).has_value());
+    const auto owner = connect(m_session, m_key, 1);
+    ASSERT_NE(owner, nullptr) << m_why;
+    EXPECT_FALSE(say(*owner, {0, true}).has_value());
     expect_unharmed();
 }
 
 TEST_F(ResumeTest, C2_ASessionThatIsGoneIsToldSo) {
     protocol::SessionId unknown = m_session;
     unknown[0] ^= std::byte{1};
-    const auto answer = ask(unknown, {unknown, m_token, 1, 0});
+    const auto channel = connect(unknown, m_key, 1);
+    ASSERT_NE(channel, nullptr) << m_why;
+    EXPECT_FALSE(channel->proved_by_key()) << "the door shows its certificate";
+    const auto answer = say(*channel, {0, false});
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::unknown_handle);
     EXPECT_NE(answer->reason.find("ended"), std::string::npos) << answer->reason;
@@ -103,17 +137,26 @@ TEST_F(ResumeTest, C2_ASessionThatIsGoneIsToldSo) {
 }
 
 TEST_F(ResumeTest, F3_APreambleThatWasChangedEndsNothing) {
-    protocol::SessionId changed = m_session;
-    changed[3] ^= std::byte{0x40};
-    EXPECT_FALSE(ask(changed, {m_session, m_token, 1, 0}).has_value()) << "neither refused nor gone: the client tries again";
-    EXPECT_TRUE(m_server.wait_log("its preamble was changed on the way"));
+    // It says another attempt than the handshake does.
+    std::string why;
+    auto socket = net::connect_tcp({"127.0.0.1", m_server.port()}, 5s, why);
+    ASSERT_TRUE(socket.ok()) << why;
+    const auto meant = protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session, 0, 3});
+    const auto sent = protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session, 0, 2});
+    ASSERT_TRUE(socket->write_all(sent, 5s).ok());
+    const auto context = net::TlsContext::create(net::TlsRole::client, m_server.client_credentials(), why);
+    ASSERT_TRUE(context.ok()) << why;
+    net::TlsChannel::Options options;
+    options.key = net::PresharedKey{m_key, Bytes(meant.begin(), meant.end())};
+    EXPECT_FALSE(net::TlsChannel::handshake(*context, std::move(*socket), "127.0.0.1", options, why).ok());
     expect_unharmed();
 }
 
 TEST_F(ResumeTest, F3_WhatIsNoResumeIsDropped) {
+    uint32_t epoch = 0;
     for (const char* garbage : {"this is no frame of ours, by far", "\x01"}) {
-        const auto channel = connect(m_session);
-        ASSERT_NE(channel, nullptr);
+        const auto channel = connect(m_session, m_key, ++epoch);
+        ASSERT_NE(channel, nullptr) << m_why;
         const BytesView pieces[] = {as_bytes(std::string_view(garbage))};
         EXPECT_TRUE(channel->write(pieces).ok());
         channel->send_end();
@@ -125,29 +168,27 @@ TEST_F(ResumeTest, F3_WhatIsNoResumeIsDropped) {
 TEST_F(ResumeTest, F3_WhoHasReceivedMoreThanWasSentLosesHisSessionOnly) {
     const auto bystander = m_server.client();
     ASSERT_NE(bystander, nullptr);
-    static_cast<void>(ask(m_session, {m_session, m_token, 1, 1u << 30}));
+    const auto channel = connect(m_session, m_key, 1);
+    ASSERT_NE(channel, nullptr) << m_why;
+    static_cast<void>(say(*channel, {1u << 30, false}));
     EXPECT_TRUE(m_owner->wait_end());
     EXPECT_TRUE(m_server.wait_log("session end"));
     Program{*bystander}.map(k_window, k_block);
 }
 
 TEST_F(ResumeTest, C3_TheDeathOfAProgramEndsItsSession) {
-    protocol::ResumeRequest death{m_session, m_token};
-    death.dead = true;
-    protocol::ResumeRequest stranger = death;
-    stranger.token[0] ^= std::byte{0x10};
-    auto answer = ask(m_session, stranger);
-    ASSERT_TRUE(answer.has_value());
-    EXPECT_EQ(answer->refused, Code::denied);
+    protocol::SessionKey wrong = m_key;
+    wrong[0] ^= std::byte{0x10};
+    EXPECT_FALSE(tell_death(wrong).has_value());
     expect_unharmed();
     // Although its connection is still there: a forked child may have a copy of the socket.
-    answer = ask(m_session, death);
+    auto answer = tell_death(m_key);
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::ok);
     EXPECT_TRUE(m_owner->wait_end());
     EXPECT_TRUE(m_server.wait_log("reason=\"the program was killed\""));
     // Told again, as by who has not heard the answer.
-    answer = ask(m_session, death);
+    answer = tell_death(m_key);
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::unknown_handle);
 }
@@ -156,9 +197,7 @@ TEST_F(ResumeTest, C3_TheDeathOfAProgramEndsItsLostSession) {
     const auto held = m_server.client();
     m_owner->cut();
     ASSERT_TRUE(m_server.wait_log("the connection is lost"));
-    protocol::ResumeRequest death{m_session, m_token};
-    death.dead = true;
-    const auto answer = ask(m_session, death);
+    const auto answer = tell_death(m_key);
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::ok);
     EXPECT_TRUE(m_server.wait_log("reason=\"the program was killed\""));
@@ -168,13 +207,9 @@ TEST_F(ResumeTest, C3_TheDeathOfAProgramEndsItsLostSession) {
 }
 
 TEST_F(ResumeTest, C2_TheOwnerTakesOverAndAnAbandonedSessionEnds) {
-    const auto channel = connect(m_session);
-    ASSERT_NE(channel, nullptr);
-    const auto frame = protocol::encode_resume({m_session, m_token, 1, 0});
-    ASSERT_TRUE(frame.ok());
-    const BytesView pieces[] = {*frame};
-    ASSERT_TRUE(channel->write(pieces).ok());
-    const auto answer = answer_of(*channel);
+    const auto channel = connect(m_session, m_key, 1);
+    ASSERT_NE(channel, nullptr) << m_why;
+    const auto answer = say(*channel, {0, false});
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::ok);
     EXPECT_GT(answer->received, 0u);

@@ -120,6 +120,8 @@ std::unique_ptr<FakeClient> ServerProcess::client_of_drain() {
     return one;
 }
 
+void ServerProcess::damage_certificate() const { std::ofstream(m_directory + "/server.pem") << "nothing of the kind"; }
+
 void ServerProcess::signal(int number) const { kill(m_pid, number); }
 
 int ServerProcess::wait_exit() {

@@ -29,6 +29,8 @@ public:
     /// The same, and the server drains: it has been asked to end, and waits for that client.
     std::unique_ptr<FakeClient> client_of_drain();
 
+    /// From now on the file with the server's certificate has none in it.
+    void damage_certificate() const;
     void signal(int number) const;
     /// Waits for the server's end. -1 if it lives on; else its exit status, or 128 + the signal.
     int wait_exit();
