@@ -259,11 +259,11 @@ Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
     });
 }
 
-Result<MutableBytesView> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
+Result<protocol::Place> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
     const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(call, offset));
     m_part_target = target;
-    if (!target || total > target->total_bytes()) return MutableBytesView{};
-    return target->together(offset, bytes);
+    if (!target || total > target->total_bytes()) return protocol::Place{};
+    return protocol::Place(target->together(offset, bytes));
 }
 
 Result<void> ConnectionToServer::on_bulk(const protocol::Frame& frame) {

@@ -80,7 +80,7 @@ public:
 private:
     ConnectionToServer(Session& session, const ConnectionSettings& settings);
     Result<void> on_frame(protocol::Frame frame) override;
-    Result<MutableBytesView> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
+    Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
     Result<void> on_hello_reply(const protocol::Frame& frame);
     Result<void> on_reply(protocol::Frame frame);

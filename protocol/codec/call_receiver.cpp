@@ -5,12 +5,12 @@
 
 namespace warpline::protocol {
 
-Result<Buffer> PayloadStream::next() {
+Result<PayloadPart> PayloadStream::next() {
     MutexLock lock(m_mutex);
-    if (m_pulled == m_total) return Buffer{};
+    if (m_pulled == m_total) return PayloadPart{};
     while (m_parts.empty() && m_error.code == Code::ok) m_arrived.wait(m_mutex);
     if (m_parts.empty()) return m_error;
-    Buffer part = std::move(m_parts.front());
+    PayloadPart part = std::move(m_parts.front());
     m_parts.pop_front();
     m_pulled += part.size();
     return part;
@@ -21,7 +21,7 @@ bool PayloadStream::has_arrived() const {
     return m_pushed == m_total || m_error.code != Code::ok;
 }
 
-void PayloadStream::push(Buffer part) {
+void PayloadStream::push(PayloadPart part) {
     MutexLock lock(m_mutex);
     m_pushed += part.size();
     m_parts.push_back(std::move(part));
@@ -54,16 +54,17 @@ Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
 }
 
 Result<void> CallReceiver::accept_bulk(Frame frame) {
-    BulkHeader bulk = WL_TRY(read_bulk_header(frame.body.view(), frame.payload.size()));
+    BulkHeader bulk = WL_TRY(read_bulk_header(frame.body.view(), frame.payload_view().size()));
     const auto found = m_arriving.find(bulk.call);
     if (found == m_arriving.end()) return malformed("a part of a payload comes that no call has");
     Arriving& arriving = found->second;
     if (bulk.total != arriving.stream->total_bytes() || bulk.offset != arriving.received_bytes)
         return malformed("a part of a payload is not the next one");
-    WL_TRY(m_grant.received(frame.payload.size(), 0));
-    arriving.received_bytes += frame.payload.size();
+    const size_t bytes = frame.payload_view().size();
+    WL_TRY(m_grant.received(bytes, 0));
+    arriving.received_bytes += bytes;
     const bool last = arriving.received_bytes == bulk.total;
-    arriving.stream->push(std::move(frame.payload));
+    arriving.stream->push({std::move(frame.payload), std::move(frame.placed)});
     if (last) m_arriving.erase(found);
     return {};
 }

@@ -10,6 +10,16 @@
 
 namespace warpline::protocol {
 
+/// A part of a payload: in memory of its own, or where it was placed.
+struct PayloadPart {
+    Buffer buffer;
+    Place place;
+
+    BytesView view() const { return place.data() ? BytesView(place.bytes()) : buffer.view(); }
+    size_t size() const { return view().size(); }
+    bool empty() const { return size() == 0; }
+};
+
 /// The payload of a call, as it arrives in Bulk frames: the receiving thread pushes, the executing thread pulls. Bounded by the
 /// credit that the peer has.
 class PayloadStream {
@@ -18,10 +28,10 @@ public:
 
     uint64_t total_bytes() const { return m_total; }
 
-    /// The next part, in order; an empty buffer at the end.
+    /// The next part, in order; an empty one at the end.
     /// @errors  connection_lost and the like: what fail() was given
     /// @blocks  until a part arrives
-    Result<Buffer> next();
+    Result<PayloadPart> next();
 
     /// All of it in one piece. `on_part(bytes)` is told each part's size, to give credit back while the rest arrives.
     /// @errors  quota if it is longer than max_bytes
@@ -31,7 +41,7 @@ public:
         Buffer whole;
         if (!whole.reserve(m_total)) return Error{Code::alloc_failed, "no memory for a payload"};
         for (;;) {
-            Buffer part = WL_TRY(next());
+            const PayloadPart part = WL_TRY(next());
             if (part.empty()) return whole;
             if (!whole.append(part.view())) return Error{Code::alloc_failed, "no memory for a payload"};
             on_part(part.size());
@@ -41,14 +51,14 @@ public:
     /// True if next() will not wait any more.
     bool has_arrived() const;
 
-    void push(Buffer part);
+    void push(PayloadPart part);
     void fail(Error error);
 
 private:
     const uint64_t m_total;
     mutable Mutex m_mutex;
     ConditionVariable m_arrived;
-    std::deque<Buffer> m_parts WL_GUARDED_BY(m_mutex);
+    std::deque<PayloadPart> m_parts WL_GUARDED_BY(m_mutex);
     uint64_t m_pulled WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_pushed WL_GUARDED_BY(m_mutex) = 0;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};

@@ -6,6 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 #include "protocol/codec/buffer.h"
+#include "protocol/codec/place.h"
 
 namespace warpline::protocol {
 
@@ -76,9 +77,10 @@ Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limi
 struct Frame {
     FrameHeader header;
     Buffer body;
-    Buffer payload;           ///< empty if the payload went to `placed`
-    MutableBytesView placed;  ///< where a Bulk payload was put directly (FrameSink::place_payload)
-    BytesView payload_view() const { return placed.data() ? BytesView(placed) : payload.view(); }
+    Buffer payload;  ///< empty if the payload went to `placed`
+    Place placed;    ///< where a Bulk payload was put directly (FrameSink::place_payload)
+    MutableBytesView payload_bytes() { return placed.data() ? placed.bytes() : payload.mutable_view(); }
+    BytesView payload_view() const { return placed.data() ? BytesView(placed.bytes()) : payload.view(); }
 };
 
 }  // namespace warpline::protocol

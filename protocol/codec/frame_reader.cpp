@@ -17,7 +17,7 @@ FrameReader::FrameReader(FrameSink& sink, FrameLimits limits) : m_sink(sink), m_
 MutableBytesView FrameReader::space() {
     m_direct = false;
     if (m_state == State::payload && m_begin == m_end) {
-        MutableBytesView payload = m_frame.placed.data() ? m_frame.placed : m_frame.payload.mutable_view();
+        const MutableBytesView payload = m_frame.payload_bytes();
         if (payload.size() - m_have >= k_direct_bytes) {
             m_direct = true;
             return payload.subspan(m_have);
@@ -92,8 +92,7 @@ Result<bool> FrameReader::step() {
             WL_TRY(begin_payload());
             return true;
         case State::payload: {
-            std::byte* payload = m_frame.placed.data() ? m_frame.placed.data() : m_frame.payload.data();
-            m_have += take(payload + m_have, m_frame.header.payload_bytes - m_have);
+            m_have += take(m_frame.payload_bytes().data() + m_have, m_frame.header.payload_bytes - m_have);
             if (m_have < m_frame.header.payload_bytes) return false;
             WL_TRY(deliver());
             return true;
@@ -125,7 +124,7 @@ Result<void> FrameReader::begin_payload() {
         if (!place.ok()) return fail(place.error());
         if (place->data() != nullptr && place->size() != header.payload_bytes)
             return fail(Error{Code::internal, "a payload was given a place of another size"});
-        m_frame.placed = *place;
+        m_frame.placed = std::move(*place);
     }
     if (m_frame.placed.data() == nullptr && !m_frame.payload.resize(header.payload_bytes)) return fail(k_no_frame_memory);
     m_state = State::payload;

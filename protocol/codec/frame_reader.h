@@ -14,11 +14,11 @@ public:
     virtual Result<void> on_frame(Frame frame) = 0;
 
     /// Asked when header and body of a Bulk frame are there, before its payload: memory of exactly `header.payload_bytes`
-    /// bytes where it shall go (the destination of a copy, so that it is not copied again), or an empty view for a buffer of
+    /// bytes where it shall go (the destination of a copy, so that it is not copied again), or no place for a buffer of
     /// the frame's own.
-    virtual Result<MutableBytesView> place_payload(const FrameHeader& header, BytesView body) {
+    virtual Result<Place> place_payload(const FrameHeader& header, BytesView body) {
         (void)header, (void)body;
-        return MutableBytesView{};
+        return Place{};
     }
 };
 

@@ -108,9 +108,9 @@ void Link::say_goodbye(Code code, std::string_view reason) {
     m_outbox.close(Error{Code::shutting_down, "the connection has been closed"}, false);
 }
 
-Result<MutableBytesView> Link::place_payload(const FrameHeader& header, BytesView body) {
+Result<Place> Link::place_payload(const FrameHeader& header, BytesView body) {
     // A duplicate must not be written over what the program has done with its memory since.
-    if (header.sequence <= m_receive.received()) return MutableBytesView{};
+    if (header.sequence <= m_receive.received()) return Place{};
     BulkHeader bulk = WL_TRY(read_bulk_header(body, header.payload_raw_bytes));
     return m_handler.place_payload(bulk.call, bulk.offset, bulk.total, header.payload_raw_bytes);
 }

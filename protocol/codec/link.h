@@ -31,9 +31,9 @@ public:
         virtual ~Handler() = default;
         virtual Result<void> on_frame(Frame frame) = 0;
         /// See FrameSink::place_payload, for Bulk frames.
-        virtual Result<MutableBytesView> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
+        virtual Result<Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
             (void)call, (void)offset, (void)total, (void)bytes;
-            return MutableBytesView{};
+            return Place{};
         }
         /// The connection has become better or worse: for the log.
         virtual void on_level(const LinkLevelChange& change) { (void)change; }
@@ -81,7 +81,7 @@ public:
 
 private:
     Result<void> on_frame(Frame frame) override;
-    Result<MutableBytesView> place_payload(const FrameHeader& header, BytesView body) override;
+    Result<Place> place_payload(const FrameHeader& header, BytesView body) override;
     Result<bool> handle_own(const Frame& frame);
     void tell_level();
     void note_quality(Clock::time_point now) WL_EXCLUDES(m_quality_mutex);

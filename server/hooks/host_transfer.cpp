@@ -10,10 +10,6 @@ namespace warpline::server {
 
 namespace {
 
-/// What a driver copies out of pageable memory before cuMemcpyHtoDAsync returns (CUDA Driver API, API synchronization behavior:
-/// "64 KB or less").
-constexpr uint64_t k_copied_at_once_bytes = 64 * 1024;
-
 /// A call's payload, whose parts are cut elsewhere than the pieces that it is used in.
 class PayloadPieces {
 public:
@@ -60,6 +56,9 @@ CUresult send_to_device(ServerCall& call, CUstream stream, FunctionRef<CUresult(
         if (part->empty()) return CUDA_SUCCESS;
         if (part->size() <= k_copied_at_once_bytes) {
             WL_CUDA(copy(part->data(), offset, part->size()));
+        } else if (protocol::Place place = call.take_place(); place.is_lent()) {
+            WL_CUDA(copy(place.data(), offset, place.size()));
+            WL_CUDA(copies.release_in_stream(std::move(place), stream));
         } else {
             AsyncCopies::Copy* staging = copies.begin(call.number(), part->size(), false);
             if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -89,6 +89,13 @@ CUresult AsyncCopies::release_in_stream(Copy* copy, CUstream stream) {
     return m_watch.add(stream, StreamWatch::Urgency::whenever, [this, copy](CUresult) { recycle(copy); });
 }
 
+CUresult AsyncCopies::release_in_stream(protocol::Place place, CUstream stream) {
+    const auto held = std::make_shared<protocol::Place>(std::move(place));
+    const CUresult result = m_watch.add(stream, StreamWatch::Urgency::whenever, [held](CUresult) { held->clear(); });
+    if (result != CUDA_SUCCESS) held->forget();
+    return result;
+}
+
 void AsyncCopies::cancel(Copy* copy) { recycle(copy); }
 
 void CUDA_CB AsyncCopies::completed(void* copy) {

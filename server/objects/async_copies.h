@@ -54,6 +54,7 @@ public:
     CUresult finish_in_stream(Copy* copy, CUstream stream);
     /// The same for a copy to the device: the staging memory is free again when the stream gets there.
     CUresult release_in_stream(Copy* copy, CUstream stream);
+    CUresult release_in_stream(protocol::Place place, CUstream stream);
     /// The driver refused the copy, or it is over: the staging memory is free again.
     void cancel(Copy* copy);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "protocol/codec/link.h"
+#include "server/objects/staging_memory.h"
 
 namespace warpline::server {
 
@@ -15,6 +16,8 @@ public:
     /// The client broke the protocol, or cannot be served any more: the session ends with this reason. Returns at once.
     virtual void did_misbehave(const char* reason) = 0;
     virtual size_t chunk_bytes() const = 0;
+    /// Page-locked memory that large payloads are received into. Null: they are received into the heap.
+    virtual StagingMemory* arrivals() { return nullptr; }
 };
 
 }  // namespace warpline::server

@@ -47,7 +47,8 @@ void StagingMemory::prepare() {
     {
         MutexLock lock(m_mutex);
         m_context = context;
-        if (m_slabs.empty() && m_slab_bytes == 0) bytes = std::min(k_first_slab_bytes, m_most_bytes) & ~(k_grain_bytes - 1);
+        if (m_first == FirstSlab::in_prepare && m_slabs.empty() && m_slab_bytes == 0)
+            bytes = std::min(k_first_slab_bytes, m_most_bytes) & ~(k_grain_bytes - 1);
         m_slab_bytes += bytes;
         for (const Slab& slab : m_slabs) {
             if (slab.registered_in == nullptr) unregistered.push_back(slab);
@@ -178,6 +179,12 @@ void StagingMemory::give(std::byte* data) {
     }
     ++m_generation;
     m_changed.notify_all();
+}
+
+protocol::Place StagingMemory::place(uint64_t bytes) {
+    if (std::byte* data = try_take(bytes)) return {{data, bytes}, *this};
+    grow(bytes);
+    return {};
 }
 
 uint64_t StagingMemory::generation() const {

@@ -9,9 +9,14 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "protocol/codec/place.h"
 #include "server/driver/driver.h"
 
 namespace warpline::server {
+
+/// What a driver copies out of pageable memory before cuMemcpyHtoDAsync returns (CUDA Driver API, API synchronization behavior:
+/// "64 KB or less"): less than that need not be staged.
+inline constexpr uint64_t k_copied_at_once_bytes = 64 * 1024;
 
 /// Memory that the device copies from and to without waiting. It is taken in slabs that are kept, because drivers page-lock and
 /// unlock only while the device is idle; the next slab is made ahead of need by a thread of its own, so that a call hardly ever
@@ -19,9 +24,14 @@ namespace warpline::server {
 /// slower, and not a trap.
 ///
 /// @thread  any
-class StagingMemory {
+class StagingMemory final : public protocol::PlaceOwner {
 public:
-    StagingMemory(const Driver& driver, uint64_t most_bytes) : m_driver(driver), m_most_bytes(most_bytes) {}
+    enum class FirstSlab : uint8_t {
+        in_prepare,
+        when_wanted,  ///< made when somebody would have had memory from it
+    };
+    StagingMemory(const Driver& driver, uint64_t most_bytes, FirstSlab first = FirstSlab::in_prepare)
+        : m_driver(driver), m_most_bytes(most_bytes), m_first(first) {}
     ~StagingMemory();
     StagingMemory(const StagingMemory&) = delete;
     StagingMemory& operator=(const StagingMemory&) = delete;
@@ -36,6 +46,10 @@ public:
     /// memory may be taken, or can. A context must be current.
     bool grow(uint64_t bytes) WL_EXCLUDES(m_mutex);
     void give(std::byte* data) WL_EXCLUDES(m_mutex);
+
+    /// Memory to receive a payload into; none if there is none without waiting: then more is made for the next time.
+    protocol::Place place(uint64_t bytes) WL_EXCLUDES(m_mutex);
+    void give_back(std::byte* data) override { give(data); }
 
     /// Waits until memory was given back, or a slab made, since `seen`.
     uint64_t generation() const WL_EXCLUDES(m_mutex);
@@ -58,6 +72,7 @@ private:
 
     const Driver& m_driver;
     const uint64_t m_most_bytes;
+    const FirstSlab m_first;
     mutable Mutex m_mutex;  // never held while the driver is called
     ConditionVariable m_changed;
     std::vector<Slab> m_slabs WL_GUARDED_BY(m_mutex);

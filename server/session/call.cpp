@@ -43,7 +43,7 @@ Result<BytesView> ServerCall::whole_payload() {
         if (part.empty()) break;
         if (!whole.append(part)) return Error{Code::alloc_failed, "no memory for a payload"};
     }
-    m_part = std::move(whole);
+    m_part = {std::move(whole), {}};
     m_payload = m_part.view();
     return m_payload;
 }

@@ -6,15 +6,10 @@
 
 #include "cuda/abi/cuda_types.h"
 #include "cuda/gen/call_id.gen.h"
-#include "protocol/codec/buffer.h"
+#include "protocol/codec/call_receiver.h"
 #include "server/driver/driver.h"
 #include "server/objects/functions.h"
 #include "server/objects/handle_table.h"
-
-namespace warpline::protocol {
-struct CallView;
-class PayloadStream;
-}  // namespace warpline::protocol
 
 namespace warpline::server {
 
@@ -64,6 +59,9 @@ public:
     Result<BytesView> whole_payload();
     /// The next part; empty at the end. @errors connection_lost @blocks until it is there
     Result<BytesView> next_part();
+    /// Takes the memory of the part that next_part() gave last: empty if it is not page-locked memory of the session's. The
+    /// part stays where it is as long as the place lives.
+    protocol::Place take_place() { return std::move(m_part.place); }
     /// Drops what a call did not take of its payload: the parts are on their way, whatever became of the call.
     void skip_payload();
 
@@ -153,7 +151,7 @@ private:
     BytesView m_payload;
     uint64_t m_payload_taken = 0;
     uint64_t m_part_to_credit = 0;  // bytes of the part in use
-    protocol::Buffer m_part;
+    protocol::PayloadPart m_part;
     protocol::Buffer m_reply_payload;
     uint64_t m_sent_payload_bytes = 0;
     uint64_t m_room_bytes = 0;  // that the session lent for payloads in one piece

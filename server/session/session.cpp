@@ -92,12 +92,14 @@ void Session::context_ends(uint64_t context) {
     if (!m_contexts.is_made(context) || m_contexts.find(context, handle) != CUDA_SUCCESS) return;
     m_watch.end_context(handle);
     m_copies.staging().context_ended(handle);
+    if (StagingMemory* arrivals = m_client.arrivals()) arrivals->context_ended(handle);
     m_staging_ready.store(false, std::memory_order_relaxed);
 }
 
 void Session::context_used(uint64_t context) {
     if (context == 0 || m_staging_ready.exchange(true, std::memory_order_relaxed)) return;
     m_copies.staging().prepare();
+    if (StagingMemory* arrivals = m_client.arrivals()) arrivals->prepare();
 }
 
 void Session::context_ended(uint64_t context) {

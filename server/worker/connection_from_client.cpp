@@ -19,6 +19,17 @@ protocol::LinkOptions link_options(const ConnectionFromClient::Options& options)
     return link;
 }
 
+/// Of the memory for staging, what payloads are received into: as much as may be under way, and no more than a quarter.
+uint64_t arrivals_bytes(const ConnectionFromClient::Options& options) {
+    return std::min(options.credit.bytes, options.session.max_staging_bytes / 4);
+}
+
+SessionOptions session_options(const ConnectionFromClient::Options& options) {
+    SessionOptions session = options.session;
+    session.max_staging_bytes -= arrivals_bytes(options);
+    return session;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::unique_ptr<net::TlsChannel> channel,
@@ -45,6 +56,7 @@ ConnectionFromClient::ConnectionFromClient(const Driver& driver, const std::vect
       m_counters(counters),
       m_host(host),
       m_options(options),
+      m_arrivals(driver, arrivals_bytes(options), StagingMemory::FirstSlab::when_wanted),
       m_link(*this, link_options(options)),
       m_receiver(options.credit) {}
 
@@ -68,6 +80,12 @@ Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
     if (kind == FrameKind::bulk) return m_receiver.accept_bulk(std::move(frame));
     if (kind == FrameKind::event) return on_event(frame);
     return Error{Code::malformed, "a frame of a kind that clients do not send"};
+}
+
+/// Where the device can fetch it by itself, as long as there is room; what the driver copies in the call goes through the heap.
+Result<protocol::Place> ConnectionFromClient::place_payload(uint64_t, uint64_t, uint64_t, size_t bytes) {
+    if (bytes <= k_copied_at_once_bytes) return protocol::Place{};
+    return m_arrivals.place(bytes);
 }
 
 void ConnectionFromClient::on_level(const protocol::LinkLevelChange& change) {
@@ -133,7 +151,8 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
 Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     ClientPort& client = *this;
     m_host.session_sees(m_visible);
-    m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), m_options.session);
+    m_session =
+        std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), session_options(m_options));
     m_begun.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());
     // Virtual GPUs and some virtual machines cannot map: then allocations wait, and have the driver's addresses.

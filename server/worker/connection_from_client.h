@@ -81,6 +81,7 @@ private:
 
     // protocol::Link::Handler
     Result<void> on_frame(protocol::Frame frame) override;
+    Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
 
     // ClientPort
@@ -88,6 +89,7 @@ private:
     void flush() override { m_pump->flush(); }
     void did_misbehave(const char* reason) override;
     size_t chunk_bytes() const override { return k_chunk_bytes; }
+    StagingMemory* arrivals() override { return &m_arrivals; }
 
     Result<void> on_hello(const protocol::Frame& frame);
     Result<void> on_event(const protocol::Frame& frame);
@@ -103,6 +105,7 @@ private:
     SessionCounters& m_counters;
     ConnectionHost& m_host;
     const Options m_options;
+    StagingMemory m_arrivals;  // outlives whatever was received into it
     protocol::Link m_link;
     std::vector<DeviceSnapshot> m_visible;  // those of m_devices that the client wants to see
     protocol::CallReceiver m_receiver;      // the reading thread's

@@ -43,10 +43,10 @@ struct Reader : protocol::Link::Handler {
         (void)receiver.grant().done(unit.cost_bytes, unit.calls);
         return {};
     }
-    Result<MutableBytesView> place_payload(uint64_t, uint64_t, uint64_t, size_t bytes) override {
-        if (frames % 2 == 0) return MutableBytesView{};
+    Result<protocol::Place> place_payload(uint64_t, uint64_t, uint64_t, size_t bytes) override {
+        if (frames % 2 == 0) return protocol::Place{};
         place.resize(bytes);
-        return MutableBytesView(place);
+        return protocol::Place(MutableBytesView(place));
     }
 
     size_t frames = 0;

@@ -47,9 +47,9 @@ struct End : protocol::Link::Handler {
         changed.notify_all();
         return {};
     }
-    Result<MutableBytesView> place_payload(uint64_t, uint64_t offset, uint64_t, size_t bytes) override {
-        if (place.empty()) return MutableBytesView{};
-        return MutableBytesView(place).subspan(offset, bytes);
+    Result<protocol::Place> place_payload(uint64_t, uint64_t offset, uint64_t, size_t bytes) override {
+        if (place.empty()) return protocol::Place{};
+        return protocol::Place(MutableBytesView(place).subspan(offset, bytes));
     }
 
     void wait_for_frames(size_t count) {
@@ -161,7 +161,7 @@ struct SmallServer {
         for (;;) {
             auto part = unit.stream->next();
             if (!part.ok() || part->empty()) break;
-            for (size_t i = 0; i < part->size(); i += 4099) good = good && part->data()[i] == expected[at + i];
+            for (size_t i = 0; i < part->size(); i += 4099) good = good && part->view().data()[i] == expected[at + i];
             at += part->size();
             if (on_part) on_part();
             report(receiver.grant().done(part->size(), 0));

@@ -60,10 +60,10 @@ TEST(FrameReader, KnowsThatAStreamIsCutOff_F3) {
 struct Placer : Collector {
     Bytes place;
     size_t asked = 0;
-    Result<MutableBytesView> place_payload(const FrameHeader& header, BytesView) override {
+    Result<Place> place_payload(const FrameHeader& header, BytesView) override {
         ++asked;
         place.resize(header.payload_bytes);
-        return MutableBytesView(place);
+        return Place(MutableBytesView(place));
     }
 };
 

@@ -14,9 +14,9 @@ struct Side : Link::Handler {
         frames.push_back(std::move(frame));
         return {};
     }
-    Result<MutableBytesView> place_payload(uint64_t call, uint64_t offset, uint64_t, size_t bytes) override {
-        if (call != placed_call) return MutableBytesView{};
-        return MutableBytesView(place).subspan(offset, bytes);
+    Result<Place> place_payload(uint64_t call, uint64_t offset, uint64_t, size_t bytes) override {
+        if (call != placed_call) return Place{};
+        return Place(MutableBytesView(place).subspan(offset, bytes));
     }
 
     /// Takes what the link wants to send.
