@@ -40,6 +40,7 @@ double quantile(std::vector<uint64_t>& samples, double fraction);
 std::vector<Metric> distribution(std::vector<uint64_t>& samples, const char* unit, double scale);
 
 std::vector<Case> driver_cases();
+std::vector<Case> bulk_cases();
 std::vector<Case> transport_cases();
 std::vector<Case> softgpu_kernel_cases();
 std::vector<Case> softgpu_text_cases();

@@ -1,0 +1,39 @@
+// The driver interface as the benchmark's cases call it.
+#pragma once
+
+#include <dlfcn.h>
+
+#include "bench/driver_error.h"
+
+namespace warpline::bench {
+
+/// The driver, initialised once, with a context and a kernel of four parameters.
+class Driver {
+public:
+    static Result<Driver*> instance();
+
+    decltype(&::cuLaunchKernel) launch = nullptr;
+    CUresult (*synchronize)() = nullptr;
+    CUresult (*mem_alloc)(CUdeviceptr*, size_t) = nullptr;
+    CUresult (*mem_free)(CUdeviceptr) = nullptr;
+    CUresult (*to_device)(CUdeviceptr, const void*, size_t) = nullptr;
+    CUresult (*to_host)(void*, CUdeviceptr, size_t) = nullptr;
+    CUresult (*host_alloc)(void**, size_t) = nullptr;
+    CUresult (*host_free)(void*) = nullptr;
+    CUfunction kernel = nullptr;
+
+private:
+    template <typename F>
+    bool find(F& function, const char* name) {
+        function = reinterpret_cast<F>(dlsym(m_library, name));
+        return function != nullptr;
+    }
+
+    Result<void> start();
+
+    void* m_library = nullptr;
+    bool m_tried = false;
+    Result<void> m_ready;
+};
+
+}  // namespace warpline::bench
