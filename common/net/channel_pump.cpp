@@ -101,7 +101,7 @@ Result<void> ChannelPump::read_until_end() {
         }
         auto now = Clock::now();
         if (now >= next_tick) {
-            WL_TRY(m_handlers.tick(m_channel->unacknowledged_for()));
+            WL_TRY(m_handlers.tick(m_channel->path()));
             next_tick = now + m_options.tick_interval;
         }
     }

@@ -20,8 +20,9 @@ PumpHandlers pump_handlers(Link& link, Ended ended, Keeps keeps) {
     PumpHandlers handlers;
     handlers.space = [&link] { return link.receive_space(); };
     handlers.received = [&link](size_t count) { return link.received(count); };
-    handlers.tick = [&link](std::optional<std::chrono::milliseconds> unacknowledged_for) {
-        return link.tick(std::chrono::steady_clock::now(), unacknowledged_for);
+    handlers.tick = [&link](const std::optional<TcpPath>& path) {
+        if (path && path->capacity_bytes != 0) link.set_path_capacity(path->capacity_bytes);
+        return link.tick(std::chrono::steady_clock::now(), path ? std::optional(path->unacknowledged_for) : std::nullopt);
     };
     handlers.wait_for_output = [&link] { return link.wait_for_output(); };
     handlers.take_output = [&link](std::vector<BytesView>& views) { return link.take_output(views); };

@@ -168,13 +168,4 @@ void tune_stream_socket(int fd) {
     (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-std::optional<std::chrono::milliseconds> unacknowledged_for(int fd) {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
-    // Probes: the peer's window is closed, and the kernel asks whether it has opened.
-    if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) return std::chrono::milliseconds(0);
-    return std::chrono::milliseconds(info.tcpi_last_ack_recv);
-}
-
 }  // namespace warpline::net

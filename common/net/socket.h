@@ -68,10 +68,17 @@ Result<Socket> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds t
 /// Sets what both sides want: no Nagle, large buffers, keep-alive as a last resort.
 void tune_stream_socket(int fd);
 
-/// How long the peer's machine has owed an acknowledgement of bytes that were sent; 0: it owes none. A machine whose process is
-/// stopped acknowledges. Nothing if the kernel does not know (not a TCP socket).
+/// What the kernel knows of the way to the peer.
+struct TcpPath {
+    /// How long the peer's machine has owed an acknowledgement of bytes that were sent; 0: it owes none. A machine whose
+    /// process is stopped acknowledges.
+    std::chrono::milliseconds unacknowledged_for{0};
+    /// What was under way at the best rate so far with nothing waiting in a queue: rate times least round trip. 0: not known.
+    uint64_t capacity_bytes = 0;
+};
+/// Nothing if the kernel does not know (not a TCP socket).
 /// @source  TCP_INFO, tcp(7) @blocks no @thread any
-std::optional<std::chrono::milliseconds> unacknowledged_for(int fd);
+std::optional<TcpPath> tcp_path(int fd);
 
 /// A listening TCP socket.
 class Listener {

@@ -95,8 +95,8 @@ public:
     void set_read_tick(std::chrono::milliseconds tick);
     /// What the socket gave so far, before decryption. @thread the reader
     uint64_t wire_bytes_received() const;
-    /// See net::unacknowledged_for(int).
-    std::optional<std::chrono::milliseconds> unacknowledged_for() const;
+    /// See net::tcp_path(int).
+    std::optional<TcpPath> path() const;
 
     /// Encrypts and sends all of it, small pieces gathered into large records.
     ///

@@ -113,9 +113,7 @@ void TlsChannel::set_read_tick(std::chrono::milliseconds tick) {
 }
 
 uint64_t TlsChannel::wire_bytes_received() const { return m_state->wire_bytes_received; }
-std::optional<std::chrono::milliseconds> TlsChannel::unacknowledged_for() const {
-    return net::unacknowledged_for(m_state->socket.fd());
-}
+std::optional<TcpPath> TlsChannel::path() const { return tcp_path(m_state->socket.fd()); }
 
 // --- writing ---
 

@@ -9,6 +9,10 @@ int64_t nanoseconds(Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
+// Enough for both ends to be busy on a path that holds nothing: one part is sent, one is received, two are on their way to an
+// acknowledgement.
+constexpr uint64_t k_least_window_parts = 4;
+
 }  // namespace
 
 Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {
@@ -23,6 +27,7 @@ Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {
 
 Link::Link(Handler& handler, LinkOptions options)
     : m_handler(handler),
+      m_least_window_bytes(uint64_t{options.outbox.part_bytes} * k_least_window_parts),
       m_outbox(options.outbox),
       m_reader(*this, options.receive_limits),
       m_heartbeat(options.heartbeat, Clock::now()),
@@ -52,6 +57,12 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
         case Heartbeat::Action::lost: return Error{Code::connection_lost, "the other side has been silent for too long"};
     }
     return {};
+}
+
+void Link::set_path_capacity(uint64_t bytes) {
+    // Twice: what is sent fills the path while the acknowledgement of what was sent before comes back. It grows as long as more
+    // of it makes the connection faster.
+    m_outbox.set_window(m_least_window_bytes + 2 * bytes);
 }
 
 void Link::tell_level() {

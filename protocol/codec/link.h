@@ -53,6 +53,9 @@ public:
     /// @errors                    connection_lost: the peer is silent
     Result<void> tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for = {});
 
+    /// @param bytes  that the way to the peer holds without a queue
+    void set_path_capacity(uint64_t bytes);
+
     // --- for the writing thread ---
     bool wait_for_output() { return m_outbox.wait(); }
     bool take_output(std::vector<BytesView>& views);
@@ -88,6 +91,7 @@ private:
     RateWindow::Totals totals() const;
 
     Handler& m_handler;
+    const uint64_t m_least_window_bytes;
     Outbox m_outbox;
     FrameReader m_reader;
     ReceiveState m_receive;  // the reading thread's

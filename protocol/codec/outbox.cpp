@@ -16,7 +16,8 @@ constexpr size_t k_free_bytes = 16u << 20;
 
 }  // namespace
 
-Outbox::Outbox(OutboxOptions options) : m_options(options), m_items(options.retain_limit_bytes) {}
+Outbox::Outbox(OutboxOptions options)
+    : m_options(options), m_items(options.retain_limit_bytes), m_window_bytes(options.window_bytes) {}
 Outbox::~Outbox() = default;
 
 // --- calls ---
@@ -25,6 +26,16 @@ void Outbox::set_credit(CreditLimits limits) {
     MutexLock lock(m_mutex);
     m_credit.set_limits(limits);
     tell_change();
+}
+
+void Outbox::set_window(uint64_t bytes) {
+    MutexLock lock(m_mutex);
+    const bool wider = bytes > std::exchange(m_window_bytes, bytes);
+    if (!wider) return;
+    tell_change();
+    const bool wake = part_is_ready() && writer_must_wake(Urgency::writer);
+    lock.unlock();
+    if (wake) m_writer_wake.notify_one();
 }
 
 Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
@@ -81,14 +92,22 @@ std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent le
 
 size_t Outbox::next_part_bytes() const {
     const Transfer& transfer = *m_transfers.front();
-    uint64_t bytes = std::min<uint64_t>(m_options.chunk_bytes, transfer.payload.size() - transfer.cut_bytes);
+    uint64_t bytes =
+        std::min<uint64_t>({m_options.chunk_bytes, m_options.part_bytes, transfer.payload.size() - transfer.cut_bytes});
     if (transfer.counts_credit) bytes = std::min(bytes, std::max<uint64_t>(m_credit.limits().bytes / 4, 1));
     return bytes;
+}
+
+/// True if a part of this size may leave now: one always may, when nothing is under way.
+bool Outbox::in_window(uint64_t bytes) const {
+    const uint64_t under_way = m_items.unacknowledged_bytes() + m_items.unsent_bytes();
+    return under_way == 0 || under_way + bytes <= m_window_bytes;
 }
 
 /// True if cut_part() would have the next item: nothing else waits, and it may leave.
 bool Outbox::part_is_ready() const {
     if (m_transfers.empty() || !m_items.attached() || !m_items.drained() || !m_items.has_room()) return false;
+    if (!in_window(next_part_bytes())) return false;
     return !m_transfers.front()->counts_credit || m_credit.can_spend(next_part_bytes(), 0);
 }
 
@@ -157,6 +176,15 @@ void Outbox::tell_change() {
 
 Result<void> Outbox::wait_for_room() {
     while (!m_closed && queued() > m_options.max_queued_bytes) {
+        if (writer_must_wake(Urgency::writer)) m_writer_wake.notify_one();
+        wait_for_change();
+    }
+    if (m_closed) return m_error;
+    return {};
+}
+
+Result<void> Outbox::wait_for_window(uint64_t bytes) {
+    while (!m_closed && !in_window(bytes)) {
         if (writer_must_wake(Urgency::writer)) m_writer_wake.notify_one();
         wait_for_change();
     }
@@ -242,7 +270,7 @@ Result<uint64_t> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total
         return Error{Code::bad_argument, "a part of a payload has a wrong size"};
     FramePtr frame = WL_TRY(make_part(take_free(), call, offset, total, chunk));
     MutexLock lock(m_mutex);
-    WL_TRY(wait_for_room());
+    WL_TRY(wait_for_window(chunk.size()));
     close_batch();
     uint64_t ticket = push(FrameKind::bulk, std::move(frame));
     bool wake = writer_must_wake(Urgency::writer);
@@ -434,6 +462,7 @@ Result<void> Outbox::acknowledge(uint64_t sequence) {
         return lent->last_number != 0 && lent->last_number <= m_items.acknowledged();
     });
     // Acknowledgements may be what sending waits for.
+    tell_change();
     const bool wake = has_output() && writer_must_wake(Urgency::writer);
     lock.unlock();
     if (wake) m_writer_wake.notify_one();

@@ -53,10 +53,14 @@ struct OutboxOptions {
     FrameLimits frame_limits;                  ///< what the peer accepts
     size_t batch_body_bytes = 256 * 1024;      ///< an open batch is closed beyond this
     size_t batch_payload_bytes = 1024 * 1024;  ///< likewise
-    uint32_t chunk_bytes = 1024 * 1024;        ///< Bulk frames are of this size; longer payloads are cut
+    uint32_t chunk_bytes = 1024 * 1024;        ///< longer payloads travel apart from their call, in Bulk frames
+    uint32_t part_bytes = 256 * 1024;          ///< of a payload that is cut here: a call waits for one part at most
     size_t max_queued_bytes = 16u << 20;       ///< add_bulk() and add_message() wait while more than this is queued
     size_t flush_limit_bytes = 64 * 1024;      ///< more than this is left to the writing thread
-    size_t retain_limit_bytes = 32u << 20;     ///< sent and not acknowledged, kept for a resume; beyond it sending waits
+    /// Parts of long payloads leave while less than this is sent and not acknowledged, until set_window(): what is in queues on
+    /// the way keeps calls waiting.
+    uint64_t window_bytes = 4u << 20;
+    size_t retain_limit_bytes = 32u << 20;  ///< sent and not acknowledged, kept for a resume; beyond it sending waits
 };
 
 /// The sending half of a session: calls are gathered into batches, frames are queued in order, a writer takes what has come
@@ -75,6 +79,8 @@ public:
 
     /// Gives the window that the server granted. Before it the default of CreditLimits holds.
     void set_credit(CreditLimits limits);
+    /// See OutboxOptions::window_bytes. @thread any
+    void set_window(uint64_t bytes);
     /// The server's report of what is executed. @errors malformed
     Result<void> progress(uint64_t calls, uint64_t bytes);
 
@@ -158,7 +164,7 @@ public:
     ///
     /// @return  a ticket for wait_sent()
     /// @errors  bad_argument (chunk larger than chunk_bytes), and the error of close()
-    /// @blocks  while more than max_queued_bytes are queued
+    /// @blocks  while the window is full
     Result<uint64_t> add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk);
 
     /// Gives memory back that parts were queued from: waits until the one with this ticket has been handed to a socket, or
@@ -228,6 +234,7 @@ private:
     Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
     size_t next_part_bytes() const WL_REQUIRES(m_mutex);
     bool part_is_ready() const WL_REQUIRES(m_mutex);
+    bool in_window(uint64_t bytes) const WL_REQUIRES(m_mutex);
     bool cut_part() WL_REQUIRES(m_mutex);
     static Result<FramePtr> make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part);
     bool has_output() const WL_REQUIRES(m_mutex);
@@ -244,6 +251,7 @@ private:
     bool in_hand(uint64_t number) const WL_REQUIRES(m_mutex);
     Result<void> copy_unacknowledged(uint64_t last, BytesView memory) WL_REQUIRES(m_mutex);
     Result<void> wait_for_room() WL_REQUIRES(m_mutex);
+    Result<void> wait_for_window(uint64_t bytes) WL_REQUIRES(m_mutex);
     Result<void> add_frame(FrameKind kind, FramePtr frame, BytesView payload, Urgency urgency);
     FramePtr take_free();
     FramePtr free_frame() WL_REQUIRES(m_mutex);
@@ -271,6 +279,7 @@ private:
     std::deque<std::shared_ptr<Transfer>> m_transfers WL_GUARDED_BY(m_mutex);  // not all cut, in the order of their calls
     std::vector<std::shared_ptr<Transfer>> m_lent WL_GUARDED_BY(m_mutex);      // whose memory is not given back
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
+    uint64_t m_window_bytes WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     uint64_t m_sent_ticket WL_GUARDED_BY(m_mutex) = 0;  // the highest number that was handed to a socket
     unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;      // of m_changed

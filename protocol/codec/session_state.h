@@ -22,7 +22,7 @@ public:
 
     uint64_t received() const { return m_received; }
     /// Frames and bytes that came since the last acknowledgement left.
-    bool acknowledgement_due() const { return m_unacknowledged_frames >= 64 || m_unacknowledged_bytes >= (1u << 20); }
+    bool acknowledgement_due() const { return m_unacknowledged_frames >= 64 || m_unacknowledged_bytes >= (512u << 10); }
     void acknowledgement_left() { m_unacknowledged_frames = 0, m_unacknowledged_bytes = 0; }
 
 private:

@@ -73,7 +73,7 @@ public:
     /// Brings the shared counters up to date.
     void count_bytes();
 
-    static constexpr uint32_t k_chunk_bytes = 1024 * 1024;
+    static constexpr uint32_t k_chunk_bytes = 256 * 1024;
 
 private:
     ConnectionFromClient(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters,

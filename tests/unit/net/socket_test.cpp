@@ -18,26 +18,26 @@ using test::loopback;
 
 TEST(Socket, AMachineWhoseProcessDoesNotReadAcknowledgesAllTheSame_C1) {
     auto pair = loopback();
-    ASSERT_EQ(unacknowledged_for(pair.client.fd()), 0ms);
+    ASSERT_EQ(tcp_path(pair.client.fd())->unacknowledged_for, 0ms);
     ASSERT_EQ(::send(pair.client.fd(), "hello", 5, 0), 5);
     const auto deadline = std::chrono::steady_clock::now() + 10s;
-    while (unacknowledged_for(pair.client.fd()) != 0ms && std::chrono::steady_clock::now() < deadline)
+    while (tcp_path(pair.client.fd())->unacknowledged_for != 0ms && std::chrono::steady_clock::now() < deadline)
         std::this_thread::yield();
-    EXPECT_EQ(unacknowledged_for(pair.client.fd()), 0ms);
+    EXPECT_EQ(tcp_path(pair.client.fd())->unacknowledged_for, 0ms);
     // Nor when its window is closed: probes are answered.
     Bytes block(1 << 20);
     while (::send(pair.client.fd(), block.data(), block.size(), MSG_DONTWAIT) > 0) {
     }
-    while (unacknowledged_for(pair.client.fd()) != 0ms && std::chrono::steady_clock::now() < deadline)
+    while (tcp_path(pair.client.fd())->unacknowledged_for != 0ms && std::chrono::steady_clock::now() < deadline)
         std::this_thread::yield();
-    EXPECT_EQ(unacknowledged_for(pair.client.fd()), 0ms);
+    EXPECT_EQ(tcp_path(pair.client.fd())->unacknowledged_for, 0ms);
 }
 
 TEST(Socket, WhatIsNotTcpKnowsNothingOfAcknowledgements) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     Socket one(ends[0]), other(ends[1]);
-    EXPECT_FALSE(unacknowledged_for(one.fd()).has_value());
+    EXPECT_FALSE(tcp_path(one.fd()).has_value());
 }
 
 struct EndpointCase {

@@ -1,0 +1,25 @@
+// What the kernel measures of a connection: linux/tcp.h knows more of it than libc's header, and cannot stand beside that one.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+
+#include "common/net/socket.h"
+
+namespace warpline::net {
+
+std::optional<TcpPath> tcp_path(int fd) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+    TcpPath path;
+    // Probes: the peer's window is closed, and the kernel asks whether it has opened.
+    if (info.tcpi_unacked != 0 || info.tcpi_probes != 0)
+        path.unacknowledged_for = std::chrono::milliseconds(info.tcpi_last_ack_recv);
+    if (size >= offsetof(tcp_info, tcpi_delivery_rate) + sizeof info.tcpi_delivery_rate)
+        path.capacity_bytes = static_cast<uint64_t>(static_cast<double>(info.tcpi_delivery_rate) * info.tcpi_min_rtt * 1e-6);
+    return path;
+}
+
+}  // namespace warpline::net
