@@ -1,5 +1,7 @@
 #include "protocol/codec/session_state.h"
 
+#include <algorithm>
+
 #include "cuda/abi/driver_settings.h"
 #include "protocol/session/item_sender.h"
 #include "protocol/session/open.h"
@@ -117,7 +119,7 @@ Result<Frame> resume_frame_of(Bytes bytes) {
     size_t at = 0;
     return read_resume_frame([&](MutableBytesView view) -> Result<void> {
         if (bytes.size() - at < view.size()) return Error{Code::connection_lost, "the end"};
-        std::memcpy(view.data(), bytes.data() + at, view.size());
+        std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(at), view.size(), view.begin());
         at += view.size();
         return {};
     });

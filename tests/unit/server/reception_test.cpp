@@ -60,7 +60,7 @@ private:
 };
 
 TEST(Reception, TheHostWithTheMostLosesItsOldest_F1) {
-    auto& visit = *new Visit(3);
+    static auto& visit = *new Visit(3);
     const net::Socket first = visit.come("many", "first");
     const net::Socket single = visit.come("one", "single");
     const net::Socket second = visit.come("many", "second");
@@ -76,7 +76,7 @@ TEST(Reception, TheHostWithTheMostLosesItsOldest_F1) {
 }
 
 TEST(Reception, WhoIsKnownTakesNobodysPlace_F1) {
-    auto& visit = *new Visit(1);
+    static auto& visit = *new Visit(1);
     net::Socket known = visit.come("here", "known");
     const std::byte byte[1] = {};
     ASSERT_TRUE(known.write_all(byte, 5s).ok());
