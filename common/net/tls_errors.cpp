@@ -39,12 +39,27 @@ std::string common_name(X509* certificate) {
     return text;
 }
 
+namespace {
+
+/// The text that OpenSSL has for an error; null if it has none.
+const char* reason_text(unsigned long packed) {
+    // It loads them by itself only in a process that has not told it otherwise, for all libraries and at the start.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    [[maybe_unused]] static const bool loaded =
+        ERR_load_SSL_strings() == 1 && ERR_load_EVP_strings() == 1 && ERR_load_X509_strings() == 1;
+#pragma GCC diagnostic pop
+    return ERR_reason_error_string(packed);
+}
+
+}  // namespace
+
 SslError take_ssl_error() {
     unsigned long packed = ERR_get_error();
     ERR_clear_error();
     if (packed == 0) return {0, "the connection ended"};
-    const char* text = ERR_reason_error_string(packed);
-    return {ERR_GET_REASON(packed), text ? text : "unknown TLS error"};
+    const char* text = reason_text(packed);
+    return {ERR_GET_REASON(packed), text ? text : "OpenSSL's error " + std::to_string(packed)};
 }
 
 namespace {
