@@ -88,7 +88,7 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::s
         return sent.error();
     }
     // It takes milliseconds, in which the server finds its door.
-    if (!m_tls) m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, m_settings.credentials, why));
+    if (!m_tls) m_tls = WL_TRY(net::TlsContext::create_undecoded(net::TlsRole::client, m_settings.credentials));
     net::TlsChannel::Options options;
     options.handshake_timeout = std::min(options.handshake_timeout, timeout);
     const auto door = WL_TRY(net::TlsChannel::handshake(*m_tls, std::move(to_door), m_endpoint.host, options, why));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,7 +24,7 @@ class TokenTable {
 public:
     TokenTable() = default;
     ~TokenTable() {
-        for (auto& chunk : m_chunks) delete chunk.load(std::memory_order_relaxed);
+        for (auto& chunk : m_chunks) delete[] chunk.load(std::memory_order_relaxed);
     }
     TokenTable(const TokenTable&) = delete;
     TokenTable& operator=(const TokenTable&) = delete;
@@ -94,32 +95,45 @@ public:
 
 private:
     static constexpr uint32_t k_live = 1u << 31;
-    static constexpr uint32_t k_chunk_entries = 256;
-    static constexpr uint32_t k_max_chunks = 8192;
-    static constexpr uint32_t k_max_entries = k_chunk_entries * k_max_chunks;
+    static constexpr uint32_t k_first_entries = 256;  // of the first chunk; each further one has twice as many
+    static constexpr uint32_t k_max_chunks = 13;
+    static constexpr uint32_t k_max_entries = k_first_entries * ((1u << k_max_chunks) - 1);
     static constexpr size_t k_reuse_delay = 64;
 
     struct Slot {
         std::atomic<uint32_t> generation{0};
         std::unique_ptr<T> object;
     };
-    using Chunk = std::array<Slot, k_chunk_entries>;
+
+    // The chunk of an entry, and its place there. Few chunks, because a table that is made clears the list of them.
+    struct Place {
+        uint32_t chunk = 0;
+        uint32_t slot = 0;
+    };
+    static Place place_of(uint32_t index) {
+        const uint32_t from_one = index / k_first_entries + 1;
+        const uint32_t chunk = static_cast<uint32_t>(std::bit_width(from_one)) - 1;
+        return {chunk, index - k_first_entries * ((1u << chunk) - 1)};
+    }
 
     Slot* slot_of(uint32_t index) const {
         if (index >= k_max_entries) return nullptr;
-        Chunk* chunk = m_chunks[index / k_chunk_entries].load(std::memory_order_acquire);
-        return chunk ? &(*chunk)[index % k_chunk_entries] : nullptr;
+        const Place place = place_of(index);
+        Slot* chunk = m_chunks[place.chunk].load(std::memory_order_acquire);
+        return chunk ? chunk + place.slot : nullptr;
     }
 
     Slot* ensure_slot(uint32_t index) WL_REQUIRES(m_mutex) {
-        std::atomic<Chunk*>& chunk = m_chunks[index / k_chunk_entries];
+        const Place place = place_of(index);
+        std::atomic<Slot*>& chunk = m_chunks[place.chunk];
         // Chunks live as long as the table: lookups need no lock.
-        if (!chunk.load(std::memory_order_relaxed)) chunk.store(new Chunk, std::memory_order_release);
-        return &(*chunk.load(std::memory_order_relaxed))[index % k_chunk_entries];
+        if (!chunk.load(std::memory_order_relaxed))
+            chunk.store(new Slot[k_first_entries << place.chunk], std::memory_order_release);
+        return chunk.load(std::memory_order_relaxed) + place.slot;
     }
 
     mutable Mutex m_mutex;
-    std::array<std::atomic<Chunk*>, k_max_chunks> m_chunks{};
+    std::array<std::atomic<Slot*>, k_max_chunks> m_chunks{};
     std::deque<uint32_t> m_free WL_GUARDED_BY(m_mutex);
     uint32_t m_next WL_GUARDED_BY(m_mutex) = 0;
     size_t m_count WL_GUARDED_BY(m_mutex) = 0;

@@ -32,11 +32,14 @@ struct PresharedKey {
     Bytes identity;  ///< travels in clear text
 };
 
-/// What many connections share: credentials, checked and ready. Immutable; make a new one to rotate certificates.
+/// What many connections share: the credentials. Make a new one to rotate certificates. @thread any
 class TlsContext {
 public:
     /// @errors  auth_failed, with `why`: not a certificate, key does not belong to it, …
     static Result<TlsContext> create(TlsRole role, const TlsCredentials& credentials, std::string& why);
+    /// Decodes them in the first handshake only, and a client's while the server answers its first words: a millisecond or two
+    /// of a program's start. What is wrong with them is the error of that handshake. @errors alloc_failed, internal
+    static Result<TlsContext> create_undecoded(TlsRole role, const TlsCredentials& credentials);
     /// Without certificates: for channels with a pre-shared key, and for none else. @errors alloc_failed, internal
     static Result<TlsContext> create_for_keys(TlsRole role);
     TlsContext(TlsContext&&) noexcept;
@@ -45,7 +48,7 @@ public:
     TlsRole role() const;
 
     struct State;
-    std::shared_ptr<const State> shared_state() const { return m_state; }
+    const std::shared_ptr<State>& shared_state() const { return m_state; }
 
 private:
     explicit TlsContext(std::shared_ptr<State> state);

@@ -51,11 +51,11 @@ struct Pipes {
 BIO* new_pipe_bio(Pipes* pipes);
 
 struct TlsChannel::State {
-    explicit State(std::shared_ptr<const TlsContext::State> shared_context, Socket connected)
+    explicit State(std::shared_ptr<TlsContext::State> shared_context, Socket connected)
         : context(std::move(shared_context)), socket(std::move(connected)), peer_address(socket.peer_address()) {}
 
     // Constant after the handshake.
-    const std::shared_ptr<const TlsContext::State> context;
+    const std::shared_ptr<TlsContext::State> context;
     Socket socket;
     const std::string peer_address;
     std::string peer_name;
@@ -105,6 +105,7 @@ struct TlsChannel::State {
     }
 
     Result<void> set_up(const std::string& name, const std::optional<PresharedKey>& key);
+    Result<void> show_certificate(std::string& why);
     Result<void> shake_hands(std::chrono::steady_clock::time_point deadline, std::string& why);
     void discard_input(std::chrono::steady_clock::time_point deadline);
     Result<size_t> decrypt(MutableBytesView into);

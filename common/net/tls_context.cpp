@@ -39,27 +39,29 @@ Result<void> use_ca(SSL_CTX* ctx, const std::string& pem, std::string& why) {
     return k_bad_credentials;
 }
 
-Result<void> use_own(SSL_CTX* ctx, const TlsCredentials& credentials, std::string& why) {
+Result<OwnCertificate> decode_own(const TlsCredentials& credentials, std::string& why) {
+    OwnCertificate own;
     BioPtr bio = bio_of(credentials.certificate_pem);
-    X509Ptr own = next_certificate(bio.get());
-    if (!own || SSL_CTX_use_certificate(ctx, own.get()) != 1) {
+    own.certificate = next_certificate(bio.get());
+    if (!own.certificate) {
         why = "the certificate file has no usable certificate in it";
         return k_bad_credentials;
     }
+    own.intermediates.reset(sk_X509_new_null());
     while (X509Ptr intermediate = next_certificate(bio.get()))
-        if (SSL_CTX_add1_chain_cert(ctx, intermediate.get()) != 1) break;
+        if (sk_X509_push(own.intermediates.get(), intermediate.get()) > 0) (void)intermediate.release();
     BioPtr key_bio = bio_of(credentials.key_pem);
-    KeyPtr key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, no_pass_phrase, nullptr));
-    if (!key) {
+    own.key.reset(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, no_pass_phrase, nullptr));
+    if (!own.key) {
         why = "the key file has no usable private key in it (keys with a pass phrase are not supported)";
         return k_bad_credentials;
     }
-    if (SSL_CTX_use_PrivateKey(ctx, key.get()) != 1 || SSL_CTX_check_private_key(ctx) != 1) {
+    if (X509_check_private_key(own.certificate.get(), own.key.get()) != 1) {
         why = "the private key does not belong to the certificate";
         return k_bad_credentials;
     }
     ERR_clear_error();
-    return {};
+    return own;
 }
 
 Result<std::string> read_file(const std::string& path, const char* what, std::string& why) {
@@ -128,10 +130,35 @@ Result<std::shared_ptr<TlsContext::State>> make_state(TlsRole role) {
 
 }  // namespace
 
+Result<void> TlsContext::State::decode(std::string& text) {
+    std::call_once(decoded, [&] {
+        if (!credentials) return;
+        outcome = [&]() -> Result<void> {
+            WL_TRY(use_ca(ctx.get(), credentials->ca_pem, why));
+            own = WL_TRY(decode_own(*credentials, why));
+            return {};
+        }();
+        credentials.reset();
+    });
+    if (!outcome.ok()) text = why;
+    return outcome;
+}
+
+Result<void> TlsContext::State::use_own(SSL* ssl) const {
+    if (!own.certificate) return {};
+    if (SSL_use_cert_and_key(ssl, own.certificate.get(), own.key.get(), own.intermediates.get(), 1) == 1) return {};
+    return k_bad_credentials;
+}
+
 Result<TlsContext> TlsContext::create(TlsRole role, const TlsCredentials& credentials, std::string& why) {
+    auto context = WL_TRY(create_undecoded(role, credentials));
+    WL_TRY(context.m_state->decode(why));
+    return context;
+}
+
+Result<TlsContext> TlsContext::create_undecoded(TlsRole role, const TlsCredentials& credentials) {
     auto state = WL_TRY(make_state(role));
-    WL_TRY(use_ca(state->ctx.get(), credentials.ca_pem, why));
-    WL_TRY(use_own(state->ctx.get(), credentials, why));
+    state->credentials = credentials;
     return TlsContext(std::move(state));
 }
 

@@ -60,8 +60,15 @@ Result<void> TlsChannel::State::set_up(const std::string& name, const std::optio
     return {};
 }
 
+Result<void> TlsChannel::State::show_certificate(std::string& why) {
+    MutexLock lock(mutex);
+    WL_TRY(context->decode(why));
+    return context->use_own(ssl.get());
+}
+
 Result<void> TlsChannel::State::shake_hands(Clock::time_point deadline, std::string& why) {
-    for (;;) {
+    if (context->role == TlsRole::server) WL_TRY(show_certificate(why));
+    for (bool first = true;; first = false) {
         int outcome, wanted;
         Error failure{Code::ok};
         {
@@ -87,6 +94,8 @@ Result<void> TlsChannel::State::shake_hands(Clock::time_point deadline, std::str
             return failure;
         }
         if (outcome == 1) return {};
+        // A client is not asked for it before the server's answer, and has the time meanwhile.
+        if (first && context->role == TlsRole::client) WL_TRY(show_certificate(why));
         auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
         pollfd entry{socket.fd(), POLLIN, 0};
         int ready = left <= 0 ? 0 : ::poll(&entry, 1, static_cast<int>(left));

@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "common/net/tls.h"
@@ -24,14 +25,34 @@ struct OpensslFree {
     void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
     void operator()(BIO* bio) const { BIO_free(bio); }
     void operator()(BIGNUM* number) const { BN_free(number); }
+    void operator()(STACK_OF(X509) * certificates) const { sk_X509_pop_free(certificates, X509_free); }
 };
 using KeyPtr = std::unique_ptr<EVP_PKEY, OpensslFree>;
 using X509Ptr = std::unique_ptr<X509, OpensslFree>;
 using BioPtr = std::unique_ptr<BIO, OpensslFree>;
 
+/// What we show to the other side; empty without certificates.
+struct OwnCertificate {
+    X509Ptr certificate;
+    std::unique_ptr<STACK_OF(X509), OpensslFree> intermediates;
+    KeyPtr key;
+};
+
 struct TlsContext::State {
     TlsRole role = TlsRole::client;
     std::unique_ptr<SSL_CTX, OpensslFree> ctx;
+    std::optional<TlsCredentials> credentials;  ///< until they are decoded
+
+    /// Decodes the credentials, once; whoever comes later gets the same outcome. @errors auth_failed, with `text` @thread any
+    Result<void> decode(std::string& text);
+    /// Has a connection show our certificate, decoded before. @errors auth_failed
+    Result<void> use_own(SSL* ssl) const;
+
+private:
+    std::once_flag decoded;
+    OwnCertificate own;
+    Result<void> outcome;
+    std::string why;
 };
 
 /// Prepares OpenSSL, once: no exit handler (calls arrive after main), no configuration file (it is the program's, not ours).

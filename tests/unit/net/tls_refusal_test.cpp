@@ -175,6 +175,23 @@ TEST(TlsRefusal, UnusableCredentialsAreTold_F1) {
     EXPECT_TRUE(refused(bad) && says(why, "does not belong")) << why;
 }
 
+TEST(TlsRefusal, UnusableCredentialsAreToldByTheHandshakeThatDecodesThem_F1) {
+    TlsCredentials bad = client_credentials();
+    bad.key_pem = server_credentials().key_pem;
+    auto undecoded = TlsContext::create_undecoded(TlsRole::client, bad);
+    ASSERT_TRUE(undecoded.ok());
+    for (int attempt = 0; attempt < 2; ++attempt) {  // and by each one after it
+        Sockets sockets = loopback();
+        auto server = std::async(std::launch::async, [&] {
+            return shake(context(TlsRole::server, server_credentials()), std::move(sockets.server), "");
+        });
+        const Outcome client = shake(*undecoded, std::move(sockets.client), "127.0.0.1");
+        EXPECT_EQ(client.error.code, Code::auth_failed);
+        EXPECT_TRUE(says(client.why, "does not belong")) << client.why;
+        EXPECT_EQ(server.get().error.code, Code::connection_lost);
+    }
+}
+
 TEST(TlsRefusal, AMissingFileIsNamed) {
     std::string why;
     auto loaded = load_credentials("no-such-directory/ca.pem", "a", "b", why);
