@@ -1,8 +1,8 @@
 // gpu-server: offers this machine's GPUs to Warpline's clients.
 //
-// One program, three roles. Started by a user or an init system it is the supervisor: it listens, routes connections, and
-// starts further processes of itself: workers, each of which loads the CUDA driver and serves one session, and the door, which
-// speaks with clients who have no session.
+// One program, four roles. Started by a user or an init system it is the supervisor: it listens, routes connections, and
+// starts further processes of itself: workers, each of which loads the CUDA driver and serves one session, the door, which
+// speaks with clients who have no session, and, when somebody asks how busy the GPUs are, the gauge.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +19,7 @@
 #include "server/daemon/operator_command.h"
 #include "server/daemon/supervisor.h"
 #include "server/door/door.h"
+#include "server/gauge/gauge.h"
 #include "server/worker/worker.h"
 
 namespace {
@@ -52,6 +53,7 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
     options.max_sessions = static_cast<uint32_t>(settings.integer("max_sessions"));
     options.warm_workers = static_cast<uint32_t>(settings.integer("workers_ready"));
     options.drain = settings.seconds("drain_seconds");
+    options.nvml = settings.path("nvml");
     options.ready_fd = static_cast<int>(settings.integer("ready_fd"));
     auto supervisor = Supervisor::create(options, std::move(arguments));
     if (!supervisor.ok()) {
@@ -84,6 +86,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> arguments(argv, argv + argc);
     const pid_t worker_of = take_role(arguments, k_worker_argument);
     const pid_t door_of = worker_of != 0 ? 0 : take_role(arguments, k_door_argument);
+    const pid_t gauge_of = worker_of != 0 || door_of != 0 ? 0 : take_role(arguments, k_gauge_argument);
     std::vector<const char*> flags;
     for (const std::string& argument : arguments) flags.push_back(argument.c_str());
     const config::CommandLine line = config::load_server(static_cast<int>(flags.size()), flags.data());
@@ -91,7 +94,8 @@ int main(int argc, char** argv) {
     if (line.outcome == config::CommandLine::Outcome::exit_failure) return EXIT_FAILURE;
     if (line.command != config::CommandLine::Command::serve) return look_after(line);
     log::configure(line.settings.text("log"));
-    log::set_process_name(worker_of != 0 ? "worker" : door_of != 0 ? "door" : "server");
+    log::set_process_name(worker_of != 0 ? "worker" : door_of != 0 ? "door" : gauge_of != 0 ? "gauge" : "server");
     if (worker_of != 0) return worker_main(line.settings, worker_of);
+    if (gauge_of != 0) return gauge_main(line.settings, gauge_of);
     return door_of != 0 ? door_main(line.settings, door_of) : supervise(line.settings, std::move(arguments));
 }

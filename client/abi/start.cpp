@@ -186,7 +186,8 @@ Result<ServerPool> read_pool(const config::Settings& settings, std::string& why)
     const auto policy = policy_of(settings.text("policy"));
     if (!policy) {
         why = log::format(
-            "'{}' is no way to choose a server (WARPLINE_POLICY): least_connections, round_robin, weighted, in_order",
+            "'{}' is no way to choose a server (WARPLINE_POLICY): least_connections, round_robin, weighted, gpu_utilisation, "
+            "in_order",
             settings.text("policy"));
         return Error{Code::bad_argument, "no such policy"};
     }

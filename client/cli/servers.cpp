@@ -14,6 +14,28 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
+/// Of each device, as in "12% 0%"; "-" for what the server does not know.
+std::string utilisation_of(const protocol::ServerStatus& status) {
+    std::string text;
+    for (const protocol::DeviceLoad& device : status.devices) {
+        if (!text.empty()) text += ' ';
+        text += device.utilisation_percent ? std::to_string(*device.utilisation_percent) + "%" : "-";
+    }
+    return text.empty() ? "-" : text;
+}
+
+/// Of each device's memory, likewise.
+std::string free_memory_of(const protocol::ServerStatus& status) {
+    std::string text;
+    for (const protocol::DeviceLoad& device : status.devices) {
+        char bytes[32] = "-";
+        if (device.total_bytes > 0)
+            std::snprintf(bytes, sizeof bytes, "%.1fGiB", static_cast<double>(device.free_bytes) / (1 << 30));
+        text += (text.empty() ? "" : " ") + std::string(bytes);
+    }
+    return text.empty() ? "-" : text;
+}
+
 Cells row_of(const std::string& server, const protocol::ServerStatus& status, double round_trip_ms) {
     char driver[32];
     char round_trip[32];
@@ -27,6 +49,8 @@ Cells row_of(const std::string& server, const protocol::ServerStatus& status, do
             std::to_string(status.workers_ready),
             status.draining ? "yes" : "no",
             std::to_string(status.device_count),
+            utilisation_of(status),
+            free_memory_of(status),
             driver,
             round_trip};
 }
@@ -83,7 +107,7 @@ int servers(const std::vector<ServerToVisit>& given) {
     }
     const auto deadline = client::Poll::Clock::now() + settings.seconds("connect_timeout");
     const client::Quarantine quarantine(settings.seconds("quarantine_seconds"));
-    client::Poll poll(addresses, std::make_shared<const net::TlsContext>(std::move(*tls)), deadline,
+    client::Poll poll(addresses, std::make_shared<const net::TlsContext>(std::move(*tls)), deadline, true,
                       [quarantine](const std::string& server, const Error& error) { quarantine.failed(server, error); });
     bool all_answered = true;
     size_t heard = 0;
@@ -98,8 +122,8 @@ int servers(const std::vector<ServerToVisit>& given) {
                                                   ? row_of(server, answer->status, answer->connection->round_trip_ms())
                                                   : Cells{server, reason_of(server, answer->why)};
     }
-    rows.insert(rows.begin(),
-                {"Server", "Name", "Version", "Sessions", "Ready", "Draining", "Devices", "Driver", "Round trip"});
+    rows.insert(rows.begin(), {"Server", "Name", "Version", "Sessions", "Ready", "Draining", "Devices", "Utilised", "Free",
+                               "Driver", "Round trip"});
     print(rows);
     return all_answered && heard == given.size() ? 0 : 1;
 }

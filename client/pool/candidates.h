@@ -14,7 +14,7 @@
 namespace warpline::client {
 
 /// How a server is chosen (WARPLINE_POLICY).
-enum class Policy : uint8_t { least_connections, round_robin, weighted, in_order };
+enum class Policy : uint8_t { least_connections, round_robin, weighted, gpu_utilisation, in_order };
 
 /// "least_connections" and so on; nothing for other text.
 std::optional<Policy> policy_of(std::string_view text);
@@ -54,6 +54,7 @@ private:
         uint32_t rank = 0;
     };
     std::span<const Candidate> first_rank() const;
+    std::vector<const Candidate*> first_choice() const;
     double load(const Candidate& candidate) const;
 
     Policy m_policy;

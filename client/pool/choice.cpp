@@ -38,6 +38,7 @@ ServerChoice::ServerChoice(std::vector<PoolServer> servers, Policy policy, net::
       m_tls(std::make_shared<const net::TlsContext>(std::move(tls))),
       m_patience(patience),
       m_quarantine(quarantine),
+      m_wants_load(policy == Policy::gpu_utilisation),
       m_candidates(policy, policy == Policy::round_robin ? next_turn() : 0, random_below),
       m_is_awaited(m_servers.size()) {
     std::vector<std::string> addresses;
@@ -64,9 +65,9 @@ void ServerChoice::begin(std::vector<size_t> servers) {
         addresses.push_back(m_servers[index].address);
         m_is_awaited[index] = true;
     }
-    m_poll.emplace(addresses, m_tls, m_deadline, [quarantine = m_quarantine](const std::string& server, const Error& error) {
-        quarantine.failed(server, error);
-    });
+    m_poll.emplace(
+        addresses, m_tls, m_deadline, m_wants_load,
+        [quarantine = m_quarantine](const std::string& server, const Error& error) { quarantine.failed(server, error); });
 }
 
 /// True if a server that has not answered yet has a lower rank than those that have.
@@ -145,7 +146,7 @@ bool ServerChoice::claim(size_t index) {
     const uint32_t below = m_lost_claims < k_most_lost_claims ? m_candidates.claim_below(index, m_poll->all_heard())
                                                               : std::numeric_limits<uint32_t>::max();
     std::string why;
-    const auto status = m_connections[index]->ask(below, Clock::now() + k_claim_timeout, why);
+    const auto status = m_connections[index]->ask({{}, below, m_wants_load}, Clock::now() + k_claim_timeout, why);
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - m_began).count();
     const std::string& server = m_servers[index].address;
     // Whether it is dead, or too busy to answer that, shows when we connect.

@@ -50,6 +50,7 @@ private:
     const std::shared_ptr<const net::TlsContext> m_tls;
     const std::chrono::milliseconds m_patience;
     const Quarantine m_quarantine;
+    const bool m_wants_load;
     std::vector<size_t> m_resting;  // not yet asked
     std::vector<size_t> m_asked;
     Clock::time_point m_began;

@@ -39,11 +39,13 @@ Result<std::unique_ptr<StatusConnection>> StatusConnection::open(const net::TlsC
     return std::unique_ptr<StatusConnection>(new StatusConnection(endpoint->to_string(), std::move(channel)));
 }
 
-Result<protocol::ServerStatus> StatusConnection::ask(uint32_t claim_below, Clock::time_point deadline, std::string& why) {
+Result<protocol::ServerStatus> StatusConnection::ask(protocol::StatusRequest request, Clock::time_point deadline,
+                                                     std::string& why) {
     const auto began = Clock::now();
+    request.client_version = WARPLINE_VERSION;
     const auto exchange = [&]() -> Result<protocol::ServerStatus> {
-        const Bytes request = WL_TRY(protocol::encode_status_request({WARPLINE_VERSION, claim_below}));
-        const BytesView pieces[] = {request};
+        const Bytes asked = WL_TRY(protocol::encode_status_request(request));
+        const BytesView pieces[] = {asked};
         WL_TRY(m_channel->write(pieces));
         const auto frame = WL_TRY(protocol::read_single_frame(
             protocol::FrameKind::status, [&](MutableBytesView bytes) { return m_channel->read_exact(bytes, deadline); }));
@@ -76,14 +78,14 @@ struct Poll::State {
 };
 
 Poll::Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::TlsContext> tls, Clock::time_point deadline,
-           std::function<void(const std::string& server, const Error& error)> failed)
+           bool wants_load, std::function<void(const std::string& server, const Error& error)> failed)
     : m_state(std::make_shared<State>(std::move(tls))) {
     {
         MutexLock lock(m_state->mutex);
         m_state->awaited = servers.size();
     }
     for (size_t index = 0; index < servers.size(); ++index) {
-        const auto ask = [state = m_state, server = servers[index], index, deadline, failed] {
+        const auto ask = [state = m_state, server = servers[index], index, deadline, wants_load, failed] {
             Answer answer;
             answer.index = index;
             bool reached = false;
@@ -94,7 +96,7 @@ Poll::Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::T
             };
             const auto outcome = [&]() -> Result<void> {
                 answer.connection = WL_TRY(StatusConnection::open(*state->tls, server, deadline, answer.why, note));
-                answer.status = WL_TRY(answer.connection->ask(0, deadline, answer.why));
+                answer.status = WL_TRY(answer.connection->ask({{}, 0, wants_load}, deadline, answer.why));
                 return {};
             }();
             if (!outcome.ok()) {

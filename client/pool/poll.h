@@ -26,9 +26,9 @@ public:
                                                           Clock::time_point deadline, std::string& why,
                                                           const std::function<void()>& reached = {});
 
-    /// @param claim_below  see protocol::StatusRequest
+    /// @param request  `client_version` is filled in here
     /// @errors deadline, connection_lost, auth_failed, malformed, with `why` @blocks up to the deadline
-    Result<protocol::ServerStatus> ask(uint32_t claim_below, Clock::time_point deadline, std::string& why);
+    Result<protocol::ServerStatus> ask(protocol::StatusRequest request, Clock::time_point deadline, std::string& why);
 
     /// Of the last question, in milliseconds.
     double round_trip_ms() const { return m_round_trip_ms; }
@@ -56,12 +56,13 @@ public:
         std::string why;        ///< likewise: one sentence, with the address
     };
 
+    /// @param wants_load  see protocol::StatusRequest
     /// @param failed  called with each server that has not answered, by the thread that has asked it, also when nobody waits
     /// for
     ///                the answers any more
     /// @blocks no
     Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::TlsContext> tls, Clock::time_point deadline,
-         std::function<void(const std::string& server, const Error& error)> failed = {});
+         bool wants_load, std::function<void(const std::string& server, const Error& error)> failed = {});
 
     /// The next answer, in the order in which they come. Nothing: all have been given, or it is `until`. @blocks until then
     std::optional<Answer> next(Clock::time_point until);

@@ -21,6 +21,11 @@ constexpr Option k_options[] = {
      "The CUDA driver to execute on: a library, `nvidia` for the system's libcuda.so.1, `software` for the software GPU, "
      "`auto` for the former if it finds a device, else the latter.",
      "The software GPU runs PTX on the CPU, hundreds of times slower than a GPU."},
+    {k_server, "nvml", path, "", "auto", 0, 0, "WARPLINE_NVML", "--nvml", k_in_file,
+     "NVIDIA's management library, which is asked how busy the GPUs are when a client or the operator wants to know: a "
+     "library, "
+     "`auto` for the one of NVIDIA's driver, `none` for no answer. The software GPU has none of its own.",
+     "It makes no context; the process that asks it keeps the GPUs' device files open."},
     {k_server, "certificate", path, "", "/etc/warpline/server.crt", 0, 0, "WARPLINE_SERVER_CERT", "--cert", k_in_file,
      "The server's certificate (PEM). Clients check that the name or address that they dial is in it.", ""},
     {k_server, "key", path, "", "/etc/warpline/server.key", 0, 0, "WARPLINE_SERVER_KEY", "--key", k_in_file,
@@ -101,10 +106,9 @@ constexpr Option k_options[] = {
      ""},
     {k_client, "policy", text, "", "least_connections", 0, 0, "WARPLINE_POLICY", "", k_in_file,
      "How one of several servers is chosen: `least_connections`, the one with the fewest sessions, then the nearest; "
-     "`weighted`, "
-     "likewise, for each unit of weight; `round_robin`, in turn with the user's other programs on this machine; `in_order`, "
-     "the "
-     "first of the list. Servers that are full or drain are passed over.",
+     "`weighted`, likewise, for each unit of weight; `gpu_utilisation`, the one that has the least utilised GPU, then the most "
+     "free memory there, then the fewest sessions; `round_robin`, in turn with the user's other programs on this machine; "
+     "`in_order`, the first of the list. Servers that are full or drain are passed over.",
      ""},
     {k_client, "quarantine_seconds", seconds, "seconds", "60", 0, 86400, "WARPLINE_QUARANTINE", "", k_in_file,
      "One of several servers that cannot be reached, does not answer or fails in TLS rests: 2 seconds, then twice as long "

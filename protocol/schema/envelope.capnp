@@ -76,6 +76,7 @@ struct ResumeReply {
 struct StatusRequest {
   clientVersion @0 :Text;
   claimBelow @1 :UInt32;          # 0: only asks. Else: keeps a place for a few seconds, if there are fewer sessions than this
+  wantsLoad @2 :Bool;             # asks for `devices`, too
 }
 
 struct Status {
@@ -89,6 +90,13 @@ struct Status {
   driverVersion @7 :Int32;
   driverKind @8 :DriverKind;
   claimed @9 :Bool;               # a place is kept for who asked; counted in `sessions`
+  devices @10 :List(DeviceLoad);  # if `wantsLoad` asks for it and the server knows it; else empty
+}
+
+struct DeviceLoad {
+  utilisationPercent @0 :Int16 = -1;  # as NVML says it: the share of its last sampling period; -1: not known
+  totalBytes @1 :UInt64;          # of the device's memory; 0: not known
+  freeBytes @2 :UInt64;           # likewise, whoever uses the rest
 }
 
 enum DriverKind {

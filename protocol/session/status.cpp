@@ -8,6 +8,8 @@ namespace warpline::protocol {
 namespace {
 
 constexpr size_t k_max_text_bytes = 256;
+/// More than a machine has.
+constexpr uint32_t k_max_devices_told = 256;
 
 std::string text_of(capnp::Text::Reader text) { return {text.cStr(), std::min<size_t>(text.size(), k_max_text_bytes)}; }
 
@@ -17,6 +19,7 @@ Result<Bytes> encode_status_request(const StatusRequest& request) {
     return encode_single_frame<wire::StatusRequest>(FrameKind::status, [&](wire::StatusRequest::Builder out) {
         out.setClientVersion(request.client_version.c_str());
         out.setClaimBelow(request.claim_below);
+        out.setWantsLoad(request.wants_load);
     });
 }
 
@@ -32,12 +35,19 @@ Result<Bytes> encode_status(const ServerStatus& status) {
         out.setDriverVersion(status.driver_version);
         out.setDriverKind(status.software_driver ? wire::DriverKind::SOFTWARE : wire::DriverKind::NVIDIA);
         out.setClaimed(status.claimed);
+        auto devices = out.initDevices(static_cast<uint32_t>(status.devices.size()));
+        for (uint32_t i = 0; i < devices.size(); ++i) {
+            const DeviceLoad& load = status.devices[i];
+            devices[i].setUtilisationPercent(load.utilisation_percent ? static_cast<int16_t>(*load.utilisation_percent) : -1);
+            devices[i].setTotalBytes(load.total_bytes);
+            devices[i].setFreeBytes(load.free_bytes);
+        }
     });
 }
 
 Result<StatusRequest> decode_status_request(const Frame& frame) {
     return read_message<wire::StatusRequest>(frame.body.view(), [&](wire::StatusRequest::Reader in) -> Result<StatusRequest> {
-        return StatusRequest{text_of(in.getClientVersion()), in.getClaimBelow()};
+        return StatusRequest{text_of(in.getClientVersion()), in.getClaimBelow(), in.getWantsLoad()};
     });
 }
 
@@ -54,6 +64,13 @@ Result<ServerStatus> decode_status(const Frame& frame) {
         status.driver_version = in.getDriverVersion();
         status.software_driver = in.getDriverKind() == wire::DriverKind::SOFTWARE;
         status.claimed = in.getClaimed();
+        const auto devices = in.getDevices();
+        for (uint32_t i = 0; i < std::min(devices.size(), k_max_devices_told); ++i) {
+            DeviceLoad load{std::nullopt, devices[i].getTotalBytes(), devices[i].getFreeBytes()};
+            const int percent = devices[i].getUtilisationPercent();
+            if (percent >= 0) load.utilisation_percent = static_cast<uint32_t>(percent);
+            status.devices.push_back(load);
+        }
         return status;
     });
 }

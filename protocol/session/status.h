@@ -1,7 +1,9 @@
 // What a server tells of itself to who has a certificate and no session: docs/session.md#status
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "protocol/session/single_frame.h"
 
@@ -10,6 +12,14 @@ namespace warpline::protocol {
 struct StatusRequest {
     std::string client_version;
     uint32_t claim_below = 0;  ///< 0: only asks. Else: keeps a place, if the server has fewer sessions than this
+    bool wants_load = false;   ///< asks how busy the devices are, too
+};
+
+/// What NVML says of a device.
+struct DeviceLoad {
+    std::optional<uint32_t> utilisation_percent;  ///< of NVML's last sampling period; nothing: not known
+    uint64_t total_bytes = 0;                     ///< 0: not known
+    uint64_t free_bytes = 0;                      ///< likewise, whoever uses the rest
 };
 
 struct ServerStatus {
@@ -22,7 +32,8 @@ struct ServerStatus {
     uint32_t device_count = 0;
     int32_t driver_version = 0;  ///< as cuDriverGetVersion
     bool software_driver = false;
-    bool claimed = false;  ///< a place is kept for who asked; counted in `sessions`
+    bool claimed = false;             ///< a place is kept for who asked; counted in `sessions`
+    std::vector<DeviceLoad> devices;  ///< as the driver counts them; empty: not asked for, or not known
 };
 
 /// A whole frame. @errors alloc_failed

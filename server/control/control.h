@@ -11,27 +11,29 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-/// What the supervisor and a worker, or the door, say to each other over their socket pair: fixed structs, one per message,
-/// because a worker that a session took over must not be able to confuse the supervisor.
+/// What the supervisor and a worker, the door or the gauge say to each other over their socket pair: fixed structs, one per
+/// message, because a worker that a session took over must not be able to confuse the supervisor.
 namespace warpline::server {
 
 constexpr size_t k_max_devices = 64;
 
 enum class ControlKind : uint32_t {
-    ready = 1,     ///< worker → supervisor: driver initialised (ReadyMessage)
-    failed = 2,    ///< worker, door → supervisor: no driver, no certificate … (TextMessage); it exits
-    begun = 3,     ///< worker → supervisor: the client of its session has said Hello (BegunMessage)
-    released = 4,  ///< worker → supervisor: the session came to nothing (TextMessage); the worker is idle again
-    ended = 5,     ///< worker → supervisor: the session is over (TextMessage: why); the worker exits
-    ask = 6,       ///< door → supervisor: what is to be told, and may a place be kept? (AskMessage); answered by `figures`
-    open = 7,      ///< door → supervisor: may this client have a session? (OpenMessage); answered by `opened`
-    resumed = 8,   ///< worker → supervisor: the session goes on over another lane (ResumedMessage)
-    answers = 9,   ///< door → supervisor: it has its certificates, and answers from now on (no body)
-    take = 16,     ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
-    assign = 17,   ///< supervisor → worker: the session that it is to serve (AssignMessage)
-    stop = 18,     ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
-    figures = 19,  ///< supervisor → door: what is to be told (FiguresMessage)
-    opened = 20,   ///< supervisor → door: the answer to `open` (OpenedMessage)
+    ready = 1,      ///< worker → supervisor: driver initialised (ReadyMessage)
+    failed = 2,     ///< worker, door → supervisor: no driver, no certificate … (TextMessage); it exits
+    begun = 3,      ///< worker → supervisor: the client of its session has said Hello (BegunMessage)
+    released = 4,   ///< worker → supervisor: the session came to nothing (TextMessage); the worker is idle again
+    ended = 5,      ///< worker → supervisor: the session is over (TextMessage: why); the worker exits
+    ask = 6,        ///< door → supervisor: what is to be told, and may a place be kept? (AskMessage); answered by `figures`
+    open = 7,       ///< door → supervisor: may this client have a session? (OpenMessage); answered by `opened`
+    resumed = 8,    ///< worker → supervisor: the session goes on over another lane (ResumedMessage)
+    answers = 9,    ///< door → supervisor: it has its certificates, and answers from now on (no body)
+    measured = 10,  ///< gauge → supervisor: how busy the devices are (LoadMessage)
+    take = 16,      ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
+    assign = 17,    ///< supervisor → worker: the session that it is to serve (AssignMessage)
+    stop = 18,      ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
+    figures = 19,   ///< supervisor → door: what is to be told (FiguresMessage)
+    opened = 20,    ///< supervisor → door: the answer to `open` (OpenedMessage)
+    measure = 21,   ///< supervisor → gauge: how busy are these devices? (ReadyMessage); answered by `measured`
 };
 
 constexpr size_t k_session_id_bytes = 16;
@@ -105,7 +107,21 @@ struct TakeMessage {
 struct AskMessage {
     uint64_t question;     ///< chosen by the door
     uint32_t claim_below;  ///< a place is to be kept if there are fewer sessions than this
+    uint32_t wants_load;   ///< 1: and how busy are the devices?
+};
+
+/// What NVML says of a device.
+struct DeviceFigures {
+    int32_t utilisation_percent;  ///< -1: not known
     uint32_t padding;
+    uint64_t total_bytes;  ///< 0: not known
+    uint64_t free_bytes;   ///< likewise
+};
+
+struct LoadMessage {
+    uint32_t device_count;  ///< 0: nothing is known
+    uint32_t padding;
+    DeviceFigures devices[k_max_devices];  ///< in the order of ReadyMessage
 };
 
 struct FiguresMessage {
@@ -118,6 +134,7 @@ struct FiguresMessage {
     int32_t driver_version;
     uint32_t software;  ///< 1: the software GPU
     uint32_t claimed;   ///< 1: a place is kept, and counted
+    LoadMessage load;   ///< nothing, unless it was asked for
 };
 
 /// What a session has used, kept in memory that supervisor and worker share, so that the totals survive a crash of the worker.

@@ -68,10 +68,12 @@ void print_status(const nlohmann::json& status) {
                 status["workers_starting"].get<size_t>(), status["sessions_waiting"].get<size_t>());
     std::printf("Driver %s %d.%d\n\n", status["driver"]["kind"].get<std::string>().c_str(), version / 1000,
                 version % 1000 / 10);
-    std::vector<Row> rows{{"GPU", "Name", "PCI bus", "Capability", "Memory"}};
+    std::vector<Row> rows{{"GPU", "Name", "PCI bus", "Capability", "Memory", "Free", "Utilised"}};
     for (const auto& device : status["devices"])
-        rows.push_back({std::to_string(device["ordinal"].get<int>()), device["name"], device["pci_bus_id"],
-                        device["compute_capability"], mebibytes(device["total_bytes"])});
+        rows.push_back(
+            {std::to_string(device["ordinal"].get<int>()), device["name"], device["pci_bus_id"], device["compute_capability"],
+             mebibytes(device["total_bytes"]), device["free_bytes"].is_null() ? "-" : mebibytes(device["free_bytes"]),
+             device["utilisation_percent"].is_null() ? "-" : std::to_string(device["utilisation_percent"].get<int>()) + " %"});
     print_table(rows);
     if (status["running"].empty()) return;
     std::puts("");

@@ -102,6 +102,7 @@ int Supervisor::poll_timeout_ms() const {
     if (m_draining) next = std::min(next, m_drain_deadline);
     if (!m_draining && m_refill_at > Clock::now()) next = std::min(next, m_refill_at);
     if (!m_draining && m_failed_starts > 0) next = std::min(next, m_next_start);
+    if (!m_await_load.empty()) next = std::min(next, m_await_load.front().deadline);
     if (m_next_door > Clock::now()) next = std::min(next, m_next_door);
     if (next == Clock::time_point::max()) return -1;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
@@ -123,8 +124,9 @@ bool Supervisor::step() {
     const size_t door_count = m_doors.size();
     for (const auto& door : m_doors) watched.push_back({door->control().fd(), POLLIN, 0});
     const size_t operators = watched.size();
-    for (const net::Socket& socket : m_operators) watched.push_back({socket.fd(), POLLIN, 0});
+    for (const auto& socket : m_operators) watched.push_back({socket->fd(), POLLIN, 0});
     watched.push_back({m_operator_listener, POLLIN, 0});
+    watched.push_back({m_gauge != nullptr ? m_gauge->control().fd() : -1, POLLIN, 0});
 
     const int ready = poll(watched.data(), watched.size(), poll_timeout_ms());
     if (ready < 0 && errno != EINTR) {
@@ -147,7 +149,8 @@ bool Supervisor::step() {
             if (watched[operators + i].revents != 0 && !hear_operator(m_operators[i]))
                 m_operators.erase(m_operators.begin() + static_cast<std::ptrdiff_t>(i));
         }
-        if (watched.back().revents != 0) accept_operators();
+        if (watched[watched.size() - 2].revents != 0) accept_operators();
+        if (watched.back().revents != 0) handle_gauge();
         if (watched[0].revents != 0) handle_signals();
     }
     expire();
@@ -206,6 +209,7 @@ bool Supervisor::give(WorkerProcess& worker, const Connection& connection) {
 void Supervisor::expire() {
     const auto now = Clock::now();
     m_lobby.expire();
+    if (!m_await_load.empty() && m_await_load.front().deadline <= now) answer_without_load();
     while (!m_openings.empty() && m_openings.front().deadline <= now) {
         drop(m_openings.front(), "no worker became free");
         m_openings.pop_front();

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +20,7 @@
 #include "protocol/codec/preamble.h"
 #include "server/control/drop_notice.h"
 #include "server/daemon/claims.h"
-#include "server/daemon/door_process.h"
+#include "server/daemon/helper_process.h"
 #include "server/daemon/lobby.h"
 #include "server/daemon/worker_process.h"
 
@@ -33,7 +34,8 @@ struct SupervisorOptions {
     uint32_t max_sessions = 64;
     uint32_t warm_workers = 1;  ///< workers kept ready; each holds a driver's memory
     std::chrono::seconds drain{30};
-    int ready_fd = -1;  ///< -1: nobody waits for us
+    std::string nvml = "auto";  ///< where the load of the devices is asked for; `none`: nowhere
+    int ready_fd = -1;          ///< -1: nobody waits for us
 
     // Bounds without a switch: what a peer can make us hold before we know who it is.
     size_t max_lobby = 256;    ///< connections that have not said what they want
@@ -99,9 +101,19 @@ private:
     void door_answers(DoorProcess& door);
     size_t sessions() const;
     FiguresMessage figures(const AskMessage& ask);
+    void tell_figures(pid_t door_pid, const AskMessage& question);
     OpenedMessage open(const OpenMessage& wish);
     void reap_doors();
     void renew_door();
+
+    bool knows_load() const;
+    const LoadMessage* load() const;  // nullptr: none, or too old
+    void with_load(std::function<void()> then);
+    bool ask_gauge();
+    void handle_gauge();
+    void answer_without_load();
+    void reap_gauge();
+    void stop_gauge();
 
     void keep_pool();
     void handle_worker(WorkerProcess& worker);
@@ -118,7 +130,8 @@ private:
 
     void listen_to_operators();
     void accept_operators();
-    bool hear_operator(net::Socket& socket);
+    bool hear_operator(const std::shared_ptr<net::Socket>& socket);
+    bool answer_operator(net::Socket& socket, bool drained_before);
     nlohmann::json status_json();
 
     void handle_signals();
@@ -144,6 +157,18 @@ private:
     std::vector<std::unique_ptr<DoorProcess>> m_doors;  // in the order of their starts; those that leave finish what they have
     uint32_t m_failed_doors = 0;
     std::chrono::steady_clock::time_point m_next_door;
+    /// Who waits to be told how busy the devices are.
+    struct AwaitsLoad {
+        std::chrono::steady_clock::time_point deadline;
+        std::function<void()> then;
+    };
+    std::unique_ptr<HelperProcess> m_gauge;               // started for the first who asks
+    std::chrono::steady_clock::time_point m_gauge_asked;  // zero: it has answered
+    std::chrono::steady_clock::time_point m_next_gauge;
+    LoadMessage m_load{};
+    std::chrono::steady_clock::time_point m_load_at;
+    std::deque<AwaitsLoad> m_await_load;  // oldest first
+
     ReadyMessage m_offer{};  // of the worker that was ready last
     bool m_has_offer = false;
     Claims m_claims;
@@ -157,8 +182,8 @@ private:
     int m_inventory = -1;  // what the first worker has found out about the devices, sealed; -1: nobody has yet
     bool m_announced = false;
     const std::chrono::steady_clock::time_point m_started = std::chrono::steady_clock::now();
-    int m_operator_listener = -1;  // -1: there is none
-    std::vector<net::Socket> m_operators;
+    int m_operator_listener = -1;                           // -1: there is none
+    std::vector<std::shared_ptr<net::Socket>> m_operators;  // shared: who waits for an answer may have gone when it is there
 
     bool m_draining = false;
     bool m_asked_to_end = false;  // by a signal; another one stops at once

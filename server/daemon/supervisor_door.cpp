@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "server/control/worker_ends.h"
 #include "server/daemon/supervisor.h"
 
 namespace warpline::server {
@@ -35,9 +36,9 @@ void Supervisor::keep_door() {
 }
 
 void Supervisor::start_door() {
-    auto started = DoorProcess::spawn(m_arguments);
+    auto started = HelperProcess::start(m_arguments, k_door_argument);
     if (started.ok()) {
-        m_doors.push_back(std::move(*started));
+        m_doors.push_back(std::make_unique<DoorProcess>(*started));
         return;
     }
     WL_LOG(error, "server", "the door cannot be started: {} (errno {})", started.error().what, started.error().detail);
@@ -97,7 +98,11 @@ bool Supervisor::handle_message(DoorProcess& door, const ControlMessage& message
         case ControlKind::answers: door_answers(door); return true;
         case ControlKind::ask:
             if (!message.read(question)) return false;
-            static_cast<void>(door.control().send(ControlKind::figures, figures(question)).ok());
+            if (question.wants_load != 0) {
+                with_load([this, question, pid = door.pid()] { tell_figures(pid, question); });
+            } else {
+                static_cast<void>(door.control().send(ControlKind::figures, figures(question)).ok());
+            }
             return true;
         case ControlKind::open:
             if (!message.read(wish)) return false;
@@ -128,7 +133,15 @@ FiguresMessage Supervisor::figures(const AskMessage& ask) {
     figures.device_count = m_offer.device_count;
     figures.driver_version = m_offer.driver_version;
     figures.software = m_offer.software;
+    if (const LoadMessage* now_busy = load(); ask.wants_load != 0 && now_busy != nullptr) figures.load = *now_busy;
     return figures;
+}
+
+/// To a door that may have ended since it asked.
+void Supervisor::tell_figures(pid_t door_pid, const AskMessage& question) {
+    for (const auto& door : m_doors) {
+        if (door->pid() == door_pid) static_cast<void>(door->control().send(ControlKind::figures, figures(question)).ok());
+    }
 }
 
 void Supervisor::reap_doors() {

@@ -75,20 +75,28 @@ void Supervisor::accept_operators() {
         if (!is_operator(socket.fd())) {
             WL_LOG(warn, "audit", "refused peer=operator reason=\"another user's process asks as an operator\"");
         } else if (m_operators.size() < k_most_operators) {
-            m_operators.push_back(std::move(socket));
+            m_operators.push_back(std::make_shared<net::Socket>(std::move(socket)));
         }
     }
 }
 
 /// False if the connection has ended, or is to.
-bool Supervisor::hear_operator(net::Socket& socket) {
+bool Supervisor::hear_operator(const std::shared_ptr<net::Socket>& socket) {
     char request[32];
-    const ssize_t length = recv(socket.fd(), request, sizeof request, 0);
+    const ssize_t length = recv(socket->fd(), request, sizeof request, 0);
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     const std::string_view asked(request, length > 0 ? static_cast<size_t>(length) : 0);
     if (asked != "status" && asked != "drain") return false;
     const bool drained_before = m_draining;
     if (asked == "drain" && !m_draining) start_drain(Clock::time_point::max(), "until they end");
+    if (asked == "drain") return answer_operator(*socket, drained_before);
+    with_load([this, drained_before, waits = std::weak_ptr(socket)] {
+        if (const auto there = waits.lock()) answer_operator(*there, drained_before);
+    });
+    return true;
+}
+
+bool Supervisor::answer_operator(net::Socket& socket, bool drained_before) {
     nlohmann::json answer = status_json();
     answer["was_draining"] = drained_before;
     // Names of programs may be in any encoding.
@@ -98,8 +106,15 @@ bool Supervisor::hear_operator(net::Socket& socket) {
 
 nlohmann::json Supervisor::status_json() {
     nlohmann::json devices = nlohmann::json::array();
-    for (uint32_t i = 0; i < std::min<uint32_t>(m_offer.device_count, k_max_devices); ++i)
+    const LoadMessage* now_busy = load();
+    for (uint32_t i = 0; i < std::min<uint32_t>(m_offer.device_count, k_max_devices); ++i) {
         devices.push_back(device_json(m_offer.devices[i]));
+        const DeviceFigures* figures = now_busy != nullptr && i < now_busy->device_count ? &now_busy->devices[i] : nullptr;
+        const bool knows_percent = figures != nullptr && figures->utilisation_percent >= 0;
+        const bool knows_memory = figures != nullptr && figures->total_bytes > 0;
+        devices.back()["utilisation_percent"] = knows_percent ? nlohmann::json(figures->utilisation_percent) : nullptr;
+        devices.back()["free_bytes"] = knows_memory ? nlohmann::json(figures->free_bytes) : nullptr;
+    }
     nlohmann::json sessions = nlohmann::json::array();
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::session && sessions.size() < k_most_sessions_told)

@@ -252,6 +252,7 @@ void Supervisor::reap() {
         it = m_workers.erase(it);
     }
     reap_doors();
+    reap_gauge();
 }
 
 void Supervisor::buried(WorkerProcess& worker, int status) {
@@ -292,6 +293,7 @@ void Supervisor::renew_pool() {
     if (m_draining) return;
     forget_inventory();  // the devices that are offered may be others now
     renew_door();
+    stop_gauge();
     WL_LOG(info, "server", "SIGHUP: workers that serve nobody are replaced; running sessions keep what they have");
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::idle || worker->state == WorkerState::starting) stop_worker(*worker, "renewed");

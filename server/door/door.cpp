@@ -56,7 +56,7 @@ bool fill_random(uint8_t (&bytes)[N]) {
 class Door {
 public:
     explicit Door(const config::Settings& settings)
-        : m_settings(settings), m_control(k_door_control_fd), m_wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+        : m_settings(settings), m_control(k_helper_control_fd), m_wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
     int run(pid_t supervisor);
 
@@ -300,6 +300,7 @@ Result<Bytes> Door::tell_status(const protocol::Frame& frame) {
     const auto request = WL_TRY(protocol::decode_status_request(frame));
     AskMessage question{};
     question.claim_below = request.claim_below;
+    question.wants_load = request.wants_load ? 1 : 0;
     const auto now = ask<FiguresMessage>(ControlKind::ask, question);
     if (!now) return Error{Code::deadline, "the supervisor does not answer"};
     protocol::ServerStatus status;
@@ -313,6 +314,12 @@ Result<Bytes> Door::tell_status(const protocol::Frame& frame) {
     status.driver_version = now->driver_version;
     status.software_driver = now->software != 0;
     status.claimed = now->claimed != 0;
+    for (uint32_t i = 0; i < std::min<uint32_t>(now->load.device_count, k_max_devices); ++i) {
+        const DeviceFigures& device = now->load.devices[i];
+        protocol::DeviceLoad load{std::nullopt, device.total_bytes, device.free_bytes};
+        if (device.utilisation_percent >= 0) load.utilisation_percent = static_cast<uint32_t>(device.utilisation_percent);
+        status.devices.push_back(load);
+    }
     return protocol::encode_status(status);
 }
 

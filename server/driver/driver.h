@@ -11,7 +11,8 @@ namespace warpline::server {
 
 enum class DriverKind : uint8_t { unknown, nvidia, software };
 
-/// A CUDA driver, loaded by path: NVIDIA's, or the software GPU. The only dlopen of the server.
+/// A CUDA driver, loaded by path: NVIDIA's, or the software GPU. NVML (nvml.h) is the server's only
+/// other dlopen.
 class Driver {
 public:
     /// Loads the library, finds its functions and initialises it (cuInit). The library is never unloaded: drivers have threads.

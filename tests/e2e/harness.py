@@ -22,6 +22,7 @@ WARPLINE = BUILD / "bin" / "warpline"
 CLIENT_LIB = BUILD / "lib" / "warpline"
 DIRECT_LIB = CLIENT_LIB / "direct"
 SOFTGPU = BUILD / "lib" / "libsoftgpu.so"
+FAKE_NVML = BUILD / "tests" / "libwarpline_fake_nvml.so"
 
 
 def until(reached, seconds=60):

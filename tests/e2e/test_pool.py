@@ -1,5 +1,6 @@
 """Several servers: what they tell, and which one a program goes to (B5, C4)."""
 
+import json
 import os
 import pathlib
 import re
@@ -31,12 +32,13 @@ def setUpModule():
 class Pool:
     """Some servers with the same certificates. As an argument of harness.run(), it is the pool."""
 
-    def __init__(self, count, flags=(), listen=()):
+    def __init__(self, count, flags=(), listen=(), environments=()):
         self.folder = tempfile.TemporaryDirectory(prefix="warpline-pool-")
         self.certificates = harness.development_certificates(pathlib.Path(self.folder.name) / "certs")
         self.servers = []
         for i in range(count):
             place = {"listen": listen[i]} if listen else {}
+            place |= {"environment": environments[i]} if environments else {}
             self.servers.append(harness.Server(certificates=self.certificates, flags=[*flags[i:i + 1]], **place))
         self.addresses = [server.address for server in self.servers]
 
@@ -56,8 +58,8 @@ class Pool:
 
 
 class PoolCase(unittest.TestCase):
-    def pool(self, count, flags=()):
-        pool = Pool(count, flags)
+    def pool(self, count, flags=(), **options):
+        pool = Pool(count, flags, **options)
         self.addCleanup(pool.close)
         return pool
 
@@ -86,8 +88,8 @@ class ServersTest(PoolCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         lines = done.stdout.splitlines()
         self.assertEqual(len(lines), 3)
-        self.assertRegex(lines[1], rf"^{pool.addresses[0]} .* 0 / 5 .* no +1 +software \d+\.\d+ +[\d.]+ ms$")
-        self.assertRegex(lines[2], rf"^{pool.addresses[1]} .* 1 / 6 .* no +1 +software \d+\.\d+ +[\d.]+ ms$")
+        self.assertRegex(lines[1], rf"^{pool.addresses[0]} .* 0 / 5 .* no +1 +- +- +software \d+\.\d+ +[\d.]+ ms$")
+        self.assertRegex(lines[2], rf"^{pool.addresses[1]} .* 1 / 6 .* no +1 +- +- +software \d+\.\d+ +[\d.]+ ms$")
         done = self.servers(pool, "--server", pool.addresses[0], "--server", nobody)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout.splitlines()[2], rf"^{nobody} +connection refused")
@@ -161,6 +163,66 @@ class ChoiceTest(PoolCase):
         for _ in range(3):
             self.run_program(pool, WARPLINE_POLICY="in_order")
         self.assertEqual(pool.sessions(), [3, 0])
+
+    def busy_pool(self):
+        """Three servers; what NVML says of their GPUs is in the files that are returned, too."""
+        folder = tempfile.TemporaryDirectory(prefix="warpline-nvml-")
+        self.addCleanup(folder.cleanup)
+        files = [pathlib.Path(folder.name) / str(i) for i in range(3)]
+        pool = self.pool(3, [f"--nvml={harness.FAKE_NVML}"] * 3, environments=[{"FAKE_NVML": str(path)} for path in files])
+        for path, address in zip(files, pool.addresses):
+            uuid = self.status(address)["devices"][0]["uuid"]
+            path.write_text(f"{uuid} 0 {6 << 30} {8 << 30}\n")
+        return pool, files
+
+    def status(self, address):
+        done = subprocess.run([harness.GPU_SERVER, "status", "--json", "--listen", address], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def say_busy(self, pool, files, loads):
+        """Each server's GPU is so busy, in percent, with so many GiB free; returns when the servers say so."""
+        for path, address, (percent, free) in zip(files, pool.addresses, loads):
+            path.write_text(f"{path.read_text().split()[0]} {percent} {free << 30} {8 << 30}\n")
+            told = {"utilisation_percent": percent, "free_bytes": free << 30}
+            self.assertTrue(harness.until(lambda: told.items() <= self.status(address)["devices"][0].items()), told)
+
+    def test_c4_the_least_utilised_gpu(self):
+        pool, files = self.busy_pool()
+        chosen = []
+        for loads in ([(80, 8), (20, 1), (90, 8)], [(0, 2), (3, 7), (50, 8)], [(2, 6), (4, 6), (0, 3)]):
+            self.say_busy(pool, files, loads)
+            before = pool.sessions()
+            self.run_program(pool, WARPLINE_POLICY="gpu_utilisation")
+            chosen.append([after - earlier for after, earlier in zip(pool.sessions(), before)])
+            self.start_working(pool.servers[0])
+        # By utilisation; by free memory; the first two are equal, and the first one has sessions.
+        self.assertEqual(chosen, [[0, 1, 0], [0, 1, 0], [0, 1, 0]])
+        self.say_busy(pool, files, [(10, 6), (90, 6), (40, 6)])
+        before = pool.sessions()
+        self.run_program(pool, WARPLINE_POLICY="gpu_utilisation")
+        self.run_program(pool)
+        self.assertEqual([after - earlier for after, earlier in zip(pool.sessions(), before)][0], 1, "sessions count otherwise")
+        shown = subprocess.run([harness.WARPLINE, "servers"], capture_output=True, text=True, timeout=60,
+                               env={**os.environ, **pool.environment()})
+        self.assertRegex(shown.stdout.splitlines()[2], r" 1 +90% +6.0GiB +software ")
+        table = subprocess.run([harness.GPU_SERVER, "status", "--listen", pool.addresses[2]], capture_output=True, text=True, timeout=60)
+        self.assertRegex(table.stdout, r" MiB +6144 MiB +40 %\n")
+
+    def test_c4_whose_load_is_not_known_comes_last(self):
+        pool, files = self.busy_pool()
+        self.say_busy(pool, files, [(99, 1)] * 3)
+        for path in files[1:]:
+            path.write_text("")
+        for address in pool.addresses[1:]:
+            self.assertTrue(harness.until(lambda: self.status(address)["devices"][0]["utilisation_percent"] is None))
+        self.start_working(pool.servers[0])
+        self.run_program(pool, WARPLINE_POLICY="gpu_utilisation")
+        self.assertEqual(pool.sessions(), [2, 0, 0])
+        pool.addresses.pop(0)
+        self.start_working(pool.servers[1])
+        self.run_program(pool, WARPLINE_POLICY="gpu_utilisation")
+        self.assertEqual(pool.sessions(), [2, 1, 1])
 
     def test_b5_weights(self):
         pool = self.pool(2)

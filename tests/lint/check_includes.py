@@ -47,6 +47,7 @@ ROOMS = {
         "control": [],
         "daemon": ["control"],
         "door": ["control"],
+        "gauge": ["driver", "control"],
         "driver": ["gen", "control"],
         "objects": ["driver", "control"],
         "session": ["gen", "objects", "driver", "control"],

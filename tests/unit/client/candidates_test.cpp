@@ -64,7 +64,8 @@ TEST(Candidates, WeightsAreShares_B5) {
 }
 
 TEST(Candidates, RanksComeBeforePolicies_C4) {
-    for (const Policy policy : {Policy::least_connections, Policy::weighted, Policy::round_robin, Policy::in_order}) {
+    for (const Policy policy :
+         {Policy::least_connections, Policy::weighted, Policy::round_robin, Policy::gpu_utilisation, Policy::in_order}) {
         Candidates candidates(policy, 0, first_of);
         candidates.add(0, 1, with(0), 1, 1);
         candidates.add(1, 1, with(9), 1, 0);
@@ -153,8 +154,60 @@ TEST(Candidates, ProgramsThatBeginAtOnceSpread_B5) {
     }
 }
 
+/// A server whose devices are so busy, in percent (below 0: not known), with so many bytes free.
+protocol::ServerStatus busy(uint32_t sessions, std::vector<std::pair<int, uint64_t>> devices) {
+    protocol::ServerStatus status = with(sessions);
+    for (const auto& [percent, free_bytes] : devices) {
+        protocol::DeviceLoad load{std::nullopt, 1000, free_bytes};
+        if (percent >= 0) load.utilisation_percent = static_cast<uint32_t>(percent);
+        status.devices.push_back(load);
+    }
+    return status;
+}
+
+TEST(Candidates, TheLeastUtilisedGpuFirst_C4) {
+    Candidates candidates(Policy::gpu_utilisation, 0, first_of);
+    candidates.add(0, 1, busy(0, {{90, 1000}}), 0.1);
+    candidates.add(1, 1, busy(9, {{100, 0}, {10, 100}}), 50);
+    candidates.add(2, 1, busy(3, {{40, 1000}, {-1, 1000}}), 1);
+    EXPECT_EQ(order_of(candidates), (Order{1, 2, 0})) << "of each server its idlest one counts";
+}
+
+TEST(Candidates, OfIdleGpusTheOneWithTheMostFreeMemory_C4) {
+    Candidates candidates(Policy::gpu_utilisation, 0, first_of);
+    candidates.add(0, 1, busy(0, {{0, 300}}), 1);
+    candidates.add(1, 1, busy(5, {{5, 900}}), 1);
+    candidates.add(2, 1, busy(0, {{6, 1000}}), 1);
+    EXPECT_EQ(order_of(candidates), (Order{1, 0, 2})) << "five percent are no difference, six are";
+}
+
+TEST(Candidates, OfEqualGpusFewestSessionsThenTheNearest_C4) {
+    Candidates candidates(Policy::gpu_utilisation, 0, first_of);
+    candidates.add(0, 1, busy(2, {{0, 1000}}), 0.1);
+    candidates.add(1, 1, busy(1, {{1, 990}}), 80);
+    candidates.add(2, 1, busy(1, {{2, 900}}), 10);
+    EXPECT_EQ(order_of(candidates), (Order{2, 1, 0}));
+    EXPECT_EQ(candidates.claim_below(2, true), 2u) << "programs that begin at once spread over those that are equal";
+    candidates.add(3, 1, busy(0, {{50, 1000}}), 0.1);
+    EXPECT_EQ(candidates.claim_below(2, true), 2u) << "one that is busier is no better choice";
+}
+
+TEST(Candidates, WhoseLoadIsNotKnownComesLastBySessions_C4) {
+    Candidates candidates(Policy::gpu_utilisation, 0, first_of);
+    candidates.add(0, 1, with(4), 1);
+    candidates.add(1, 1, busy(1, {{-1, 1000}}), 1);
+    candidates.add(2, 1, busy(60, {{100, 0}}), 1);
+    EXPECT_EQ(order_of(candidates), (Order{2, 1, 0}));
+    Candidates unknown(Policy::gpu_utilisation, 0, first_of);
+    unknown.add(0, 1, with(4), 1);
+    unknown.add(1, 1, with(1), 1);
+    EXPECT_EQ(order_of(unknown), (Order{1, 0}));
+    EXPECT_EQ(unknown.claim_below(1, true), 5u);
+}
+
 TEST(Policy, IsReadAsUsersWriteIt_B5) {
     EXPECT_EQ(policy_of("weighted"), Policy::weighted);
+    EXPECT_EQ(policy_of("gpu_utilisation"), Policy::gpu_utilisation);
     EXPECT_EQ(policy_of("best"), std::nullopt);
 }
 

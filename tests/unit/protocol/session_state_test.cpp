@@ -204,11 +204,12 @@ TEST(Open, RefusesWhatIsNone_F3) {
 }
 
 TEST(Status, BothSidesUnderstandOneAnother_B5) {
-    const auto request = decode_status_request(*status_frame_of(*encode_status_request({"1.2.3", 7})));
+    const auto request = decode_status_request(*status_frame_of(*encode_status_request({"1.2.3", 7, true})));
     ASSERT_TRUE(request.ok());
     EXPECT_EQ(request->client_version, "1.2.3");
     EXPECT_EQ(request->claim_below, 7u);
-    const ServerStatus said{"here", "4.5.6", 3, 64, 2, true, 8, 12080, true, true};
+    EXPECT_TRUE(request->wants_load);
+    const ServerStatus said{"here", "4.5.6", 3, 64, 2, true, 8, 12080, true, true, {{97, 80, 20}, {std::nullopt, 40, 0}}};
     const auto status = decode_status(*status_frame_of(*encode_status(said)));
     ASSERT_TRUE(status.ok());
     EXPECT_EQ(status->server_name, "here");
@@ -221,6 +222,12 @@ TEST(Status, BothSidesUnderstandOneAnother_B5) {
     EXPECT_TRUE(status->draining);
     EXPECT_TRUE(status->software_driver);
     EXPECT_TRUE(status->claimed);
+    ASSERT_EQ(status->devices.size(), 2u);
+    EXPECT_EQ(status->devices[0].utilisation_percent, 97u);
+    EXPECT_EQ(status->devices[0].total_bytes, 80u);
+    EXPECT_EQ(status->devices[0].free_bytes, 20u);
+    EXPECT_EQ(status->devices[1].utilisation_percent, std::nullopt);
+    EXPECT_EQ(status->devices[1].total_bytes, 40u);
 }
 
 TEST(Status, RefusesWhatIsNone_F3) {

@@ -51,8 +51,8 @@ public:
         return status.ok() ? std::optional(*status) : std::nullopt;
     }
     /// Nothing if the server does not answer.
-    std::optional<protocol::ServerStatus> ask(uint32_t claim_below = 0) {
-        if (!connected() || !say(*protocol::encode_status_request({"test", claim_below}))) return std::nullopt;
+    std::optional<protocol::ServerStatus> ask(uint32_t claim_below = 0, bool wants_load = false) {
+        if (!connected() || !say(*protocol::encode_status_request({"test", claim_below, wants_load}))) return std::nullopt;
         return answer();
     }
 
@@ -151,6 +151,57 @@ TEST(Door, F3_WhatIsNoQuestionIsDropped) {
         }
     }
     EXPECT_TRUE(Asking(server).ask().has_value());
+}
+
+/// What the stand-in for NVML says to servers that are started while this lives.
+class Readings {
+public:
+    Readings() { setenv("FAKE_NVML", m_path.c_str(), 1); }
+    ~Readings() {
+        unsetenv("FAKE_NVML");
+        unlink(m_path.c_str());
+    }
+    void say(const std::string& text) const { std::ofstream(m_path) << text; }
+
+private:
+    const std::string m_path = testing::TempDir() + "fake-nvml-" + std::to_string(getpid());
+};
+
+TEST(Door, C4_TellsHowBusyTheDevicesAre) {
+    const Readings readings;
+    readings.say("GPU-abababab-abab-abab-abab-abababababab 42 3 4\n");
+    ServerProcess server({std::string("--nvml=") + FAKE_NVML_LIBRARY});
+    ASSERT_TRUE(server.ready());
+    const auto processes = server.children();
+    EXPECT_TRUE(Asking(server).ask()->devices.empty()) << "not asked for";
+    EXPECT_EQ(server.children(), processes) << "nobody looks before somebody asks";
+    const auto status = Asking(server).ask(1, true);
+    ASSERT_TRUE(status.has_value());
+    EXPECT_TRUE(status->claimed);
+    ASSERT_EQ(status->devices.size(), status->device_count);
+    EXPECT_EQ(status->devices[0].utilisation_percent, 42u);
+    EXPECT_EQ(status->devices[0].free_bytes, 3u);
+    EXPECT_EQ(status->devices[0].total_bytes, 4u);
+    EXPECT_EQ(server.children().size(), processes.size() + 1);
+}
+
+TEST(Door, C4_AnswersWhereNvmlHangsDiesOrIsMissing) {
+    const Readings readings;
+    const std::pair<const char*, const char*> faults[] = {
+        {"hang\n", ""}, {"crash\n", "the gauge ended (killed by signal 9)"}, {"no-init\n", "NVML cannot be initialised"}};
+    for (const auto& [fault, line] : faults) {
+        readings.say(fault);
+        ServerProcess server({std::string("--nvml=") + FAKE_NVML_LIBRARY});
+        ASSERT_TRUE(server.ready());
+        Asking asking(server);
+        for (int i = 0; i < 2; ++i) {
+            const auto status = asking.ask(0, true);
+            ASSERT_TRUE(status.has_value()) << fault;
+            EXPECT_TRUE(status->devices.empty()) << fault;
+            EXPECT_GE(status->device_count, 1u);
+        }
+        EXPECT_TRUE(*line == 0 || server.wait_log(line)) << server.log();
+    }
 }
 
 TEST(Door, C5_ADoorThatDiesIsReplacedAndHarmsNobody) {

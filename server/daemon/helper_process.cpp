@@ -1,5 +1,5 @@
-// Starting the door with its end of the channel in place.
-#include "server/daemon/door_process.h"
+// Starting a helper with its end of the channel in place.
+#include "server/daemon/helper_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,8 +14,8 @@
 
 namespace warpline::server {
 
-Result<std::unique_ptr<DoorProcess>> DoorProcess::spawn(const std::vector<std::string>& arguments) {
-    int control[2] = {-1, -1};  // ours, the door's
+Result<HelperProcess::Started> HelperProcess::start(const std::vector<std::string>& arguments, std::string_view role) {
+    int control[2] = {-1, -1};  // ours, the helper's
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return io_error("socketpair failed", errno);
     ScopeGuard close_ours([&] { close(control[0]); });
     const int theirs = out_of_the_way(control[1]);
@@ -25,17 +25,17 @@ Result<std::unique_ptr<DoorProcess>> DoorProcess::spawn(const std::vector<std::s
     fcntl(control[0], F_SETFL, O_NONBLOCK);
     SpawnPlan plan;
     plan.arguments = arguments;
-    plan.arguments.push_back(std::string(k_door_argument) + std::to_string(getpid()));
+    plan.arguments.push_back(std::string(role) + std::to_string(getpid()));
     plan.environment = own_environment();
-    plan.descriptors = {{theirs, k_door_control_fd}};
+    plan.descriptors = {{theirs, k_helper_control_fd}};
     const pid_t pid = WL_TRY(spawn_self(plan));
     close_ours.dismiss();
-    return std::unique_ptr<DoorProcess>(new DoorProcess(pid, control[0]));
+    return Started{pid, control[0]};
 }
 
-DoorProcess::~DoorProcess() { kill_process(); }
+HelperProcess::~HelperProcess() { kill_process(); }
 
-void DoorProcess::kill_process() const {
+void HelperProcess::kill_process() const {
     if (!m_reaped) kill(m_pid, SIGKILL);
 }
 

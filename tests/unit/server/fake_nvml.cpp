@@ -1,0 +1,103 @@
+// Stands in for NVIDIA's management library where there is no GPU: it tells what a file says, at every question anew, and hangs
+// or crashes when it is told to. FAKE_NVML names the file; a line of it: UUID PERCENT FREE_BYTES TOTAL_BYTES, where a PERCENT
+// below zero is one that is not supported (as of MIG devices), or the word `hang`, `crash`, or `no-init`.
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace {
+
+constexpr int k_success = 0, k_uninitialized = 1, k_not_supported = 3, k_not_found = 6, k_unknown = 999;
+
+bool g_initialised = false;
+
+struct Reading {
+    std::string uuid;
+    int percent = 0;
+    unsigned long long free_bytes = 0, total_bytes = 0;
+};
+
+std::vector<Reading> readings() {
+    std::vector<Reading> all;
+    const char* path = std::getenv("FAKE_NVML");
+    std::ifstream file(path != nullptr ? path : "");
+    for (std::string line; std::getline(file, line);) {
+        if (line == "hang") pause();
+        if (line == "crash") std::raise(SIGKILL);
+        std::istringstream words(line);
+        Reading reading;
+        if (words >> reading.uuid >> reading.percent >> reading.free_bytes >> reading.total_bytes) all.push_back(reading);
+    }
+    return all;
+}
+
+/// Handles are places in the file, counted from 1.
+std::optional<Reading> reading_of(void* device) {
+    const auto all = readings();
+    const auto place = reinterpret_cast<size_t>(device);
+    return place >= 1 && place <= all.size() ? std::optional(all[place - 1]) : std::nullopt;
+}
+
+}  // namespace
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+struct Utilization {
+    unsigned gpu, memory;
+};
+struct Memory {
+    unsigned long long total, free, used;
+};
+
+int nvmlInit_v2() {
+    const char* path = std::getenv("FAKE_NVML");
+    std::string first;
+    if (path == nullptr || !std::getline(std::ifstream(path), first) || first == "no-init") return k_unknown;
+    g_initialised = true;
+    return k_success;
+}
+
+int nvmlShutdown() {
+    g_initialised = false;
+    return k_success;
+}
+
+const char* nvmlErrorString(int) { return "as the file says"; }
+
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
+    if (!g_initialised) return k_uninitialized;
+    const auto all = readings();
+    for (size_t i = 0; i < all.size(); ++i) {
+        if (all[i].uuid != uuid) continue;
+        *device = reinterpret_cast<void*>(i + 1);
+        return k_success;
+    }
+    return k_not_found;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char*, void**) { return k_not_found; }
+
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* utilization) {
+    const auto reading = reading_of(device);
+    if (!reading) return k_not_found;
+    if (reading->percent < 0) return k_not_supported;
+    *utilization = {static_cast<unsigned>(reading->percent), 0};
+    return k_success;
+}
+
+int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
+    const auto reading = reading_of(device);
+    if (!reading) return k_not_found;
+    *memory = {reading->total_bytes, reading->free_bytes, reading->total_bytes - reading->free_bytes};
+    return k_success;
+}
+
+#pragma GCC visibility pop
+}
