@@ -33,42 +33,46 @@ net::Resolved<T> answer_of(net::Question<T>& question, Names::Clock::time_point 
     return {Error{Code::deadline, "no DNS server answers"}, "no DNS server answers in time"};
 }
 
-NameAnswer servers_of(const PoolEntry& entry, net::Resolved<net::DnsAddresses> answer) {
-    NameAnswer result;
-    result.why = std::move(answer.why);
-    if (!answer.value.ok()) {
-        result.servers = answer.value.error();
-        return result;
-    }
+std::vector<PoolServer> servers_in(const PoolEntry& entry, const net::DnsAddresses& found) {
     std::vector<PoolServer> servers;
     // The dot that keeps DNS from looking elsewhere is in no certificate.
     const std::string host = entry.name.ends_with('.') ? entry.name.substr(0, entry.name.size() - 1) : entry.name;
-    for (const std::string& address : answer.value->addresses)
+    for (const std::string& address : found.addresses)
         servers.push_back({net::Endpoint{host, entry.port, {address}}.to_string(), entry.weight, 0});
-    result.servers = std::move(servers);
-    result.ttl = answer.value->ttl;
-    return result;
+    return servers;
 }
 
-NameAnswer servers_of(net::Resolved<net::DnsServices> answer) {
-    NameAnswer result;
-    result.why = std::move(answer.why);
-    if (!answer.value.ok()) {
-        result.servers = answer.value.error();
-        return result;
-    }
+std::vector<PoolServer> servers_in(const PoolEntry&, const net::DnsServices& found) {
     std::vector<PoolServer> servers;
     uint32_t rank = 0;
-    uint16_t priority = answer.value->services.front().priority;
-    for (const net::DnsService& service : answer.value->services) {
+    uint16_t priority = found.services.front().priority;
+    for (const net::DnsService& service : found.services) {
         if (std::exchange(priority, service.priority) != service.priority) ++rank;
         // A weight of 0 is "hardly ever" beside others, and nothing where all have it.
         servers.push_back({net::Endpoint{service.host, service.port, service.addresses}.to_string(),
                            std::max<uint32_t>(service.weight, 1), rank});
     }
-    result.servers = std::move(servers);
-    result.ttl = answer.value->ttl;
+    return servers;
+}
+
+template <typename T>
+NameAnswer servers_of(const PoolEntry& entry, net::Resolved<T> answer) {
+    NameAnswer result;
+    result.why = std::move(answer.why);
+    if (answer.value.ok()) {
+        result.servers = servers_in(entry, *answer.value);
+        result.ttl = answer.value->ttl;
+    } else {
+        result.servers = answer.value.error();
+    }
     return result;
+}
+
+/// A question to DNS that is on its way, as Names waits for it.
+template <typename T>
+Names::Wait wait_for(const PoolEntry& entry, net::Question<T> asked) {
+    auto question = std::make_shared<net::Question<T>>(std::move(asked));
+    return [question, entry](Names::Clock::time_point until) { return servers_of(entry, answer_of(*question, until)); };
 }
 
 }  // namespace
@@ -156,12 +160,8 @@ void Names::keep(const PoolEntry& entry, NameAnswer answer) {
 
 Names::Ask ask_dns(const net::Dns& dns) {
     return [dns](const PoolEntry& entry) -> Names::Wait {
-        if (entry.kind == PoolEntry::Kind::services) {
-            auto question = std::make_shared<net::Question<net::DnsServices>>(dns.services(entry.name));
-            return [question](Names::Clock::time_point until) { return servers_of(answer_of(*question, until)); };
-        }
-        auto question = std::make_shared<net::Question<net::DnsAddresses>>(dns.addresses(entry.name));
-        return [question, entry](Names::Clock::time_point until) { return servers_of(entry, answer_of(*question, until)); };
+        return entry.kind == PoolEntry::Kind::services ? wait_for(entry, dns.services(entry.name))
+                                                       : wait_for(entry, dns.addresses(entry.name));
     };
 }
 
