@@ -5,6 +5,7 @@ from __future__ import annotations  # Python 3.9 runs this on machines with a GP
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,16 @@ def until(reached, seconds=60):
     while not (answer := reached()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return answer
+
+
+def read_until(stream, pattern):
+    """The lines of a program's output up to one that the pattern is found in."""
+    lines = ""
+    for line in stream:
+        lines += line
+        if re.search(pattern, line):
+            return lines
+    raise AssertionError(f"no {pattern!r} in {lines}")
 
 
 def sanitizer_runtime():

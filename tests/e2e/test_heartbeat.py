@@ -50,12 +50,7 @@ class Patient:
 
     def read_error_until(self, pattern):
         """Lines of stderr up to one that matches."""
-        lines = ""
-        for line in self.process.stderr:
-            lines += line
-            if re.search(pattern, line):
-                return lines
-        raise AssertionError(f"no {pattern!r} in {lines}")
+        return harness.read_until(self.process.stderr, pattern)
 
     def finish(self):
         out, err = self.process.communicate(timeout=PATIENCE)

@@ -112,11 +112,7 @@ class DnsTest(NamesCase):
         pool.addresses = ["srv:_warpline._tcp.example"]
         waits = harness.popen([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_WAIT": "120", "WARPLINE_DNS": dns.where})
         self.addCleanup(waits.kill)
-        said = ""
-        while "waiting for a place" not in said:
-            line = waits.stderr.readline()
-            self.assertTrue(line, said)
-            said += line
+        said = harness.read_until(waits.stderr, "waiting for a place")
         dns.records[("_warpline._tcp.example", SRV)] = [service(0, 0, ports[1], "localhost")]
         out, err = waits.communicate(timeout=60)
         self.assertEqual(waits.returncode, 0, said + out + err)

@@ -254,11 +254,7 @@ class ChoiceTest(PoolCase):
             holders = [self.start_working(server) for server in pool.servers]
             waits = harness.popen([VECTOR_ADD.binary], "remote", pool, extra={"WARPLINE_WAIT": "120"})
             self.addCleanup(waits.kill)
-            said = ""
-            while "waiting for a place" not in said:
-                line = waits.stderr.readline()
-                self.assertTrue(line, said)
-                said += line
+            said = harness.read_until(waits.stderr, "waiting for a place")
             self.assertIn("it is full: 1 of 1 sessions", said)
             holders[-1].kill()
             out, err = waits.communicate(timeout=60)
