@@ -28,12 +28,14 @@ enum class ControlKind : uint32_t {
     resumed = 8,    ///< worker → supervisor: the session goes on over another lane (ResumedMessage)
     answers = 9,    ///< door → supervisor: it has its certificates, and answers from now on (no body)
     measured = 10,  ///< gauge → supervisor: how busy the devices are (LoadMessage)
+    pong = 11,      ///< door → supervisor: it lives (no body)
     take = 16,      ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
     assign = 17,    ///< supervisor → worker: the session that it is to serve (AssignMessage)
     stop = 18,      ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
     figures = 19,   ///< supervisor → door: what is to be told (FiguresMessage)
     opened = 20,    ///< supervisor → door: the answer to `open` (OpenedMessage)
     measure = 21,   ///< supervisor → gauge: how busy are these devices? (ReadyMessage); answered by `measured`
+    ping = 22,      ///< supervisor → door: does it live? (no body); answered by `pong`
 };
 
 constexpr size_t k_session_id_bytes = 16;

@@ -49,8 +49,11 @@ private:
 class DoorProcess : public HelperProcess {
 public:
     using HelperProcess::HelperProcess;
-    bool answers = false;  ///< has its certificates, and takes sockets
-    bool leaving = false;  ///< finishes what it has in hand; another one is the door
+    bool answers = false;                                    ///< has its certificates, and takes sockets
+    bool leaving = false;                                    ///< finishes what it has in hand; another one is the door
+    std::chrono::steady_clock::time_point heard_at = since;  ///< its last words
+    std::chrono::steady_clock::time_point pinged_at;         ///< zero: it has said something since
+    bool was_given = false;                                  ///< a connection, since its last words
 };
 
 }  // namespace warpline::server

@@ -103,6 +103,7 @@ int Supervisor::poll_timeout_ms() const {
     if (!m_draining && m_refill_at > Clock::now()) next = std::min(next, m_refill_at);
     if (!m_draining && m_failed_starts > 0) next = std::min(next, m_next_start);
     if (!m_await_load.empty()) next = std::min(next, m_await_load.front().deadline);
+    for (const auto& door : m_doors) next = std::min(next, door_deadline(*door));
     if (m_next_door > Clock::now()) next = std::min(next, m_next_door);
     if (next == Clock::time_point::max()) return -1;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
@@ -209,6 +210,7 @@ bool Supervisor::give(WorkerProcess& worker, const Connection& connection) {
 void Supervisor::expire() {
     const auto now = Clock::now();
     m_lobby.expire();
+    look_after_doors();
     if (!m_await_load.empty() && m_await_load.front().deadline <= now) answer_without_load();
     while (!m_openings.empty() && m_openings.front().deadline <= now) {
         drop(m_openings.front(), "no worker became free");

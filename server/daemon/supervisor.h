@@ -45,6 +45,10 @@ struct SupervisorOptions {
     std::chrono::milliseconds start_notice{5'000};       ///< a worker that takes longer to start is worth a line
     std::chrono::milliseconds surplus_idle{5'000};       ///< workers beyond those kept ready that serve nobody end after it
     std::chrono::milliseconds refill_pause{100};         ///< between the start of a session and that of the next warm worker
+    std::chrono::milliseconds door_start{30'000};        ///< for a door to read its certificates; it is replaced then
+    std::chrono::milliseconds door_ping{10'000};         ///< a door that has been silent for so long is asked whether it lives
+    std::chrono::milliseconds door_busy_ping{1'000};     ///< likewise, one that has been given a connection
+    std::chrono::milliseconds door_silence{6'000};       ///< without an answer to that; it is replaced then
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
 
@@ -104,6 +108,9 @@ private:
     void tell_figures(pid_t door_pid, const AskMessage& question);
     OpenedMessage open(const OpenMessage& wish);
     void reap_doors();
+    void ping(DoorProcess& door);
+    std::chrono::steady_clock::time_point door_deadline(const DoorProcess& door) const;
+    void look_after_doors();
     void renew_door();
 
     bool knows_load() const;

@@ -19,6 +19,8 @@ constexpr std::chrono::milliseconds k_first_door_retry{200};
 constexpr std::chrono::milliseconds k_longest_door_retry{10'000};
 /// A door that has lived for so long did not die of how it was started.
 constexpr std::chrono::seconds k_door_is_well{30};
+/// Who looks at a deadline so much later has been stopped as well, or had no processor, and gives as much time again.
+constexpr std::chrono::seconds k_late_ourselves{1};
 
 }  // namespace
 
@@ -54,6 +56,7 @@ void Supervisor::give_to_door(Connection connection) {
         m_for_door.pop_front();
     } else if (door()->control().send(ControlKind::take, take_message(connection), connection.fd).ok()) {
         close(connection.fd);
+        door()->was_given = true;
         return;
     }
     if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
@@ -81,6 +84,9 @@ void Supervisor::handle_door(DoorProcess& door) {
         auto message = door.control().receive(false);
         if (!message.ok() && message.error().code == Code::deadline) return;
         if (message.ok() && message->fd >= 0) close(message->fd);  // it has none to give
+        door.heard_at = Clock::now();
+        door.pinged_at = {};
+        door.was_given = false;
         if (message.ok() && handle_message(door, *message)) continue;
         // Its end is closed: it exits, or it is no door any more. SIGCHLD brings the rest.
         door.leaving = true;
@@ -96,6 +102,7 @@ bool Supervisor::handle_message(DoorProcess& door, const ControlMessage& message
     TextMessage text;
     switch (message.kind) {
         case ControlKind::answers: door_answers(door); return true;
+        case ControlKind::pong: return true;
         case ControlKind::ask:
             if (!message.read(question)) return false;
             if (question.wants_load != 0) {
@@ -141,6 +148,45 @@ FiguresMessage Supervisor::figures(const AskMessage& ask) {
 void Supervisor::tell_figures(pid_t door_pid, const AskMessage& question) {
     for (const auto& door : m_doors) {
         if (door->pid() == door_pid) static_cast<void>(door->control().send(ControlKind::figures, figures(question)).ok());
+    }
+}
+
+/// Whether its channel takes it or not: a door that does not read does not live either.
+void Supervisor::ping(DoorProcess& door) {
+    if (door.pinged_at != Clock::time_point{}) return;
+    door.pinged_at = Clock::now();
+    static_cast<void>(door.control().send(ControlKind::ping).ok());
+}
+
+/// When there is something to be done about it.
+Clock::time_point Supervisor::door_deadline(const DoorProcess& door) const {
+    if (!door.answers) return door.heard_at + m_options.door_start;
+    if (door.pinged_at == Clock::time_point{})
+        return door.heard_at + (door.was_given ? m_options.door_busy_ping : m_options.door_ping);
+    return door.pinged_at + m_options.door_silence;
+}
+
+/// Replaces a door that is stopped, or hangs. It has no session in its hands; who was speaking with it comes again.
+void Supervisor::look_after_doors() {
+    const auto now = Clock::now();
+    for (const auto& door : m_doors) {
+        const auto deadline = door_deadline(*door);
+        if (now < deadline) continue;
+        if (door->answers && door->pinged_at == Clock::time_point{}) {
+            ping(*door);
+            continue;
+        }
+        if (now > deadline + k_late_ourselves) {
+            (door->answers ? door->pinged_at : door->heard_at) = now;
+            continue;
+        }
+        const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - door->heard_at);
+        WL_LOG(error, "server", "the door (process {}) has not answered for {} ms, and is replaced", door->pid(),
+               silence.count());
+        door->leaving = door->asked_to_stop = true;
+        // In case it never ends.
+        door->pinged_at = now + std::chrono::hours(24);
+        door->kill_process();
     }
 }
 

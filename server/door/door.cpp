@@ -168,6 +168,7 @@ bool Door::hear_supervisor() {
         switch (message->kind) {
             case ControlKind::take: admit(*message); break;
             case ControlKind::stop: m_stopping = true; break;
+            case ControlKind::ping: static_cast<void>(m_control.send(ControlKind::pong).ok()); break;
             case ControlKind::figures:
                 if (!take_answer<FiguresMessage>(*message)) return false;
                 break;

@@ -121,6 +121,21 @@ class FailureTest(unittest.TestCase):
             finally:
                 signal_all(server, signal.SIGCONT)
 
+    def test_c5_a_program_that_comes_while_the_door_is_stopped_is_served(self):
+        """It is sent away when the door is replaced, and comes again."""
+        with harness.Server() as server:
+            runs = working(server)
+            door, = (pid for pid in children_of(server) if pid not in workers_of(server))
+            os.kill(door, signal.SIGSTOP)
+            done = harness.run([VECTOR_ADD.binary], "remote", server)
+            ended = runs.poll()
+            runs.kill()
+            runs.communicate()
+            self.assertIsNone(ended, "the session that ran has ended")
+            self.assertEqual(done.code, 0, done.stderr + server.log_text())
+            self.assertIn(f"the door (process {door}) has not answered for", server.log_text())
+            self.assertNotIn(door, children_of(server))
+
     def test_killed_client_frees_its_worker(self):
         with harness.Server(flags=["--max-sessions", "1"]) as server:
             process = working(server)

@@ -251,6 +251,27 @@ TEST(Door, C5_ADoorThatIsStoppedHoldsUpNobody) {
     kill(door, SIGCONT);
 }
 
+TEST(Door, C5_ADoorThatIsStoppedIsReplaced) {
+    ServerProcess server;
+    ASSERT_TRUE(server.ready());
+    const pid_t door = door_of(server);
+    ASSERT_GT(door, 0);
+    const auto client = server.client();
+    ASSERT_NE(client, nullptr);
+    kill(door, SIGSTOP);
+    // Who comes meanwhile is sent away with the door, and comes again.
+    EXPECT_FALSE(Asking(server).ask().has_value());
+    EXPECT_TRUE(server.wait_log("the door (process " + std::to_string(door) + ") has not answered for"));
+    const auto deadline = std::chrono::steady_clock::now() + FakeClient::k_patience;
+    bool answered = false;
+    while (!answered && std::chrono::steady_clock::now() < deadline) answered = Asking(server).ask().has_value();
+    EXPECT_TRUE(answered);
+    EXPECT_NE(door_of(server), door);
+    EXPECT_EQ((Program{*client}.synchronize().result), 0) << "the session goes on";
+    EXPECT_NE(server.client(), nullptr);
+    EXPECT_EQ(server.log().find("the door ended"), std::string::npos) << "it did not die by itself";
+}
+
 TEST(Door, F1_WhoHasOpenedASessionHasAPlace) {
     ServerProcess server({"--max-sessions=2"});
     ASSERT_TRUE(server.ready());
