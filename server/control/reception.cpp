@@ -62,8 +62,9 @@ void Reception::drop_one() {
     for (const Entry& entry : m_entries) ++by_host[entry.host];
     const auto busiest =
         std::max_element(by_host.begin(), by_host.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    const auto oldest =
-        std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry& entry) { return entry.host == busiest->first; });
+    // Of several such hosts the one that came first.
+    const auto oldest = std::find_if(m_entries.begin(), m_entries.end(),
+                                     [&](const Entry& entry) { return by_host[entry.host] == busiest->second; });
     shutdown(oldest->fd, SHUT_RDWR);
     close(oldest->fd);
     m_entries.erase(oldest);

@@ -44,8 +44,10 @@ void Lobby::admit(int fd, std::string peer) {
     if (m_visitors.size() <= m_most) return;
     const auto busiest =
         std::max_element(m_by_host.begin(), m_by_host.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    const auto oldest = std::find_if(m_visitors.begin(), m_visitors.end(),
-                                     [&](const Visitor& visitor) { return host_of(visitor.peer) == busiest->first; });
+    // Of several such hosts the one that came first: who has just come, and is about to speak, is nobody's victim.
+    const auto oldest = std::find_if(m_visitors.begin(), m_visitors.end(), [&](const Visitor& visitor) {
+        return m_by_host.find(host_of(visitor.peer))->second == busiest->second;
+    });
     drop(static_cast<size_t>(oldest - m_visitors.begin()), "too many connections have not said what they want");
 }
 

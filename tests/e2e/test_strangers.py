@@ -48,7 +48,8 @@ class StrangersTest(unittest.TestCase):
         """Connections from several addresses of the loopback network."""
         host, port = self.server.address.rsplit(":", 1)
         for i in range(count):
-            stranger = socket.create_connection((host, int(port)), timeout=30, source_address=(f"127.0.1.{i % hosts + 1}", 0))
+            source = f"127.0.{1 + i % hosts // 250}.{1 + i % hosts % 250}"
+            stranger = socket.create_connection((host, int(port)), timeout=30, source_address=(source, 0))
             self.strangers.append(stranger)
             if says:
                 stranger.sendall(says)
@@ -63,6 +64,11 @@ class StrangersTest(unittest.TestCase):
 
     def test_f1_who_says_nothing_stops_nobody(self):
         self.come(min(1500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200))  # the lobby holds 256
+        self.expect_service(READY + LEAVING)
+
+    def test_f1_who_says_nothing_from_a_host_each_stops_nobody(self):
+        """More of them than the lobby holds, and none has more connections than our programs."""
+        self.come(600, hosts=600)
         self.expect_service(READY + LEAVING)
 
     def test_f1_who_says_what_he_wants_and_no_more_gets_no_worker(self):

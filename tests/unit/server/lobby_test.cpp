@@ -180,6 +180,20 @@ TEST_F(LobbyTest, F1_WhoFillsTheLobbyLosesHisOldest) {
     close(guest->fd);
 }
 
+TEST_F(LobbyTest, F1_OfHostsWithEquallyManyTheOldestGoes) {
+    std::vector<std::unique_ptr<Caller>> strangers;
+    const auto come = [&](int host) {
+        strangers.push_back(std::make_unique<Caller>(m_lobby, m_listener, m_port, ("127.0.0." + std::to_string(host)).c_str()));
+    };
+    for (int host = 2; host < 12; ++host) come(host);
+    // Before all others in the order of names.
+    Caller honest = call("127.0.0.1");
+    for (int host = 12; host < 15; ++host) come(host);
+    EXPECT_EQ(m_lobby.size(), 4u);
+    EXPECT_FALSE(honest.is_dropped());
+    EXPECT_TRUE(strangers[9]->is_dropped());
+}
+
 TEST_F(LobbyTest, F1_WhoIsSilentIsDroppedInTime) {
     Lobby lobby(4, std::chrono::milliseconds(0));
     Caller caller(lobby, m_listener, m_port);

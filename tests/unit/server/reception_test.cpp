@@ -75,6 +75,19 @@ TEST(Reception, TheHostWithTheMostLosesItsOldest_F1) {
     EXPECT_EQ(visit.size(), 0u);
 }
 
+TEST(Reception, OfHostsWithEquallyManyTheOldestGoes_F1) {
+    static auto& visit = *new Visit(3);
+    const net::Socket first = visit.come("c", "first");
+    const net::Socket second = visit.come("b", "second");
+    const net::Socket third = visit.come("a", "third");
+    const net::Socket fourth = visit.come("d", "fourth", 1);
+    EXPECT_EQ(visit.next(), "first is dropped");
+    const net::Socket fifth = visit.come("e", "fifth", 1);
+    EXPECT_EQ(visit.next(), "second is dropped");
+    for (const net::Socket* socket : {&third, &fourth, &fifth}) ::shutdown(socket->fd(), SHUT_RDWR);
+    for (int i = 0; i < 3; ++i) EXPECT_NE(visit.next(), "nobody");
+}
+
 TEST(Reception, WhoIsKnownTakesNobodysPlace_F1) {
     static auto& visit = *new Visit(1);
     net::Socket known = visit.come("here", "known");
