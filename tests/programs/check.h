@@ -2,18 +2,18 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <pthread.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <vector>
 
 // Ends the program. Of threads that fail at the same time one does; the others wait for the end, for exit() is for one thread
-// alone.
+// alone. (Not a mutex of the standard library's: its header is a third of what a program costs to compile.)
 [[noreturn]] inline void fail() {
-    static auto& alone = *new std::recursive_mutex;  // what runs at exit may fail, too
-    alone.lock();
+    static pthread_mutex_t alone = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // what runs at exit may fail, too
+    pthread_mutex_lock(&alone);
     std::exit(1);
 }
 

@@ -1,5 +1,9 @@
 // CUB: block-wide collectives and a device-wide scan, sort, histogram and selection.
-#include <cub/cub.cuh>
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
 
 extern "C" __global__ void block_collectives(const int* in, int* out) {
     using Scan = cub::BlockScan<int, 128>;
