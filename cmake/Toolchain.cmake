@@ -59,6 +59,9 @@ endif()
 # Tests are compiled as fast as can be: what they do takes no time, and they are most of what is compiled.
 set(WARPLINE_TEST_OPTIONS -O0)
 
+# What runs once for each command that a person types: the code of its command line is as large as that of a server.
+set(WARPLINE_COMMAND_OPTIONS "$<$<CONFIG:Release>:-O1>")
+
 # warpline_library(NAME SOURCES… LINK targets…): a static library of ours.
 function(warpline_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
