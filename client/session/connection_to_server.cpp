@@ -18,6 +18,11 @@ namespace warpline::client {
 namespace {
 constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to start, and its driver
 constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
+// A program that copies less than this has no use for further connections.
+constexpr uint64_t k_open_lanes_after_bytes = 32u << 20;
+// What the server says while parts of payloads are on their way over other lanes, or their lane comes back.
+constexpr uint64_t k_max_waiting_bytes = 256u << 20;
+constexpr size_t k_max_payloads = 65536;
 protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     protocol::LinkOptions options;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
@@ -37,13 +42,16 @@ ConnectionToServer::ConnectionToServer(Session& session, const ConnectionSetting
     : m_session(session),
       m_settings(settings),
       m_link(*this, link_options(settings)),
-      m_hello(std::make_unique<HelloAnswer>()) {}
+      m_hello(std::make_unique<HelloAnswer>()),
+      m_bulk(*this, m_link.outbox(),
+             {link_options(settings), settings.grace, settings.reconnect_first, settings.reconnect_longest}) {}
 
 ConnectionToServer::~ConnectionToServer() { join(); }
 
 void ConnectionToServer::join() {
     if (!m_pump) return;
     leave();
+    m_bulk.stop();
     // A recovery under way may start the threads again; one that begins hereafter finds that we leave.
     m_pump->stop();
     join_recovery();
@@ -61,10 +69,9 @@ void ConnectionToServer::join_recovery() {
     if (recovery.joinable()) recovery.join();
 }
 
-Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_lane(net::Socket socket, uint32_t epoch,
+Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_lane(net::Socket socket, uint16_t lane, uint32_t epoch,
                                                                        std::chrono::milliseconds timeout, std::string& why) {
-    const auto preamble =
-        protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session_id, protocol::k_command_lane, epoch});
+    const auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session_id, lane, epoch});
     if (auto sent = socket.write_all(preamble, timeout); !sent.ok()) {
         why = log::format("{}: the server closed the connection at once", m_address);
         return sent.error();
@@ -119,7 +126,7 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::s
     m_session_id = answer->session;
     m_key = answer->key;
     // A worker may have to start, and its driver.
-    auto channel = open_lane(std::move(*lane), 0, k_hello_timeout, why);
+    auto channel = open_lane(std::move(*lane), protocol::k_command_lane, 0, k_hello_timeout, why);
     // The door has just given us the key: it is right, and what does not fit was changed on the way.
     if (!channel.ok() && channel.error().code == Code::auth_failed)
         return Error{Code::connection_lost, "the first lane of the session is lost"};
@@ -160,7 +167,8 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     Result<protocol::Buffer> body = answer.get();
     if (!body.ok()) {
         // Set by the receiving thread before it gave the answer.
-        why = log::format("{}: {}", m_address, m_goodbye.empty() ? std::string(body.error().what) : m_goodbye);
+        const std::string said = goodbye();
+        why = log::format("{}: {}", m_address, said.empty() ? std::string(body.error().what) : said);
         return body.error();
     }
     protocol::CreditLimits credit;
@@ -174,6 +182,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     info->dialled = m_endpoint.to_string();
     info->session_id = m_session_id;
     info->key = m_key;
+    m_bulk_lanes_wanted.store(std::min<unsigned>(settings.bulk_lanes, info->bulk_lanes), std::memory_order_relaxed);
     m_established.store(true, std::memory_order_release);
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);
@@ -182,20 +191,53 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
 }
 
 Result<void> ConnectionToServer::on_frame(protocol::Frame frame) {
+    if (frame.header.kind == protocol::FrameKind::bulk) return on_part(protocol::k_command_lane, frame);
+    MutexLock lock(m_order_mutex);
+    if (m_waiting.empty() && WL_TRY(take(frame))) return {};
+    m_waiting_bytes += frame.body.size() + frame.payload_view().size();
+    if (m_waiting_bytes > k_max_waiting_bytes)
+        return Error{Code::quota, "the server says too much before payloads are complete"};
+    m_waiting.push_back(std::move(frame));
+    return {};
+}
+
+Result<bool> ConnectionToServer::take(protocol::Frame& frame) {
     switch (frame.header.kind) {
-        case protocol::FrameKind::reply: return on_reply(std::move(frame));
+        case protocol::FrameKind::reply: return on_reply(frame);
         case protocol::FrameKind::event: return on_event(frame);
-        case protocol::FrameKind::bulk: return on_bulk(frame);
-        case protocol::FrameKind::hello_reply: return on_hello_reply(frame);
+        case protocol::FrameKind::hello_reply: WL_TRY(on_hello_reply(frame)); return true;
         case protocol::FrameKind::close:
-            return protocol::read_message<wire::Close>(frame.body.view(), [&](wire::Close::Reader close) -> Result<void> {
-                m_goodbye = std::string(close.getReason().cStr());
-                auto code = static_cast<Code>(close.getCode());
-                if (code == Code::ok || code > Code::internal) code = Code::connection_lost;
-                return Error{code, "the server ended the session"};
-            });
+            return protocol::read_message<wire::Close>(
+                frame.body.view(), [&](wire::Close::Reader close) WL_NO_THREAD_SAFETY_ANALYSIS -> Result<bool> {
+                    m_goodbye = std::string(close.getReason().cStr());
+                    auto code = static_cast<Code>(close.getCode());
+                    if (code == Code::ok || code > Code::internal) code = Code::connection_lost;
+                    return Error{code, "the server ended the session"};
+                });
         default: return Error{Code::malformed, "a frame that a server does not send"};
     }
+}
+
+Result<void> ConnectionToServer::take_waiting() {
+    while (!m_waiting.empty()) {
+        const uint64_t bytes = m_waiting.front().body.size() + m_waiting.front().payload_view().size();
+        if (!WL_TRY(take(m_waiting.front()))) return {};
+        m_waiting_bytes -= bytes;
+        m_waiting.pop_front();
+    }
+    return {};
+}
+
+/// True if all parts of a call's payload are there.
+bool ConnectionToServer::has_arrived(uint64_t call, uint64_t part_bytes) const {
+    if (part_bytes == 0) return true;
+    const auto found = m_arrived.find(call);
+    return found != m_arrived.end() && found->second >= part_bytes;
+}
+
+std::string ConnectionToServer::goodbye() {
+    MutexLock lock(m_order_mutex);
+    return m_goodbye;
 }
 
 void ConnectionToServer::on_level(const protocol::LinkLevelChange& change) {
@@ -215,7 +257,7 @@ Result<void> ConnectionToServer::on_hello_reply(const protocol::Frame& frame) {
     return {};
 }
 
-Result<void> ConnectionToServer::on_reply(protocol::Frame frame) {
+Result<bool> ConnectionToServer::on_reply(protocol::Frame& frame) {
     ReplyHeader header;
     WL_TRY(protocol::read_message<wire::Reply>(frame.body.view(), [&](wire::Reply::Reader reply) -> Result<void> {
         header.call = reply.getCall();
@@ -227,60 +269,121 @@ Result<void> ConnectionToServer::on_reply(protocol::Frame frame) {
         if (reply.hasProgress()) return outbox().progress(reply.getProgress().getCalls(), reply.getProgress().getBytes());
         return {};
     }));
-    return m_session.on_reply(header, std::move(frame));
+    const uint64_t here = frame.payload_view().size();
+    if (!has_arrived(header.call, header.payload_bytes - std::min(header.payload_bytes, here))) return false;
+    m_arrived.erase(header.call);
+    WL_TRY(m_session.on_reply(header, std::move(frame)));
+    return true;
 }
 
-Result<void> ConnectionToServer::on_event(const protocol::Frame& frame) {
-    return protocol::read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<void> {
-        switch (event.which()) {
-            case wire::Event::ASYNC_ERROR: {
-                auto error = event.getAsyncError();
-                m_session.on_async_error(error.getCall(), static_cast<CUresult>(error.getResult()));
-                return {};
+Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
+    return protocol::read_message<wire::Event>(
+        frame.body.view(), [&](wire::Event::Reader event) WL_NO_THREAD_SAFETY_ANALYSIS -> Result<bool> {
+            switch (event.which()) {
+                case wire::Event::ASYNC_ERROR: {
+                    auto error = event.getAsyncError();
+                    // Of a copy that failed parts may be on their way: none that is being received may land any more when the
+                    // program hears of it.
+                    if (std::find(m_in_hand.begin(), m_in_hand.end(), error.getCall()) != m_in_hand.end()) return false;
+                    m_arrived.erase(error.getCall());
+                    m_session.on_async_error(error.getCall(), static_cast<CUresult>(error.getResult()));
+                    return true;
+                }
+                case wire::Event::COPY_DONE: return on_copy_done(event.getCopyDone(), frame.payload_view());
+                case wire::Event::OUTPUT: m_session.on_output(event.getOutput().getStream(), frame.payload_view()); return true;
+                case wire::Event::HOST_CALL: {
+                    auto wanted = event.getHostCall();
+                    if (m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()))) return true;
+                    return Error{Code::quota, "the server asks for more host functions than any program has under way"};
+                }
+                case wire::Event::DRAIN:
+                    WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,
+                           event.getDrain().getSecondsLeft(), event.getDrain().getReason().cStr());
+                    return true;
+                // An event that is newer than this client is not for it.
+                default: return true;
             }
-            case wire::Event::COPY_DONE: {
-                auto done = event.getCopyDone();
-                return m_session.on_copy_done(done.getCall(), static_cast<CUresult>(done.getResult()), done.getBytes(),
-                                              frame.payload_view());
-            }
-            case wire::Event::OUTPUT: m_session.on_output(event.getOutput().getStream(), frame.payload_view()); return {};
-            case wire::Event::HOST_CALL: {
-                auto wanted = event.getHostCall();
-                if (m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()))) return {};
-                return Error{Code::quota, "the server asks for more host functions than any program has under way"};
-            }
-            case wire::Event::DRAIN:
-                WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,
-                       event.getDrain().getSecondsLeft(), event.getDrain().getReason().cStr());
-                return {};
-            // An event that is newer than this client is not for it.
-            default: return {};
-        }
-    });
+        });
+}
+
+Result<bool> ConnectionToServer::on_copy_done(wire::CopyDone::Reader done, BytesView payload) {
+    const uint64_t bytes = done.getBytes();
+    if (!has_arrived(done.getCall(), bytes - std::min<uint64_t>(bytes, payload.size()))) return false;
+    m_arrived.erase(done.getCall());
+    WL_TRY(m_session.on_copy_done(done.getCall(), static_cast<CUresult>(done.getResult()), bytes, payload));
+    return true;
 }
 
 Result<protocol::Place> ConnectionToServer::place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) {
-    const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(call, offset));
-    m_part_target = target;
-    if (!target || total > target->total_bytes()) return protocol::Place{};
-    return protocol::Place(target->together(offset, bytes));
+    return place_part(protocol::k_command_lane, {call, offset, total}, bytes);
 }
 
-Result<void> ConnectionToServer::on_bulk(const protocol::Frame& frame) {
-    protocol::BulkHeader bulk = WL_TRY(protocol::read_bulk_header(frame.body.view(), frame.payload_view().size()));
-    if (!m_part_target) return {};  // a copy that was given up
-    m_session.part_arrived(bulk.call, frame.payload_view().size());
-    if (frame.placed.data()) return {};
-    if (!m_part_target->write(bulk.offset, frame.payload_view()))
+Result<protocol::Place> ConnectionToServer::place_part(uint16_t lane, const protocol::BulkHeader& part, size_t bytes) {
+    MutexLock lock(m_order_mutex);
+    const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(part.call, part.offset));
+    m_part_targets[lane] = target;
+    if (!target || part.total > target->total_bytes()) return protocol::Place{};
+    m_in_hand[lane] = part.call;
+    return protocol::Place(target->together(part.offset, bytes));
+}
+
+Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& frame) {
+    const protocol::BulkHeader part = WL_TRY(protocol::read_bulk_header(frame.body.view(), frame.payload_view().size()));
+    const uint64_t bytes = frame.payload_view().size();
+    note_long_payload(bytes);
+    const std::optional<CopyTarget>& target = m_part_targets[lane];  // none: of a copy that was given up
+    if (target && !frame.placed.data() && !target->write(part.offset, frame.payload_view()))
         return Error{Code::malformed, "more bytes than were asked for"};
-    return {};
+    MutexLock lock(m_order_mutex);
+    m_in_hand[lane] = 0;
+    if (target) m_session.part_arrived(part.call, bytes);
+    m_arrived[part.call] += bytes;
+    if (m_arrived.size() > k_max_payloads)
+        return Error{Code::quota, "the server sends parts of more payloads than were asked for"};
+    return take_waiting();
+}
+
+void ConnectionToServer::lane_ended(uint16_t lane) {
+    MutexLock lock(m_order_mutex);
+    m_in_hand[lane] = 0;
+    const auto taken = take_waiting();
+    lock.unlock();
+    if (!taken.ok()) lanes_failed(taken.error(), goodbye());
+}
+
+Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::connect_lane(uint16_t lane, uint32_t epoch,
+                                                                          std::chrono::milliseconds patience) {
+    std::string why;
+    const auto until = std::chrono::steady_clock::now() + patience;
+    net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
+    net::tune_stream_socket(socket.fd());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    return open_lane(std::move(socket), lane, epoch, std::max(left, std::chrono::milliseconds(1)), why);
+}
+
+/// The threads that find it cannot wait for the command lane's, which may wait for them.
+void ConnectionToServer::lanes_failed(const Error& error, const std::string& why) {
+    WL_LOG(error, "client", "{}: the session cannot go on: {}", m_address, why.empty() ? error.what : why);
+    leave();
+    m_pump->stop();
+}
+
+void ConnectionToServer::note_long_payload(uint64_t bytes) {
+    const uint64_t before = m_long_payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    if (before < k_open_lanes_after_bytes && before + bytes >= k_open_lanes_after_bytes)
+        m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed));
 }
 
 void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {
-    std::string text = m_goodbye.empty() ? explanation : m_goodbye;
+    {
+        MutexLock lock(m_order_mutex);
+        m_in_hand[protocol::k_command_lane] = 0;
+        if (!m_hello->answered && m_goodbye.empty()) m_goodbye = explanation;
+    }
+    const std::string said = goodbye();
+    const std::string text = said.empty() ? explanation : said;
     if (!m_hello->answered) {
         m_hello->answered = true;
-        if (m_goodbye.empty()) m_goodbye = text;
         m_hello->promise.set_value(error);
     } else if (!m_link.outbox().closed()) {
         // The link waits for another connection, which this thread cannot make: it is about to end.
@@ -290,6 +393,8 @@ void ConnectionToServer::on_ended(const Error& error, const std::string& explana
         m_recovery = std::thread([this, text] { recover(text); });
         return;
     } else {
+        // Who waits gets its memory back: nobody receives into it any more.
+        m_bulk.stop();
         m_session.on_lost(error, text);
     }
     m_ended.set_value();
@@ -329,6 +434,7 @@ bool ConnectionToServer::finish() {
     // The server closes when it has executed what came before; a program that ends does not wait longer than this for it.
     const bool heard = ended.wait_for(k_goodbye_timeout) == std::future_status::ready;
     leave();
+    m_bulk.stop();
     m_pump->stop();
     ended.wait_for(k_goodbye_timeout);
     return heard;

@@ -1,14 +1,18 @@
 // The socket behind a session, with its threads.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <deque>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "client/session/bulk_lanes.h"
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
 #include "common/base/mutex.h"
@@ -34,6 +38,7 @@ struct ConnectionSettings {
     std::chrono::milliseconds reconnect_first{100};             ///< back-off: the bound of the first random pause
     std::chrono::milliseconds reconnect_longest{5000};          ///< … and of any
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
+    unsigned bulk_lanes = 0;                                    ///< likewise
     std::string program;
     std::string visible_devices;
     bool reported = false;  ///< somebody will tell the server of the death of this process
@@ -41,9 +46,10 @@ struct ConnectionSettings {
     uint64_t window_bytes = 0;
 };
 
-/// A session's connection: a socket with its two threads, and the protocol's half of it. A connection that is lost is replaced
-/// by another one, within the grace time (docs/session.md); whoever waits goes on waiting meanwhile.
-class ConnectionToServer final : private protocol::Link::Handler {
+/// A session's connections: the command lane, a socket with its two threads and the protocol's half of it, and bulk lanes
+/// beside it once much is copied. One that is lost is replaced by another one, within the grace time (docs/session.md); whoever
+/// waits goes on waiting meanwhile.
+class ConnectionToServer final : private protocol::Link::Handler, private BulkLanes::Owner {
 public:
     /// Opens a session at the server's door, connects its first lane, and starts the threads.
     /// @errors  those of connecting and of TLS; what the server refused with
@@ -63,7 +69,14 @@ public:
     void flush() { m_pump->flush(); }
 
     /// How often another connection has taken the place of a lost one.
-    uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed); }
+    uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed) + m_bulk.reconnects(); }
+    /// Threads of the process that are surely ours. @thread any
+    unsigned threads() const { return k_command_lane_threads + m_bulk.threads(); }
+    /// Over all lanes. @thread any
+    uint64_t bytes_received() const { return m_link.bytes_received() + m_bulk.received().bytes; }
+    uint64_t frames_received() const { return m_link.frames_received() + m_bulk.received().frames; }
+    /// A payload of this size is sent or received in parts: when there have been many, bulk lanes are opened. @thread any
+    void note_long_payload(uint64_t bytes);
 
     /// Part of the memory that the function with this number sends. @blocks while much is queued
     void send_host_data(uint64_t id, uint64_t offset, BytesView bytes);
@@ -82,18 +95,33 @@ private:
     Result<void> on_frame(protocol::Frame frame) override;
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
+
+    // BulkLanes::Owner; the first two for the command lane as well
+    Result<protocol::Place> place_part(uint16_t lane, const protocol::BulkHeader& part, size_t bytes) override
+        WL_EXCLUDES(m_order_mutex);
+    Result<void> on_part(uint16_t lane, const protocol::Frame& frame) override WL_EXCLUDES(m_order_mutex);
+    void lane_ended(uint16_t lane) override WL_EXCLUDES(m_order_mutex);
+    Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
+                                                          std::chrono::milliseconds patience) override;
+    void lanes_failed(const Error& error, const std::string& why) override;
+
+    /// Takes a frame, if what it tells of has arrived. False: it has to wait, and stays as it is.
+    Result<bool> take(protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
+    Result<void> take_waiting() WL_REQUIRES(m_order_mutex);
+    bool has_arrived(uint64_t call, uint64_t part_bytes) const WL_REQUIRES(m_order_mutex);
     Result<void> on_hello_reply(const protocol::Frame& frame);
-    Result<void> on_reply(protocol::Frame frame);
-    Result<void> on_event(const protocol::Frame& frame);
-    Result<void> on_bulk(const protocol::Frame& frame);
+    Result<bool> on_reply(protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
+    Result<bool> on_event(const protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
+    Result<bool> on_copy_done(wire::CopyDone::Reader done, BytesView payload) WL_REQUIRES(m_order_mutex);
+    std::string goodbye() WL_EXCLUDES(m_order_mutex);
     void on_ended(const Error& error, const std::string& explanation);
 
     /// Has the server open a session, and connects its first lane: four round trips. @errors as connect()
     Result<std::unique_ptr<net::TlsChannel>> open_session(std::string& why);
     /// TLS with a lane's socket, which is connected. If the session has gone, the door answers, and shows its certificate.
     /// @errors as net::TlsChannel::handshake()
-    Result<std::unique_ptr<net::TlsChannel>> open_lane(net::Socket socket, uint32_t epoch, std::chrono::milliseconds timeout,
-                                                       std::string& why);
+    Result<std::unique_ptr<net::TlsChannel>> open_lane(net::Socket socket, uint16_t lane, uint32_t epoch,
+                                                       std::chrono::milliseconds timeout, std::string& why);
     void join_recovery() WL_EXCLUDES(m_recovery_mutex);
     /// The process ends: no further attempt to connect.
     void leave() WL_EXCLUDES(m_recovery_mutex);
@@ -126,9 +154,22 @@ private:
     std::thread m_recovery WL_GUARDED_BY(m_recovery_mutex);
     std::unique_ptr<HelloAnswer> m_hello;
     std::string m_address;
-    std::optional<CopyTarget> m_part_target;  // the receiving thread's: of the Bulk frame at hand
-    std::string m_goodbye;                    // the receiving thread's: what the server said when it closed
+    static constexpr unsigned k_command_lane_threads = 2;
+
+    // What comes over several lanes takes effect in the order of the command lane, and not before the parts that it tells of.
+    Mutex m_order_mutex;
+    std::deque<protocol::Frame> m_waiting WL_GUARDED_BY(m_order_mutex);  // of the command lane
+    uint64_t m_waiting_bytes WL_GUARDED_BY(m_order_mutex) = 0;
+    std::map<uint64_t, uint64_t> m_arrived WL_GUARDED_BY(m_order_mutex);  // bytes in parts, by call
+    std::array<uint64_t, protocol::k_max_lanes> m_in_hand
+        WL_GUARDED_BY(m_order_mutex){};                                           // whose part is being received in place
+    std::string m_goodbye WL_GUARDED_BY(m_order_mutex);                           // what the server said when it closed
+    std::array<std::optional<CopyTarget>, protocol::k_max_lanes> m_part_targets;  // each its lane's: of the Bulk frame at hand
+
+    std::atomic<uint64_t> m_long_payload_bytes{0};
+    std::atomic<unsigned> m_bulk_lanes_wanted{0};  // since Hello was answered
     std::promise<void> m_ended;
+    BulkLanes m_bulk;
 };
 
 }  // namespace warpline::client

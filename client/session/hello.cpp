@@ -144,6 +144,7 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         auto limits = reply.getLimits();
         if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
+        info.bulk_lanes = limits.getBulkLanes();
         return info;
     });
 }

@@ -82,7 +82,7 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
     const auto answer_by = SteadyClock::now() + patience;
     net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
     net::tune_stream_socket(socket.fd());
-    auto channel = WL_TRY(open_lane(std::move(socket), ++m_epoch, patience, why));
+    auto channel = WL_TRY(open_lane(std::move(socket), protocol::k_command_lane, ++m_epoch, patience, why));
     const Bytes request = WL_TRY(protocol::encode_resume({m_link.received_sequence(), false}));
     const BytesView pieces[] = {request};
     WL_TRY(channel->write(pieces));
@@ -107,6 +107,7 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
 
 void ConnectionToServer::end(const Error& error, const std::string& text) {
     m_link.close(error, true);
+    m_bulk.stop();
     m_session.on_lost(error, text);
     m_ended.set_value();
 }

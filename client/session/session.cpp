@@ -152,12 +152,12 @@ Result<std::optional<CopyTarget>> Session::target_of(uint64_t call, uint64_t off
     if (auto it = m_waiters.find(call); it != m_waiters.end()) {
         Waiter& waiter = *it->second;
         if (!waiter.wants_payload) return std::optional<CopyTarget>();
-        if (offset != waiter.received) return gap;
+        // Of what nobody knows the length of, all comes over one lane.
+        if (waiter.target.collect && offset != waiter.received) return gap;
         return std::optional(waiter.target);
     }
     Copy* copy = find_copy(call);
     if (!copy) return std::optional<CopyTarget>();
-    if (offset != copy->received) return gap;
     return std::optional(copy->target);
 }
 
@@ -171,8 +171,8 @@ void Session::part_arrived(uint64_t call, uint64_t bytes) {
 }
 
 bool Session::has_other_threads() const {
-    constexpr unsigned k_connection_threads = 2;
-    const auto own = static_cast<unsigned>(m_connections.size()) * k_connection_threads + (m_host_calls.has_thread() ? 1u : 0u);
+    unsigned own = m_host_calls.has_thread() ? 1 : 0;
+    for (const auto& connection : m_connections) own += connection->threads();
     return client::has_other_threads(own);
 }
 
@@ -418,9 +418,9 @@ SessionStats Session::stats() const {
         protocol::Link& link = connection->link();
         protocol::Outbox::Counters counters = link.outbox().counters();
         stats.frames_sent += counters.frames;
-        stats.frames_received += link.frames_received();
+        stats.frames_received += connection->frames_received();
         stats.bytes_sent += counters.bytes;
-        stats.bytes_received += link.bytes_received();
+        stats.bytes_received += connection->bytes_received();
         stats.payload_bytes_sent += counters.payload_bytes;
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;

@@ -12,22 +12,27 @@
 
 namespace warpline {
 
-/// Starts a thread that takes none of the program's signals and that nobody waits for: what it refers to it must own.
-/// @errors alloc_failed @blocks no
+/// A thread that takes none of the program's signals. @errors alloc_failed @blocks no
 template <typename Work>
-Result<void> start_quiet_thread(Work work) {
+Result<std::thread> make_quiet_thread(Work work) {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = true;
+    std::thread thread;
     try {
-        std::thread(std::move(work)).detach();
+        thread = std::thread(std::move(work));
     } catch (const std::system_error&) {
-        started = false;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!started) return Error{Code::alloc_failed, "no thread can be started"};
+    if (!thread.joinable()) return Error{Code::alloc_failed, "no thread can be started"};
+    return thread;
+}
+
+/// Starts one that nobody waits for: what it refers to it must own. @errors alloc_failed @blocks no
+template <typename Work>
+Result<void> start_quiet_thread(Work work) {
+    WL_TRY(make_quiet_thread(std::move(work))).detach();
     return {};
 }
 

@@ -87,6 +87,9 @@ constexpr Option k_options[] = {
      "Larger fills long, fast links; it is also host memory that a client can make the server hold."},
     {k_server, "credit_calls", integer, "calls", "65536", 64, 16777216, "WARPLINE_CREDIT_CALLS", "--credit-calls", k_in_file,
      "Calls of a session that may be on their way or waiting.", "Larger: a program that launches in bursts waits less often."},
+    {k_server, "bulk_lanes", integer, "connections", "4", 0, 4, "WARPLINE_BULK_LANES", "--bulk-lanes", k_in_file,
+     "Connections that a session may have for large copies, beside the first one.",
+     "More: copies use more cores, and links whose single connections are slow."},
     {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},
@@ -163,6 +166,11 @@ constexpr Option k_options[] = {
     {k_client, "credit_calls", integer, "calls", "65536", 64, 16777216, "WARPLINE_CREDIT_CALLS", "", k_in_file,
      "Calls that may be on their way before the program has to wait; the server's setting is an upper bound.",
      "How far the program can run ahead of the GPU."},
+    {k_client, "bulk_lanes", integer, "connections", "2", 0, 4, "WARPLINE_BULK_LANES", "", k_in_file,
+     "Connections that are opened for large copies, once a program has copied 32 MiB in large pieces; the server's setting is "
+     "an "
+     "upper bound. 0: large copies share the connection of all calls.",
+     "More: copies use more cores, and links whose single connections are slow."},
     {k_client, "log", text, "", "warn", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr, as for the server.", "trace writes a line per call."},
     {k_client, "stats", path, "", "", 0, 0, "WARPLINE_STATS", "--stats", k_in_file,

@@ -27,8 +27,8 @@ PumpHandlers pump_handlers(Link& link, Ended ended, Keeps keeps) {
     handlers.wait_for_output = [&link] { return link.wait_for_output(); };
     handlers.take_output = [&link](std::vector<BytesView>& views) { return link.take_output(views); };
     handlers.output_sent = [&link] { link.output_sent(); };
-    handlers.may_flush = [&link] { return link.outbox().small_enough_to_flush(); };
-    handlers.wake_writer = [&link] { link.outbox().poke(); };
+    handlers.may_flush = [&link] { return link.may_flush(); };
+    handlers.wake_writer = [&link] { link.wake_writer(); };
     handlers.refuse = [&link](const Error& error) { link.say_goodbye(error.code, error.what); };
     handlers.ended = [&link, ended = std::move(ended), keeps = std::move(keeps)](const Error& error,
                                                                                  const std::string& explanation) {

@@ -8,10 +8,10 @@ namespace warpline::protocol {
 Result<PayloadPart> PayloadStream::next() {
     MutexLock lock(m_mutex);
     if (m_pulled == m_total) return PayloadPart{};
-    while (m_parts.empty() && m_error.code == Code::ok) m_arrived.wait(m_mutex);
-    if (m_parts.empty()) return m_error;
-    PayloadPart part = std::move(m_parts.front());
-    m_parts.pop_front();
+    const auto next_is_there = [this]() WL_REQUIRES(m_mutex) { return !m_parts.empty() && m_parts.begin()->first == m_pulled; };
+    while (!next_is_there() && m_error.code == Code::ok) m_arrived.wait(m_mutex);
+    if (!next_is_there()) return m_error;
+    PayloadPart part = std::move(m_parts.extract(m_parts.begin()).mapped());
     m_pulled += part.size();
     return part;
 }
@@ -21,11 +21,21 @@ bool PayloadStream::has_arrived() const {
     return m_pushed == m_total || m_error.code != Code::ok;
 }
 
-void PayloadStream::push(PayloadPart part) {
+Result<void> PayloadStream::push(uint64_t offset, PayloadPart part) {
+    const Error again = malformed("a part of a payload comes twice, or lies outside of it");
+    const uint64_t bytes = part.size();
     MutexLock lock(m_mutex);
-    m_pushed += part.size();
-    m_parts.push_back(std::move(part));
+    if (offset < m_pulled || offset > m_total || bytes > m_total - offset) return again;
+    const auto after = m_parts.lower_bound(offset);
+    if (after != m_parts.end() && after->first < offset + bytes) return again;
+    if (after != m_parts.begin()) {
+        const auto before = std::prev(after);
+        if (before->first + before->second.size() > offset) return again;
+    }
+    m_pushed += bytes;
+    m_parts.emplace_hint(after, offset, std::move(part));
     m_arrived.notify_one();
+    return {};
 }
 
 void PayloadStream::fail(Error error) {
@@ -39,13 +49,20 @@ Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
     {
         auto reader = WL_TRY(BatchReader::open(frame.body.view(), frame.payload.view()));
         const BatchHeader& header = reader.header();
+        MutexLock lock(m_mutex);
         if (header.first_call != m_next_call) return malformed("a batch does not continue the numbers of the calls");
         m_next_call += header.count;
         unit.calls = header.count;
         if (header.streamed_bytes != 0) {
             unit.stream = std::make_shared<PayloadStream>(header.streamed_bytes);
-            m_arriving[m_next_call - 1] = {unit.stream, 0};
+            Arriving arriving{unit.stream, 0};
+            auto early = m_early.extract(m_next_call - 1);
+            if (!early.empty())
+                for (EarlyPart& part : early.mapped()) WL_TRY(join(arriving, part.offset, part.total, std::move(part.part)));
+            if (arriving.received_bytes < header.streamed_bytes) m_arriving[m_next_call - 1] = std::move(arriving);
         }
+        if (!m_early.empty() && m_early.begin()->first < m_next_call)
+            return malformed("a call has parts of a payload, and no payload");
     }
     unit.cost_bytes = credit_cost(frame.header);
     WL_TRY(m_grant.received(unit.cost_bytes, unit.calls));
@@ -53,23 +70,30 @@ Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
     return unit;
 }
 
+Result<void> CallReceiver::join(Arriving& arriving, uint64_t offset, uint64_t total, PayloadPart part) {
+    if (total != arriving.stream->total_bytes()) return malformed("a part is of a payload of another size");
+    arriving.received_bytes += part.size();
+    return arriving.stream->push(offset, std::move(part));
+}
+
 Result<void> CallReceiver::accept_bulk(Frame frame) {
     BulkHeader bulk = WL_TRY(read_bulk_header(frame.body.view(), frame.payload_view().size()));
+    WL_TRY(m_grant.received(frame.payload_view().size(), 0));
+    PayloadPart part{std::move(frame.payload), std::move(frame.placed)};
+    MutexLock lock(m_mutex);
+    if (bulk.call >= m_next_call) {
+        m_early[bulk.call].push_back({bulk.offset, bulk.total, std::move(part)});
+        return {};
+    }
     const auto found = m_arriving.find(bulk.call);
     if (found == m_arriving.end()) return malformed("a part of a payload comes that no call has");
-    Arriving& arriving = found->second;
-    if (bulk.total != arriving.stream->total_bytes() || bulk.offset != arriving.received_bytes)
-        return malformed("a part of a payload is not the next one");
-    const size_t bytes = frame.payload_view().size();
-    WL_TRY(m_grant.received(bytes, 0));
-    arriving.received_bytes += bytes;
-    const bool last = arriving.received_bytes == bulk.total;
-    arriving.stream->push({std::move(frame.payload), std::move(frame.placed)});
-    if (last) m_arriving.erase(found);
+    WL_TRY(join(found->second, bulk.offset, bulk.total, std::move(part)));
+    if (found->second.received_bytes == bulk.total) m_arriving.erase(found);
     return {};
 }
 
 void CallReceiver::fail(Error error) {
+    MutexLock lock(m_mutex);
     for (const auto& [call, arriving] : m_arriving) arriving.stream->fail(error);
 }
 

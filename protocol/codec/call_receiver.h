@@ -1,9 +1,9 @@
 // Calls as they arrive, with payloads that may still be on their way.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "protocol/codec/batch.h"
 #include "protocol/codec/session_state.h"
@@ -20,8 +20,8 @@ struct PayloadPart {
     bool empty() const { return size() == 0; }
 };
 
-/// The payload of a call, as it arrives in Bulk frames: the receiving thread pushes, the executing thread pulls. Bounded by the
-/// credit that the peer has.
+/// The payload of a call, as it arrives in Bulk frames, in any order: receiving threads push, the executing thread pulls.
+/// Bounded by the credit that the peer has.
 class PayloadStream {
 public:
     explicit PayloadStream(uint64_t total_bytes) : m_total(total_bytes) {}
@@ -51,21 +51,22 @@ public:
     /// True if next() will not wait any more.
     bool has_arrived() const;
 
-    void push(PayloadPart part);
+    /// @errors  malformed: bytes that have come before, or lie outside
+    Result<void> push(uint64_t offset, PayloadPart part);
     void fail(Error error);
 
 private:
     const uint64_t m_total;
     mutable Mutex m_mutex;
     ConditionVariable m_arrived;
-    std::deque<PayloadPart> m_parts WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, PayloadPart> m_parts WL_GUARDED_BY(m_mutex);  // that are not pulled yet, by offset
     uint64_t m_pulled WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_pushed WL_GUARDED_BY(m_mutex) = 0;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
 };
 
-/// The server's entrance for calls: checks that Batch and Bulk frames follow one another as they must and stay within the
-/// credit, and joins a streamed payload to its call.
+/// The server's entrance for calls: checks that batches follow one another as they must, and that they and the parts of
+/// payloads stay within the credit; joins a streamed payload to its call. Parts come over any lane, also before their call.
 ///
 /// Per batch: `execute(unit)` on the executor, walking BatchReader::open(unit.batch.body, …); then
 /// `grant().done(unit.cost_bytes, unit.calls)`. Per part of a stream: `grant().done(part.size(), 0)`.
@@ -80,12 +81,12 @@ public:
 
     explicit CallReceiver(CreditLimits limits) : m_grant(limits) {}
 
-    /// @errors  malformed (numbers do not continue, the batch is not well-formed), quota
+    /// @errors  malformed (numbers do not continue, the batch is not well-formed), quota @thread the command lane's
     Result<Unit> accept_batch(Frame frame);
-    /// @errors  malformed (of no call's payload, or not the next part of it), quota
+    /// @errors  malformed (of a call that has no payload, or all of it, or bytes that have come before), quota
+    /// @thread  any lane's
     Result<void> accept_bulk(Frame frame);
-    /// The connection is gone: whoever pulls from a stream wakes with this error.
-    /// @thread  the receiving one, or another one after it has ended
+    /// The session is over: whoever pulls from a stream wakes with this error. @thread any
     void fail(Error error);
 
     CreditGrant& grant() { return m_grant; }
@@ -96,9 +97,18 @@ private:
         uint64_t received_bytes = 0;
     };
 
+    struct EarlyPart {
+        uint64_t offset;
+        uint64_t total;
+        PayloadPart part;
+    };
+    Result<void> join(Arriving& arriving, uint64_t offset, uint64_t total, PayloadPart part);
+
     CreditGrant m_grant;
-    uint64_t m_next_call = 1;
-    std::map<uint64_t, Arriving> m_arriving;  // payloads that are not complete, by call
+    Mutex m_mutex;
+    uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
+    std::map<uint64_t, Arriving> m_arriving WL_GUARDED_BY(m_mutex);             // payloads that are not complete, by call
+    std::map<uint64_t, std::vector<EarlyPart>> m_early WL_GUARDED_BY(m_mutex);  // of calls that have not come yet
 };
 
 }  // namespace warpline::protocol

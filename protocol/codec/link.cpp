@@ -26,9 +26,17 @@ Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {
 }
 
 Link::Link(Handler& handler, LinkOptions options)
+    : Link(handler, std::make_unique<Outbox>(options.outbox), nullptr, k_command_lane, options) {}
+
+Link::Link(Handler& handler, Outbox& outbox, uint16_t lane, LinkOptions options)
+    : Link(handler, nullptr, &outbox, lane, options) {}
+
+Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16_t lane, const LinkOptions& options)
     : m_handler(handler),
+      m_lane(lane),
       m_least_window_bytes(uint64_t{options.outbox.part_bytes} * k_least_window_parts),
-      m_outbox(options.outbox),
+      m_own_outbox(std::move(own)),
+      m_outbox(shared != nullptr ? *shared : *m_own_outbox),
       m_reader(*this, options.receive_limits),
       m_heartbeat(options.heartbeat, Clock::now()),
       m_last_sent_ns(nanoseconds(Clock::now())),
@@ -53,7 +61,7 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
     if (m_heartbeat.has_change()) tell_level();
     switch (action) {
         case Heartbeat::Action::none: break;
-        case Heartbeat::Action::ping: m_outbox.add_ping(); break;
+        case Heartbeat::Action::ping: m_outbox.add_ping(m_lane); break;
         case Heartbeat::Action::lost: return Error{Code::connection_lost, "the other side has been silent for too long"};
     }
     return {};
@@ -62,14 +70,14 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
 void Link::set_path_capacity(uint64_t bytes) {
     // Twice: what is sent fills the path while the acknowledgement of what was sent before comes back. It grows as long as more
     // of it makes the connection faster.
-    m_outbox.set_window(m_least_window_bytes + 2 * bytes);
+    m_outbox.set_window(m_lane, m_least_window_bytes + 2 * bytes);
 }
 
 void Link::tell_level() {
     if (auto change = m_heartbeat.take_change()) m_handler.on_level(*change);
 }
 
-RateWindow::Totals Link::totals() const { return {m_outbox.counters().bytes, bytes_received()}; }
+RateWindow::Totals Link::totals() const { return {m_outbox.wire_bytes(m_lane), bytes_received()}; }
 
 void Link::note_quality(Clock::time_point now) {
     const RateWindow::Totals totals = this->totals();
@@ -90,13 +98,13 @@ LinkQuality Link::quality() const {
 }
 
 bool Link::take_output(std::vector<BytesView>& views) {
-    if (!m_outbox.take(views, m_received_sequence.load(std::memory_order_relaxed))) return false;
+    if (!m_outbox.take(m_lane, views, m_received_sequence.load(std::memory_order_relaxed))) return false;
     m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
     return true;
 }
 
 void Link::detach() {
-    m_outbox.detach();
+    m_outbox.detach(m_lane);
     m_reader.reset();
 }
 
@@ -105,7 +113,7 @@ Result<void> Link::attach(uint64_t received) {
     m_receive.acknowledgement_left();
     m_heartbeat.restart(Clock::now());
     m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
-    WL_TRY(m_outbox.attach(received));
+    WL_TRY(m_outbox.attach(m_lane, received));
     m_acknowledged = std::max(m_acknowledged, received);
     return {};
 }
@@ -130,7 +138,7 @@ Result<void> Link::on_frame(Frame frame) {
     const FrameHeader& header = frame.header;
     m_frames_received.fetch_add(1, std::memory_order_relaxed);
     if (header.acknowledgement > m_acknowledged) {
-        WL_TRY(m_outbox.acknowledge(header.acknowledgement));
+        WL_TRY(m_outbox.acknowledge(m_lane, header.acknowledgement));
         m_acknowledged = header.acknowledgement;
     }
     if (header.codec != 0) return malformed("a frame uses a codec that was not agreed on");
@@ -138,9 +146,11 @@ Result<void> Link::on_frame(Frame frame) {
     m_received_sequence.store(m_receive.received(), std::memory_order_relaxed);
     if (m_receive.acknowledgement_due()) {
         m_receive.acknowledgement_left();
-        m_outbox.add_pong(0);
+        m_outbox.add_pong(m_lane, 0);
     }
     if (WL_TRY(handle_own(frame))) return {};
+    if (m_lane != k_command_lane && header.kind != FrameKind::bulk)
+        return malformed("a frame is on a lane where none is allowed");
     return m_handler.on_frame(std::move(frame));
 }
 
@@ -149,7 +159,7 @@ Result<bool> Link::handle_own(const Frame& frame) {
     switch (frame.header.kind) {
         case FrameKind::ping:
             if (!frame.body.empty() || frame.header.payload_bytes != 0) return malformed("a Ping is not empty");
-            m_outbox.add_pong(frame.header.timestamp_us);
+            m_outbox.add_pong(m_lane, frame.header.timestamp_us);
             return true;
         case FrameKind::pong: {
             uint64_t echo_us = 0;

@@ -17,8 +17,9 @@ struct LinkOptions {
     HeartbeatOptions heartbeat;
 };
 
-/// The protocol's half of a session's connection: frames in, frames out, sequence numbers, acknowledgements, heartbeat. It has
-/// no socket and no thread; net::ChannelPump has both, and net::pump_handlers() ties them together. It outlives the connection:
+/// The protocol's half of a lane, one connection of a session: frames in, frames out, sequence numbers, acknowledgements,
+/// heartbeat. The link of the command lane has the session's outbox; those of bulk lanes share it. It has no socket and no
+/// thread; net::ChannelPump has both, and net::pump_handlers() ties them together. It outlives the connection:
 /// detach() and attach() put another one in its place.
 ///
 /// Deals itself with Ping, Pong, acknowledgements and duplicates, and with Event.progress; everything else goes to the handler.
@@ -39,9 +40,14 @@ public:
         virtual void on_level(const LinkLevelChange& change) { (void)change; }
     };
 
+    /// The command lane's. @param handler  outlives it, as everywhere
     explicit Link(Handler& handler, LinkOptions options = {});
+    /// A bulk lane's: carries parts of long payloads, both ways, and nothing else. Not attached yet.
+    /// @param outbox  the session's @param lane  1 to k_max_bulk_lanes
+    Link(Handler& handler, Outbox& outbox, uint16_t lane, LinkOptions options);
 
     Outbox& outbox() { return m_outbox; }
+    uint16_t lane() const { return m_lane; }
 
     // --- for the reading thread ---
     MutableBytesView receive_space() { return m_reader.space(); }
@@ -57,9 +63,11 @@ public:
     void set_path_capacity(uint64_t bytes);
 
     // --- for the writing thread ---
-    bool wait_for_output() { return m_outbox.wait(); }
+    bool wait_for_output() { return m_outbox.wait(m_lane); }
+    void wake_writer() { m_outbox.poke(m_lane); }
     bool take_output(std::vector<BytesView>& views);
-    void output_sent() { m_outbox.sent(); }
+    void output_sent() { m_outbox.sent(m_lane); }
+    bool may_flush() const { return m_lane == k_command_lane && m_outbox.small_enough_to_flush(); }
 
     // --- another connection in the place of one that is lost: while no thread reads or writes ---
     /// What was half received is forgotten, what is not acknowledged waits to be sent again. Wakes the writing thread, which
@@ -90,9 +98,13 @@ private:
     void note_quality(Clock::time_point now) WL_EXCLUDES(m_quality_mutex);
     RateWindow::Totals totals() const;
 
+    Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16_t lane, const LinkOptions& options);
+
     Handler& m_handler;
+    const uint16_t m_lane;
     const uint64_t m_least_window_bytes;
-    Outbox m_outbox;
+    const std::unique_ptr<Outbox> m_own_outbox;  // the command lane's
+    Outbox& m_outbox;
     FrameReader m_reader;
     ReceiveState m_receive;  // the reading thread's
     Heartbeat m_heartbeat;   // the reading thread's

@@ -1,4 +1,4 @@
-// The sending half of a connection.
+// The sending half of a session.
 #pragma once
 
 #include <deque>
@@ -9,31 +9,10 @@
 
 #include "common/base/mutex.h"
 #include "protocol/codec/batch.h"
+#include "protocol/codec/out_lane.h"
 #include "protocol/codec/session_state.h"
-#include "protocol/session/item_sender.h"
 
 namespace warpline::protocol {
-
-/// A frame on its way out: its header, and its bytes or a view of somebody else's.
-struct OutFrame {
-    FrameHeader header;
-    Buffer body;
-    Buffer payload;
-    BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to a socket
-    std::byte wire_header[k_frame_header_bytes] = {};
-
-    BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
-    size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
-};
-
-/// A long payload on its way out. Its parts are cut when the connection can take them, so that calls go in between.
-struct Transfer {
-    uint64_t call = 0;
-    BytesView payload;
-    bool counts_credit = false;
-    uint64_t cut_bytes = 0;
-    uint64_t last_number = 0;  ///< of the frame with the last part; 0: not all of it is cut
-};
 
 /// Until when the memory of a long payload stays as it is.
 enum class Lent : uint8_t {
@@ -80,7 +59,7 @@ public:
     /// Gives the window that the server granted. Before it the default of CreditLimits holds.
     void set_credit(CreditLimits limits);
     /// See OutboxOptions::window_bytes. @thread any
-    void set_window(uint64_t bytes);
+    void set_window(uint16_t lane, uint64_t bytes);
     /// The server's report of what is executed. @errors malformed
     Result<void> progress(uint64_t calls, uint64_t bytes);
 
@@ -102,14 +81,14 @@ public:
         size_t cost = WL_TRY(m_batch.template append<Wire>(header, max_words, fill, payload));
         uint64_t number = call_added(cost);
         on_number(number);
-        bool wake = writer_must_wake(urgency);
+        const bool wake = writer_must_wake(urgency);
         lock.unlock();
-        if (wake) m_writer_wake.notify_one();
+        if (wake) m_writer_wake[k_command_lane].notify_one();
         return number;
     }
 
-    /// Adds a call with a payload of any size, which is sent straight from the caller's memory in Bulk frames; calls of others
-    /// go between them. The oldest payload goes first.
+    /// Adds a call with a payload of any size, which is sent straight from the caller's memory in Bulk frames, over the bulk
+    /// lanes if there are any; calls of others go between them. The oldest payload goes first.
     ///
     /// @param lent  until_return: returns when all of it has been handed to the socket (or failed); the memory may then change.
     ///              until_given_back: returns at once
@@ -119,6 +98,7 @@ public:
     Result<uint64_t> add_streamed_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload,
                                        Lent lent = Lent::until_return) {
         std::shared_ptr<Transfer> transfer;
+        Writers writers;
         {
             MutexLock lock(m_mutex);
             WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
@@ -126,9 +106,10 @@ public:
             const uint64_t number = call_added(cost);
             on_number(number);
             close_batch();
-            transfer = add_transfer({number, payload, true}, lent);
+            transfer = add_transfer({.call = number, .payload = payload, .counts_credit = true, .any_lane = true}, lent);
+            writers = writers_with_output();
         }
-        m_writer_wake.notify_one();
+        wake(writers);
         if (lent == Lent::until_return) WL_TRY(wait_transferred(*transfer));
         return transfer->call;
     }
@@ -156,39 +137,41 @@ public:
 
     /// Queues a Pong; while one waits to leave, that one answers. So a peer that asks, and does not listen, costs one frame.
     /// @param echo_us  the time stamp of the Ping; 0: it only acknowledges @blocks no
-    void add_pong(uint64_t echo_us);
+    void add_pong(uint16_t lane, uint64_t echo_us);
     /// Queues a Ping, unless one waits to leave. @blocks no
-    void add_ping();
+    void add_ping(uint16_t lane);
 
-    /// Queues part of a payload for the peer without copying it. `chunk` must stay as it is until wait_sent(ticket, …) returns.
+    /// Queues part of a payload for the peer without copying it, on the bulk lane that has the least to do, or on the command
+    /// lane if there is no other. `chunk` must stay as it is until wait_sent(ticket, …) returns.
     ///
     /// @return  a ticket for wait_sent()
     /// @errors  bad_argument (chunk larger than chunk_bytes), and the error of close()
-    /// @blocks  while the window is full
-    Result<uint64_t> add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk);
+    /// @blocks  while the windows are full
+    Result<Ticket> add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk);
 
     /// Gives memory back that parts were queued from: waits until the one with this ticket has been handed to a socket, or
     /// never will be, and copies what the peer has not acknowledged yet, lest it has to be sent again.
     /// @param memory  what the parts lie in
     /// @errors        the error of close(), if it was not sent
     /// @blocks        while there is no connection, too
-    Result<void> wait_sent(uint64_t ticket, BytesView memory);
+    Result<void> wait_sent(Ticket ticket, BytesView memory);
 
-    /// Cuts a payload into Bulk frames and waits until all have left: what precedes a Reply or CopyDone with a long payload.
+    /// Cuts a payload into Bulk frames on the command lane and waits until all have left: what precedes a Reply or CopyDone
+    /// with a long payload.
     Result<void> send_payload(uint64_t call, BytesView payload);
 
-    // --- the writer's side: one thread at a time, as net::ChannelPump ensures ---
+    // --- a lane's writer: one thread at a time for each lane, as net::ChannelPump ensures ---
 
     /// Takes all that is queued, numbered and stamped with this acknowledgement, as views in wire order. The views stay valid
     /// until sent(). False if there is nothing.
-    bool take(std::vector<BytesView>& views, uint64_t acknowledgement);
+    bool take(uint16_t lane, std::vector<BytesView>& views, uint64_t acknowledgement);
     /// What take() gave has been handed to the socket.
-    void sent();
+    void sent(uint16_t lane);
     /// Waits until there is something to take. False after close() once all has been taken, or at once if `abandon` was asked
-    /// for.
-    bool wait();
+    /// for, or the lane is detached.
+    bool wait(uint16_t lane);
     /// Makes wait() return true once, with or without output.
-    void poke();
+    void poke(uint16_t lane);
 
     /// True if the writer may be skipped: nothing large waits.
     bool small_enough_to_flush() const;
@@ -196,21 +179,24 @@ public:
     // --- acknowledgement, end ---
 
     /// @errors  malformed
-    Result<void> acknowledge(uint64_t sequence);
-    /// The connection is lost: nothing is taken any more, and wait() returns false, until attach().
-    void detach();
+    Result<void> acknowledge(uint16_t lane, uint64_t sequence);
+    /// The lane's connection is lost: nothing is taken any more, and wait() returns false, until attach(). Bulk lanes begin
+    /// like that.
+    void detach(uint16_t lane);
     /// There is another connection. What its peer has not received is sent again, then all that has been queued since.
     /// @param received  the highest sequence number that the peer has
     /// @errors          malformed
-    Result<void> attach(uint64_t received);
+    Result<void> attach(uint16_t lane, uint64_t received);
     /// No further frames. With abandon, what is queued is dropped and every waiter wakes with the error; else it is still sent.
     void close(Error error, bool abandon);
     bool closed() const;
 
     uint64_t last_call() const;
     size_t queued_bytes() const;
-    /// Sent and not acknowledged.
+    /// Sent and not acknowledged, on all lanes.
     size_t retained_bytes() const;
+    /// Handed to this lane's connections.
+    uint64_t wire_bytes(uint16_t lane) const;
     /// True while somebody waits for credit, for room, or for a frame to leave.
     bool has_waiters() const;
 
@@ -221,37 +207,46 @@ public:
     Counters counters() const;
 
 private:
-    using FramePtr = std::unique_ptr<OutFrame>;  // its place does not change while it is written
+    using Writers = uint32_t;  // a bit for each lane
 
     static uint64_t call_cost(unsigned max_words, size_t payload_bytes) {
         return (uint64_t{max_words} + k_call_words + 1) * 8 + payload_bytes;
     }
     Result<void> wait_for_turn(uint64_t cost, size_t payload_bytes) WL_REQUIRES(m_mutex);
     uint64_t call_added(size_t cost) WL_REQUIRES(m_mutex);
-    bool writer_must_wake(Urgency urgency) WL_REQUIRES(m_mutex);
+    bool writer_must_wake(Urgency urgency, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
+    Writers writers_with_output() WL_REQUIRES(m_mutex);
+    void wake(Writers writers);
     std::shared_ptr<Transfer> add_transfer(const Transfer& transfer, Lent lent) WL_REQUIRES(m_mutex);
     Result<void> wait_transferred(const Transfer& transfer);
+    bool is_sent(const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    bool is_acknowledged(const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    bool somebody_writes() const WL_REQUIRES(m_mutex);
     Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
-    size_t next_part_bytes() const WL_REQUIRES(m_mutex);
-    bool part_is_ready() const WL_REQUIRES(m_mutex);
-    bool in_window(uint64_t bytes) const WL_REQUIRES(m_mutex);
-    bool cut_part() WL_REQUIRES(m_mutex);
+    Transfer* next_transfer(uint16_t lane) const WL_REQUIRES(m_mutex);
+    size_t next_part_bytes(const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    bool part_is_ready(uint16_t lane) const WL_REQUIRES(m_mutex);
+    bool cut_part(uint16_t lane) WL_REQUIRES(m_mutex);
     static Result<FramePtr> make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part);
-    bool has_output() const WL_REQUIRES(m_mutex);
+    bool has_output(uint16_t lane) const WL_REQUIRES(m_mutex);
+    bool close_is_next() const WL_REQUIRES(m_mutex);
     void wait_for_change() WL_REQUIRES(m_mutex);
     void tell_change() WL_REQUIRES(m_mutex);
     void close_batch() WL_REQUIRES(m_mutex);
-    uint64_t push(FrameKind kind, FramePtr frame) WL_REQUIRES(m_mutex);
-    size_t queued() const WL_REQUIRES(m_mutex) { return m_first_bytes + m_items.unsent_bytes(); }
-    void take_frame(OutFrame& frame, uint64_t acknowledgement, uint64_t now) WL_REQUIRES(m_mutex);
-    void take_first() WL_REQUIRES(m_mutex);
-    void take_heartbeat() WL_REQUIRES(m_mutex);
-    void release(FramePtr frame) WL_REQUIRES(m_mutex);
+    uint64_t push(FrameKind kind, FramePtr frame, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
+    OutLane& command() WL_REQUIRES(m_mutex) { return m_lanes[k_command_lane]; }
+    const OutLane& command() const WL_REQUIRES(m_mutex) { return m_lanes[k_command_lane]; }
+    size_t queued() const WL_REQUIRES(m_mutex) { return m_first_bytes + command().items.unsent_bytes(); }
+    struct Burst;
+    void take_frame(Burst& burst, OutFrame& frame) WL_REQUIRES(m_mutex);
+    void take_first(OutLane& lane) WL_REQUIRES(m_mutex);
+    void take_heartbeat(OutLane& lane) WL_REQUIRES(m_mutex);
+    void release(OutLane& lane, FramePtr frame) WL_REQUIRES(m_mutex);
     void close_locked(const Error& error, bool abandon) WL_REQUIRES(m_mutex);
-    bool in_hand(uint64_t number) const WL_REQUIRES(m_mutex);
-    Result<void> copy_unacknowledged(uint64_t last, BytesView memory) WL_REQUIRES(m_mutex);
+    Result<void> copy_unacknowledged(uint16_t lane, uint64_t last, BytesView memory) WL_REQUIRES(m_mutex);
     Result<void> wait_for_room() WL_REQUIRES(m_mutex);
-    Result<void> wait_for_window(uint64_t bytes) WL_REQUIRES(m_mutex);
+    Result<uint16_t> wait_for_window(uint64_t bytes) WL_REQUIRES(m_mutex);
+    uint16_t idlest_lane() const WL_REQUIRES(m_mutex);
     Result<void> add_frame(FrameKind kind, FramePtr frame, BytesView payload, Urgency urgency);
     FramePtr take_free();
     FramePtr free_frame() WL_REQUIRES(m_mutex);
@@ -262,34 +257,23 @@ private:
 
     const OutboxOptions m_options;
     mutable Mutex m_mutex;
-    ConditionVariable m_writer_wake;
+    std::array<ConditionVariable, k_max_lanes> m_writer_wake;
     ConditionVariable m_changed;  // credit, room, sent, closed
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
-    ItemSender<FramePtr> m_items WL_GUARDED_BY(m_mutex);   // sequenced frames
+    std::deque<OutLane> m_lanes WL_GUARDED_BY(m_mutex);    // k_max_lanes of them
+    unsigned m_bulk_lanes_up WL_GUARDED_BY(m_mutex) = 0;   // that have a connection
     std::vector<FramePtr> m_first WL_GUARDED_BY(m_mutex);  // Hello and its answer: before everything
     size_t m_first_bytes WL_GUARDED_BY(m_mutex) = 0;
     FramePtr m_last WL_GUARDED_BY(m_mutex);  // Close: after everything
-    bool m_ping_due WL_GUARDED_BY(m_mutex) = false;
-    std::optional<uint64_t> m_pong_due WL_GUARDED_BY(m_mutex);          // what it echoes
-    std::vector<OutFrame*> m_taken;                                     // the writer's, until sent()
-    std::vector<FramePtr> m_taken_once WL_GUARDED_BY(m_mutex);          // of those, the ones that nobody will ask for again
-    std::vector<FramePtr> m_acknowledged_early WL_GUARDED_BY(m_mutex);  // while the writer still has them in hand
     std::vector<FramePtr> m_free WL_GUARDED_BY(m_mutex);
     size_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;                            // that their buffers take
     std::deque<std::shared_ptr<Transfer>> m_transfers WL_GUARDED_BY(m_mutex);  // not all cut, in the order of their calls
     std::vector<std::shared_ptr<Transfer>> m_lent WL_GUARDED_BY(m_mutex);      // whose memory is not given back
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
-    uint64_t m_window_bytes WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
-    uint64_t m_sent_ticket WL_GUARDED_BY(m_mutex) = 0;  // the highest number that was handed to a socket
-    unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;      // of m_changed
-    bool m_writer_sleeps WL_GUARDED_BY(m_mutex) = false;
-    bool m_poked WL_GUARDED_BY(m_mutex) = false;
+    unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;  // of m_changed
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
-    bool m_writing WL_GUARDED_BY(m_mutex) = false;        // between take() and sent()
-    uint64_t m_in_hand_first WL_GUARDED_BY(m_mutex) = 0;  // what the writer has then; 0: nothing with a number
-    uint64_t m_in_hand_last WL_GUARDED_BY(m_mutex) = 0;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};
     Counters m_counters WL_GUARDED_BY(m_mutex);
 };

@@ -12,6 +12,9 @@ using SessionId = std::array<std::byte, 16>;
 
 /// Lanes of a session by their purpose.
 inline constexpr uint16_t k_command_lane = 0;
+inline constexpr uint16_t k_max_bulk_lanes = 4;  ///< lanes 1 to 4 carry parts of long payloads
+inline constexpr size_t k_max_lanes = 1 + k_max_bulk_lanes;
+inline constexpr bool is_bulk_lane(uint16_t lane) { return lane != k_command_lane && lane < k_max_lanes; }
 inline constexpr uint16_t k_death_lane = 0xffff;  ///< of who watches the program, and tells that it is dead
 
 /// What a connection says in clear text before TLS, so that the supervisor can pass the socket to the right process: to the

@@ -110,6 +110,7 @@ struct Limits {
   creditCalls @1 :UInt64;
   chunkBytes @2 :UInt32;          # a longer payload is cut into Bulk frames of at most this
   maxBodyBytes @3 :UInt32;
+  bulkLanes @4 :UInt16;           # how many the client may open
 }
 
 # The snapshot of one device: everything that a program asks at its start.
@@ -155,7 +156,7 @@ struct Reply {
   result @1 :Int32;               # CUresult
   creditDevice @2 :UInt8;         # which device's memory creditBytes is about
   creditBytes @3 :UInt64;         # memory credit granted anew, added to what the client has
-  payloadBytes @4 :UInt64;        # in this frame, or in the Bulk frames before it
+  payloadBytes @4 :UInt64;        # in this frame, or in Bulk frames; it takes effect when all of them are there
   values @5 :AnyPointer;
   progress @6 :Progress;
   freedThrough @7 :UInt64;        # what calls up to this one have freed is used by nobody any more
@@ -182,7 +183,7 @@ struct AsyncError { call @0 :UInt64; result @1 :Int32; }
 struct CopyDone {
   call @0 :UInt64;
   result @1 :Int32;
-  bytes @2 :UInt64;               # in this frame's payload, or in the Bulk frames before it
+  bytes @2 :UInt64;               # that were sent: in this frame's payload, or in Bulk frames, as with Reply
 }
 struct Output { stream @0 :UInt8; }   # 1: stdout, 2: stderr
 struct HostCall { id @0 :UInt64; result @1 :Int32; }  # result: what a stream callback is told

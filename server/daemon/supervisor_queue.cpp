@@ -27,6 +27,8 @@ bool is_of(const uint8_t (&session)[k_session_id_bytes], const protocol::Preambl
 /// worker's.
 bool is_plausible(const WorkerProcess& worker, const protocol::Preamble& preamble) {
     if (preamble.lane == protocol::k_death_lane) return worker.state == WorkerState::session;
+    // Which of a bulk lane's connections is the newest is known to the worker alone.
+    if (protocol::is_bulk_lane(preamble.lane)) return worker.state == WorkerState::session && preamble.epoch > 0;
     if (preamble.lane != protocol::k_command_lane) return false;
     if (worker.state == WorkerState::greeting) return preamble.epoch == 0;
     return preamble.epoch > worker.epoch && preamble.epoch - worker.epoch <= k_most_lost_epochs;

@@ -123,7 +123,7 @@ CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost c
     }
     struct Slot {
         AsyncCopies::Copy* staging = nullptr;
-        uint64_t ticket = 0;
+        protocol::Ticket ticket;
     };
     std::array<Slot, 4> slots;
     AsyncCopies& copies = call.session().copies();
@@ -137,7 +137,7 @@ CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost c
             result = CUDA_ERROR_OUT_OF_MEMORY;
             break;
         }
-        if (slot.ticket != 0 && !outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}).ok()) break;
+        if (slot.ticket && !outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}).ok()) break;
         const Piece piece = piece_at(extent, offset, chunk_bytes);
         result = copy(slot.staging->data, piece);
         if (result != CUDA_SUCCESS) break;
@@ -147,7 +147,7 @@ CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost c
         offset += piece.bytes();
     }
     for (Slot& slot : slots) {
-        if (slot.ticket != 0) static_cast<void>(outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}));
+        if (slot.ticket) static_cast<void>(outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}));
         if (slot.staging != nullptr) copies.cancel(slot.staging);
     }
     call.set_sent_payload(offset);
@@ -161,10 +161,11 @@ CUresult copy_back_in_stream(ServerCall& call, CUstream stream, const Extent& ex
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     const bool in_parts = bytes > chunk_bytes;
     if (in_parts) call.will_wait();
+    const auto parts = std::make_shared<AsyncCopies::Parts>();
     uint64_t offset = 0;
     do {
         const Piece piece = piece_at(extent, offset, chunk_bytes);
-        AsyncCopies::Copy* part = in_parts ? copies.begin_part(call.number(), offset, piece.bytes(), bytes)
+        AsyncCopies::Copy* part = in_parts ? copies.begin_part(call.number(), parts, offset, piece.bytes(), bytes)
                                            : copies.begin(call.number(), bytes, false);
         if (part == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
         const CUresult result = copy(part->data, piece);

@@ -62,18 +62,17 @@ AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeat
     return result;
 }
 
-AsyncCopies::Copy* AsyncCopies::begin_part(uint64_t call, uint64_t offset, uint64_t bytes, uint64_t total_bytes) {
+AsyncCopies::Copy* AsyncCopies::begin_part(uint64_t call, std::shared_ptr<Parts> parts, uint64_t offset, uint64_t bytes,
+                                           uint64_t total_bytes) {
     {
         MutexLock lock(m_mutex);
-        while (!m_closed && m_parts[call] >= k_most_parts) m_changed.wait(m_mutex);
-        ++m_parts[call];
+        while (!m_closed && parts->under_way >= k_most_parts) m_changed.wait(m_mutex);
     }
     Copy* part = begin(call, bytes, false);
+    if (part == nullptr) return nullptr;
     MutexLock lock(m_mutex);
-    if (part == nullptr) {
-        if (--m_parts[call] == 0) m_parts.erase(call);
-        return nullptr;
-    }
+    ++parts->under_way;
+    part->parts = std::move(parts);
     part->offset = offset;
     part->total_bytes = total_bytes;
     return part;
@@ -105,18 +104,22 @@ void CUDA_CB AsyncCopies::completed(void* copy) {
 
 /// The stream failed before the copy, or in it. The device does nothing more in that context: the memory is free.
 void AsyncCopies::fail(Copy& copy, CUresult result) {
-    if (!copy.is_part() || copy.is_last()) tell_end(copy, result, {});
+    // The end of a copy in parts is told behind those that were sent.
+    copy.failure = result;
+    if (copy.is_part() && copy.is_last()) return complete(copy);
+    if (!copy.is_part()) tell_end(copy, 0, {});
     recycle(&copy);
 }
 
-void AsyncCopies::tell_end(const Copy& copy, CUresult result, BytesView payload) {
+/// @param sent_bytes  of the copy, in parts or in `payload`: the client waits for them
+void AsyncCopies::tell_end(const Copy& copy, uint64_t sent_bytes, BytesView payload) {
     const auto sent = send_event(
         m_client.outbox(),
         [&](wire::Event::Builder event) {
             auto done = event.initCopyDone();
             done.setCall(copy.call);
-            done.setResult(static_cast<int32_t>(result));
-            if (result == CUDA_SUCCESS) done.setBytes(copy.is_part() ? copy.total_bytes : copy.bytes);
+            done.setResult(static_cast<int32_t>(copy.failure));
+            done.setBytes(sent_bytes);
         },
         payload);
     if (!sent.ok()) WL_LOG(debug, "copies", "the end of copy {} cannot be told: {}", copy.call, sent.error().what);
@@ -143,17 +146,33 @@ void AsyncCopies::complete(Copy& copy) {
     }
 }
 
-uint64_t AsyncCopies::send(Copy& copy) {
+protocol::Ticket AsyncCopies::send(Copy& copy) {
     const BytesView bytes{copy.data, copy.bytes};
     protocol::Outbox& outbox = m_client.outbox();
     if (copy.is_part()) {
-        const auto ticket = outbox.add_bulk(copy.call, copy.offset, copy.total_bytes, bytes);
-        if (ticket.ok() && copy.is_last()) tell_end(copy, CUDA_SUCCESS, {});
-        return ticket.ok() ? *ticket : 0;
+        protocol::Ticket ticket;
+        if (copy.failure == CUDA_SUCCESS) {
+            const auto added = outbox.add_bulk(copy.call, copy.offset, copy.total_bytes, bytes);
+            if (!added.ok()) return {};
+            ticket = *added;
+            note_sent(copy);
+        }
+        if (copy.is_last()) tell_end(copy, sent_bytes(copy), {});
+        return ticket;
     }
     const bool in_frame = copy.bytes <= m_client.chunk_bytes();
-    if (in_frame || outbox.send_payload(copy.call, bytes).ok()) tell_end(copy, CUDA_SUCCESS, in_frame ? bytes : BytesView{});
-    return 0;
+    if (in_frame || outbox.send_payload(copy.call, bytes).ok()) tell_end(copy, copy.bytes, in_frame ? bytes : BytesView{});
+    return {};
+}
+
+void AsyncCopies::note_sent(const Copy& part) {
+    MutexLock lock(m_mutex);
+    part.parts->sent_bytes += part.bytes;
+}
+
+uint64_t AsyncCopies::sent_bytes(const Copy& part) {
+    MutexLock lock(m_mutex);
+    return part.parts->sent_bytes;
 }
 
 void AsyncCopies::sender_main() {
@@ -172,7 +191,7 @@ void AsyncCopies::sender_main() {
         m_queue.pop_front();
         const bool repeats = copy->repeats;
         lock.unlock();
-        if (const uint64_t ticket = send(*copy); ticket != 0) {
+        if (const protocol::Ticket ticket = send(*copy)) {
             m_leaving.push_back({copy, ticket});
             recycle_sent(k_parts_kept);
         } else if (!repeats) {
@@ -201,7 +220,7 @@ void AsyncCopies::recycle(Copy* copy) {
     if (found == m_copies.end()) return;
     m_staging.give(copy->data);
     if (copy->is_part()) {
-        if (--m_parts[copy->call] == 0) m_parts.erase(copy->call);
+        --copy->parts->under_way;
         m_changed.notify_all();
     }
     m_copies.erase(found);

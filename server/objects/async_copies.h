@@ -11,6 +11,7 @@
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "protocol/codec/out_lane.h"
 #include "server/driver/driver.h"
 #include "server/objects/staging_memory.h"
 #include "server/objects/stream_watch.h"
@@ -24,6 +25,11 @@ class ClientPort;
 /// thread of their own.
 class AsyncCopies {
 public:
+    /// What the parts of one copy have in common. Under the copies' mutex.
+    struct Parts {
+        size_t under_way = 0;
+        uint64_t sent_bytes = 0;
+    };
     /// One copy. `data` is page-locked, and filled by the driver.
     struct Copy {
         AsyncCopies& owner;
@@ -33,6 +39,8 @@ public:
         bool repeats = false;      ///< part of a graph: sent after each launch of it, never recycled
         uint64_t offset = 0;       ///< in what the call copies
         uint64_t total_bytes = 0;  ///< … of which this is a part
+        std::shared_ptr<Parts> parts{};
+        CUresult failure = CUDA_SUCCESS;  ///< it will not be filled
 
         bool is_part() const { return bytes < total_bytes; }
         bool is_last() const { return offset + bytes == total_bytes; }
@@ -47,8 +55,8 @@ public:
     /// @blocks while all of max_staging_bytes that would do are in use by copies that have not left
     Copy* begin(uint64_t call, uint64_t bytes, bool repeats);
     /// The same for the next part of a copy that leaves in parts, while later ones are still being copied. The parts of a call
-    /// must be queued in one stream, in their order. @blocks also while many parts of this call have not left
-    Copy* begin_part(uint64_t call, uint64_t offset, uint64_t bytes, uint64_t total_bytes);
+    /// must be queued in one stream, in their order, and have the same `parts`. @blocks also while many of them have not left
+    Copy* begin_part(uint64_t call, std::shared_ptr<Parts> parts, uint64_t offset, uint64_t bytes, uint64_t total_bytes);
     /// To be called after the driver has queued the copy into `copy->data`: lets it be sent when the stream gets there. On
     /// failure the copy is cancelled.
     CUresult finish_in_stream(Copy* copy, CUstream stream);
@@ -73,9 +81,11 @@ public:
 private:
     void complete(Copy& copy);
     void fail(Copy& copy, CUresult result);
-    /// @return where its bytes are in the outbox; 0: nowhere
-    uint64_t send(Copy& copy);
-    void tell_end(const Copy& copy, CUresult result, BytesView payload);
+    /// @return where its bytes are in the outbox, if they are still there
+    protocol::Ticket send(Copy& copy);
+    void tell_end(const Copy& copy, uint64_t sent_bytes, BytesView payload);
+    void note_sent(const Copy& part) WL_EXCLUDES(m_mutex);
+    uint64_t sent_bytes(const Copy& part) WL_EXCLUDES(m_mutex);
     void wait_sent();
     void recycle(Copy* copy) WL_EXCLUDES(m_mutex);
     void recycle_sent(size_t keep);
@@ -95,10 +105,9 @@ private:
     uint64_t m_queued WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_sent WL_GUARDED_BY(m_mutex) = 0;
     std::map<Copy*, std::unique_ptr<Copy>> m_copies WL_GUARDED_BY(m_mutex);
-    std::map<uint64_t, size_t> m_parts WL_GUARDED_BY(m_mutex);  // that are under way, by call
     struct Leaving {
         Copy* copy;
-        uint64_t ticket;
+        protocol::Ticket ticket;
     };
     std::deque<Leaving> m_leaving;  // the sender's: parts that are queued for the client, in the outbox's order
     bool m_closed WL_GUARDED_BY(m_mutex) = false;

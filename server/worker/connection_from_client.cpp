@@ -61,9 +61,15 @@ ConnectionFromClient::ConnectionFromClient(const Driver& driver, const std::vect
       m_receiver(options.credit) {}
 
 ConnectionFromClient::~ConnectionFromClient() {
+    stop_lanes();
+    m_session.reset();
+}
+
+void ConnectionFromClient::stop_lanes() {
     m_pump->stop();
     m_pump->join();
-    m_session.reset();
+    for (const auto& lane : m_bulk)
+        if (lane) lane->stop();
 }
 
 Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
@@ -82,8 +88,17 @@ Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
     return Error{Code::malformed, "a frame of a kind that clients do not send"};
 }
 
-/// Where the device can fetch it by itself, as long as there is room; what the driver copies in the call goes through the heap.
 Result<protocol::Place> ConnectionFromClient::place_payload(uint64_t, uint64_t, uint64_t, size_t bytes) {
+    return place_part(bytes);
+}
+
+Result<void> ConnectionFromClient::on_part(protocol::Frame frame) {
+    m_parts_received.fetch_add(frame.payload_view().size(), std::memory_order_relaxed);
+    return m_receiver.accept_bulk(std::move(frame));
+}
+
+/// Where the device can fetch it by itself, as long as there is room; what the driver copies in the call goes through the heap.
+Result<protocol::Place> ConnectionFromClient::place_part(size_t bytes) {
     if (bytes <= k_copied_at_once_bytes) return protocol::Place{};
     return m_arrivals.place(bytes);
 }
@@ -172,6 +187,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     welcome.server_name = m_options.server_name;
     welcome.tenant = m_options.tenant;
     welcome.credit = m_options.credit;
+    welcome.bulk_lanes = m_options.bulk_lanes;
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
     welcome.window = m_session->memory().window();
@@ -254,6 +270,20 @@ bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, uint
     return restarted.ok();
 }
 
+void ConnectionFromClient::resume_bulk(std::unique_ptr<net::TlsChannel> channel, uint16_t lane, uint32_t epoch,
+                                       const protocol::ResumeRequest& request) {
+    if (lane == protocol::k_command_lane || lane > m_options.bulk_lanes || m_leaving.load()) return;
+    std::unique_ptr<BulkLane>& bulk = m_bulk[lane - 1u];
+    if (!bulk) {
+        BulkLane::Owner& owner = *this;
+        bulk = std::make_unique<BulkLane>(owner, m_link.outbox(), lane, link_options(m_options));
+    }
+    const auto resumed = bulk->resume(std::move(channel), epoch, request);
+    if (resumed.ok()) return;
+    WL_LOG(debug, "session", "bulk lane {}: {}", lane, resumed.error().what);
+    if (resumed.error().code == Code::malformed) did_misbehave(resumed.error().what);
+}
+
 void ConnectionFromClient::say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience) {
     m_leaving.store(true);
     m_link.say_goodbye(code, reason);
@@ -263,12 +293,12 @@ void ConnectionFromClient::say_goodbye(Code code, const std::string& reason, std
         while (!m_ended && m_ended_changed.wait_until(m_mutex, deadline)) {
         }
     }
-    m_pump->stop();
-    m_pump->join();
+    stop_lanes();
 }
 
 void ConnectionFromClient::count_bytes() {
-    m_counters.received_bytes.store(m_link.bytes_received(), std::memory_order_relaxed);
+    m_counters.received_bytes.store(m_link.bytes_received() + m_parts_received.load(std::memory_order_relaxed),
+                                    std::memory_order_relaxed);
     m_counters.sent_bytes.store(m_link.outbox().counters().bytes, std::memory_order_relaxed);
 }
 

@@ -1,6 +1,7 @@
 // The connection of the one client that a worker serves.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "protocol/codec/link.h"
 #include "protocol/session/resume.h"
 #include "server/session/session.h"
+#include "server/worker/bulk_lane.h"
 #include "server/worker/handshake.h"
 #include "server/worker/output_capture.h"
 
@@ -38,13 +40,14 @@ public:
 };
 
 /// The server's end of a client's connection: from Hello to Close. Everything that arrives is hostile until checked.
-class ConnectionFromClient final : private protocol::Link::Handler, private ClientPort {
+class ConnectionFromClient final : private protocol::Link::Handler, private BulkLane::Owner, private ClientPort {
 public:
     struct Options {
         protocol::CreditLimits credit;
         protocol::HeartbeatOptions heartbeat;
         std::chrono::milliseconds grace{0};  ///< for a client to come back
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
+        uint16_t bulk_lanes = 0;  ///< that the client may open
         std::string server_name;
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -68,6 +71,10 @@ public:
     /// @blocks  for the threads of the connection before
     bool resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
 
+    /// A bulk lane of the session comes, or comes back. @thread the worker's main one @blocks as resume()
+    void resume_bulk(std::unique_ptr<net::TlsChannel> channel, uint16_t lane, uint32_t epoch,
+                     const protocol::ResumeRequest& request);
+
     /// Tells the client why, after what is queued, and gives it a moment to read it. @blocks up to the time given
     void say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience);
     /// Brings the shared counters up to date.
@@ -84,6 +91,11 @@ private:
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
 
+    // BulkLane::Owner
+    Result<protocol::Place> place_part(size_t bytes) override;
+    Result<void> on_part(protocol::Frame frame) override;
+    void lane_misbehaved(const Error& error) override { did_misbehave(error.what); }
+
     // ClientPort
     protocol::Outbox& outbox() override { return m_link.outbox(); }
     void flush() override { m_pump->flush(); }
@@ -94,6 +106,7 @@ private:
     Result<void> on_hello(const protocol::Frame& frame);
     Result<void> on_event(const protocol::Frame& frame);
     Result<void> on_close();
+    void stop_lanes();
     Result<void> refuse(Code code, std::string reason);
     Result<void> welcome(const HelloData& hello);
     void on_ended(const Error& error, const std::string& explanation);
@@ -108,18 +121,20 @@ private:
     StagingMemory m_arrivals;  // outlives whatever was received into it
     protocol::Link m_link;
     std::vector<DeviceSnapshot> m_visible;  // those of m_devices that the client wants to see
-    protocol::CallReceiver m_receiver;      // the reading thread's
-    std::unique_ptr<Session> m_session;     // made by the reading thread
-    bool m_hello_seen = false;              // the reading thread's
-    bool m_closing = false;                 // the reading thread's: the client has said goodbye
-    bool m_reported = false;                // the reading thread's: the death of the program will be told
-    uint32_t m_epoch = 0;                   // the worker's main thread's: of the newest connection
-    std::atomic<bool> m_leaving{false};     // the worker ends the session: no other connection is waited for
-    std::atomic<bool> m_begun{false};       // released when the session is made, acquired by the worker's main thread
+    protocol::CallReceiver m_receiver;
+    std::unique_ptr<Session> m_session;         // made by the reading thread
+    std::atomic<uint64_t> m_parts_received{0};  // bytes, over bulk lanes
+    bool m_hello_seen = false;                  // the reading thread's
+    bool m_closing = false;                     // the reading thread's: the client has said goodbye
+    bool m_reported = false;                    // the reading thread's: the death of the program will be told
+    uint32_t m_epoch = 0;                       // the worker's main thread's: of the newest connection
+    std::atomic<bool> m_leaving{false};         // the worker ends the session: no other connection is waited for
+    std::atomic<bool> m_begun{false};           // released when the session is made, acquired by the worker's main thread
     Mutex m_mutex;
     ConditionVariable m_ended_changed;
     bool m_ended WL_GUARDED_BY(m_mutex) = false;
-    std::unique_ptr<net::ChannelPump> m_pump;  // last: its threads use all of the above
+    std::array<std::unique_ptr<BulkLane>, protocol::k_max_bulk_lanes> m_bulk;  // the worker's main thread's
+    std::unique_ptr<net::ChannelPump> m_pump;  // last, with the lanes: their threads use all of the above
 };
 
 }  // namespace warpline::server

@@ -44,6 +44,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         limits.setCreditBytes(welcome.credit.bytes);
         limits.setCreditCalls(welcome.credit.calls);
         limits.setChunkBytes(welcome.chunk_bytes);
+        limits.setBulkLanes(welcome.bulk_lanes);
         limits.setMaxBodyBytes(protocol::FrameLimits{}.max_body_bytes);
         reply.setWindowAddress(welcome.window.address);
         reply.setWindowBytes(welcome.window.bytes);

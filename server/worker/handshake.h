@@ -35,6 +35,7 @@ struct Welcome {
     std::string tenant;
     protocol::CreditLimits credit;
     uint32_t chunk_bytes = 0;
+    uint16_t bulk_lanes = 0;
     uint32_t heartbeat_ms = 0;
     DeviceMemory::Window window;
     uint64_t memory_credit_bytes = 0;

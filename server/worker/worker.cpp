@@ -104,6 +104,7 @@ private:
     /// A connection whose client has the session's key.
     struct Lane {
         std::array<uint8_t, k_session_id_bytes> session;
+        uint16_t number;
         uint32_t epoch;
         std::unique_ptr<net::TlsChannel> channel;
         std::optional<protocol::ResumeRequest> request;  // none: the session begins with it
@@ -272,6 +273,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
+    options.bulk_lanes = static_cast<uint16_t>(m_settings.integer("bulk_lanes"));
     options.tenant = get_text(m_assigned.tenant);
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;
@@ -361,7 +363,7 @@ void Worker::greet_lane(const TakeMessage& take, const AssignMessage& session, n
         WL_LOG(warn, "session", "{}: a connection that names the session is refused: {}", get_text(take.peer), why);
         return;
     }
-    Lane lane{{}, take.epoch, std::move(*channel), std::nullopt};
+    Lane lane{{}, take.lane, take.epoch, std::move(*channel), std::nullopt};
     std::memcpy(lane.session.data(), session.session_id, sizeof session.session_id);
     if (take.epoch > 0 || take.lane == protocol::k_death_lane) {
         lane.request = read_resume(*lane.channel);
@@ -386,6 +388,8 @@ void Worker::handle_lanes() {
         if (std::memcmp(lane.session.data(), m_assigned.session_id, lane.session.size()) != 0) continue;
         if (!lane.request && !m_connection) {
             begin(std::move(lane.channel));
+        } else if (lane.request && has_session() && protocol::is_bulk_lane(lane.number)) {
+            m_connection->resume_bulk(std::move(lane.channel), lane.number, lane.epoch, *lane.request);
         } else if (lane.request && has_session()) {
             resume(std::move(lane.channel), lane.epoch, *lane.request);
         }

@@ -14,6 +14,10 @@ from chaos.proxy import Proxy  # noqa: E402
 
 BULK = harness.programs()["bulk"]
 PATIENCE = 120
+# Connections of a program in the order in which it makes them: the door, the command lane, bulk lanes; then those that take the
+# place of a lost one.
+COMMAND_LANE, BULK_LANES = 2, (3, 4)
+ONE_LANE = {"WARPLINE_BULK_LANES": "0"}
 
 
 def setUpModule():
@@ -26,33 +30,37 @@ class BulkTest(unittest.TestCase):
         cls.server = harness.Server()
         cls.addClassCleanup(cls.server.__exit__)
 
-    def rounds_beside(self, what, server):
-        done = harness.run([BULK.binary, what], "remote", server, seconds=PATIENCE)
+    def rounds_beside(self, what, server, extra=None):
+        done = harness.run([BULK.binary, what], "remote", server, extra=extra, seconds=PATIENCE)
         self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{self.server.log_text()}")
         return int(re.search(r"rounds beside it: (\d+)", done.stdout)[1])
 
     def rounds_on_a_slow_link(self, what, direction):
-        """The link, at 100 MB/s, is what takes the time: 2.7 s for the copy."""
-        with Proxy(self.server, [plan.parse(f"throttle:2:{direction}:0:1e8")]) as proxy:
-            return self.rounds_beside(what, proxy)
+        """The link, at 100 MB/s for each connection, is what takes the time: more than a second for the copy."""
+        slow = [plan.parse(f"throttle:{number}:{direction}:0:1e8") for number in (COMMAND_LANE, *BULK_LANES)]
+        for extra in ({}, ONE_LANE):
+            with self.subTest(extra=extra), Proxy(self.server, slow) as proxy:
+                yield self.rounds_beside(what, proxy, extra)
 
     def test_b3_calls_of_other_threads_pass_a_copy_to_the_device(self):
-        self.assertGreaterEqual(self.rounds_on_a_slow_link("upload", "up"), 10)
+        for rounds in self.rounds_on_a_slow_link("upload", "up"):
+            self.assertGreaterEqual(rounds, 10)
 
     def test_b3_calls_of_other_threads_pass_a_copy_to_the_program(self):
-        self.assertGreaterEqual(self.rounds_on_a_slow_link("download", "down"), 10)
+        for rounds in self.rounds_on_a_slow_link("download", "down"):
+            self.assertGreaterEqual(rounds, 10)
 
     def test_b3_a_question_about_a_copy_on_its_way_is_answered_at_once(self):
         for what, direction in (("upload", "up"), ("download", "down")):
-            with Proxy(self.server, [plan.parse(f"throttle:2:{direction}:0:1e8")]) as proxy:
+            with Proxy(self.server, [plan.parse(f"throttle:{n}:{direction}:0:1e8") for n in (COMMAND_LANE, *BULK_LANES)]) as proxy:
                 done = harness.run([BULK.binary, "query", what], "remote", proxy, seconds=PATIENCE)
                 self.assertEqual(done.code, 0, f"{what}: {done.stdout}{done.stderr}\n{self.server.log_text()}")
 
-    def go_through_little_memory(self, what, cuts):
-        """256 MiB in a copy, with 24 MiB of staging memory, on a connection that is cut on the way."""
+    def go_through_little_memory(self, what, cuts, extra=None):
+        """256 MiB in a copy, with 24 MiB of staging memory, on connections that are cut on the way."""
         with harness.Server(flags=["--staging-memory=24MiB", "--log=info,copies=debug"]) as server:
             with Proxy(server, [plan.parse(cut) for cut in cuts]) as proxy:
-                done = harness.run([BULK.binary, *what], "remote", proxy, seconds=PATIENCE)
+                done = harness.run([BULK.binary, *what], "remote", proxy, extra=extra, seconds=PATIENCE)
                 self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{server.log_text()}")
                 self.assertEqual(done.stats["reconnects"], len(cuts), done.stats)
             staging = [int(number) for number in re.findall(r"staging memory: .* (\d+) in all", server.log_text())]
@@ -60,19 +68,33 @@ class BulkTest(unittest.TestCase):
             self.assertLessEqual(max(staging), 24 << 20)
 
     def test_b3_an_asynchronous_copy_to_the_program_goes_through_little_memory(self):
-        self.go_through_little_memory(["back"], ["cut:2:down:50000000", "cut:3:down:70000000"])
+        self.go_through_little_memory(["back"], ["cut:2:down:50000000", "cut:3:down:70000000"], ONE_LANE)
 
     def test_b3_copies_of_rows_go_through_little_memory(self):
-        self.go_through_little_memory(["rows", "sync"], ["cut:2:up:50000000", "cut:3:up:70000000", "cut:4:down:20000000"])
+        self.go_through_little_memory(["rows", "sync"], ["cut:2:up:50000000", "cut:3:up:70000000", "cut:4:down:20000000"], ONE_LANE)
 
     def test_b3_asynchronous_copies_of_rows_go_through_little_memory(self):
-        self.go_through_little_memory(["rows", "async"], ["cut:2:up:50000000", "cut:3:down:70000000", "cut:4:up:20000000"])
+        self.go_through_little_memory(["rows", "async"], ["cut:2:up:50000000", "cut:3:down:70000000", "cut:4:up:20000000"], ONE_LANE)
+
+    def test_b3_bulk_lanes_are_lost_on_the_way_to_the_program(self):
+        self.go_through_little_memory(["back"], ["cut:3:down:30000000", "cut:4:down:40000000", "cut:5:down:20000000"])
+
+    def test_b3_bulk_lanes_are_lost_while_rows_travel(self):
+        for what in ("sync", "async"):
+            with self.subTest(what=what):
+                self.go_through_little_memory(["rows", what], ["cut:3:up:50000000", "cut:4:up:90000000", "cut:5:down:20000000"])
+
+    def test_b3_the_command_lane_is_lost_and_bulk_lanes_go_on(self):
+        with Proxy(self.server, [plan.parse("cut:2:up:36000000")]) as proxy:
+            self.rounds_beside("upload", proxy)
 
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
-        cuts = [plan.parse(f"cut:{number}:up:{offset}") for number, offset in enumerate((30_000_000, 70_000_000, 5_000_000), 2)]
-        with Proxy(self.server, cuts) as proxy:
-            self.rounds_beside("upload", proxy)
-            self.assertGreaterEqual(proxy.count(ending=True), 3)
+        for first, extra in ((COMMAND_LANE, ONE_LANE), (BULK_LANES[0], {})):
+            offsets = (30_000_000, 70_000_000, 5_000_000)
+            cuts = [plan.parse(f"cut:{number}:up:{offset}") for number, offset in enumerate(offsets, first)]
+            with self.subTest(extra=extra), Proxy(self.server, cuts) as proxy:
+                self.rounds_beside("upload", proxy, extra)
+                self.assertGreaterEqual(proxy.count(ending=True), 3)
 
     def test_b3_a_copy_from_page_locked_memory_returns_though_nothing_passes(self):
         with Proxy(self.server) as proxy:
@@ -90,7 +112,7 @@ class BulkTest(unittest.TestCase):
 
     def test_c2_a_copy_from_page_locked_memory_is_cut(self):
         with Proxy(self.server, [plan.parse("cut:2:up:20000000"), plan.parse("cut:3:up:40000000")]) as proxy:
-            process = harness.popen([BULK.binary, "locked"], "remote", proxy, stdin=subprocess.PIPE)
+            process = harness.popen([BULK.binary, "locked"], "remote", proxy, extra=ONE_LANE, stdin=subprocess.PIPE)
             self.addCleanup(process.kill)
             out, err = process.communicate("now\ngo on\n", timeout=PATIENCE)
             self.assertGreaterEqual(proxy.count(ending=True), 2)

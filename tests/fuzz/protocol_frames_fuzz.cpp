@@ -57,10 +57,10 @@ struct Reader : protocol::Link::Handler {
 Bytes output_of(protocol::Outbox& outbox) {
     Bytes out;
     std::vector<BytesView> views;
-    while (outbox.take(views, 0)) {
+    while (outbox.take(protocol::k_command_lane, views, 0)) {
         for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
         views.clear();
-        outbox.sent();
+        outbox.sent(protocol::k_command_lane);
     }
     return out;
 }
@@ -112,7 +112,7 @@ std::vector<Bytes> fuzz_seeds() {
             reply.initProgress();
             reply.getValues().initAs<wire::Drain>().setReason("values");
         });
-        outbox.add_ping();
+        outbox.add_ping(protocol::k_command_lane);
         seeds.push_back(output_of(outbox));
     }
     {

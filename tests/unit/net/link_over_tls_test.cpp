@@ -247,6 +247,119 @@ TEST(LinkOverTls, ALargeAnswerGoesStraightIntoItsPlace_B3) {
     EXPECT_TRUE(client.place == payload);
 }
 
+/// One end of a bulk lane, which comes back as often as it is lost.
+struct LaneEnd final : protocol::Link::Handler {
+    LaneEnd(End& end, uint16_t number) : link(*this, end.link.outbox(), number, {}) {}
+    ~LaneEnd() override { cut(); }
+    void connect(std::unique_ptr<net::TlsChannel> channel, uint64_t received_there) {
+        const auto attach = [&] { return link.attach(received_there); };
+        if (pump) {
+            EXPECT_TRUE(pump->restart(std::move(channel), attach).ok());
+            return;
+        }
+        auto handlers = net::pump_handlers(
+            link, [](const Error&, const std::string&) {}, [](const Error&) { return true; });
+        pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers));
+        EXPECT_TRUE(attach().ok() && pump->start().ok());
+    }
+    void cut() {
+        if (!pump) return;
+        pump->stop();
+        pump->join();
+    }
+    Result<void> on_frame(Frame frame) override { return handle ? handle(std::move(frame)) : Result<void>{}; }
+
+    std::function<Result<void>(Frame)> handle;
+    protocol::Link link;
+    std::unique_ptr<net::ChannelPump> pump;
+};
+
+void connect_lane(LaneEnd& client, LaneEnd& server) {
+    client.cut();
+    server.cut();
+    const uint64_t client_has = client.link.received_sequence(), server_has = server.link.received_sequence();
+    auto pair = good_pair();
+    client.connect(std::move(pair.client.channel), server_has);
+    server.connect(std::move(pair.server.channel), client_has);
+}
+
+TEST(LinkOverTls, PayloadsTravelOverLanesThatComeAndGo_B3_C2) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    protocol::CallReceiver receiver({64u << 20, 65536});
+    Mutex mutex;
+    std::vector<std::shared_ptr<protocol::PayloadStream>> streams;
+    std::atomic<uint64_t> calls{0};
+    server.handle = [&](Frame frame) -> Result<void> {
+        if (frame.header.kind == FrameKind::bulk) return receiver.accept_bulk(std::move(frame));
+        if (frame.header.kind != FrameKind::batch) return {};
+        auto unit = WL_TRY(receiver.accept_batch(std::move(frame)));
+        calls += unit.calls;
+        MutexLock lock(mutex);
+        if (unit.stream) streams.push_back(unit.stream);
+        return {};
+    };
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
+    std::vector<std::unique_ptr<LaneEnd>> of_client, of_server;
+    for (uint16_t lane = 1; lane <= 2; ++lane) {
+        of_client.push_back(std::make_unique<LaneEnd>(client, lane));
+        of_server.push_back(std::make_unique<LaneEnd>(server, lane));
+        of_server.back()->handle = [&](Frame frame) { return receiver.accept_bulk(std::move(frame)); };
+        connect_lane(*of_client.back(), *of_server.back());
+    }
+    constexpr unsigned k_words = 4;
+    std::atomic<bool> done{false};
+    std::thread caller([&] {
+        while (!done) {
+            const auto added = client.link.outbox().add_call<wire::HostCall>(
+                protocol::CallHeader{}, k_words, [](wire::HostCall::Builder) {}, [](uint64_t) {});
+            if (!added.ok()) return;
+            client.pump.flush();
+            std::this_thread::yield();
+            if (calls > 30000) return;  // of the credit
+        }
+    });
+    const Bytes payload = pattern((12u << 20) + 77);
+    constexpr size_t k_payloads = 3;
+    std::thread copier([&] {
+        for (size_t i = 0; i < k_payloads; ++i)
+            EXPECT_TRUE(client.link.outbox()
+                            .add_streamed_call<wire::HostCall>(
+                                protocol::CallHeader{}, k_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload)
+                            .ok());
+    });
+    const auto have_all_arrived = [&] {
+        MutexLock lock(mutex);
+        return streams.size() == k_payloads &&
+               std::all_of(streams.begin(), streams.end(), [](const auto& stream) { return stream->has_arrived(); });
+    };
+    for (size_t cuts = 0; !have_all_arrived(); ++cuts) connect_lane(*of_client[cuts % 2], *of_server[cuts % 2]);
+    done = true;
+    copier.join();
+    caller.join();
+    for (const auto& stream : streams) {
+        const auto whole = stream->read_all(payload.size(), [](size_t) {});
+        ASSERT_TRUE(whole.ok());
+        EXPECT_TRUE(std::equal(payload.begin(), payload.end(), whole->data()));
+    }
+    for (const auto* ends : {&of_client, &of_server})
+        for (const auto& lane : *ends) lane->cut();
+}
+
+TEST(LinkOverTls, ABulkLaneCarriesNothingElse_F3) {
+    auto pair = good_pair();
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    LaneEnd lane(server, 1);
+    auto lane_pair = good_pair();
+    lane.connect(std::move(lane_pair.server.channel), 0);
+    End sender(std::move(lane_pair.client.channel));
+    ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok() && sender.pump.start().ok());
+    ASSERT_TRUE(send_host_call(sender, 1).ok());
+    EXPECT_EQ(sender.wait_for_end().code, Code::connection_lost);
+    lane.pump->join();
+    EXPECT_TRUE(lane.pump->refused());
+}
+
 TEST(LinkOverTls, AFrameThatIsRefusedIsToldToItsSender_F3) {
     auto pair = good_pair();
     End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));

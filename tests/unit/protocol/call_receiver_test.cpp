@@ -122,13 +122,58 @@ TEST(CallReceiver, CallsAndOtherPayloadsComeBetweenTheParts_B3) {
     EXPECT_EQ(copy(units[1].stream->read_all(1 << 20, ignore)->view()), second);
 }
 
-TEST(CallReceiver, RefusesPartsOutOfOrder_F3) {
-    auto frames = streamed_call(pattern(4500));
+TEST(CallReceiver, PartsComeInAnyOrderAndBeforeTheirCall_B3) {
+    const Bytes payload = pattern(4500);
+    auto frames = streamed_call(payload);
+    CallReceiver receiver({1 << 20, 100});
+    for (size_t early : {4u, 2u}) ASSERT_TRUE(receiver.accept_bulk(std::move(frames[early])).ok());
+    auto unit = receiver.accept_batch(std::move(frames[0]));
+    ASSERT_TRUE(unit.ok()) << unit.error().what;
+    for (size_t late : {5u, 1u, 3u}) {
+        EXPECT_FALSE(unit->stream->has_arrived());
+        ASSERT_TRUE(receiver.accept_bulk(std::move(frames[late])).ok()) << late;
+    }
+    EXPECT_TRUE(unit->stream->has_arrived());
+    EXPECT_EQ(copy(unit->stream->read_all(1 << 20, [](size_t) {})->view()), payload);
+}
+
+TEST(CallReceiver, RefusesPartsThatAreNobodysOrComeTwice_F3) {
+    const Bytes payload = pattern(4500);
+    auto frames = streamed_call(payload);
+    auto again = streamed_call(payload);
     CallReceiver receiver({1 << 20, 100});
     ASSERT_TRUE(receiver.accept_batch(std::move(frames[0])).ok());
-    EXPECT_EQ(receiver.accept_bulk(std::move(frames[2])).error().code, Code::malformed);
+    ASSERT_TRUE(receiver.accept_bulk(std::move(frames[2])).ok());
+    EXPECT_EQ(receiver.accept_bulk(std::move(again[2])).error().code, Code::malformed);
+
+    // Of a call that has come, and has no payload.
+    Outbox outbox;
+    ASSERT_TRUE(add_test_call(outbox, 1).ok());
     CallReceiver without({1 << 20, 100});
-    EXPECT_EQ(without.accept_bulk(std::move(frames[1])).error().code, Code::malformed);
+    ASSERT_TRUE(without.accept_bulk(std::move(again[1])).ok()) << "its call may be on its way";
+    EXPECT_EQ(without.accept_batch(std::move(sent_by(outbox)[0])).error().code, Code::malformed);
+
+    // More of them than the credit allows.
+    auto many = streamed_call(payload);
+    CallReceiver strict({2500, 100});
+    ASSERT_TRUE(strict.accept_bulk(std::move(many[1])).ok() && strict.accept_bulk(std::move(many[2])).ok());
+    EXPECT_EQ(strict.accept_bulk(std::move(many[3])).error().code, Code::quota);
+}
+
+TEST(PayloadStream, RefusesOverlaps_F3) {
+    const auto part = [](size_t bytes) {
+        PayloadPart made;
+        EXPECT_TRUE(made.buffer.append(pattern(bytes)));
+        return made;
+    };
+    PayloadStream stream(1000);
+    ASSERT_TRUE(stream.push(400, part(100)).ok());
+    for (uint64_t offset : {350u, 400u, 499u, 301u}) EXPECT_FALSE(stream.push(offset, part(100)).ok()) << offset;
+    EXPECT_FALSE(stream.push(950, part(100)).ok()) << "outside";
+    ASSERT_TRUE(stream.push(0, part(400)).ok() && stream.push(500, part(500)).ok());
+    EXPECT_TRUE(stream.has_arrived());
+    EXPECT_EQ(stream.next()->size(), 400u);
+    EXPECT_FALSE(stream.push(0, part(400)).ok()) << "it was pulled";
 }
 
 TEST(CallReceiver, TheEndWakesWhoReadsAStream) {

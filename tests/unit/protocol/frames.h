@@ -55,10 +55,10 @@ struct Collector : FrameSink {
 inline Bytes drain(Outbox& outbox, uint64_t acknowledgement = 0) {
     Bytes out;
     std::vector<BytesView> views;
-    while (outbox.take(views, acknowledgement)) {
+    while (outbox.take(k_command_lane, views, acknowledgement)) {
         for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
         views.clear();
-        outbox.sent();
+        outbox.sent(k_command_lane);
     }
     return out;
 }
@@ -79,6 +79,26 @@ inline Result<uint64_t> add_test_call(Outbox& outbox, uint64_t value, BytesView 
     CallHeader header{7, wants_reply, 3, 99};
     return outbox.add_call<wire::HostCall>(
         header, k_host_call_words, [&](wire::HostCall::Builder args) { args.setId(value); }, [](uint64_t) {}, payload, urgency);
+}
+
+inline constexpr Error k_gone{Code::connection_lost, "gone"};
+
+/// The kinds of the frames of one burst.
+inline std::vector<FrameKind> burst_of(Outbox& outbox, uint16_t lane = k_command_lane) {
+    std::vector<BytesView> views;
+    if (!outbox.take(lane, views, 0)) return {};
+    Bytes bytes;
+    for (const BytesView view : views) bytes.insert(bytes.end(), view.begin(), view.end());
+    outbox.sent(lane);
+    std::vector<FrameKind> kinds;
+    for (const Frame& frame : frames_in(bytes)) kinds.push_back(frame.header.kind);
+    return kinds;
+}
+
+/// Adds a call with a payload that travels in parts.
+inline Result<uint64_t> add_long_call(Outbox& outbox, BytesView payload, Lent lent) {
+    return outbox.add_streamed_call<wire::HostCall>(
+        CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload, lent);
 }
 
 }  // namespace warpline::protocol::test

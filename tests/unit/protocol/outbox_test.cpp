@@ -12,8 +12,6 @@ namespace {
 using namespace test;
 using namespace std::chrono_literals;
 
-constexpr Error k_gone{Code::connection_lost, "gone"};
-
 // Does not wait for a time that proves nothing: it waits until the outbox has counted the waiter.
 void until_somebody_waits(const Outbox& outbox, uint64_t waits_before) {
     while (outbox.counters().credit_waits == waits_before) std::this_thread::yield();
@@ -51,7 +49,7 @@ TEST(Outbox, KeepsTheOrderOfWhatIsAdded_B1) {
     ASSERT_TRUE(
         outbox.add_message<wire::HostCall>(FrameKind::event, k_host_call_words, [](wire::HostCall::Builder m) { m.setId(5); })
             .ok());
-    outbox.add_ping();
+    outbox.add_ping(k_command_lane);
     (void)*add_test_call(outbox, 2);
     auto frames = frames_in(drain(outbox));
     ASSERT_EQ(frames.size(), 4u);
@@ -123,7 +121,7 @@ TEST(Outbox, WakesTheWriterBeforeItWaitsForCredit_B2) {
     outbox.set_credit({1 << 20, 1});
     // The call that nobody has announced must leave, or its credit never comes back.
     (void)*add_test_call(outbox, 1, {}, true, Urgency::caller);
-    auto woken = std::async(std::launch::async, [&] { return outbox.wait(); });
+    auto woken = std::async(std::launch::async, [&] { return outbox.wait(k_command_lane); });
     EXPECT_TRUE(woken.get());
 }
 
@@ -143,9 +141,9 @@ TEST(Outbox, EndWakesWhoWaits) {
     outbox.close(k_gone, true);
     EXPECT_EQ(second.get(), Code::connection_lost);
     EXPECT_EQ(add_test_call(outbox, 3).error().code, Code::connection_lost);
-    EXPECT_FALSE(outbox.wait());
+    EXPECT_FALSE(outbox.wait(k_command_lane));
     std::vector<BytesView> views;
-    EXPECT_FALSE(outbox.take(views, 0));
+    EXPECT_FALSE(outbox.take(k_command_lane, views, 0));
 }
 
 TEST(Outbox, EndWithoutAbandonStillSendsWhatIsThere) {
@@ -153,9 +151,9 @@ TEST(Outbox, EndWithoutAbandonStillSendsWhatIsThere) {
     (void)*add_test_call(outbox, 1);
     outbox.close(k_gone, false);
     EXPECT_EQ(add_test_call(outbox, 2).error().code, Code::connection_lost);
-    EXPECT_TRUE(outbox.wait());
+    EXPECT_TRUE(outbox.wait(k_command_lane));
     EXPECT_EQ(frames_in(drain(outbox)).size(), 1u);
-    EXPECT_FALSE(outbox.wait());
+    EXPECT_FALSE(outbox.wait(k_command_lane));
 }
 
 // A writer that takes until the outbox ends, and gives credit for all that it takes.
@@ -169,12 +167,12 @@ struct Writer {
     void run() {
         uint64_t calls = 0, bytes = 0;
         std::vector<BytesView> views;
-        while (outbox.wait()) {
+        while (outbox.wait(k_command_lane)) {
             views.clear();
-            if (!outbox.take(views, 0)) continue;
+            if (!outbox.take(k_command_lane, views, 0)) continue;
             Bytes burst;
             for (BytesView view : views) burst.insert(burst.end(), view.begin(), view.end());
-            outbox.sent();
+            outbox.sent(k_command_lane);
             for (const Frame& frame : frames_in(burst)) {
                 if (frame.header.kind == FrameKind::batch) {
                     calls += batch_header(frame).count;
@@ -219,24 +217,6 @@ TEST(Outbox, StreamsALongPayloadWithinTheCredit_B3) {
     EXPECT_EQ(arrived, pattern(123456));
 }
 
-namespace {
-/// The kinds of the frames of one burst.
-std::vector<FrameKind> burst_of(Outbox& outbox) {
-    std::vector<BytesView> views;
-    if (!outbox.take(views, 0)) return {};
-    Bytes bytes;
-    for (const BytesView view : views) bytes.insert(bytes.end(), view.begin(), view.end());
-    outbox.sent();
-    std::vector<FrameKind> kinds;
-    for (const Frame& frame : frames_in(bytes)) kinds.push_back(frame.header.kind);
-    return kinds;
-}
-Result<uint64_t> add_long_call(Outbox& outbox, BytesView payload, Lent lent) {
-    return outbox.add_streamed_call<wire::HostCall>(
-        CallHeader{}, k_host_call_words, [](wire::HostCall::Builder) {}, [](uint64_t) {}, payload, lent);
-}
-}  // namespace
-
 TEST(Outbox, CallsGoBetweenThePartsOfAPayload_B3) {
     OutboxOptions options;
     options.chunk_bytes = 1000;
@@ -271,15 +251,15 @@ TEST(Outbox, PartsWaitForAcknowledgementsAndCallsDoNot_B3) {
     EXPECT_EQ(burst_of(outbox), std::vector<K>{}) << "what is under way may be in a queue";
     ASSERT_TRUE(add_test_call(outbox, 2).ok());
     EXPECT_EQ(burst_of(outbox), std::vector{K::batch});
-    ASSERT_TRUE(outbox.acknowledge(2).ok());
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 2).ok());
     EXPECT_EQ(burst_of(outbox), std::vector{K::bulk});
     EXPECT_EQ(burst_of(outbox), std::vector<K>{});
     // The path holds more than was thought.
-    outbox.set_window(4500);
+    outbox.set_window(k_command_lane, 4500);
     EXPECT_EQ(burst_of(outbox), std::vector{K::bulk});
     // A part always may leave when nothing is under way, however small the window.
-    ASSERT_TRUE(outbox.acknowledge(6).ok());
-    outbox.set_window(1);
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 6).ok());
+    outbox.set_window(k_command_lane, 1);
     EXPECT_EQ(burst_of(outbox), std::vector{K::bulk});
     EXPECT_EQ(burst_of(outbox), std::vector<K>{});
     outbox.close(k_gone, true);
@@ -326,8 +306,8 @@ TEST(Outbox, LentMemoryIsReadInPlaceUntilItIsGivenBack_B3) {
     owner.join();
     std::fill(payload.begin(), payload.end(), std::byte{0});
     // What a lost connection may have lost is sent again, as it was.
-    outbox.detach();
-    ASSERT_TRUE(outbox.attach(0).ok());
+    outbox.detach(k_command_lane);
+    ASSERT_TRUE(outbox.attach(k_command_lane, 0).ok());
     Bytes arrived;
     Writer writer(outbox, false);
     for (const Frame& frame : frames_in(writer.end())) {
@@ -343,11 +323,11 @@ TEST(Outbox, LentMemoryIsFreeWhenTheSessionEnds_B3) {
     const Bytes payload = pattern(5u << 20);
     ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok());
     std::vector<BytesView> views;
-    ASSERT_TRUE(outbox.take(views, 0));
+    ASSERT_TRUE(outbox.take(k_command_lane, views, 0));
     std::thread owner([&] { outbox.give_back(payload); });
     while (!outbox.has_waiters()) std::this_thread::yield();
     outbox.close(k_gone, true);
-    outbox.sent();  // until then the writer reads it
+    outbox.sent(k_command_lane);  // until then the writer reads it
     owner.join();
 }
 
@@ -357,7 +337,7 @@ TEST(Outbox, ASenderOfBulkWaitsForRoom_B3) {
     options.window_bytes = 3500;
     Outbox outbox(options);
     Bytes payload = pattern(1000);
-    uint64_t last = 0;
+    Ticket last;
     for (uint64_t i = 0; i < 3; ++i) last = *outbox.add_bulk(9, i * 1000, 100000, payload);
     std::atomic<bool> through{false};
     std::thread fourth([&] {
@@ -368,7 +348,7 @@ TEST(Outbox, ASenderOfBulkWaitsForRoom_B3) {
     drain(outbox);
     EXPECT_FALSE(through);
     // What is sent may be in a queue on the way: only what the peer has makes room.
-    ASSERT_TRUE(outbox.acknowledge(1).ok());
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 1).ok());
     fourth.join();
     EXPECT_TRUE(outbox.wait_sent(last, payload).ok());
     EXPECT_EQ(outbox.add_bulk(9, 0, 1, pattern(1001)).error().code, Code::bad_argument);
@@ -395,15 +375,15 @@ TEST(Outbox, SendsAPayloadInParts_B3) {
 TEST(Outbox, MemoryIsFreeWhenTheEndIsTold_B3) {
     Outbox outbox;
     Bytes payload = pattern(1000);
-    uint64_t taken = *outbox.add_bulk(9, 0, 2000, payload);
+    const Ticket taken = *outbox.add_bulk(9, 0, 2000, payload);
     std::vector<BytesView> views;
-    ASSERT_TRUE(outbox.take(views, 0));
-    uint64_t queued = *outbox.add_bulk(9, 1000, 2000, payload);
+    ASSERT_TRUE(outbox.take(k_command_lane, views, 0));
+    const Ticket queued = *outbox.add_bulk(9, 1000, 2000, payload);
     auto waiter = std::async(std::launch::async, [&] { return outbox.wait_sent(queued, payload).error().code; });
     outbox.close(k_gone, true);
     // The writer still has the first part in its hands.
     EXPECT_EQ(waiter.wait_for(20ms), std::future_status::timeout);
-    outbox.sent();
+    outbox.sent(k_command_lane);
     EXPECT_EQ(waiter.get(), Code::connection_lost);
     EXPECT_EQ(outbox.wait_sent(taken, payload).error().code, Code::connection_lost);
 }
@@ -436,34 +416,34 @@ TEST(Outbox, SendsAgainWhatALostConnectionMayHaveLost_C2) {
     drain(outbox);
     (void)*add_test_call(outbox, 2);
     drain(outbox);
-    EXPECT_EQ(outbox.acknowledge(3).error().code, Code::malformed);
-    outbox.detach();
-    EXPECT_FALSE(outbox.wait()) << "nobody writes to a connection that is lost";
+    EXPECT_EQ(outbox.acknowledge(k_command_lane, 3).error().code, Code::malformed);
+    outbox.detach(k_command_lane);
+    EXPECT_FALSE(outbox.wait(k_command_lane)) << "nobody writes to a connection that is lost";
     (void)*add_test_call(outbox, 3);
     EXPECT_TRUE(drain(outbox).empty());
-    ASSERT_TRUE(outbox.attach(1).ok());
+    ASSERT_TRUE(outbox.attach(k_command_lane, 1).ok());
     const auto frames = frames_in(drain(outbox));
     ASSERT_EQ(frames.size(), 2u);
     EXPECT_EQ(frames[0].header.sequence, 2u);
     EXPECT_EQ(batch_header(frames[0]).first_call, 2u);
     EXPECT_EQ(batch_header(frames[1]).first_call, 3u);
     EXPECT_EQ(outbox.counters().frames_again, 1u);
-    EXPECT_TRUE(outbox.acknowledge(3).ok());
+    EXPECT_TRUE(outbox.acknowledge(k_command_lane, 3).ok());
     EXPECT_EQ(outbox.retained_bytes(), 0u);
 }
 
 TEST(Outbox, MemoryThatIsGivenBackIsNotSentAgain_C2) {
     Outbox outbox;
     Bytes payload = pattern(3000);
-    uint64_t last = 0;
+    Ticket last;
     for (uint64_t i = 0; i < 3; ++i) last = *outbox.add_bulk(9, i * 1000, 3000, BytesView(payload).subspan(i * 1000, 1000));
     drain(outbox);
-    ASSERT_TRUE(outbox.acknowledge(1).ok());
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 1).ok());
     ASSERT_TRUE(outbox.wait_sent(last, payload).ok());
     const Bytes before = std::exchange(payload, Bytes(3000));  // the program goes on
     std::fill(payload.begin(), payload.end(), std::byte{0});
-    outbox.detach();
-    ASSERT_TRUE(outbox.attach(1).ok());
+    outbox.detach(k_command_lane);
+    ASSERT_TRUE(outbox.attach(k_command_lane, 1).ok());
     const auto frames = frames_in(drain(outbox));
     ASSERT_EQ(frames.size(), 2u);
     for (size_t i = 0; i < 2; ++i) {
@@ -480,11 +460,11 @@ TEST(Outbox, WaitsForAcknowledgementsAndStillAnswersPings_C1) {
     Bytes payload = pattern(1000);
     for (uint64_t i = 0; i < 4; ++i) (void)*outbox.add_bulk(9, i * 1000, 4000, payload);
     EXPECT_EQ(frames_in(drain(outbox)).size(), 2u);
-    outbox.add_pong(5);
+    outbox.add_pong(k_command_lane, 5);
     const auto pong = frames_in(drain(outbox));
     ASSERT_EQ(pong.size(), 1u);
     EXPECT_EQ(pong[0].header.kind, FrameKind::pong);
-    ASSERT_TRUE(outbox.acknowledge(2).ok());
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 2).ok());
     EXPECT_EQ(frames_in(drain(outbox)).size(), 2u);
 }
 
@@ -502,15 +482,15 @@ TEST(Outbox, AFrameIsNotReusedWhileItIsBeingSentAgain_C2) {
     Outbox outbox;
     (void)*add_test_call(outbox, 1, pattern(100));
     drain(outbox);
-    outbox.detach();
-    ASSERT_TRUE(outbox.attach(0).ok());
+    outbox.detach(k_command_lane);
+    ASSERT_TRUE(outbox.attach(k_command_lane, 0).ok());
     std::vector<BytesView> views;
-    ASSERT_TRUE(outbox.take(views, 0));
-    ASSERT_TRUE(outbox.acknowledge(1).ok());  // faster than the writer
+    ASSERT_TRUE(outbox.take(k_command_lane, views, 0));
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 1).ok());  // faster than the writer
     (void)*add_test_call(outbox, 2, Bytes(100, std::byte{9}));
     Bytes written;
     for (BytesView view : views) written.insert(written.end(), view.begin(), view.end());
-    outbox.sent();
+    outbox.sent(k_command_lane);
     const auto frames = frames_in(written);
     ASSERT_EQ(frames.size(), 1u);
     const Bytes expected = pattern(100);
@@ -519,10 +499,10 @@ TEST(Outbox, AFrameIsNotReusedWhileItIsBeingSentAgain_C2) {
 
 TEST(Outbox, APokeEndsOneWait) {
     Outbox outbox;
-    outbox.poke();
-    EXPECT_TRUE(outbox.wait());
+    outbox.poke(k_command_lane);
+    EXPECT_TRUE(outbox.wait(k_command_lane));
     outbox.close(k_gone, false);
-    EXPECT_FALSE(outbox.wait());
+    EXPECT_FALSE(outbox.wait(k_command_lane));
 }
 
 TEST(Outbox, RefusesAMessageThatIsTooLarge_F3) {

@@ -171,7 +171,7 @@ void FakeClient::send_raw(BytesView bytes) {
         m_raw.assign(bytes.begin(), bytes.end());
     }
     // A frame wakes the writing thread, which then finds them.
-    m_link.outbox().add_ping();
+    m_link.outbox().add_ping(protocol::k_command_lane);
 }
 
 void FakeClient::send_body(protocol::FrameKind kind, protocol::Buffer body) {

@@ -112,7 +112,9 @@ TEST_F(ResumeTest, C2_AnAttemptThatWasOvertakenIsDropped) {
 }
 
 TEST_F(ResumeTest, F3_LanesThatNobodyUsesAreDropped) {
-    EXPECT_EQ(connect(m_session, m_key, 1, 1), nullptr);
+    for (const uint16_t lane : {uint16_t{protocol::k_max_lanes}, uint16_t{0x7fff}})
+        EXPECT_EQ(connect(m_session, m_key, 1, lane), nullptr);
+    EXPECT_EQ(connect(m_session, m_key, 0, 1), nullptr) << "bulk lanes come to a session, and do not begin it";
     // Nor does a watcher continue the session, or its owner end it by the wrong one.
     const auto watcher = connect(m_session, m_key, 1, protocol::k_death_lane);
     ASSERT_NE(watcher, nullptr) << m_why;

@@ -1,0 +1,201 @@
+// Bulk lanes: opened, lost, opened again.
+#include "client/session/bulk_lanes.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <random>
+
+#include "client/session/attempts.h"
+#include "common/base/quiet_thread.h"
+#include "common/log/log.h"
+#include "common/net/pump_handlers.h"
+#include "protocol/session/resume.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr int k_threads_of_a_pump = 2;
+
+std::chrono::milliseconds random_up_to(std::chrono::milliseconds longest) {
+    static thread_local std::minstd_rand random{std::random_device{}()};
+    return std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, longest.count())(random));
+}
+
+}  // namespace
+
+struct BulkLanes::Lane final : private protocol::Link::Handler {
+    Lane(BulkLanes& lanes, uint16_t number) : all(lanes), link(*this, lanes.m_outbox, number, lanes.m_options.link) {}
+
+    BulkLanes& all;
+    protocol::Link link;
+    std::unique_ptr<net::ChannelPump> pump;
+    uint32_t epoch = 0;     // the opening thread's, these two
+    unsigned attempts = 0;  // since it was up
+    bool is_up = false;     // under the lanes' mutex, these four
+    bool was_up = false;
+    Clock::time_point due = Clock::now();
+    Clock::time_point lost_at = Clock::now();
+
+private:
+    Result<void> on_frame(protocol::Frame frame) override { return all.m_owner.on_part(link.lane(), frame); }
+    Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override {
+        return all.m_owner.place_part(link.lane(), {call, offset, total}, bytes);
+    }
+    void on_level(const protocol::LinkLevelChange& change) override {
+        WL_LOG(info, "link", "bulk lane {}: {}", link.lane(), change.text);
+    }
+};
+
+BulkLanes::BulkLanes(Owner& owner, protocol::Outbox& outbox, const Options& options)
+    : m_owner(owner), m_outbox(outbox), m_options(options) {}
+
+BulkLanes::~BulkLanes() { stop(); }
+
+void BulkLanes::open(unsigned count) {
+    MutexLock lock(m_mutex);
+    if (m_opened || m_stopping || count == 0) return;
+    m_opened = true;
+    auto started = make_quiet_thread([this, count] { run(std::min<unsigned>(count, protocol::k_max_bulk_lanes)); });
+    // Without them everything travels over the command lane.
+    if (started.ok()) {
+        m_thread = std::move(*started);
+    } else {
+        WL_LOG(warn, "client", "no further connections for large copies: {}", started.error().what);
+    }
+}
+
+void BulkLanes::stop() {
+    std::thread thread;
+    {
+        MutexLock lock(m_mutex);
+        m_stopping = true;
+        thread.swap(m_thread);
+    }
+    m_wake.notify_all();
+    if (thread.joinable()) thread.join();
+    for (const auto& lane : m_lanes)
+        if (lane && lane->pump) lane->pump->stop();
+    for (const auto& lane : m_lanes)
+        if (lane && lane->pump) lane->pump->join();
+}
+
+BulkLanes::Received BulkLanes::received() const {
+    Received all;
+    MutexLock lock(m_mutex);
+    for (const auto& lane : m_lanes) {
+        if (!lane) continue;
+        all.bytes += lane->link.bytes_received();
+        all.frames += lane->link.frames_received();
+    }
+    return all;
+}
+
+void BulkLanes::run(unsigned count) {
+    (void)::pthread_setname_np(::pthread_self(), "wl-client-lanes");
+    m_threads.fetch_add(1, std::memory_order_relaxed);
+    {
+        MutexLock lock(m_mutex);
+        for (uint16_t i = 0; i < count; ++i) m_lanes[i] = std::make_unique<Lane>(*this, static_cast<uint16_t>(i + 1));
+    }
+    while (Lane* lane = wait_for_work())
+        if (!connect(*lane)) break;
+    m_threads.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// The lane whose turn it is. Null: no more.
+BulkLanes::Lane* BulkLanes::wait_for_work() {
+    MutexLock lock(m_mutex);
+    while (!m_stopping) {
+        Lane* next = nullptr;
+        for (const auto& lane : m_lanes)
+            if (lane && !lane->is_up && (next == nullptr || lane->due < next->due)) next = lane.get();
+        if (next != nullptr && next->due <= Clock::now()) return next;
+        if (next == nullptr) {
+            m_wake.wait(m_mutex);
+        } else {
+            m_wake.wait_until(m_mutex, next->due);
+        }
+    }
+    return nullptr;
+}
+
+/// One attempt. False: the session cannot go on.
+bool BulkLanes::connect(Lane& lane) {
+    const Result<void> connected = attempt(lane);
+    if (connected.ok()) return true;
+    WL_LOG(debug, "client", "bulk lane {}, attempt {}: {}", lane.link.lane(), lane.attempts + 1, connected.error().what);
+    if (connected.error().code == Code::malformed) {
+        m_owner.lanes_failed(connected.error(), connected.error().what);
+        return false;
+    }
+    MutexLock lock(m_mutex);
+    lane.is_up = false;
+    if (lane.was_up && Clock::now() - lane.lost_at >= m_options.grace) {
+        lock.unlock();
+        m_owner.lanes_failed(connected.error(),
+                             "a connection for large copies was lost, and did not come back (grace_seconds)");
+        return false;
+    }
+    const auto longest = longest_pause_after(lane.attempts++, m_options.reconnect_first, m_options.reconnect_longest);
+    lane.due = Clock::now() + random_up_to(longest);
+    return true;
+}
+
+Result<void> BulkLanes::attempt(Lane& lane) {
+    if (lane.pump) lane.pump->join();
+    const auto patience = patience_of(lane.attempts);
+    const auto answer_by = Clock::now() + patience;
+    auto channel = WL_TRY(m_owner.connect_lane(lane.link.lane(), ++lane.epoch, patience));
+    const Bytes request = WL_TRY(protocol::encode_resume({lane.link.received_sequence(), false}));
+    const BytesView pieces[] = {request};
+    WL_TRY(channel->write(pieces));
+    const auto frame =
+        WL_TRY(protocol::read_resume_frame([&](MutableBytesView bytes) { return channel->read_exact(bytes, answer_by); }));
+    const auto answer = WL_TRY(protocol::decode_resume_answer(frame));
+    // Who has lost the session itself hears it on the command lane.
+    if (answer.refused != Code::ok || !channel->proved_by_key())
+        return Error{Code::denied, "the server does not take the lane"};
+    const auto attach = [&]() -> Result<void> {
+        WL_TRY(lane.link.attach(answer.received));
+        MutexLock lock(m_mutex);
+        lane.is_up = true;
+        lane.attempts = 0;
+        m_up.fetch_add(1, std::memory_order_relaxed);
+        if (std::exchange(lane.was_up, true)) m_reconnects.fetch_add(1, std::memory_order_relaxed);
+        return {};
+    };
+    if (!lane.pump) {
+        auto handlers = net::pump_handlers(
+            lane.link, [this, &lane](const Error& error, const std::string& explanation) { ended(lane, error, explanation); },
+            [](const Error&) { return true; });
+        net::PumpOptions options;
+        options.name = "wl-bulk";
+        lane.pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
+        WL_TRY(attach());
+        WL_TRY(lane.pump->start());
+    } else {
+        WL_TRY(lane.pump->restart(std::move(channel), attach));
+    }
+    m_threads.fetch_add(k_threads_of_a_pump, std::memory_order_relaxed);
+    return {};
+}
+
+void BulkLanes::ended(Lane& lane, const Error& error, const std::string& explanation) {
+    m_threads.fetch_sub(k_threads_of_a_pump, std::memory_order_relaxed);
+    m_up.fetch_sub(1, std::memory_order_relaxed);
+    m_owner.lane_ended(lane.link.lane());
+    if (lane.pump->refused()) return m_owner.lanes_failed(error, explanation.empty() ? error.what : explanation);
+    {
+        MutexLock lock(m_mutex);
+        if (m_stopping) return;
+        lane.is_up = false;
+        lane.lost_at = lane.due = Clock::now();
+    }
+    WL_LOG(info, "client", "a connection for large copies is lost ({}), and opened again",
+           explanation.empty() ? error.what : explanation);
+    m_wake.notify_all();
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,88 @@
+// The connections beside a session's first one, which carry parts of long payloads.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "common/base/mutex.h"
+#include "common/net/channel_pump.h"
+#include "protocol/codec/link.h"
+
+namespace warpline::client {
+
+/// The client's bulk lanes. They are opened when a program copies much, by a thread of their own, and opened again when they
+/// are lost; what is on its way over one waits for it to come back. Calls need none of them.
+class BulkLanes {
+public:
+    /// What the lanes ask of the session.
+    class Owner {
+    public:
+        /// @thread the lane's reading one, these three
+        virtual Result<protocol::Place> place_part(uint16_t lane, const protocol::BulkHeader& part, size_t bytes) = 0;
+        virtual Result<void> on_part(uint16_t lane, const protocol::Frame& frame) = 0;
+        /// Its connection has ended: of a part that was half received nothing is being written any more.
+        virtual void lane_ended(uint16_t lane) = 0;
+        /// A connection for a lane: TCP, and TLS with the session's key.
+        /// @thread the one that opens lanes @blocks up to `patience`
+        virtual Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
+                                                                      std::chrono::milliseconds patience) = 0;
+        /// The session cannot go on. @thread any of the lanes'; must not wait for them
+        virtual void lanes_failed(const Error& error, const std::string& why) = 0;
+
+    protected:
+        ~Owner() = default;
+    };
+    struct Options {
+        protocol::LinkOptions link;
+        std::chrono::milliseconds grace{0};  ///< for a lane to come back
+        std::chrono::milliseconds reconnect_first{0};
+        std::chrono::milliseconds reconnect_longest{0};
+    };
+
+    BulkLanes(Owner& owner, protocol::Outbox& outbox, const Options& options);
+    ~BulkLanes();
+
+    /// Begins to open this many, if it was not asked for before. @thread any @blocks no
+    void open(unsigned count) WL_EXCLUDES(m_mutex);
+    /// Ends all of them, for good, and waits until their threads have let go of everything. @thread none of theirs
+    void stop() WL_EXCLUDES(m_mutex);
+
+    /// How many of the process's threads are surely ours.
+    unsigned threads() const { return static_cast<unsigned>(std::max(m_threads.load(std::memory_order_relaxed), 0)); }
+    unsigned up() const { return m_up.load(std::memory_order_relaxed); }
+    struct Received {
+        uint64_t bytes = 0, frames = 0;
+    };
+    Received received() const WL_EXCLUDES(m_mutex);
+    uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed); }
+
+private:
+    struct Lane;
+    using Clock = std::chrono::steady_clock;
+
+    void run(unsigned count);
+    Lane* wait_for_work() WL_EXCLUDES(m_mutex);
+    bool connect(Lane& lane);
+    Result<void> attempt(Lane& lane);
+    void ended(Lane& lane, const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
+
+    Owner& m_owner;
+    protocol::Outbox& m_outbox;
+    const Options m_options;
+    std::atomic<int> m_threads{0};  // rather too few: whose threads run decides what waits
+    std::atomic<unsigned> m_up{0};
+    std::atomic<uint64_t> m_reconnects{0};
+    mutable Mutex m_mutex;
+    ConditionVariable m_wake;
+    bool m_opened WL_GUARDED_BY(m_mutex) = false;
+    bool m_stopping WL_GUARDED_BY(m_mutex) = false;
+    std::array<std::unique_ptr<Lane>, protocol::k_max_bulk_lanes> m_lanes;  // made by the thread that opens them, once
+    std::thread m_thread WL_GUARDED_BY(m_mutex);
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,74 @@
+// What an outbox has for each of a session's connections.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "protocol/codec/buffer.h"
+#include "protocol/codec/frame.h"
+#include "protocol/codec/preamble.h"
+#include "protocol/session/item_sender.h"
+
+namespace warpline::protocol {
+
+/// A frame on its way out: its header, and its bytes or a view of somebody else's.
+struct OutFrame {
+    FrameHeader header;
+    Buffer body;
+    Buffer payload;
+    BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to a socket
+    std::byte wire_header[k_frame_header_bytes] = {};
+
+    BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
+    size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
+};
+using FramePtr = std::unique_ptr<OutFrame>;  // its place does not change while it is written
+
+/// A long payload on its way out. Its parts are cut when a lane can take them, so that calls go in between.
+struct Transfer {
+    uint64_t call = 0;
+    BytesView payload;
+    bool counts_credit = false;
+    bool any_lane = false;  ///< its parts may travel on bulk lanes; else all on the command lane, in order with everything else
+    uint64_t cut_bytes = 0;
+    std::array<uint64_t, k_max_lanes> last_numbers{};  ///< of the frame with the last part on each lane; 0: none went there
+
+    bool is_cut() const { return cut_bytes == payload.size(); }
+};
+
+/// Where a part of a payload is on its way: see Outbox::wait_sent().
+struct Ticket {
+    uint16_t lane = k_command_lane;
+    uint64_t number = 0;
+
+    explicit operator bool() const { return number != 0; }
+};
+
+/// The sending half of one connection after another: frames with numbers of the lane's own, which go on from connection to
+/// connection. Under the outbox's mutex.
+struct OutLane {
+    OutLane(uint64_t retain_limit_bytes, uint64_t window) : items(retain_limit_bytes), window_bytes(window) {}
+
+    ItemSender<FramePtr> items;
+    uint64_t window_bytes;  ///< parts leave while less is sent and not acknowledged
+    uint64_t wire_bytes = 0;
+    bool ping_due = false;
+    std::optional<uint64_t> pong_due;          ///< what it echoes
+    std::vector<FramePtr> taken_once;          ///< what the writer has that nobody will ask for again
+    std::vector<FramePtr> acknowledged_early;  ///< while the writer still has them in hand
+    uint64_t sent_number = 0;                  ///< the highest that was handed to a socket
+    bool writing = false;                      ///< between take() and sent()
+    uint64_t in_hand_first = 0;                ///< what the writer has then; 0: nothing with a number
+    uint64_t in_hand_last = 0;
+    bool writer_sleeps = false;
+    bool poked = false;
+
+    bool in_hand(uint64_t number) const { return writing && number >= in_hand_first && number <= in_hand_last; }
+    uint64_t under_way_bytes() const { return items.unacknowledged_bytes() + items.unsent_bytes(); }
+    /// True if a part of this size may leave now: one always may, when nothing is under way.
+    bool in_window(uint64_t bytes) const { return under_way_bytes() == 0 || under_way_bytes() + bytes <= window_bytes; }
+};
+
+}  // namespace warpline::protocol

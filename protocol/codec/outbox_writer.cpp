@@ -1,0 +1,154 @@
+// What a lane's writer takes from the outbox.
+#include <algorithm>
+
+#include "protocol/codec/outbox.h"
+
+namespace warpline::protocol {
+
+namespace {
+
+// One burst: enough for large TLS records, small enough that those who wait for the end of a part do not wait long.
+constexpr size_t k_burst_bytes = 2u << 20;
+
+}  // namespace
+
+/// Close goes when everything else has, on all lanes.
+bool Outbox::close_is_next() const {
+    return m_last != nullptr && m_batch.empty() && m_transfers.empty() &&
+           std::all_of(m_lanes.begin(), m_lanes.end(), [](const OutLane& lane) { return lane.items.drained(); });
+}
+
+bool Outbox::has_output(uint16_t lane) const {
+    const OutLane& out = m_lanes[lane];
+    if (!out.items.attached()) return false;
+    if (out.ping_due || out.pong_due || out.items.can_take()) return true;
+    if (lane == k_command_lane && !m_first.empty()) return true;
+    if (!out.items.drained()) return false;
+    if (lane == k_command_lane && !m_batch.empty()) return out.items.has_room();
+    return part_is_ready(lane) || (lane == k_command_lane && close_is_next());
+}
+
+/// What take() gathers.
+struct Outbox::Burst {
+    OutLane& lane;
+    std::vector<BytesView>& views;
+    uint64_t acknowledgement;
+    uint64_t now_us = timestamp_us();
+    uint64_t bytes = 0;
+};
+
+void Outbox::take_frame(Burst& burst, OutFrame& frame) {
+    frame.header.acknowledgement = burst.acknowledgement;
+    frame.header.timestamp_us = burst.now_us;
+    encode_frame_header(frame.header, frame.wire_header);
+    burst.views.emplace_back(frame.wire_header, k_frame_header_bytes);
+    if (!frame.body.empty()) burst.views.push_back(frame.body.view());
+    if (!frame.payload_view().empty()) burst.views.push_back(frame.payload_view());
+    burst.bytes += frame.wire_bytes();
+    ++m_counters.frames;
+    m_counters.payload_bytes += frame.header.payload_bytes;
+}
+
+void Outbox::take_first(OutLane& lane) {
+    for (FramePtr& frame : m_first) lane.taken_once.push_back(std::move(frame));
+    m_first.clear();
+    m_first_bytes = 0;
+}
+
+void Outbox::take_heartbeat(OutLane& lane) {
+    const auto add = [&](FrameKind kind, BytesView body) WL_REQUIRES(m_mutex) {
+        FramePtr frame = free_frame();
+        if (!frame->body.append(body)) return;
+        frame->header = FrameHeader{};
+        frame->header.kind = kind;
+        frame->header.body_bytes = static_cast<uint32_t>(body.size());
+        lane.taken_once.push_back(std::move(frame));
+    };
+    if (std::exchange(lane.ping_due, false)) add(FrameKind::ping, {});
+    if (lane.pong_due) add(FrameKind::pong, as_bytes(&*lane.pong_due, sizeof *lane.pong_due));
+    lane.pong_due.reset();
+}
+
+bool Outbox::take(uint16_t lane, std::vector<BytesView>& views, uint64_t acknowledgement) {
+    MutexLock lock(m_mutex);
+    if (m_abandoned || !has_output(lane)) return false;
+    OutLane& out = m_lanes[lane];
+    Burst burst{out, views, acknowledgement};
+    if (lane == k_command_lane) take_first(out);
+    take_heartbeat(out);
+    for (FramePtr& frame : out.taken_once) take_frame(burst, *frame);
+    out.in_hand_first = out.in_hand_last = 0;
+    for (bool cut = false; burst.bytes < k_burst_bytes;) {
+        if (lane == k_command_lane && out.items.drained() && out.items.has_room()) close_batch();
+        if (!out.items.can_take()) {
+            // What is called meanwhile waits for one part at most.
+            if (cut || !cut_part(lane)) break;
+            cut = true;
+            continue;
+        }
+        const auto next = out.items.take();
+        OutFrame& frame = **next.item;
+        frame.header.sequence = next.number;
+        if (out.in_hand_first == 0) out.in_hand_first = next.number;
+        out.in_hand_last = next.number;
+        take_frame(burst, frame);
+    }
+    if (lane == k_command_lane && close_is_next()) {
+        out.taken_once.push_back(std::move(m_last));
+        take_frame(burst, *out.taken_once.back());
+    }
+    if (burst.bytes == 0) return false;
+    ++m_counters.bursts;
+    m_counters.bytes += burst.bytes;
+    out.wire_bytes += burst.bytes;
+    out.writing = true;
+    return true;
+}
+
+void Outbox::sent(uint16_t lane) {
+    MutexLock lock(m_mutex);
+    OutLane& out = m_lanes[lane];
+    out.sent_number = std::max(out.sent_number, out.in_hand_last);
+    out.writing = false;
+    for (FramePtr& frame : std::exchange(out.taken_once, {})) recycle(std::move(frame));
+    for (FramePtr& frame : std::exchange(out.acknowledged_early, {})) recycle(std::move(frame));
+    tell_change();
+    // Close waits on the command lane for what leaves on the others.
+    const Writers writers = m_last != nullptr ? writers_with_output() : 0;
+    lock.unlock();
+    wake(writers);
+}
+
+bool Outbox::wait(uint16_t lane) {
+    MutexLock lock(m_mutex);
+    OutLane& out = m_lanes[lane];
+    for (;;) {
+        if (m_abandoned || !out.items.attached()) return false;
+        if (has_output(lane) || out.poked) {
+            out.poked = false;
+            return true;
+        }
+        // Bulk lanes end with the session; until then the other side may have something to be acknowledged.
+        const bool over = m_closed && lane == k_command_lane && !m_last;
+        if (over && out.items.drained() && m_batch.empty() && m_transfers.empty()) return false;
+        out.writer_sleeps = true;
+        m_writer_wake[lane].wait(m_mutex);
+        out.writer_sleeps = false;
+    }
+}
+
+void Outbox::poke(uint16_t lane) {
+    MutexLock lock(m_mutex);
+    m_lanes[lane].poked = true;
+    const bool wake = writer_must_wake(Urgency::writer, lane);
+    lock.unlock();
+    if (wake) m_writer_wake[lane].notify_one();
+}
+
+bool Outbox::small_enough_to_flush() const {
+    MutexLock lock(m_mutex);
+    return !part_is_ready(k_command_lane) &&
+           queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
+}
+
+}  // namespace warpline::protocol

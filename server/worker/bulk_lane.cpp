@@ -1,0 +1,53 @@
+// Bulk lanes: coming, going, coming back.
+#include "server/worker/bulk_lane.h"
+
+#include "common/log/log.h"
+#include "common/net/pump_handlers.h"
+
+namespace warpline::server {
+
+BulkLane::BulkLane(Owner& owner, protocol::Outbox& outbox, uint16_t lane, protocol::LinkOptions options)
+    : m_owner(owner), m_link(*this, outbox, lane, options) {}
+
+BulkLane::~BulkLane() { stop(); }
+
+void BulkLane::stop() {
+    if (!m_pump) return;
+    m_pump->stop();
+    m_pump->join();
+}
+
+void BulkLane::on_level(const protocol::LinkLevelChange& change) {
+    WL_LOG(info, "link", "the client, bulk lane {}: {}", m_link.lane(), change.text);
+}
+
+void BulkLane::on_ended(const Error& error, const std::string& explanation) {
+    WL_LOG(debug, "session", "bulk lane {} has no connection: {}", m_link.lane(),
+           explanation.empty() ? error.what : explanation);
+    if (m_pump->refused()) m_owner.lane_misbehaved(error);
+}
+
+Result<void> BulkLane::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
+                              const protocol::ResumeRequest& request) {
+    const auto answer = [&](const protocol::ResumeAnswer& text) -> Result<void> {
+        const Bytes frame = WL_TRY(protocol::encode_resume_answer(text));
+        const BytesView pieces[] = {frame};
+        return channel->write(pieces);
+    };
+    if (epoch <= m_epoch) return answer({0, Code::denied, "a later connection has taken over"});
+    m_epoch = epoch;
+    stop();
+    WL_TRY(answer({m_link.received_sequence(), Code::ok, {}}));
+    const auto attach = [&] { return m_link.attach(request.received); };
+    if (m_pump) return m_pump->restart(std::move(channel), attach);
+    auto handlers = net::pump_handlers(
+        m_link, [this](const Error& error, const std::string& explanation) { on_ended(error, explanation); },
+        [](const Error&) { return true; });
+    net::PumpOptions options;
+    options.name = "bulk";
+    m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
+    WL_TRY(attach());
+    return m_pump->start();
+}
+
+}  // namespace warpline::server
