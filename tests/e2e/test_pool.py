@@ -29,6 +29,11 @@ def setUpModule():
     harness.build_program(PATIENT)
 
 
+def begun(server):
+    """How many sessions a server says that it has had."""
+    return len(STARTED.findall(server.log_text()))
+
+
 class Pool:
     """Some servers with the same certificates. As an argument of harness.run(), it is the pool."""
 
@@ -48,7 +53,7 @@ class Pool:
 
     def sessions(self):
         """How many sessions each has had."""
-        return [len(STARTED.findall(server.log_text())) for server in self.servers]
+        return [begun(server) for server in self.servers]
 
     def close(self):
         for server in self.servers:
@@ -64,14 +69,19 @@ class PoolCase(unittest.TestCase):
         return pool
 
     def run_program(self, pool, code=0, **variables):
+        before = sum(pool.sessions())
         done = harness.run([VECTOR_ADD.binary], "remote", pool, extra=variables)
         self.assertEqual(done.code, code, done.stdout + done.stderr)
+        # A program may be over before its server has written that it began.
+        self.assertTrue(code != 0 or harness.until(lambda: sum(pool.sessions()) > before))
         return done
 
     def start_working(self, server):
+        before = begun(server)
         process = working(server)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
+        self.assertTrue(harness.until(lambda: begun(server) > before))
         return process
 
 
