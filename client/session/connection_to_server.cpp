@@ -20,9 +20,6 @@ constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to st
 constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
 // A program that copies less than this has no use for further connections.
 constexpr uint64_t k_open_lanes_after_bytes = 32u << 20;
-// What the server says while parts of payloads are on their way over other lanes, or their lane comes back.
-constexpr uint64_t k_max_waiting_bytes = 256u << 20;
-constexpr size_t k_max_payloads = 65536;
 protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     protocol::LinkOptions options;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
@@ -193,12 +190,8 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
 Result<void> ConnectionToServer::on_frame(protocol::Frame frame) {
     if (frame.header.kind == protocol::FrameKind::bulk) return on_part(protocol::k_command_lane, frame);
     MutexLock lock(m_order_mutex);
-    if (m_waiting.empty() && WL_TRY(take(frame))) return {};
-    m_waiting_bytes += frame.body.size() + frame.payload_view().size();
-    if (m_waiting_bytes > k_max_waiting_bytes)
-        return Error{Code::quota, "the server says too much before payloads are complete"};
-    m_waiting.push_back(std::move(frame));
-    return {};
+    const uint64_t bytes = frame.body.size() + frame.payload_view().size();
+    return m_order.arrived(std::move(frame), bytes, taker());
 }
 
 Result<bool> ConnectionToServer::take(protocol::Frame& frame) {
@@ -216,23 +209,6 @@ Result<bool> ConnectionToServer::take(protocol::Frame& frame) {
                 });
         default: return Error{Code::malformed, "a frame that a server does not send"};
     }
-}
-
-Result<void> ConnectionToServer::take_waiting() {
-    while (!m_waiting.empty()) {
-        const uint64_t bytes = m_waiting.front().body.size() + m_waiting.front().payload_view().size();
-        if (!WL_TRY(take(m_waiting.front()))) return {};
-        m_waiting_bytes -= bytes;
-        m_waiting.pop_front();
-    }
-    return {};
-}
-
-/// True if all parts of a call's payload are there.
-bool ConnectionToServer::has_arrived(uint64_t call, uint64_t part_bytes) const {
-    if (part_bytes == 0) return true;
-    const auto found = m_arrived.find(call);
-    return found != m_arrived.end() && found->second >= part_bytes;
 }
 
 std::string ConnectionToServer::goodbye() {
@@ -270,8 +246,8 @@ Result<bool> ConnectionToServer::on_reply(protocol::Frame& frame) {
         return {};
     }));
     const uint64_t here = frame.payload_view().size();
-    if (!has_arrived(header.call, header.payload_bytes - std::min(header.payload_bytes, here))) return false;
-    m_arrived.erase(header.call);
+    if (!m_order.has_arrived(header.call, header.payload_bytes - std::min(header.payload_bytes, here))) return false;
+    m_order.forget(header.call);
     WL_TRY(m_session.on_reply(header, std::move(frame)));
     return true;
 }
@@ -284,8 +260,8 @@ Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
                     auto error = event.getAsyncError();
                     // Of a copy that failed parts may be on their way: none that is being received may land any more when the
                     // program hears of it.
-                    if (std::find(m_in_hand.begin(), m_in_hand.end(), error.getCall()) != m_in_hand.end()) return false;
-                    m_arrived.erase(error.getCall());
+                    if (m_order.is_in_hand(error.getCall())) return false;
+                    m_order.forget(error.getCall());
                     m_session.on_async_error(error.getCall(), static_cast<CUresult>(error.getResult()));
                     return true;
                 }
@@ -308,8 +284,8 @@ Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
 
 Result<bool> ConnectionToServer::on_copy_done(wire::CopyDone::Reader done, BytesView payload) {
     const uint64_t bytes = done.getBytes();
-    if (!has_arrived(done.getCall(), bytes - std::min<uint64_t>(bytes, payload.size()))) return false;
-    m_arrived.erase(done.getCall());
+    if (!m_order.has_arrived(done.getCall(), bytes - std::min<uint64_t>(bytes, payload.size()))) return false;
+    m_order.forget(done.getCall());
     WL_TRY(m_session.on_copy_done(done.getCall(), static_cast<CUresult>(done.getResult()), bytes, payload));
     return true;
 }
@@ -323,7 +299,7 @@ Result<protocol::Place> ConnectionToServer::place_part(uint16_t lane, const prot
     const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(part.call, part.offset));
     m_part_targets[lane] = target;
     if (!target || part.total > target->total_bytes()) return protocol::Place{};
-    m_in_hand[lane] = part.call;
+    m_order.part_begins(lane, part.call);
     return protocol::Place(target->together(part.offset, bytes));
 }
 
@@ -335,18 +311,13 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
     if (target && !frame.placed.data() && !target->write(part.offset, frame.payload_view()))
         return Error{Code::malformed, "more bytes than were asked for"};
     MutexLock lock(m_order_mutex);
-    m_in_hand[lane] = 0;
     if (target) m_session.part_arrived(part.call, bytes);
-    m_arrived[part.call] += bytes;
-    if (m_arrived.size() > k_max_payloads)
-        return Error{Code::quota, "the server sends parts of more payloads than were asked for"};
-    return take_waiting();
+    return m_order.part_arrived(lane, part.call, bytes, taker());
 }
 
 void ConnectionToServer::lane_ended(uint16_t lane) {
     MutexLock lock(m_order_mutex);
-    m_in_hand[lane] = 0;
-    const auto taken = take_waiting();
+    const auto taken = m_order.lane_ended(lane, taker());
     lock.unlock();
     if (!taken.ok()) lanes_failed(taken.error(), goodbye());
 }
@@ -375,11 +346,13 @@ void ConnectionToServer::note_long_payload(uint64_t bytes) {
 }
 
 void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {
+    Result<void> taken;
     {
         MutexLock lock(m_order_mutex);
-        m_in_hand[protocol::k_command_lane] = 0;
+        taken = m_order.lane_ended(protocol::k_command_lane, taker());
         if (!m_hello->answered && m_goodbye.empty()) m_goodbye = explanation;
     }
+    if (!taken.ok()) m_link.close(taken.error(), true);
     const std::string said = goodbye();
     const std::string text = said.empty() ? explanation : said;
     if (!m_hello->answered) {

@@ -3,9 +3,7 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +19,7 @@
 #include "common/net/tls.h"
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/session/arrival_order.h"
 #include "protocol/session/open.h"
 #include "protocol/session/resume.h"
 
@@ -105,10 +104,11 @@ private:
                                                           std::chrono::milliseconds patience) override;
     void lanes_failed(const Error& error, const std::string& why) override;
 
-    /// Takes a frame, if what it tells of has arrived. False: it has to wait, and stays as it is.
+    /// Takes a frame, if what it tells of has arrived. False: it has to wait, and stays as it is. For m_order, as taker().
     Result<bool> take(protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
-    Result<void> take_waiting() WL_REQUIRES(m_order_mutex);
-    bool has_arrived(uint64_t call, uint64_t part_bytes) const WL_REQUIRES(m_order_mutex);
+    auto taker() {
+        return [this](protocol::Frame& frame) WL_NO_THREAD_SAFETY_ANALYSIS { return take(frame); };
+    }
     Result<void> on_hello_reply(const protocol::Frame& frame);
     Result<bool> on_reply(protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
     Result<bool> on_event(const protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
@@ -158,11 +158,7 @@ private:
 
     // What comes over several lanes takes effect in the order of the command lane, and not before the parts that it tells of.
     Mutex m_order_mutex;
-    std::deque<protocol::Frame> m_waiting WL_GUARDED_BY(m_order_mutex);  // of the command lane
-    uint64_t m_waiting_bytes WL_GUARDED_BY(m_order_mutex) = 0;
-    std::map<uint64_t, uint64_t> m_arrived WL_GUARDED_BY(m_order_mutex);  // bytes in parts, by call
-    std::array<uint64_t, protocol::k_max_lanes> m_in_hand
-        WL_GUARDED_BY(m_order_mutex){};                                           // whose part is being received in place
+    protocol::ArrivalOrder<protocol::Frame> m_order WL_GUARDED_BY(m_order_mutex);
     std::string m_goodbye WL_GUARDED_BY(m_order_mutex);                           // what the server said when it closed
     std::array<std::optional<CopyTarget>, protocol::k_max_lanes> m_part_targets;  // each its lane's: of the Bulk frame at hand
 
