@@ -78,7 +78,10 @@ Result<void> CallReceiver::join(Arriving& arriving, uint64_t offset, uint64_t to
 
 Result<void> CallReceiver::accept_bulk(Frame frame) {
     BulkHeader bulk = WL_TRY(read_bulk_header(frame.body.view(), frame.payload_view().size()));
-    WL_TRY(m_grant.received(frame.payload_view().size(), 0));
+    const uint64_t bytes = frame.payload_view().size();
+    if (bytes < m_least_part_bytes && bulk.offset + bytes < bulk.total)
+        return malformed("a payload comes in parts that are too small");
+    WL_TRY(m_grant.received(bytes, 0));
     PayloadPart part{std::move(frame.payload), std::move(frame.placed)};
     MutexLock lock(m_mutex);
     if (bulk.call >= m_next_call) {

@@ -1,6 +1,7 @@
 // Calls as they arrive, with payloads that may still be on their way.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -79,11 +80,13 @@ public:
         std::shared_ptr<PayloadStream> stream;  ///< payload of the last call, or null. Shared: receiver pushes, executor pulls
     };
 
-    explicit CallReceiver(CreditLimits limits) : m_grant(limits) {}
+    explicit CallReceiver(CreditLimits limits)
+        : m_least_part_bytes(std::min(k_least_part_bytes, limits.bytes / k_most_parts)), m_grant(limits) {}
 
     /// @errors  malformed (numbers do not continue, the batch is not well-formed), quota @thread the command lane's
     Result<Unit> accept_batch(Frame frame);
-    /// @errors  malformed (of a call that has no payload, or all of it, or bytes that have come before), quota
+    /// @errors  malformed (of a call that has no payload, or all of it, or bytes that have come before; a very small part
+    ///          that does not end its payload: what is kept for each would take many times the credit), quota
     /// @thread  any lane's
     Result<void> accept_bulk(Frame frame);
     /// The session is over: whoever pulls from a stream wakes with this error. @thread any
@@ -104,6 +107,10 @@ private:
     };
     Result<void> join(Arriving& arriving, uint64_t offset, uint64_t total, PayloadPart part);
 
+    static constexpr uint64_t k_least_part_bytes = 4096;
+    static constexpr uint64_t k_most_parts = 2048;  // of a small credit
+
+    const uint64_t m_least_part_bytes;
     CreditGrant m_grant;
     Mutex m_mutex;
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;

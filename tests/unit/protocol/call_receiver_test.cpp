@@ -160,6 +160,25 @@ TEST(CallReceiver, RefusesPartsThatAreNobodysOrComeTwice_F3) {
     EXPECT_EQ(strict.accept_bulk(std::move(many[3])).error().code, Code::quota);
 }
 
+TEST(CallReceiver, RefusesPartsThatCostMoreToKeepThanTheyCarry_F3) {
+    const auto part_of = [](uint64_t offset, uint64_t total, size_t bytes) {
+        Frame frame;
+        frame.header.kind = FrameKind::bulk;
+        EXPECT_TRUE(frame.payload.append(pattern(bytes)));
+        auto body = build_message<wire::Bulk>([&](wire::Bulk::Builder bulk) {
+            bulk.setCall(1);
+            bulk.setOffset(offset);
+            bulk.setTotal(total);
+        });
+        EXPECT_TRUE(body.ok() && frame.body.append(body->view()));
+        return frame;
+    };
+    CallReceiver receiver({64u << 20, 100});
+    EXPECT_TRUE(receiver.accept_bulk(part_of(0, 1u << 20, 4096)).ok());
+    EXPECT_TRUE(receiver.accept_bulk(part_of((1u << 20) - 5, 1u << 20, 5)).ok()) << "the last one may be of any size";
+    EXPECT_EQ(receiver.accept_bulk(part_of(4096, 1u << 20, 4095)).error().code, Code::malformed);
+}
+
 TEST(PayloadStream, RefusesOverlaps_F3) {
     const auto part = [](size_t bytes) {
         PayloadPart made;
