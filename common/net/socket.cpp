@@ -87,7 +87,8 @@ Result<void> Socket::read_exact(MutableBytesView bytes, std::chrono::millisecond
 std::string Socket::peer_address() const {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
-    if (::getpeername(m_fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+    // As a rule it has reset the connection already.
+    if (::getpeername(m_fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "a peer that has left";
     char text[INET6_ADDRSTRLEN] = "";
     if (address.ss_family == AF_INET) {
         auto* v4 = reinterpret_cast<sockaddr_in*>(&address);

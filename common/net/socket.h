@@ -36,7 +36,7 @@ public:
     Result<void> write_all(BytesView bytes, std::chrono::milliseconds timeout);
     Result<void> read_exact(MutableBytesView bytes, std::chrono::milliseconds timeout);
 
-    /// "10.0.0.7:41234" of the other end, or "" if it has none.
+    /// "10.0.0.7:41234" of the other end, "local" if it is on this machine, or words that say that it has gone: for logs.
     std::string peer_address() const;
 
 private:

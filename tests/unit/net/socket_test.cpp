@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <future>
 #include <thread>
 
@@ -154,6 +155,21 @@ TEST(Listener, AcceptsAndStops) {
     listener->stop();
     EXPECT_EQ(ended.get(), Code::shutting_down);
     EXPECT_EQ(listener->accept().error().code, Code::shutting_down);
+}
+
+TEST(Listener, APeerThatHasLeftStillHasAName) {
+    std::string why;
+    auto listener = Listener::open("127.0.0.1", 0, why);
+    ASSERT_TRUE(listener.ok()) << why;
+    auto client = connect_tcp({"127.0.0.1", listener->port()}, 5s, why);
+    auto server = listener->accept();
+    ASSERT_TRUE(client.ok() && server.ok());
+    const linger at_once{1, 0};
+    ASSERT_EQ(::setsockopt(client->fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    client->close();
+    std::array<std::byte, 1> byte{};
+    EXPECT_FALSE(server->read_exact(byte, 5s).ok());
+    EXPECT_EQ(server->peer_address(), "a peer that has left");
 }
 
 TEST(Listener, SaysThatThePortIsInUse) {
