@@ -37,13 +37,7 @@ Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, c
     const auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), server.host, options, why));
     protocol::ResumeRequest request;
     request.dead = true;
-    const Bytes frame = WL_TRY(protocol::encode_resume(request));
-    const BytesView pieces[] = {frame};
-    WL_TRY(channel->write(pieces));
-    const auto answer_by = Clock::now() + k_patience;
-    const auto answer =
-        WL_TRY(protocol::read_resume_frame([&](MutableBytesView bytes) { return channel->read_exact(bytes, answer_by); }));
-    return protocol::decode_resume_answer(answer);
+    return protocol::ask_to_resume(*channel, request, Clock::now() + k_patience);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <random>
 
 namespace warpline::client {
 
@@ -17,6 +18,14 @@ constexpr std::chrono::milliseconds patience_of(unsigned attempt) {
 constexpr std::chrono::milliseconds longest_pause_after(unsigned attempt, std::chrono::milliseconds first,
                                                         std::chrono::milliseconds longest) {
     return std::min(first * (int64_t{1} << std::min(attempt, 20u)), longest);
+}
+
+/// The pause itself, with full jitter: programs that lost one server at the same time come back at different ones. @thread any
+inline std::chrono::milliseconds random_pause_after(unsigned attempt, std::chrono::milliseconds first,
+                                                    std::chrono::milliseconds longest) {
+    static thread_local std::minstd_rand random{std::random_device{}()};
+    const auto bound = longest_pause_after(attempt, first, longest);
+    return std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, bound.count())(random));
 }
 
 }  // namespace warpline::client

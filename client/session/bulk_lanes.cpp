@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <random>
 
 #include "client/session/attempts.h"
 #include "common/base/quiet_thread.h"
@@ -17,11 +16,6 @@ namespace warpline::client {
 namespace {
 
 constexpr int k_threads_of_a_pump = 2;
-
-std::chrono::milliseconds random_up_to(std::chrono::milliseconds longest) {
-    static thread_local std::minstd_rand random{std::random_device{}()};
-    return std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, longest.count())(random));
-}
 
 }  // namespace
 
@@ -138,8 +132,7 @@ bool BulkLanes::connect(Lane& lane) {
                              "a connection for large copies was lost, and did not come back (grace_seconds)");
         return false;
     }
-    const auto longest = longest_pause_after(lane.attempts++, m_options.reconnect_first, m_options.reconnect_longest);
-    lane.due = Clock::now() + random_up_to(longest);
+    lane.due = Clock::now() + random_pause_after(lane.attempts++, m_options.reconnect_first, m_options.reconnect_longest);
     return true;
 }
 
@@ -148,12 +141,7 @@ Result<void> BulkLanes::attempt(Lane& lane) {
     const auto patience = patience_of(lane.attempts);
     const auto answer_by = Clock::now() + patience;
     auto channel = WL_TRY(m_owner.connect_lane(lane.link.lane(), ++lane.epoch, patience));
-    const Bytes request = WL_TRY(protocol::encode_resume({lane.link.received_sequence(), false}));
-    const BytesView pieces[] = {request};
-    WL_TRY(channel->write(pieces));
-    const auto frame =
-        WL_TRY(protocol::read_resume_frame([&](MutableBytesView bytes) { return channel->read_exact(bytes, answer_by); }));
-    const auto answer = WL_TRY(protocol::decode_resume_answer(frame));
+    const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {lane.link.received_sequence(), false}, answer_by));
     // Who has lost the session itself hears it on the command lane.
     if (answer.refused != Code::ok || !channel->proved_by_key())
         return Error{Code::denied, "the server does not take the lane"};

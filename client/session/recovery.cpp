@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <random>
 
 #include "client/session/attempts.h"
 #include "client/session/connection_to_server.h"
@@ -16,13 +15,6 @@ namespace warpline::client {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-/// Full jitter: programs that lost one server at the same time come back at different ones.
-std::chrono::milliseconds random_pause(unsigned attempt, const ConnectionSettings& settings) {
-    static thread_local std::minstd_rand random{std::random_device{}()};
-    const auto bound = longest_pause_after(attempt, settings.reconnect_first, settings.reconnect_longest);
-    return std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, bound.count())(random));
-}
 
 }  // namespace
 
@@ -40,8 +32,10 @@ void ConnectionToServer::leave() {
 }
 
 bool ConnectionToServer::pause(unsigned attempt, SteadyClock::time_point deadline) {
-    const auto until =
-        attempt == 0 ? SteadyClock::now() : std::min(SteadyClock::now() + random_pause(attempt - 1, m_settings), deadline);
+    auto until = SteadyClock::now();
+    if (attempt > 0)
+        until = std::min(until + random_pause_after(attempt - 1, m_settings.reconnect_first, m_settings.reconnect_longest),
+                         deadline);
     MutexLock lock(m_recovery_mutex);
     while (!m_leaving.load() && m_recovery_wake.wait_until(m_recovery_mutex, until)) {
     }
@@ -83,12 +77,7 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
     net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
     net::tune_stream_socket(socket.fd());
     auto channel = WL_TRY(open_lane(std::move(socket), protocol::k_command_lane, ++m_epoch, patience, why));
-    const Bytes request = WL_TRY(protocol::encode_resume({m_link.received_sequence(), false}));
-    const BytesView pieces[] = {request};
-    WL_TRY(channel->write(pieces));
-    const auto frame =
-        WL_TRY(protocol::read_resume_frame([&](MutableBytesView bytes) { return channel->read_exact(bytes, answer_by); }));
-    const auto answer = WL_TRY(protocol::decode_resume_answer(frame));
+    const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {m_link.received_sequence(), false}, answer_by));
     if (answer.refused != Code::ok) {
         why = log::format("{}: {}", m_address, answer.reason);
         return Error{answer.refused, "the server does not continue the session"};

@@ -35,4 +35,29 @@ Result<Frame> read_resume_frame(ReadAll&& read_all) {
     return read_single_frame(FrameKind::resume, std::forward<ReadAll>(read_all));
 }
 
+/// The answer to what was asked on a new connection. @param channel  with the methods of net::TlsChannel
+/// @errors malformed, and the channel's @blocks until the time `until`
+template <typename Channel, typename Time>
+Result<ResumeAnswer> read_resume_answer(Channel& channel, const Time& until) {
+    const Frame frame = WL_TRY(read_resume_frame([&](MutableBytesView bytes) { return channel.read_exact(bytes, until); }));
+    return decode_resume_answer(frame);
+}
+
+/// The same, and asks before. A refusal is an answer.
+template <typename Channel, typename Time>
+Result<ResumeAnswer> ask_to_resume(Channel& channel, const ResumeRequest& request, const Time& until) {
+    const Bytes frame = WL_TRY(encode_resume(request));
+    const BytesView pieces[] = {frame};
+    WL_TRY(channel.write(pieces));
+    return read_resume_answer(channel, until);
+}
+
+/// The server's half. @errors alloc_failed, and the channel's
+template <typename Channel>
+Result<void> answer_resume(Channel& channel, const ResumeAnswer& answer) {
+    const Bytes frame = WL_TRY(encode_resume_answer(answer));
+    const BytesView pieces[] = {frame};
+    return channel.write(pieces);
+}
+
 }  // namespace warpline::protocol

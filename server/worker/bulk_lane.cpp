@@ -29,15 +29,10 @@ void BulkLane::on_ended(const Error& error, const std::string& explanation) {
 
 Result<void> BulkLane::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
                               const protocol::ResumeRequest& request) {
-    const auto answer = [&](const protocol::ResumeAnswer& text) -> Result<void> {
-        const Bytes frame = WL_TRY(protocol::encode_resume_answer(text));
-        const BytesView pieces[] = {frame};
-        return channel->write(pieces);
-    };
-    if (epoch <= m_epoch) return answer({0, Code::denied, "a later connection has taken over"});
+    if (epoch <= m_epoch) return protocol::answer_resume(*channel, {0, Code::denied, "a later connection has taken over"});
     m_epoch = epoch;
     stop();
-    WL_TRY(answer({m_link.received_sequence(), Code::ok, {}}));
+    WL_TRY(protocol::answer_resume(*channel, {m_link.received_sequence(), Code::ok, {}}));
     const auto attach = [&] { return m_link.attach(request.received); };
     if (m_pump) return m_pump->restart(std::move(channel), attach);
     auto handlers = net::pump_handlers(

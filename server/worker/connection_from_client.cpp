@@ -235,22 +235,16 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
 
 bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
                                   const protocol::ResumeRequest& request) {
-    const auto answer = [&](const protocol::ResumeAnswer& text) -> bool {
-        const auto frame = protocol::encode_resume_answer(text);
-        if (!frame.ok()) return false;
-        const BytesView pieces[] = {*frame};
-        return channel->write(pieces).ok();
-    };
     const auto refuse_it = [&](Code code, const char* reason) {
         WL_LOG(warn, "session", "a connection from {} is refused: {}", channel->peer_address(), reason);
-        answer({0, code, reason});
+        static_cast<void>(protocol::answer_resume(*channel, {0, code, reason}));
         return false;
     };
     if (!request.dead && epoch <= m_epoch) return refuse_it(Code::denied, "a later connection has taken over");
     if (request.dead) {
         WL_LOG(info, "session", "{} says that the program is dead", channel->peer_address());
         m_host.program_died();
-        answer({});
+        static_cast<void>(protocol::answer_resume(*channel, {}));
         channel->send_end();
         return false;
     }
@@ -259,7 +253,7 @@ bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, uint
     m_pump->stop();
     m_pump->join();
     if (m_closing || m_link.outbox().closed()) return refuse_it(Code::unknown_handle, "this session has ended");
-    if (!answer({m_link.received_sequence(), Code::ok, {}})) return false;
+    if (!protocol::answer_resume(*channel, {m_link.received_sequence(), Code::ok, {}}).ok()) return false;
     {
         MutexLock lock(m_mutex);
         m_ended = false;

@@ -41,9 +41,7 @@ protected:
     /// The server's answer; nothing if it closes the connection instead.
     static std::optional<protocol::ResumeAnswer> answer_of(net::TlsChannel& channel) {
         const auto until = std::chrono::steady_clock::now() + FakeClient::k_patience;
-        auto frame = protocol::read_resume_frame([&](MutableBytesView bytes) { return channel.read_exact(bytes, until); });
-        if (!frame.ok()) return std::nullopt;
-        auto answer = protocol::decode_resume_answer(*frame);
+        auto answer = protocol::read_resume_answer(channel, until);
         return answer.ok() ? std::optional(*answer) : std::nullopt;
     }
     std::optional<protocol::ResumeAnswer> say(net::TlsChannel& channel, const protocol::ResumeRequest& request) {
