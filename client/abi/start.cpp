@@ -242,6 +242,7 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     connection.reconnect_longest = std::chrono::milliseconds(settings.integer("reconnect_longest_ms"));
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.bulk_lanes = static_cast<unsigned>(settings.integer("bulk_lanes"));
+    connection.bulk_lanes_after = settings.bytes("bulk_lanes_after");
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
         if (*visible == 0) {

@@ -18,8 +18,6 @@ namespace warpline::client {
 namespace {
 constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to start, and its driver
 constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
-// A program that copies less than this has no use for further connections.
-constexpr uint64_t k_open_lanes_after_bytes = 32u << 20;
 protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     protocol::LinkOptions options;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
@@ -341,7 +339,8 @@ void ConnectionToServer::lanes_failed(const Error& error, const std::string& why
 
 void ConnectionToServer::note_long_payload(uint64_t bytes) {
     const uint64_t before = m_long_payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    if (before < k_open_lanes_after_bytes && before + bytes >= k_open_lanes_after_bytes)
+    // A program that copies little has no use for further connections.
+    if (before <= m_settings.bulk_lanes_after && before + bytes > m_settings.bulk_lanes_after)
         m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed));
 }
 

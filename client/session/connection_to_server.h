@@ -38,6 +38,7 @@ struct ConnectionSettings {
     std::chrono::milliseconds reconnect_longest{5000};          ///< … and of any
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     unsigned bulk_lanes = 0;                                    ///< likewise
+    uint64_t bulk_lanes_after = 0;                              ///< bytes in long payloads
     std::string program;
     std::string visible_devices;
     bool reported = false;  ///< somebody will tell the server of the death of this process

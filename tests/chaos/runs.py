@@ -42,7 +42,8 @@ def through_proxy(server, program, arguments, plan=(), seed=None, extra=None, se
     with tempfile.TemporaryDirectory(prefix="warpline-chaos-") as folder, Proxy(server, plan, seed, log) as proxy:
         stats = pathlib.Path(folder) / "stats.json"
         process = harness.popen([program.binary, *arguments], "remote", proxy,
-                                {"WARPLINE_LOG": expectation.LOG, "WARPLINE_STATS": str(stats), **(extra or {})},
+                                {"WARPLINE_LOG": expectation.LOG, "WARPLINE_STATS": str(stats),
+                                 "WARPLINE_BULK_LANES_AFTER": "0", **(extra or {})},  # so that lanes are cut, too
                                 errors="replace", cwd=folder, start_new_session=True)
         code, out, err = finish(process, seconds * (5 if harness.sanitizer_runtime() else 1))
         written = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
