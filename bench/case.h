@@ -41,6 +41,7 @@ std::vector<Metric> distribution(std::vector<uint64_t>& samples, const char* uni
 
 std::vector<Case> driver_cases();
 std::vector<Case> bulk_cases();
+std::vector<Case> beside_cases();
 std::vector<Case> transport_cases();
 std::vector<Case> softgpu_kernel_cases();
 std::vector<Case> softgpu_text_cases();

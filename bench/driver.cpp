@@ -32,18 +32,17 @@ Result<void> Driver::start() {
     if (m_library == nullptr) return Error{Code::not_configured, "no libcuda.so.1: run this under `warpline run`"};
     CUresult (*init)(unsigned) = nullptr;
     CUresult (*retain)(CUcontext*, CUdevice) = nullptr;
-    CUresult (*set_current)(CUcontext) = nullptr;
     CUresult (*load)(CUmodule*, const void*) = nullptr;
     CUresult (*get)(CUfunction*, CUmodule, const char*) = nullptr;
-    if (!find(init, "cuInit") || !find(retain, "cuDevicePrimaryCtxRetain") || !find(set_current, "cuCtxSetCurrent") ||
+    if (!find(init, "cuInit") || !find(retain, "cuDevicePrimaryCtxRetain") || !find(m_set_current, "cuCtxSetCurrent") ||
         !find(load, "cuModuleLoadData") || !find(get, "cuModuleGetFunction") || !find(launch, "cuLaunchKernel") ||
         !find(synchronize, "cuCtxSynchronize") || !find(mem_alloc, "cuMemAlloc_v2") || !find(mem_free, "cuMemFree_v2") ||
         !find(to_device, "cuMemcpyHtoD_v2") || !find(to_host, "cuMemcpyDtoH_v2") || !find(host_alloc, "cuMemAllocHost_v2") ||
-        !find(host_free, "cuMemFreeHost"))
+        !find(host_free, "cuMemFreeHost") || !find(stream_create, "cuStreamCreate") ||
+        !find(stream_synchronize, "cuStreamSynchronize") || !find(to_device_async, "cuMemcpyHtoDAsync_v2"))
         return Error{Code::unsupported, "a function of the driver is missing"};
-    CUcontext context;
     CUmodule module;
-    if (init(0) != CUDA_SUCCESS || retain(&context, 0) != CUDA_SUCCESS || set_current(context) != CUDA_SUCCESS)
+    if (init(0) != CUDA_SUCCESS || retain(&m_context, 0) != CUDA_SUCCESS || make_current() != CUDA_SUCCESS)
         return Error{Code::not_configured, "cuInit failed: is a server running?"};
     if (load(&module, k_ptx) != CUDA_SUCCESS || get(&kernel, module, "nothing") != CUDA_SUCCESS)
         return Error{Code::internal, "the kernel does not load"};

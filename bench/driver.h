@@ -12,6 +12,9 @@ class Driver {
 public:
     static Result<Driver*> instance();
 
+    /// Makes the context the calling thread's.
+    CUresult make_current() { return m_set_current(m_context); }
+
     decltype(&::cuLaunchKernel) launch = nullptr;
     CUresult (*synchronize)() = nullptr;
     CUresult (*mem_alloc)(CUdeviceptr*, size_t) = nullptr;
@@ -20,6 +23,9 @@ public:
     CUresult (*to_host)(void*, CUdeviceptr, size_t) = nullptr;
     CUresult (*host_alloc)(void**, size_t) = nullptr;
     CUresult (*host_free)(void*) = nullptr;
+    CUresult (*stream_create)(CUstream*, unsigned) = nullptr;
+    CUresult (*stream_synchronize)(CUstream) = nullptr;
+    CUresult (*to_device_async)(CUdeviceptr, const void*, size_t, CUstream) = nullptr;
     CUfunction kernel = nullptr;
 
 private:
@@ -32,6 +38,8 @@ private:
     Result<void> start();
 
     void* m_library = nullptr;
+    CUcontext m_context = nullptr;
+    CUresult (*m_set_current)(CUcontext) = nullptr;
     bool m_tried = false;
     Result<void> m_ready;
 };

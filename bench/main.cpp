@@ -30,7 +30,7 @@ struct Options {
 
 std::vector<Case> all_cases() {
     std::vector<Case> all = driver_cases();
-    for (const auto& more : {bulk_cases(), transport_cases(), softgpu_kernel_cases(), softgpu_text_cases()}) {
+    for (const auto& more : {bulk_cases(), beside_cases(), transport_cases(), softgpu_kernel_cases(), softgpu_text_cases()}) {
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;
