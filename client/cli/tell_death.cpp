@@ -37,6 +37,7 @@ Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, c
     const auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), server.host, options, why));
     protocol::ResumeRequest request;
     request.dead = true;
+    request.session = session.session;
     return protocol::ask_to_resume(*channel, request, Clock::now() + k_patience);
 }
 

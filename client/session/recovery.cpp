@@ -77,7 +77,7 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
     net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
     net::tune_stream_socket(socket.fd());
     auto channel = WL_TRY(open_lane(std::move(socket), protocol::k_command_lane, ++m_epoch, patience, why));
-    const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {m_link.received_sequence(), false}, answer_by));
+    const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {m_link.received_sequence(), false, m_session_id}, answer_by));
     if (answer.refused != Code::ok) {
         why = log::format("{}: {}", m_address, answer.reason);
         return Error{answer.refused, "the server does not continue the session"};

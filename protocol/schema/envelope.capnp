@@ -59,8 +59,8 @@ struct OpenReply {
 
 # The first frame of a lane that takes the place of one that is lost.
 struct Resume {
-  unused0 @0 :Data;               # these three said what the lane's preamble and key say
-  unused3 @3 :Data;
+  session @0 :Data;               # its name again: nothing protects the preamble, and whether it has gone is said by what that names
+  unused3 @3 :Data;               # these two said what the lane's preamble and key say
   unused1 @1 :UInt64;
   received @2 :UInt64;            # the highest sequence number that has arrived
   dead @4 :Bool;                  # the program is: its session shall end, and does not go on over this connection

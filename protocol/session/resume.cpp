@@ -1,6 +1,8 @@
 // Resume and ResumeReply, between their structs and the frames that carry them.
 #include "protocol/session/resume.h"
 
+#include <cstring>
+
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
 
@@ -10,6 +12,7 @@ Result<Bytes> encode_resume(const ResumeRequest& request) {
     return encode_single_frame<wire::Resume>(FrameKind::resume, [&](wire::Resume::Builder out) {
         out.setReceived(request.received);
         out.setDead(request.dead);
+        std::memcpy(out.initSession(request.session.size()).begin(), request.session.data(), request.session.size());
     });
 }
 
@@ -26,6 +29,8 @@ Result<ResumeRequest> decode_resume(const Frame& frame) {
         ResumeRequest request;
         request.received = in.getReceived();
         request.dead = in.getDead();
+        if (in.getSession().size() != request.session.size()) return malformed("a session's name has another length");
+        std::memcpy(request.session.data(), in.getSession().begin(), request.session.size());
         return request;
     });
 }

@@ -13,6 +13,9 @@ namespace warpline::protocol {
 struct ResumeRequest {
     uint64_t received = 0;  ///< the highest sequence number that the client has
     bool dead = false;      ///< the program is, says who watched it: the session shall end, and the above means nothing
+    /// For the door, which says of sessions that they have gone, and knows of this one what a preamble names that nothing
+    /// protects. A worker knows by its key whom it serves.
+    SessionId session{};
 };
 
 struct ResumeAnswer {

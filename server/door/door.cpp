@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <variant>
@@ -264,7 +265,15 @@ void Door::converse(const TakeMessage& take, net::Socket socket, Reception::Gues
 
 /// Somebody wants to continue a session that this server does not have, any more or ever.
 void Door::tell_gone(const TakeMessage& take, net::TlsChannel& channel) {
-    if (!read_resume(channel)) return;
+    const auto request = read_resume(channel);
+    if (!request) return;
+    // A preamble that was damaged on the way names a session that never was. Who gets no answer comes again.
+    if (std::memcmp(request->session.data(), take.session_id, sizeof take.session_id) != 0) {
+        WL_LOG(warn, "session",
+               "{}: what the connection began with was damaged on the way: it names another session than {} does",
+               get_text(take.peer), channel.peer_name());
+        return;
+    }
     WL_LOG(info, "audit", "refused peer={} tenant=\"{}\" reason=\"it names a session that has ended\"", get_text(take.peer),
            channel.peer_name());
     const auto answer = protocol::encode_resume_answer({0, Code::unknown_handle, "this session has ended on the server"});

@@ -45,9 +45,9 @@ class ChaosTest(unittest.TestCase):
         left = self.rest.left_behind(crashes=crashes)
         self.assertIsNone(left, f"{left}\n{self.server.log_text()}")
 
-    def run_with(self, *faults, program=VECTOR_ADD):
+    def run_with(self, *faults, program=VECTOR_ADD, extra=None):
         """A program's run with faults, all of which must have happened."""
-        run = runs.through_proxy(self.server, program, program.args[0], [plan.parse(f) for f in faults], SEED)
+        run = runs.through_proxy(self.server, program, program.args[0], [plan.parse(f) for f in faults], SEED, extra)
         happened = [event.what for event in run.events]
         for fault in faults:
             self.assertIn(fault, happened, run)
@@ -100,6 +100,11 @@ class ChaosTest(unittest.TestCase):
         run = self.run_with("corrupt:2:down:200000:128")
         self.expect_ending(Ending.RIGHT, run)
         self.assertIn("bad record mac", run.stderr)
+
+    def test_c2_a_session_whose_name_is_damaged_on_the_way_has_not_gone(self):
+        run = self.run_with("cut:2:up:400000", "corrupt:3:up:9:2", extra={"WARPLINE_BULK_LANES": "0"})  # in the preamble
+        self.expect_ending(Ending.RIGHT, run)
+        self.assertIn("was damaged on the way", self.server.log_text())
 
     def test_c2_a_damaged_version_of_tls_is_no_refusal(self):
         run = self.run_with("corrupt:1:down:81:4")  # in the version that the server's hello names

@@ -126,13 +126,14 @@ Result<Frame> resume_frame_of(Bytes bytes) {
 }
 
 TEST(Resume, BothSidesUnderstandOneAnother_C2) {
-    ResumeRequest request{12345};
+    ResumeRequest request{12345, false, {std::byte{1}, std::byte{2}}};
     const auto frame = resume_frame_of(*encode_resume(request));
     ASSERT_TRUE(frame.ok());
     const auto read = decode_resume(*frame);
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(read->received, 12345u);
     EXPECT_FALSE(read->dead);
+    EXPECT_EQ(read->session, request.session);
     request.dead = true;
     EXPECT_TRUE(decode_resume(*resume_frame_of(*encode_resume(request)))->dead);
     const auto answer = decode_resume_answer(*resume_frame_of(*encode_resume_answer({99, Code::denied, "no"})));

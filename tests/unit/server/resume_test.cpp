@@ -53,7 +53,7 @@ protected:
     }
     std::optional<protocol::ResumeAnswer> tell_death(const protocol::SessionKey& key) {
         const auto channel = connect(m_session, key, 1, protocol::k_death_lane);
-        return channel == nullptr ? std::nullopt : say(*channel, {0, true});
+        return channel == nullptr ? std::nullopt : say(*channel, {0, true, m_session});
     }
     void expect_unharmed() { EXPECT_EQ((Program{*m_owner}.get(k_window, 11).payload), "all is well"); }
 
@@ -129,7 +129,7 @@ TEST_F(ResumeTest, C2_ASessionThatIsGoneIsToldSo) {
     const auto channel = connect(unknown, m_key, 1);
     ASSERT_NE(channel, nullptr) << m_why;
     EXPECT_FALSE(channel->proved_by_key()) << "the door shows its certificate";
-    const auto answer = say(*channel, {0, false});
+    const auto answer = say(*channel, {0, false, unknown});
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::unknown_handle);
     EXPECT_NE(answer->reason.find("ended"), std::string::npos) << answer->reason;
@@ -149,6 +149,16 @@ TEST_F(ResumeTest, F3_APreambleThatWasChangedEndsNothing) {
     net::TlsChannel::Options options;
     options.key = net::PresharedKey{m_key, Bytes(meant.begin(), meant.end())};
     EXPECT_FALSE(net::TlsChannel::handshake(*context, std::move(*socket), "127.0.0.1", options, why).ok());
+    expect_unharmed();
+}
+
+TEST_F(ResumeTest, C2_ASessionIsNotGoneBecauseItsNameWasDamagedOnTheWay) {
+    protocol::SessionId damaged = m_session;
+    damaged[3] ^= std::byte{4};
+    const auto channel = connect(damaged, m_key, 1);
+    ASSERT_NE(channel, nullptr) << m_why;
+    EXPECT_FALSE(say(*channel, {0, false, m_session}).has_value());
+    EXPECT_TRUE(m_server.wait_log("was damaged on the way"));
     expect_unharmed();
 }
 
