@@ -51,6 +51,7 @@ Heartbeat::Heartbeat(HeartbeatOptions options, Clock::time_point now)
 
 void Heartbeat::restart(Clock::time_point now) {
     m_silence = {};
+    m_incomplete_for.reset();
     m_last_look = m_last_received = m_last_sent = m_last_ping = now;
     m_asked.clear();
     m_peer_stopped = false;
@@ -74,6 +75,7 @@ void Heartbeat::look(Clock::time_point now) {
         m_asked.clear();  // their answers would measure the stop
     }
     m_silence += gap;
+    if (m_incomplete_for) *m_incomplete_for += gap;
 }
 
 Clock::duration Heartbeat::answer_time() const {
@@ -94,8 +96,13 @@ Heartbeat::Limits Heartbeat::limits() const {
 
 // --- events ---
 
-void Heartbeat::received(Clock::time_point now) {
+void Heartbeat::received(Clock::time_point now, Came came) {
     look(now);
+    if (came == Came::whole) {
+        m_incomplete_for.reset();
+    } else if (!m_incomplete_for) {
+        m_incomplete_for.emplace();
+    }
     const Clock::duration silence = m_silence;
     m_silence = {};
     m_last_received = m_last_look;
@@ -117,6 +124,11 @@ Heartbeat::Action Heartbeat::tick(Clock::time_point now, std::optional<milliseco
     look(now);
     count_missed(now);
     const Limits limits = this->limits();
+    if (m_incomplete_for && *m_incomplete_for >= limits.lost) {
+        change_level(LinkLevel::lost, now,
+                     printed("what it has begun to send has not been completed for %.1f s", seconds(*m_incomplete_for)));
+        return Action::lost;
+    }
     if (m_silence >= limits.lost) {
         const bool machine_answers = unacknowledged_for && *unacknowledged_for < limits.lost;
         if (!machine_answers || m_silence >= std::max<Clock::duration>(m_options.stopped_after, limits.lost)) {

@@ -48,8 +48,13 @@ public:
     /// @param unacknowledged_for  how long the peer's machine has owed an acknowledgement of bytes that we sent; 0: it owes
     ///                            none. Nothing: not known, and taken for as long as its silence
     Action tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for);
-    /// Bytes came, of whatever: complete or not.
-    void received(Clock::time_point now);
+    enum class Came : uint8_t {
+        whole,  ///< something complete, with the beginning of the next or without
+        part,   ///< bytes of what is not complete yet
+    };
+    /// Bytes came: a sign of life. But not for ever, if what they are part of is not completed: then its length was damaged on
+    /// the way, and what follows is taken for its rest.
+    void received(Clock::time_point now, Came came = Came::whole);
     void sent(Clock::time_point at) { m_last_sent = at; }
     /// A Pong came: `echo_us` is the time stamp of the Ping. What answers no Ping of ours is not believed.
     void pong(uint64_t echo_us, Clock::time_point now);
@@ -58,7 +63,7 @@ public:
     /// How long nothing has been received, as far as it was listened.
     Clock::duration silence() const { return m_silence; }
 
-    /// Silence from which on the link is on each level.
+    /// Silence from which on the link is on each level. It is lost as well when something is in its middle for so long.
     struct Limits {
         Clock::duration slow, suspect, lost;
     };
@@ -93,6 +98,7 @@ private:
 
     const HeartbeatOptions m_options;
     Clock::duration m_silence{};
+    std::optional<Clock::duration> m_incomplete_for;  // since only parts have come
     Clock::time_point m_last_look;
     Clock::time_point m_last_received;
     Clock::time_point m_last_sent;

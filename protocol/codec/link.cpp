@@ -47,7 +47,7 @@ Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16
 
 Result<void> Link::received(size_t count) {
     m_bytes_received.fetch_add(count, std::memory_order_relaxed);
-    m_heartbeat.received(Clock::now());
+    m_heartbeat.received(Clock::now(), count == 0 ? Heartbeat::Came::part : Heartbeat::Came::whole);
     if (m_heartbeat.has_change()) [[unlikely]]
         tell_level();
     if (count == 0) return {};
@@ -62,7 +62,8 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
     switch (action) {
         case Heartbeat::Action::none: break;
         case Heartbeat::Action::ping: m_outbox.add_ping(m_lane); break;
-        case Heartbeat::Action::lost: return Error{Code::connection_lost, "the other side has been silent for too long"};
+        case Heartbeat::Action::lost:
+            return Error{Code::connection_lost, "the other side has been silent, or in the middle of something, for too long"};
     }
     return {};
 }

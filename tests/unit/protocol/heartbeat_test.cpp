@@ -36,8 +36,8 @@ struct Simulation {
             if (answer_first) {
                 const uint64_t echo_us = m_answers.begin()->second;
                 m_answers.erase(m_answers.begin());
-                heartbeat.received(now);
-                heartbeat.pong(echo_us, now);
+                heartbeat.received(now, damaged ? Heartbeat::Came::part : Heartbeat::Came::whole);
+                if (!damaged) heartbeat.pong(echo_us, now);
             } else {
                 tick();
             }
@@ -79,6 +79,7 @@ struct Simulation {
     Clock::time_point now = k_start;
     std::function<Clock::duration(int ping)> round_trip;  // none: no answers
     bool traffic = false;                                 // both sides talk
+    bool damaged = false;                                 // what comes is taken for the rest of something larger
     milliseconds unacknowledged = k_unknown;
     bool lost = false;
     int pings = 0;
@@ -322,6 +323,38 @@ TEST(Heartbeat, BytesWithoutFramesAreASignOfLife_C1) {
         EXPECT_EQ(quality.round_trips, 0u);
         EXPECT_GE(quality.pings, 20u);
     }
+}
+
+TEST(Heartbeat, WhatIsNeverCompletedIsTheEnd_C1_C2) {
+    // As when the length of a record is damaged on the way: each answer is taken for a part of it.
+    Simulation link;
+    link.round_trip = constant(1ms);
+    link.run_until(20s);
+    ASSERT_FALSE(link.lost);
+    link.damaged = true;
+    link.run_until(40s);
+    EXPECT_TRUE(link.lost);
+    EXPECT_GE(link.now - k_start, 28s - link.tick_time);
+    EXPECT_LE(link.now - k_start, 30s);
+    // On a slow link something large is long under way, and each that is complete begins anew.
+    Simulation slow;
+    for (int large = 0; large < 10 && !slow.lost; ++large) {
+        for (int part = 0; part < 28; ++part) {
+            slow.now += 250ms;
+            slow.heartbeat.received(slow.now, part == 27 ? Heartbeat::Came::whole : Heartbeat::Came::part);
+            slow.tick();
+        }
+    }
+    EXPECT_FALSE(slow.lost);
+    // Time in which this process was stopped does not count here either.
+    Simulation stopped;
+    stopped.heartbeat.received(stopped.now, Heartbeat::Came::part);
+    for (int i = 0; i < 3; ++i) {
+        stopped.stop_for(20s);
+        stopped.heartbeat.received(stopped.now, Heartbeat::Came::part);
+        stopped.tick();
+    }
+    EXPECT_FALSE(stopped.lost);
 }
 
 TEST(Heartbeat, RecoversFromEachLevel_C1) {
