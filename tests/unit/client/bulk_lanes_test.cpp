@@ -161,6 +161,8 @@ public:
         while (!is_up() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
         ASSERT_TRUE(is_up());
     }
+    /// So many attempts find that what comes has been damaged.
+    std::atomic<int> damaged{0};
     std::future<std::string> failure() { return m_failed.get_future(); }
 
 private:
@@ -173,6 +175,7 @@ private:
     void lane_ended(uint16_t) override {}
     Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
                                                           std::chrono::milliseconds patience) override {
+        if (damaged.fetch_sub(1) > 0) return Error{Code::malformed, "what arrives is not TLS"};
         std::string why;
         const auto endpoint = WL_TRY(net::parse_endpoint("127.0.0.1:" + std::to_string(m_server.port())));
         net::Socket socket = WL_TRY(net::connect_tcp(endpoint, patience, why));
@@ -238,6 +241,15 @@ TEST(BulkLanes, WhatALostOneCarriedArrivesOnce_C2) {
     EXPECT_EQ(server.arrivals().whole(), up);
     EXPECT_EQ(server.arrivals().most_often(), 1) << "a part took effect twice";
     EXPECT_GT(client.lanes().reconnects(), 0u);
+}
+
+TEST(BulkLanes, DamageBeforeTlsProtectsIsNoMisbehaviour_C2) {
+    ServerEnd server;
+    ClientEnd client(server);
+    client.damaged = 5;
+    client.lanes().open(2);
+    client.wait_until_up(2);
+    EXPECT_LE(client.damaged.load(), 0);
 }
 
 TEST(BulkLanes, OneThatDoesNotComeBackEndsTheSession_C2) {
