@@ -30,7 +30,7 @@ TEST_P(RoundTrip, EverySizeNearTheBorders) {
     for (size_t border : {k_group_block_bytes, 2 * k_group_block_bytes})
         for (size_t i = border - 9; i <= border + 9; i++) sizes.push_back(i);
     for (size_t size : sizes) {
-        Bytes raw = make_data("weights_f32", size);
+        const Bytes& raw = make_data("weights_f32", size);
         Bytes packed = pack(GetParam(), 0, raw);
         Bytes again(size);
         auto done = decompress(GetParam(), packed, again);
@@ -43,7 +43,7 @@ TEST_P(RoundTrip, EveryKindOfDataAndLevel) {
     for (const std::string& kind : data_kinds()) {
         for (int level : {0, 1, 5, 19}) {
             SCOPED_TRACE(kind + " " + std::to_string(level));
-            Bytes raw = make_data(kind, 300'001);
+            const Bytes& raw = make_data(kind, 300'001);
             Bytes packed = pack(GetParam(), level, raw);
             Bytes again(raw.size());
             ASSERT_TRUE(decompress(GetParam(), packed, again).ok());
@@ -53,7 +53,7 @@ TEST_P(RoundTrip, EveryKindOfDataAndLevel) {
 }
 
 TEST_P(RoundTrip, TooLittleRoomIsRefused) {
-    Bytes raw = make_data("text", 10'000);
+    const Bytes& raw = make_data("text", 10'000);
     Bytes out(max_packed_bytes(GetParam(), raw.size()) - 1);
     EXPECT_EQ(compress(GetParam(), 1, raw, out).error().code, Code::bad_argument);
 }
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, RoundTrip, testing::ValuesIn(all_codecs()),
 
 TEST(Codec, GroupingMakesNumbersSmaller) {
     auto ratio = [](Codec codec, const char* kind) {
-        Bytes raw = make_data(kind, 1 << 20);
+        const Bytes& raw = make_data(kind, 1 << 20);
         return static_cast<double>(pack(codec, 1, raw).size()) / static_cast<double>(raw.size());
     };
     EXPECT_GT(ratio(Codec::lz4, "weights_f32"), 0.95) << "plain LZ4 finds nothing in numbers";

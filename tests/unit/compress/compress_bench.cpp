@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     std::printf("data,codec,level,ratio,pack_mib_per_s,unpack_mib_per_s\n");
     int failures = 0;
     for (const std::string& kind : data_kinds()) {
-        const Bytes raw = make_data(kind, mebibytes << 20);
+        const Bytes& raw = make_data(kind, mebibytes << 20);
         for (Codec codec : {Codec::none, Codec::lz4, Codec::group2_lz4, Codec::group4_lz4, Codec::group8_lz4})
             failures += measure(kind, raw, codec, 1);
         for (int level : {1, 3}) failures += measure(kind, raw, Codec::zstd, level);

@@ -23,7 +23,7 @@ protected:
         return done.ok();
     }
     Bytes packed_sample(size_t raw_bytes) {
-        Bytes raw = make_data("smooth_f32", raw_bytes);
+        const Bytes& raw = make_data("smooth_f32", raw_bytes);
         Bytes packed(max_packed_bytes(GetParam(), raw_bytes));
         packed.resize(compress(GetParam(), 1, raw, packed).value());
         return packed;

@@ -44,7 +44,7 @@ TEST(Policy, ChoosesByTheData) {
 
 TEST(Policy, SlowLinksAreWorthStrongerCodecs) {
     Policy policy(Policy::bit(Codec::lz4) | Policy::bit(Codec::zstd));
-    Bytes data = make_data("smooth_f32", 4 << 20);  // LZ4 finds nothing in it
+    const Bytes& data = make_data("smooth_f32", 4 << 20);  // LZ4 finds nothing in it
     measure(policy, 5e6);
     EXPECT_EQ(policy.choose(data).codec, Codec::zstd);
     measure(policy, 1e9);
@@ -76,7 +76,7 @@ TEST(Policy, NeverSlowerThanPlainByItsOwnModel) {
         measure(policy, link);
         for (const std::string& kind : data_kinds()) {
             for (size_t size : {5000u, 70'000u, 1'000'000u, 3'000'000u}) {
-                Bytes raw = make_data(kind, size);
+                const Bytes& raw = make_data(kind, size);
                 Choice choice = policy.choose(raw);
                 if (choice.codec == Codec::none) continue;
                 Bytes out(max_packed_bytes(choice.codec, size));

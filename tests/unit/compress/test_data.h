@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ inline const std::vector<std::string>& data_kinds() {
     return k_kinds;
 }
 
-inline Bytes make_data(const std::string& kind, size_t size_bytes) {
+inline Bytes make_new_data(const std::string& kind, size_t size_bytes) {
     Bytes data(size_bytes);
     std::mt19937 random(1234);
     std::normal_distribution<float> normal(0.0f, 0.02f);
@@ -50,6 +51,15 @@ inline Bytes make_data(const std::string& kind, size_t size_bytes) {
         fill([&](size_t) { return static_cast<uint32_t>(random()); });
     }
     return data;
+}
+
+/// `size_bytes` of a kind, always the same. Kept: random numbers are dear in a build without optimisation, and tests want the
+/// same data many times.
+inline const Bytes& make_data(const std::string& kind, size_t size_bytes) {
+    static std::map<std::pair<std::string, size_t>, Bytes> made;
+    auto [place, fresh] = made.try_emplace({kind, size_bytes});
+    if (fresh) place->second = make_new_data(kind, size_bytes);
+    return place->second;
 }
 
 }  // namespace warpline::compress
