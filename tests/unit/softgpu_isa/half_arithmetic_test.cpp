@@ -42,10 +42,13 @@ void expect_same(const Format& f, uint16_t got, uint16_t expected, const std::st
                   << f.value(expected) << ")";
 }
 
+/// Which operand is in the upper half of pair i; in the lower one it is operand i.
+size_t upper_of(size_t i, size_t count) { return (i + 7) % count; }
+
 /// Pairs: the operands one after another in both halves.
 std::vector<uint32_t> pairs(const std::vector<uint16_t>& values) {
     std::vector<uint32_t> out;
-    for (size_t i = 0; i < values.size(); ++i) out.push_back(uint32_t{values[(i + 7) % values.size()]} << 16 | values[i]);
+    for (size_t i = 0; i < values.size(); ++i) out.push_back(uint32_t{values[upper_of(i, values.size())]} << 16 | values[i]);
     return out;
 }
 
@@ -60,15 +63,16 @@ void check_binary(const Format& f, const std::string& op, const Modifiers& modif
         if (modifiers.ftz) x = flush(f, x), y = flush(f, y);
         return modifiers.finish(f, arithmetic(f, op, f.value(x), f.value(y), 0));
     };
+    std::vector<uint16_t> expected;
+    for (size_t i = 0; i < a.size(); ++i) expected.push_back(reference(a[i], b[i]));
     auto got = module.run<uint16_t>(0, a, b);
-    for (size_t i = 0; i < a.size(); ++i) expect_same(f, got[i], reference(a[i], b[i]), name, {a[i], b[i]});
-    auto pa = pairs(a), pb = pairs(b);
-    auto packed = module.run<uint32_t>(1, pa, pb);
+    for (size_t i = 0; i < a.size(); ++i) expect_same(f, got[i], expected[i], name, {a[i], b[i]});
+    auto packed = module.run<uint32_t>(1, pairs(a), pairs(b));
+    const std::string low = name + "x2 low", high = name + "x2 high";
     for (size_t i = 0; i < a.size(); ++i) {
-        expect_same(f, uint16_t(packed[i]), reference(uint16_t(pa[i]), uint16_t(pb[i])), name + "x2 low",
-                    {uint16_t(pa[i]), uint16_t(pb[i])});
-        expect_same(f, uint16_t(packed[i] >> 16), reference(uint16_t(pa[i] >> 16), uint16_t(pb[i] >> 16)), name + "x2 high",
-                    {uint16_t(pa[i] >> 16), uint16_t(pb[i] >> 16)});
+        const size_t upper = upper_of(i, a.size());
+        expect_same(f, uint16_t(packed[i]), expected[i], low, {a[i], b[i]});
+        expect_same(f, uint16_t(packed[i] >> 16), expected[upper], high, {a[upper], b[upper]});
     }
 }
 
@@ -99,15 +103,16 @@ void check_fma(const Format& f, const Modifiers& modifiers) {
         if (modifiers.ftz) x = flush(f, x), y = flush(f, y), z = flush(f, z);
         return modifiers.finish(f, arithmetic(f, "fma", f.value(x), f.value(y), f.value(z)));
     };
+    std::vector<uint16_t> expected;
+    for (size_t i = 0; i < a.size(); ++i) expected.push_back(reference(a[i], b[i], c[i]));
     auto got = module.run<uint16_t>(0, a, b, c);
-    for (size_t i = 0; i < a.size(); ++i) expect_same(f, got[i], reference(a[i], b[i], c[i]), name, {a[i], b[i], c[i]});
-    auto pa = pairs(a), pb = pairs(b), pc = pairs(c);
-    auto packed = module.run<uint32_t>(1, pa, pb, pc);
+    for (size_t i = 0; i < a.size(); ++i) expect_same(f, got[i], expected[i], name, {a[i], b[i], c[i]});
+    auto packed = module.run<uint32_t>(1, pairs(a), pairs(b), pairs(c));
+    const std::string low = name + "x2 low", high = name + "x2 high";
     for (size_t i = 0; i < a.size(); ++i) {
-        for (int shift : {0, 16}) {
-            auto x = uint16_t(pa[i] >> shift), y = uint16_t(pb[i] >> shift), z = uint16_t(pc[i] >> shift);
-            expect_same(f, uint16_t(packed[i] >> shift), reference(x, y, z), name + "x2", {x, y, z});
-        }
+        const size_t upper = upper_of(i, a.size());
+        expect_same(f, uint16_t(packed[i]), expected[i], low, {a[i], b[i], c[i]});
+        expect_same(f, uint16_t(packed[i] >> 16), expected[upper], high, {a[upper], b[upper], c[upper]});
     }
 }
 
@@ -168,12 +173,15 @@ TEST(SoftgpuHalf, MinimumAndMaximum) {
                 if (ftz) x = flush(*f, x), y = flush(*f, y);
                 return min_max(*f, max, nan, xorsign, x, y);
             };
+            std::vector<uint16_t> expected;
+            for (size_t i = 0; i < a.size(); ++i) expected.push_back(reference(a[i], b[i]));
             auto got = module.run<uint16_t>(0, a, b);
             auto packed = module.run<uint32_t>(1, pa, pb);
+            const std::string high = name + "x2";
             for (size_t i = 0; i < a.size(); ++i) {
-                expect_same(*f, got[i], reference(a[i], b[i]), name, {a[i], b[i]});
-                uint16_t high = reference(uint16_t(pa[i] >> 16), uint16_t(pb[i] >> 16));
-                expect_same(*f, uint16_t(packed[i] >> 16), high, name + "x2", {uint16_t(pa[i] >> 16), uint16_t(pb[i] >> 16)});
+                const size_t upper = upper_of(i, a.size());
+                expect_same(*f, got[i], expected[i], name, {a[i], b[i]});
+                expect_same(*f, uint16_t(packed[i] >> 16), expected[upper], high, {a[upper], b[upper]});
             }
         }
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <random>
 
@@ -11,29 +12,35 @@
 namespace warpline::softgpu::exec::test {
 
 /// 16-byte chunks of eight 128-byte lines as the PTX ISA prints them, "Swizzling Modes": the chunk that lies at each place.
-using SwizzleTable = std::vector<std::vector<int>>;
-inline SwizzleTable swizzle_table(TensorSwizzle mode) {
+using SwizzleTable = std::vector<std::array<int, 8>>;
+inline const SwizzleTable& swizzle_table(TensorSwizzle mode) {
+    static const SwizzleTable k_none{{0, 1, 2, 3, 4, 5, 6, 7}};
+    static const SwizzleTable k_32{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
+    static const SwizzleTable k_64{
+        {0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}, {2, 3, 0, 1, 6, 7, 4, 5}, {3, 2, 1, 0, 7, 6, 5, 4}};
+    static const SwizzleTable k_128{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}, {2, 3, 0, 1, 6, 7, 4, 5},
+                                    {3, 2, 1, 0, 7, 6, 5, 4}, {4, 5, 6, 7, 0, 1, 2, 3}, {5, 4, 7, 6, 1, 0, 3, 2},
+                                    {6, 7, 4, 5, 2, 3, 0, 1}, {7, 6, 5, 4, 3, 2, 1, 0}};
+    static const SwizzleTable k_atom_32{
+        {0, 1, 2, 3, 4, 5, 6, 7}, {2, 3, 0, 1, 6, 7, 4, 5}, {4, 5, 6, 7, 0, 1, 2, 3}, {6, 7, 4, 5, 2, 3, 0, 1}};
+    static const SwizzleTable k_atom_64{{0, 1, 2, 3, 4, 5, 6, 7}, {4, 5, 6, 7, 0, 1, 2, 3}};
     switch (mode) {
-        case TensorSwizzle::none: return {{0, 1, 2, 3, 4, 5, 6, 7}};
-        case TensorSwizzle::span_32: return {{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
-        case TensorSwizzle::span_64:
-            return {{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}, {2, 3, 0, 1, 6, 7, 4, 5}, {3, 2, 1, 0, 7, 6, 5, 4}};
-        case TensorSwizzle::span_128:
-            return {{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}, {2, 3, 0, 1, 6, 7, 4, 5}, {3, 2, 1, 0, 7, 6, 5, 4},
-                    {4, 5, 6, 7, 0, 1, 2, 3}, {5, 4, 7, 6, 1, 0, 3, 2}, {6, 7, 4, 5, 2, 3, 0, 1}, {7, 6, 5, 4, 3, 2, 1, 0}};
+        case TensorSwizzle::span_32: return k_32;
+        case TensorSwizzle::span_64: return k_64;
+        case TensorSwizzle::span_128: return k_128;
         case TensorSwizzle::span_128_atom_32:
-        case TensorSwizzle::span_128_atom_32_flip_8:
-            return {{0, 1, 2, 3, 4, 5, 6, 7}, {2, 3, 0, 1, 6, 7, 4, 5}, {4, 5, 6, 7, 0, 1, 2, 3}, {6, 7, 4, 5, 2, 3, 0, 1}};
-        case TensorSwizzle::span_128_atom_64: return {{0, 1, 2, 3, 4, 5, 6, 7}, {4, 5, 6, 7, 0, 1, 2, 3}};
+        case TensorSwizzle::span_128_atom_32_flip_8: return k_atom_32;
+        case TensorSwizzle::span_128_atom_64: return k_atom_64;
+        case TensorSwizzle::none: break;
     }
-    return {};
+    return k_none;
 }
 
 /// Where byte `at` of the unswizzled box lies, counted from the box, which begins in shared memory at `base`.
 inline size_t swizzled_place(TensorSwizzle mode, size_t base, size_t at) {
-    const SwizzleTable table = swizzle_table(mode);
+    const SwizzleTable& table = swizzle_table(mode);
     const size_t line = (base + at) / 128, chunk = (base + at) % 128 / 16;
-    const auto& row = table[line % table.size()];
+    const std::array<int, 8>& row = table[line % table.size()];
     size_t place = 0;
     while (row[place] != int(chunk)) ++place;
     size_t byte = at % 16;
@@ -167,8 +174,8 @@ inline std::string load_kernel(const std::string& load, uint32_t coordinates) {
     return head_of(coordinates) + R"(
   mov.u32 %r1, 0; mov.b32 %r2, 0xeeeeeeee;
 fill:
-  add.u32 %r3, %tile, %r1; st.shared.u32 [%r3], %r2;
-  add.u32 %r1, %r1, 4; setp.lt.u32 %p1, %r1, 40960;
+  add.u32 %r3, %tile, %r1; st.shared.v4.u32 [%r3], {%r2, %r2, %r2, %r2};
+  add.u32 %r1, %r1, 16; setp.lt.u32 %p1, %r1, 40960;
   @%p1 bra fill;
   mbarrier.init.shared.b64 [%bar], 1;
   fence.proxy.async.shared::cta;
