@@ -4,6 +4,7 @@
 WARPLINE_BUILD names the build folder (default build/release)."""
 
 import argparse
+import os
 import pathlib
 import sys
 import time
@@ -12,11 +13,16 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def cpu_seconds():
+    """What this process and its ended children have had of the processors."""
+    return sum(os.times()[:4])
+
+
 class Result(unittest.TextTestResult):
-    """One line per test, with its time."""
+    """One line per test, with its time, and that of the processors in what it has started and seen end."""
 
     def startTest(self, test):
-        self.began = time.monotonic()
+        self.began, self.cpu = time.monotonic(), cpu_seconds()
         super().startTest(test)
 
     def addSuccess(self, test):
@@ -24,7 +30,7 @@ class Result(unittest.TextTestResult):
         self.passed = getattr(self, "passed", 0) + 1
 
     def stopTest(self, test):
-        self.stream.writeln(f"       {time.monotonic() - self.began:.2f} s")
+        self.stream.writeln(f"       {time.monotonic() - self.began:.2f} s, {cpu_seconds() - self.cpu:.2f} s of CPU")
         super().stopTest(test)
 
 
