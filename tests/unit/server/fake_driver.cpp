@@ -229,10 +229,7 @@ CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
         stream_of(stream).push([=] { std::printf("printed by %u threads\n", threads); });
     } else {
         std::memcpy(&address[0], params[0], sizeof address[0]);
-        stream_of(stream).push([=] {
-            const auto* gate = reinterpret_cast<const uint32_t*>(address[0]);
-            while (__atomic_load_n(gate, __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
-        });
+        stream_of(stream).push([=] { std::atomic_ref(*reinterpret_cast<uint32_t*>(address[0])).wait(0); });
     }
     return CUDA_SUCCESS;
 }
@@ -402,7 +399,9 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t b
         s.changed.notify_all();
     } else if (bytes == sizeof word) {  // a gate, perhaps, which a kernel is looking at
         std::memcpy(&word, source, sizeof word);
-        __atomic_store_n(reinterpret_cast<uint32_t*>(target), word, __ATOMIC_RELEASE);
+        const std::atomic_ref gate(*reinterpret_cast<uint32_t*>(target));
+        gate.store(word);
+        gate.notify_all();
     } else {
         legacy_stream().wait();
         std::memcpy(reinterpret_cast<void*>(target), source, bytes);
