@@ -62,6 +62,13 @@ set(WARPLINE_TEST_OPTIONS -O0)
 # What runs once for each command that a person types: the code of its command line is as large as that of a server.
 set(WARPLINE_COMMAND_OPTIONS "$<$<CONFIG:Release>:-O1>")
 
+# What reads images and programs byte by byte. Under the address sanitizer tests have it read tens of thousands of damaged ones, which
+# costs more than to optimise it.
+set(WARPLINE_READER_OPTIONS)
+if(WARPLINE_SANITIZE MATCHES address)
+  set(WARPLINE_READER_OPTIONS -O1)
+endif()
+
 # warpline_library(NAME SOURCES… LINK targets…): a static library of ours.
 function(warpline_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
