@@ -57,7 +57,7 @@ class BulkTest(unittest.TestCase):
                 self.assertEqual(done.code, 0, f"{what}: {done.stdout}{done.stderr}\n{self.server.log_text()}")
 
     def go_through_little_memory(self, what, cuts, extra=None):
-        """256 MiB in a copy, with 24 MiB of staging memory, on connections that are cut on the way."""
+        """96 or 256 MiB in a copy, with 24 MiB of staging memory, on connections that are cut on the way."""
         with harness.Server(flags=["--staging-memory=24MiB", "--log=info,copies=debug"]) as server:
             with Proxy(server, [plan.parse(cut) for cut in cuts]) as proxy:
                 done = harness.run([BULK.binary, *what], "remote", proxy, extra=extra, seconds=PATIENCE)

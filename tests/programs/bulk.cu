@@ -268,11 +268,12 @@ static void check_shape(const Shape& shape, bool async) {
 }
 
 static int rows(bool async) {
+    constexpr size_t k_large_bytes = size_t{96} << 20;  // four times what test_bulk.py has of staging memory
     const Shape shapes[] = {
-        {"short rows", 4000, k_bytes / 4000, 1, 4096},
+        {"short rows", 4000, k_large_bytes / 4000, 1, 4096},
         {"long rows", (3 << 20) + 40, 20, 1, (3 << 20) + 64},
         {"layers", 1000, 300, 200, 1024},
-        {"array", 32768, k_bytes / 32768, 1, 32768, true},
+        {"array", 32768, k_large_bytes / 32768, 1, 32768, true},
         {"array of layers", 4096, 100, 64, 4100, true},
     };
     for (const Shape& shape : shapes) check_shape(shape, async);

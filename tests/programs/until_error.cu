@@ -1,5 +1,8 @@
 // Works until a call fails, and says which error it was and how long that call took. For the tests that kill servers.
-// Prints "working" once the first round is verified.
+// Prints "working" once the first round is verified, and takes a breath after each: for seconds it is to be at work, not to keep
+// the processors from others.
+#include <unistd.h>
+
 #include <chrono>
 
 #include "check.h"
@@ -8,6 +11,8 @@ __global__ void increment(int* data, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) data[i] += 1;
 }
+
+constexpr int k_breath_us = 5000;
 
 int main() {
     const int n = 4096;
@@ -32,5 +37,6 @@ int main() {
             std::printf("working\n");
             std::fflush(stdout);
         }
+        usleep(k_breath_us);
     }
 }
