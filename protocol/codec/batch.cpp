@@ -26,6 +26,42 @@ void open_message(std::optional<capnp::FlatArrayMessageReader>& reader, BytesVie
 
 }  // namespace
 
+/// Clears what a failed fill has left, so that the buffer is zero beyond its end again.
+struct BatchBuilder::ClearUnlessDone {
+    size_t words;
+    BatchBuilder* builder;
+    ClearUnlessDone(BatchBuilder& target, size_t room) : words(room), builder(&target) {}
+    ~ClearUnlessDone() {
+        if (builder) builder->clear_tail(words);
+    }
+};
+
+Result<size_t> BatchBuilder::append_any(const CallHeader& header, unsigned max_words, BytesView payload, uint64_t payload_bytes,
+                                        FillArgs fill) {
+    size_t room = WL_TRY(make_room(max_words + k_call_words, payload.size()));
+    return guarded([&]() -> Result<size_t> {
+        capnp::FlatMessageBuilder message(kj::arrayPtr(reinterpret_cast<capnp::word*>(m_body.data() + m_used + 8), room));
+        ClearUnlessDone clear{*this, room};
+        auto call = message.initRoot<wire::Call>();
+        call.setId(header.id);
+        call.setWantsReply(header.wants_reply);
+        call.setThread(header.thread);
+        call.setContext(header.context);
+        call.setPayloadBytes(payload_bytes);
+        fill(call.getArgs());
+        size_t words = message.getSegmentsForOutput()[0].size();
+        clear.builder = nullptr;
+        return complete(words, payload);
+    });
+}
+
+Result<size_t> BatchBuilder::append_streamed(const CallHeader& header, unsigned max_words, FillArgs fill,
+                                             uint64_t payload_bytes) {
+    size_t cost = WL_TRY(append_any(header, max_words, {}, payload_bytes, fill));
+    m_streamed_bytes = payload_bytes;
+    return cost;
+}
+
 void BatchBuilder::begin(uint64_t first_call) {
     m_first_call = first_call;
     m_streamed_bytes = 0;

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "common/base/function_ref.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
@@ -16,6 +17,9 @@ struct CallHeader {
     uint32_t thread = 0;   ///< the client's number of the calling thread
     uint64_t context = 0;  ///< token of the thread's current context; 0: none
 };
+
+/// Makes a call's arguments where they are to be: not a template, so that what surrounds it is compiled once for all calls.
+using FillArgs = FunctionRef<void(capnp::AnyPointer::Builder)>;
 
 /// What stands at the start of a batch's body (docs/wire-format.md#batch).
 struct BatchHeader {
@@ -59,54 +63,29 @@ public:
     /// @errors           malformed (max_words too small), quota (larger than a frame may be), alloc_failed
     template <typename Wire, typename F>
     Result<size_t> append(const CallHeader& header, unsigned max_words, F&& fill, BytesView payload = {}) {
-        return append_any(header, max_words, payload, payload.size(),
-                          [&](wire::Call::Builder call) { fill(call.getArgs().initAs<Wire>()); });
+        return append(
+            header, max_words, [&](capnp::AnyPointer::Builder args) { fill(args.initAs<Wire>()); }, payload);
+    }
+    Result<size_t> append(const CallHeader& header, unsigned max_words, FillArgs fill, BytesView payload) {
+        return append_any(header, max_words, payload, payload.size(), fill);
     }
 
     /// Appends a call whose payload follows in Bulk frames. It must be the last of its batch: finish() comes next.
     template <typename Wire, typename F>
     Result<size_t> append_streamed(const CallHeader& header, unsigned max_words, F&& fill, uint64_t payload_bytes) {
-        size_t cost = WL_TRY(append_any(header, max_words, {}, payload_bytes,
-                                        [&](wire::Call::Builder call) { fill(call.getArgs().initAs<Wire>()); }));
-        m_streamed_bytes = payload_bytes;
-        return cost;
+        const auto fill_args = [&](capnp::AnyPointer::Builder args) { fill(args.initAs<Wire>()); };
+        return append_streamed(header, max_words, FillArgs(fill_args), payload_bytes);
     }
+    Result<size_t> append_streamed(const CallHeader& header, unsigned max_words, FillArgs fill, uint64_t payload_bytes);
 
     /// Completes the batch: its header is written, and body and payload are swapped into the arguments, whose old buffers are
     /// used for the next batch.
     void finish(Buffer& body, Buffer& payload);
 
 private:
-    template <typename F>
+    struct ClearUnlessDone;
     Result<size_t> append_any(const CallHeader& header, unsigned max_words, BytesView payload, uint64_t payload_bytes,
-                              F&& fill) {
-        size_t room = WL_TRY(make_room(max_words + k_call_words, payload.size()));
-        return guarded([&]() -> Result<size_t> {
-            capnp::FlatMessageBuilder message(kj::arrayPtr(reinterpret_cast<capnp::word*>(m_body.data() + m_used + 8), room));
-            ClearUnlessDone clear{*this, room};
-            auto call = message.initRoot<wire::Call>();
-            call.setId(header.id);
-            call.setWantsReply(header.wants_reply);
-            call.setThread(header.thread);
-            call.setContext(header.context);
-            call.setPayloadBytes(payload_bytes);
-            fill(call);
-            size_t words = message.getSegmentsForOutput()[0].size();
-            clear.builder = nullptr;
-            return complete(words, payload);
-        });
-    }
-
-    /// Clears what a failed fill has left, so that the buffer is zero beyond its end again.
-    struct ClearUnlessDone {
-        BatchBuilder* builder_ref;
-        size_t words;
-        BatchBuilder* builder;
-        ClearUnlessDone(BatchBuilder& target, size_t room) : builder_ref(&target), words(room), builder(&target) {}
-        ~ClearUnlessDone() {
-            if (builder) builder->clear_tail(words);
-        }
-    };
+                              FillArgs fill);
 
     Result<size_t> make_room(size_t words, size_t payload_bytes);
     Result<size_t> complete(size_t words, BytesView payload);

@@ -24,6 +24,38 @@ Outbox::~Outbox() = default;
 
 // --- calls ---
 
+Result<uint64_t> Outbox::add_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
+                                  BytesView payload, Urgency urgency) {
+    MutexLock lock(m_mutex);
+    WL_TRY(wait_for_turn(call_cost(max_words, payload.size()), payload.size()));
+    size_t cost = WL_TRY(m_batch.append(header, max_words, fill, payload));
+    uint64_t number = call_added(cost);
+    on_number(number);
+    const bool wake = writer_must_wake(urgency);
+    lock.unlock();
+    if (wake) m_writer_wake[k_command_lane].notify_one();
+    return number;
+}
+
+Result<uint64_t> Outbox::add_streamed_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
+                                           BytesView payload, Lent lent) {
+    std::shared_ptr<Transfer> transfer;
+    Writers writers;
+    {
+        MutexLock lock(m_mutex);
+        WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
+        size_t cost = WL_TRY(m_batch.append_streamed(header, max_words, fill, payload.size()));
+        const uint64_t number = call_added(cost);
+        on_number(number);
+        close_batch();
+        transfer = add_transfer({.call = number, .payload = payload, .counts_credit = true, .any_lane = true}, lent);
+        writers = writers_with_output();
+    }
+    wake(writers);
+    if (lent == Lent::until_return) WL_TRY(wait_transferred(*transfer));
+    return transfer->call;
+}
+
 void Outbox::set_credit(CreditLimits limits) {
     MutexLock lock(m_mutex);
     m_credit.set_limits(limits);

@@ -76,16 +76,12 @@ public:
     template <typename Wire, typename F, typename N>
     Result<uint64_t> add_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload = {},
                               Urgency urgency = Urgency::writer) {
-        MutexLock lock(m_mutex);
-        WL_TRY(wait_for_turn(call_cost(max_words, payload.size()), payload.size()));
-        size_t cost = WL_TRY(m_batch.template append<Wire>(header, max_words, fill, payload));
-        uint64_t number = call_added(cost);
-        on_number(number);
-        const bool wake = writer_must_wake(urgency);
-        lock.unlock();
-        if (wake) m_writer_wake[k_command_lane].notify_one();
-        return number;
+        const auto fill_args = [&](capnp::AnyPointer::Builder args) { fill(args.initAs<Wire>()); };
+        return add_call(header, max_words, FillArgs(fill_args), NoteNumber(on_number), payload, urgency);
     }
+    using NoteNumber = FunctionRef<void(uint64_t)>;
+    Result<uint64_t> add_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
+                              BytesView payload, Urgency urgency);
 
     /// Adds a call with a payload of any size, which is sent straight from the caller's memory in Bulk frames, over the bulk
     /// lanes if there are any; calls of others go between them. The oldest payload goes first.
@@ -97,22 +93,11 @@ public:
     template <typename Wire, typename F, typename N>
     Result<uint64_t> add_streamed_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload,
                                        Lent lent = Lent::until_return) {
-        std::shared_ptr<Transfer> transfer;
-        Writers writers;
-        {
-            MutexLock lock(m_mutex);
-            WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
-            size_t cost = WL_TRY(m_batch.template append_streamed<Wire>(header, max_words, fill, payload.size()));
-            const uint64_t number = call_added(cost);
-            on_number(number);
-            close_batch();
-            transfer = add_transfer({.call = number, .payload = payload, .counts_credit = true, .any_lane = true}, lent);
-            writers = writers_with_output();
-        }
-        wake(writers);
-        if (lent == Lent::until_return) WL_TRY(wait_transferred(*transfer));
-        return transfer->call;
+        const auto fill_args = [&](capnp::AnyPointer::Builder args) { fill(args.initAs<Wire>()); };
+        return add_streamed_call(header, max_words, FillArgs(fill_args), NoteNumber(on_number), payload, lent);
     }
+    Result<uint64_t> add_streamed_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
+                                       BytesView payload, Lent lent);
 
     /// Takes back memory that was lent: waits until what lies in it has been handed to a socket, or never will be, and copies
     /// what the peer has not acknowledged yet.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/base/function_ref.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/message.h"
 #include "server/session/call.h"
@@ -30,9 +31,11 @@ struct DispatchEntry {
 const DispatchEntry* find_dispatch(uint16_t id);
 
 /// Reads the arguments: `fill(Wire::Reader)`, with everything that Cap'n Proto checks only when it is looked at.
+Result<void> read_args(ServerCall& call, FunctionRef<void(capnp::AnyPointer::Reader)> read);
 template <typename Wire, typename F>
 Result<void> read_args(ServerCall& call, F&& fill) {
-    return protocol::guarded([&] { fill(call.view().args<Wire>()); });
+    const auto read = [&](capnp::AnyPointer::Reader args) { fill(args.getAs<Wire>()); };
+    return read_args(call, FunctionRef<void(capnp::AnyPointer::Reader)>(read));
 }
 
 inline std::vector<uint64_t> copy_list(capnp::List<uint64_t>::Reader list) {

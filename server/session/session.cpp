@@ -196,6 +196,10 @@ Result<void> Session::send_reply(ServerCall& call, CUresult result, unsigned val
     return add_reply(call, result, extras, value_words, fill);
 }
 
+Result<void> read_args(ServerCall& call, FunctionRef<void(capnp::AnyPointer::Reader)> read) {
+    return protocol::guarded([&] { read(call.view().message.getArgs()); });
+}
+
 Result<void> finish(ServerCall& call, CUresult result) {
     Session& session = call.session();
     // What a failed call has reserved nobody has written: it is memory of this process.

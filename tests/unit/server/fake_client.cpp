@@ -116,6 +116,15 @@ bool FakeClient::wait_for(Predicate predicate) {
     return true;
 }
 
+uint64_t FakeClient::send(const protocol::CallHeader& header, protocol::FillArgs fill, BytesView payload) {
+    const auto ignore = [](uint64_t) {};
+    const auto number =
+        payload.size() > k_chunk_bytes
+            ? m_link.outbox().add_streamed_call(header, k_max_words, fill, ignore, payload, protocol::Lent::until_return)
+            : m_link.outbox().add_call(header, k_max_words, fill, ignore, payload, protocol::Urgency::writer);
+    return number.ok() ? *number : 0;
+}
+
 FakeReply FakeClient::wait_reply(uint64_t call) {
     MutexLock lock(m_mutex);
     wait_for([this, call]() WL_REQUIRES(m_mutex) { return m_replies.contains(call) || m_ended; });

@@ -72,12 +72,10 @@ public:
         header.wants_reply = wants_reply;
         header.thread = thread;
         header.context = context;
-        const auto ignore = [](uint64_t) {};
-        const auto number = payload.size() > k_chunk_bytes
-                                ? m_link.outbox().add_streamed_call<Wire>(header, k_max_words, fill, ignore, payload)
-                                : m_link.outbox().add_call<Wire>(header, k_max_words, fill, ignore, payload);
-        return number.ok() ? *number : 0;
+        const auto fill_args = [&](capnp::AnyPointer::Builder args) { fill(args.initAs<Wire>()); };
+        return send(header, protocol::FillArgs(fill_args), payload);
     }
+    uint64_t send(const protocol::CallHeader& header, protocol::FillArgs fill, BytesView payload);
     template <typename Wire, typename F>
     FakeReply call(cuda::CallId id, F&& fill, BytesView payload = {}, uint32_t thread = 1) {
         return wait_reply(send<Wire>(id, fill, payload, true, thread));

@@ -1,0 +1,81 @@
+// What all calls have in common on their way: compiled once, not for each of them.
+#include "client/call/send.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// True for calls after which the device may be busy for longer than it takes the server to make them. Those that are known not
+/// to leave work behind are named; any other may.
+constexpr bool leaves_work(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuMemFree_v2:
+        case cuda::CallId::wlMap:
+        case cuda::CallId::wlMapNow:
+        case cuda::CallId::wlAlloc:
+        case cuda::CallId::wlUnmap:
+        case cuda::CallId::wlImageLoad:
+        case cuda::CallId::wlImageCompile:
+        case cuda::CallId::wlFunctionGet:
+        case cuda::CallId::wlFunctionAttributes:
+        case cuda::CallId::cuLibraryGetGlobal:
+        case cuda::CallId::cuModuleGetGlobal_v2:
+        case cuda::CallId::cuMemGetInfo_v2:
+        case cuda::CallId::cuStreamCreate:
+        case cuda::CallId::cuStreamCreateWithPriority:
+        case cuda::CallId::cuStreamQuery:
+        case cuda::CallId::cuStreamSynchronize:
+        case cuda::CallId::cuEventCreate:
+        case cuda::CallId::cuEventDestroy_v2:
+        case cuda::CallId::cuEventElapsedTime_v2:
+        case cuda::CallId::cuEventQuery:
+        case cuda::CallId::cuEventSynchronize:
+        case cuda::CallId::cuCtxSynchronize:
+        case cuda::CallId::cuMemcpyHtoD_v2:
+        case cuda::CallId::cuMemcpyDtoH_v2: return false;
+        default: return true;
+    }
+}
+
+/// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
+struct NumberNote {
+    Call& call;
+    Waiter* waiter;
+    void operator()(uint64_t number) const {
+        call.number = number;
+        call.session.note_number(number);
+        if (leaves_work(call.id)) call.session.note_work(number);
+        if (call.background) call.session.note_waiter(number, *call.background);
+        if (waiter) call.session.note_waiter(number, *waiter);
+        if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
+        if (call.graph_launch) call.session.note_graph_launch(number, *call.graph_launch);
+    }
+};
+
+}  // namespace
+
+CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
+    const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr || call.background != nullptr,
+                                      call.thread.number, call.context};
+    protocol::Outbox& outbox = call.session.calls().outbox();
+    const NumberNote note{call, waiter};
+    if (payload.size() > ConnectionToServer::k_chunk_bytes) {
+        const auto lent = call.payload_stays ? protocol::Lent::until_given_back : protocol::Lent::until_return;
+        call.session.calls().note_long_payload(payload.size());
+        auto sent = outbox.add_streamed_call(header, words, fill, note, payload, lent);
+        return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
+    }
+    auto urgency = waiter ? protocol::Urgency::caller : protocol::Urgency::writer;
+    auto sent = outbox.add_call(header, words, fill, note, payload, urgency);
+    return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
+}
+
+CUresult read_values(const Call& call, const Waiter& waiter, ReadValues read) {
+    auto done = protocol::read_message<wire::Reply>(waiter.reply.body.view(),
+                                                    [&](wire::Reply::Reader reply) { read(reply.getValues()); });
+    if (done.ok()) return CUDA_SUCCESS;
+    WL_LOG(error, "client", "the reply to {} is malformed", cuda::call_name(call.id));
+    return CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace warpline::client
