@@ -9,6 +9,8 @@ if [ -t 1 ]; then BOLD=$'\e[1m' GREEN=$'\e[32m' RED=$'\e[31m' DIM=$'\e[2m' PLAIN
 STARTED=$SECONDS
 # What ccache must overlook to keep what was compiled with precompiled headers: the times of files, whose contents it compares anyway.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
+# What a file includes is known from the compiler's list, which ninja wants anyway: ccache need not preprocess it first.
+export CCACHE_DEPEND=${CCACHE_DEPEND:-1}
 
 # step TEXT: one line of progress with the time since the script began.
 step() { printf '%s[%3ds]%s %s%s%s\n' "$DIM" "$((SECONDS - STARTED))" "$PLAIN" "$BOLD" "$*" "$PLAIN"; }
