@@ -189,7 +189,10 @@ Result<void> ConnectionToServer::on_frame(protocol::Frame frame) {
     if (frame.header.kind == protocol::FrameKind::bulk) return on_part(protocol::k_command_lane, frame);
     MutexLock lock(m_order_mutex);
     const uint64_t bytes = frame.body.size() + frame.payload_view().size();
-    return m_order.arrived(std::move(frame), bytes, taker());
+    WL_TRY(m_order.arrived(std::move(frame), bytes, taker()));
+    // The server has to wait, then, with what it says here. Should it give this connection up meanwhile, there will be another.
+    while (m_order.full() && !m_leaving.load()) m_order_changed.wait(m_order_mutex);
+    return {};
 }
 
 Result<bool> ConnectionToServer::take(protocol::Frame& frame) {
@@ -310,13 +313,17 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
         return Error{Code::malformed, "more bytes than were asked for"};
     MutexLock lock(m_order_mutex);
     if (target) m_session.part_arrived(part.call, bytes);
-    return m_order.part_arrived(lane, part.call, bytes, taker());
+    const bool was_full = m_order.full();
+    WL_TRY(m_order.part_arrived(lane, part.call, bytes, taker()));
+    if (was_full && !m_order.full()) m_order_changed.notify_all();
+    return {};
 }
 
 void ConnectionToServer::lane_ended(uint16_t lane) {
     MutexLock lock(m_order_mutex);
     const auto taken = m_order.lane_ended(lane, taker());
     lock.unlock();
+    m_order_changed.notify_all();
     if (!taken.ok()) lanes_failed(taken.error(), goodbye());
 }
 

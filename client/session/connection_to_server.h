@@ -125,7 +125,7 @@ private:
                                                        std::chrono::milliseconds timeout, std::string& why);
     void join_recovery() WL_EXCLUDES(m_recovery_mutex);
     /// The process ends: no further attempt to connect.
-    void leave() WL_EXCLUDES(m_recovery_mutex);
+    void leave() WL_EXCLUDES(m_recovery_mutex, m_order_mutex);
     /// True if the session may go on over another connection. @thread receiving
     bool keeps() const;
     /// The recovery thread's: connects until the session goes on, or is known to be over, or the grace time is.
@@ -159,6 +159,7 @@ private:
 
     // What comes over several lanes takes effect in the order of the command lane, and not before the parts that it tells of.
     Mutex m_order_mutex;
+    ConditionVariable m_order_changed;  // no longer full, or the process ends
     protocol::ArrivalOrder<protocol::Frame> m_order WL_GUARDED_BY(m_order_mutex);
     std::string m_goodbye WL_GUARDED_BY(m_order_mutex);                           // what the server said when it closed
     std::array<std::optional<CopyTarget>, protocol::k_max_lanes> m_part_targets;  // each its lane's: of the Bulk frame at hand

@@ -29,6 +29,10 @@ void ConnectionToServer::leave() {
         m_leaving.store(true);
     }
     m_recovery_wake.notify_all();
+    {
+        MutexLock lock(m_order_mutex);  // who is about to wait has seen it, or is told
+    }
+    m_order_changed.notify_all();
 }
 
 bool ConnectionToServer::pause(unsigned attempt, SteadyClock::time_point deadline) {

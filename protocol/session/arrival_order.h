@@ -23,28 +23,26 @@ template <typename Item>
 class ArrivalOrder {
 public:
     struct Limits {
-        uint64_t waiting_bytes = 256u << 20;  ///< of items that wait for parts, or for the lane of some to come back
-        size_t payloads = 65536;              ///< of which parts have arrived, and nothing has told of them
+        uint64_t waiting_bytes = 64u << 20;  ///< of items that wait for parts, or for the lane of some to come back: see full()
+        size_t payloads = 65536;             ///< of which parts have arrived, and nothing has told of them
     };
 
     ArrivalOrder() = default;
     explicit ArrivalOrder(Limits limits) : m_limits(limits) {}
 
     /// An item of the command lane. `take(Item&)` returns whether it took effect; if not, it leaves the item as it is.
-    /// @param bytes  that it takes while it waits @errors  quota; those of `take`
+    /// @param bytes  that it takes while it waits @errors  those of `take`
     template <typename Take>
     Result<void> arrived(Item item, uint64_t bytes, Take&& take) {
         if (m_waiting.empty() && WL_TRY(take(item))) return {};
         m_waiting_bytes += bytes;
-        if (m_waiting_bytes > m_limits.waiting_bytes)
-            return Error{Code::quota, "the server says too much before payloads are complete"};
         m_waiting.push_back({std::move(item), bytes});
         return {};
     }
 
     /// A part of this call's payload is being received straight to where it belongs.
     void part_begins(uint16_t lane, uint64_t call) { m_in_hand[lane] = call; }
-    /// It has come, or one that was not placed. What waited for it takes effect. @errors as arrived()
+    /// It has come, or one that was not placed. What waited for it takes effect. @errors quota, and as arrived()
     template <typename Take>
     Result<void> part_arrived(uint16_t lane, uint64_t call, uint64_t bytes, Take&& take) {
         m_in_hand[lane] = 0;
@@ -75,6 +73,9 @@ public:
     /// The last that was told of a call has taken effect.
     void forget(uint64_t call) { m_arrived.erase(call); }
 
+    /// So much waits that no more should be taken from the command lane. What waits there is for parts on other lanes: those of
+    /// its own come before what tells of them.
+    bool full() const { return m_waiting_bytes > m_limits.waiting_bytes; }
     bool empty() const { return m_waiting.empty(); }
     size_t payloads() const { return m_arrived.size(); }
 

@@ -62,6 +62,10 @@ class Proxy:
         """From now on nothing passes, on connections that are open and on new ones, as if the cable were pulled."""
         self._call(self._hold_network)
 
+    def hold_from(self, number):
+        """From now on nothing passes on connections that are open, from the one with this number on."""
+        self._call(lambda: self._hold_from(number))
+
     def release(self):
         """Ends holds and black holes; what was sent meanwhile arrives."""
         self._call(self._release)
@@ -188,6 +192,11 @@ class Proxy:
         self._network_is_held = True
         for connection in self._connections:
             self._hold(connection)
+
+    async def _hold_from(self, number):
+        for connection in self._connections:
+            if connection.number >= number:
+                self._hold(connection)
 
     async def _release(self):
         self._network_is_held = False

@@ -30,6 +30,11 @@ class BulkTest(unittest.TestCase):
         cls.server = harness.Server()
         cls.addClassCleanup(cls.server.__exit__)
 
+    @staticmethod
+    def bulk_lanes_are_up(proxy):
+        """The server has said more on each than what it takes to have it: the handshake and the answer to Resume are 335 bytes."""
+        return len(proxy.totals) >= BULK_LANES[-1] and all(proxy.totals[number - 1]["down"] > 400 for number in BULK_LANES)
+
     def rounds_beside(self, what, server, extra=None):
         done = harness.run([BULK.binary, what], "remote", server, extra=extra, seconds=PATIENCE)
         self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{self.server.log_text()}")
@@ -87,6 +92,23 @@ class BulkTest(unittest.TestCase):
     def test_b3_the_command_lane_is_lost_and_bulk_lanes_go_on(self):
         with Proxy(self.server, [plan.parse("cut:2:up:36000000")]) as proxy:
             self.rounds_beside("upload", proxy)
+
+    def test_c2_what_waits_for_parts_on_bulk_lanes_may_be_much(self):
+        with Proxy(self.server) as proxy:
+            process = harness.popen([BULK.binary, "pile"], "remote", proxy, extra={"WARPLINE_BULK_LANES_AFTER": "0"}, stdin=subprocess.PIPE)
+            self.addCleanup(process.kill)
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            self.assertTrue(proxy.wait_until(self.bulk_lanes_are_up, PATIENCE))
+            proxy.hold_from(BULK_LANES[0])
+            process.stdin.write("now\n")
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), "queued\n")
+            before = proxy.delivered("down")
+            # The rest stays on the server's side of the connection until the large copy is complete.
+            self.assertTrue(proxy.wait_until(lambda p: p.delivered("down") - before > 64 << 20, PATIENCE))
+            proxy.release()
+            out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, f"{out}{err}\n{self.server.log_text()}")
 
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
         for first, extra in ((COMMAND_LANE, ONE_LANE), (BULK_LANES[0], {})):

@@ -1,7 +1,8 @@
 // For test_bulk.py. `upload`, `download`: one thread copies a lot, another launches and waits meanwhile, in a stream of its
 // own. `back`: an asynchronous copy to the program, with work behind it. `rows`: copies of rows, layers and arrays, `sync` or
 // `async`, with work between them; each must be exactly what it says. `query`: asks whether a copy is done, `upload` or
-// `download`. `locked`: copies from page-locked memory are queued when there is a line on stdin, whatever the network does.
+// `download`. `pile`: many small copies behind a large one to the program, queued when there is a line on stdin. `locked`:
+// copies from page-locked memory, queued likewise, whatever the network does.
 #include <atomic>
 #include <cstring>
 #include <iostream>
@@ -137,6 +138,35 @@ static int back() {
     CHECK(cudaMemcpy(host, device, sizeof *host, cudaMemcpyDeviceToHost));
     EXPECT_EQ(*host, 7u);
     CHECK(cudaFreeHost(host));
+    CHECK(cudaFree(device));
+    CHECK(cudaStreamDestroy(stream));
+    return passed("bulk");
+}
+
+/// Many small copies to the program are told of behind a large one, which is complete only when the parts of it are there.
+static int pile() {
+    // All of the large one fits into what sockets hold, and the small ones need no parts.
+    constexpr size_t k_large = size_t{1536} << 10, k_small = size_t{64} << 10, k_count = 1300;
+    const std::vector<uint32_t> source = numbers(k_large, 5);
+    uint32_t *device = nullptr, *large = nullptr, *small = nullptr;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaMalloc(&device, k_large));
+    CHECK(cudaMallocHost(&large, k_large));
+    CHECK(cudaMallocHost(&small, k_count * k_small));
+    CHECK(cudaMemcpy(device, source.data(), k_large, cudaMemcpyHostToDevice));
+    std::string line;
+    std::cout << "ready" << std::endl;
+    std::getline(std::cin, line);
+    CHECK(cudaMemcpyAsync(large, device, k_large, cudaMemcpyDeviceToHost, stream));
+    for (size_t i = 0; i < k_count; ++i)
+        CHECK(cudaMemcpyAsync(small + i * k_small / 4, device, k_small, cudaMemcpyDeviceToHost, stream));
+    std::cout << "queued" << std::endl;
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(std::memcmp(large, source.data(), k_large) == 0);
+    for (size_t i = 0; i < k_count; ++i) EXPECT(std::memcmp(small + i * k_small / 4, source.data(), k_small) == 0);
+    CHECK(cudaFreeHost(small));
+    CHECK(cudaFreeHost(large));
     CHECK(cudaFree(device));
     CHECK(cudaStreamDestroy(stream));
     return passed("bulk");
@@ -284,6 +314,7 @@ int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "locked") return locked();
     if (what == "back") return back();
+    if (what == "pile") return pile();
     if (what == "query") return query(argc > 2 && std::string(argv[2]) == "upload");
     if (what == "rows") return rows(argc > 2 && std::string(argv[2]) == "async");
     return beside(what == "upload");

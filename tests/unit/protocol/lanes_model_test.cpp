@@ -248,7 +248,12 @@ TEST(ArrivalOrder, WhatWaitsIsBounded_F3) {
     const auto never = [](int&) -> Result<bool> { return false; };
     EXPECT_TRUE(order.arrived(1, 10, never).ok());
     EXPECT_TRUE(order.arrived(2, 20, never).ok());
-    EXPECT_EQ(order.arrived(3, 1, never).error().code, Code::quota);
+    EXPECT_FALSE(order.full());
+    EXPECT_TRUE(order.arrived(3, 1, never).ok());
+    EXPECT_TRUE(order.full());
+    const auto always = [](int&) -> Result<bool> { return true; };
+    EXPECT_TRUE(order.lane_ended(1, always).ok());
+    EXPECT_FALSE(order.full());
     EXPECT_TRUE(order.part_arrived(k_command_lane, 7, 5, never).ok());
     EXPECT_TRUE(order.part_arrived(1, 8, 5, never).ok());
     EXPECT_EQ(order.part_arrived(1, 9, 5, never).error().code, Code::quota);
