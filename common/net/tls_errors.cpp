@@ -104,6 +104,11 @@ Error explain_ssl_error(TlsRole role, const SslError& error, const VerifyReport&
                         std::string& why) {
     std::string other = role == TlsRole::client ? "the server" : "the client";
     if (report.error != 0) return explain_refused_certificate(role, report, server_name, why);
+    if (report.key_is_proved && is_about_the_key(error.reason)) {
+        // The other side has it: what it complains of was changed between the two.
+        why = "bytes to or from " + other + " were damaged on the way (" + error.text + ")";
+        return {Code::connection_lost, "bytes were damaged on the way", static_cast<uint32_t>(error.reason)};
+    }
     if (report.by_key && is_about_the_key(error.reason)) {
         why = other + " does not have the session's key (" + error.text + ")";
         return {Code::auth_failed, "the peer does not have the session's key", static_cast<uint32_t>(error.reason)};

@@ -141,6 +141,7 @@ Result<std::unique_ptr<TlsChannel>> TlsChannel::handshake(const TlsContext& cont
         if (peer) state->peer_name = common_name(peer);
         // There are no sessions of old and no tickets: what is taken up can only be the key.
         state->proved_by_key = options.key.has_value() && SSL_session_reused(state->ssl.get()) == 1;
+        state->report.key_is_proved = state->proved_by_key;
     }
     if (state->proved_by_key) return std::unique_ptr<TlsChannel>(new TlsChannel(std::move(state)));
     if (state->peer_name.empty() && context.role() == TlsRole::server) {

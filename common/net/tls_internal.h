@@ -60,9 +60,10 @@ void init_openssl();
 
 /// What the verification of a peer's certificate found; filled by the verify callback.
 struct VerifyReport {
-    int error = 0;        ///< X509_V_ERR_…, 0 if there was none
-    std::string subject;  ///< CN of the certificate at fault
-    bool by_key = false;  ///< a pre-shared key was meant to do
+    int error = 0;               ///< X509_V_ERR_…, 0 if there was none
+    std::string subject;         ///< CN of the certificate at fault
+    bool by_key = false;         ///< a pre-shared key was meant to do
+    bool key_is_proved = false;  ///< and has done, as far as this side can tell
 };
 int verify_callback(int preverified, X509_STORE_CTX* store);
 /// The index at which a channel's VerifyReport hangs on its SSL.

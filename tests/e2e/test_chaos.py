@@ -106,6 +106,11 @@ class ChaosTest(unittest.TestCase):
         self.expect_ending(Ending.RIGHT, run)
         self.assertIn("was damaged on the way", self.server.log_text())
 
+    def test_c2_a_damaged_end_of_a_handshake_is_no_refusal(self):
+        run = self.run_with("corrupt:2:up:319:8")  # between the client's two messages of the first lane's handshake
+        self.assertIn("damaged on the way (sslv3 alert illegal parameter); beginning anew", run.stderr)
+        self.expect_ending(Ending.RIGHT, run)
+
     def test_c2_a_damaged_version_of_tls_is_no_refusal(self):
         run = self.run_with("corrupt:1:down:81:4")  # in the version that the server's hello names
         self.assertIn("does not speak TLS 1.3; beginning anew", run.stderr)
