@@ -139,7 +139,9 @@ Result<bool> ChannelPump::write_burst(Mode mode) {
         m_handlers.output_sent();
     });
     if (mode == Mode::wait) {
-        WL_TRY(m_channel->write(m_views));
+        WL_TRY(m_channel->write(m_views, [this] {
+            if (m_handlers.between_pieces) m_handlers.between_pieces();
+        }));
     } else {
         m_unfinished = !WL_TRY(m_channel->write_some(m_views));
     }

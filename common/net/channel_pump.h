@@ -29,7 +29,8 @@ struct PumpHandlers {
     // The writing side's (the writing thread, or a thread in flush()); one thread at a time:
     std::function<bool()> wait_for_output;  ///< blocks; false: no more output, ever
     std::function<bool(std::vector<BytesView>& views)>
-        take_output;  ///< appends views, valid until output_sent; false: nothing there
+        take_output;                       ///< appends views, valid until output_sent; false: nothing there
+    std::function<void()> between_pieces;  ///< of what take_output gave, if it is long: others may be let pass. May be empty
     std::function<void()> output_sent;
 
     // Any thread's:

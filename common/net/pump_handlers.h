@@ -26,6 +26,7 @@ PumpHandlers pump_handlers(Link& link, Ended ended, Keeps keeps) {
     };
     handlers.wait_for_output = [&link] { return link.wait_for_output(); };
     handlers.take_output = [&link](std::vector<BytesView>& views) { return link.take_output(views); };
+    handlers.between_pieces = [&link] { link.between_pieces(); };
     handlers.output_sent = [&link] { link.output_sent(); };
     handlers.may_flush = [&link] { return link.may_flush(); };
     handlers.wake_writer = [&link] { link.wake_writer(); };

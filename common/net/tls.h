@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "common/base/function_ref.h"
 #include "common/net/socket.h"
 
 namespace warpline::net {
@@ -106,7 +107,11 @@ public:
     /// @errors  as read()
     /// @blocks  while the socket takes no more
     /// @thread  one writer
-    Result<void> write(std::span<const BytesView> pieces);
+    Result<void> write(std::span<const BytesView> pieces) {
+        return write(pieces, [] {});
+    }
+    /// The same, and calls `between()` whenever 64 KiB have been handed to the socket.
+    Result<void> write(std::span<const BytesView> pieces, FunctionRef<void()> between);
 
     /// As write(), but what the socket does not take at once stays in the channel (bounded by the size of the pieces).
     /// @return  true if everything left; else call finish_write() from a thread that may block

@@ -12,8 +12,8 @@ namespace warpline::net {
 
 namespace {
 
-constexpr size_t k_record_bytes = 16 * 1024;         // the largest record of TLS 1.3
-constexpr size_t k_encrypt_step_bytes = 128 * 1024;  // plain text encrypted under one hold of the lock
+constexpr size_t k_record_bytes = 16 * 1024;        // the largest record of TLS 1.3
+constexpr size_t k_encrypt_step_bytes = 64 * 1024;  // plain text encrypted under one hold of the lock
 
 }  // namespace
 
@@ -194,12 +194,13 @@ Result<bool> TlsChannel::State::send_pending(int flags) {
     return true;
 }
 
-Result<void> TlsChannel::write(std::span<const BytesView> pieces) {
+Result<void> TlsChannel::write(std::span<const BytesView> pieces, FunctionRef<void()> between) {
     State& state = *m_state;
     size_t offset = 0;
     do {
         WL_TRY(state.encrypt_pieces(pieces, offset, k_encrypt_step_bytes));
         WL_TRY(state.send_pending(0));
+        between();
     } while (!pieces.empty());
     return {};
 }

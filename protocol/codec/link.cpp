@@ -1,6 +1,9 @@
 // What becomes of each frame that arrives.
 #include "protocol/codec/link.h"
 
+#include <thread>
+#include <utility>
+
 namespace warpline::protocol {
 
 namespace {
@@ -50,8 +53,23 @@ Result<void> Link::received(size_t count) {
     m_heartbeat.received(Clock::now(), count == 0 ? Heartbeat::Came::part : Heartbeat::Came::whole);
     if (m_heartbeat.has_change()) [[unlikely]]
         tell_level();
+    if (m_lane == k_command_lane) m_outbox.note_command_traffic();
+    let_calls_pass(m_reading);
     if (count == 0) return {};
     return m_reader.commit(count);
+}
+
+/// On a bulk lane, between two pieces: ciphers and copies keep processors busy for milliseconds, and where those are few, each
+/// thread that a call wakes would wait for them. Nothing is given away while there are no calls.
+void Link::let_calls_pass(Courtesy& courtesy) {
+    // A call is seen here when it has left or come; who is to be let pass may have been woken by the one before.
+    constexpr unsigned k_pieces = 50;
+    if (m_lane == k_command_lane) return;
+    const uint64_t now = m_outbox.command_traffic();
+    if (std::exchange(courtesy.traffic, now) != now) courtesy.pieces = k_pieces;
+    if (courtesy.pieces == 0) return;
+    --courtesy.pieces;
+    std::this_thread::yield();
 }
 
 Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for) {
@@ -100,6 +118,7 @@ LinkQuality Link::quality() const {
 
 bool Link::take_output(std::vector<BytesView>& views) {
     if (!m_outbox.take(m_lane, views, m_received_sequence.load(std::memory_order_relaxed))) return false;
+    if (m_lane == k_command_lane) m_outbox.note_command_traffic();
     m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
     return true;
 }

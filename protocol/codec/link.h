@@ -67,6 +67,8 @@ public:
     void wake_writer() { m_outbox.poke(m_lane); }
     bool take_output(std::vector<BytesView>& views);
     void output_sent() { m_outbox.sent(m_lane); }
+    /// To be called between pieces of a long output.
+    void between_pieces() { let_calls_pass(m_writing); }
     bool may_flush() const { return m_lane == k_command_lane && m_outbox.small_enough_to_flush(); }
 
     // --- another connection in the place of one that is lost: while no thread reads or writes ---
@@ -94,6 +96,12 @@ private:
     Result<void> on_frame(Frame frame) override;
     Result<Place> place_payload(const FrameHeader& header, BytesView body) override;
     Result<bool> handle_own(const Frame& frame);
+    /// What a thread of a bulk lane has seen of the command lane.
+    struct Courtesy {
+        uint64_t traffic = 0;
+        unsigned pieces = 0;  ///< after which it still lets others pass
+    };
+    void let_calls_pass(Courtesy& courtesy);
     void tell_level();
     void note_quality(Clock::time_point now) WL_EXCLUDES(m_quality_mutex);
     RateWindow::Totals totals() const;
@@ -114,6 +122,8 @@ private:
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
     uint64_t m_acknowledged = 0;    // the reading thread's: the last one passed on
+    Courtesy m_reading;             // the reading thread's
+    Courtesy m_writing;             // the writing thread's
     mutable Mutex m_quality_mutex;  // taken a few times per second, not per frame
     LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);
     RateWindow m_rates WL_GUARDED_BY(m_quality_mutex);

@@ -1,6 +1,7 @@
 // The sending half of a session.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -185,6 +186,11 @@ public:
     /// True while somebody waits for credit, for room, or for a frame to leave.
     bool has_waiters() const;
 
+    /// Something has come or left on the command lane. @thread any
+    void note_command_traffic() { m_command_traffic.fetch_add(1, std::memory_order_relaxed); }
+    /// How often. Orders nothing. @thread any
+    uint64_t command_traffic() const { return m_command_traffic.load(std::memory_order_relaxed); }
+
     struct Counters {
         uint64_t frames = 0, batches = 0, calls = 0, bytes = 0, payload_bytes = 0, bursts = 0, credit_waits = 0;
         uint64_t frames_again = 0;  ///< that a lost connection may have lost
@@ -241,6 +247,7 @@ private:
     static Result<void> build_body(Buffer& body, unsigned max_words, F&& build);
 
     const OutboxOptions m_options;
+    std::atomic<uint64_t> m_command_traffic{0};
     mutable Mutex m_mutex;
     std::array<ConditionVariable, k_max_lanes> m_writer_wake;
     ConditionVariable m_changed;  // credit, room, sent, closed
