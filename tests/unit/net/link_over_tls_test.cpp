@@ -243,7 +243,10 @@ TEST(LinkOverTls, ALargeAnswerGoesStraightIntoItsPlace_B3) {
     ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
     ASSERT_TRUE(server.link.outbox().send_payload(1, payload).ok());
     ASSERT_TRUE(send_host_call(server, 1).ok());
-    client.wait_for_frames(66);
+    const size_t part_bytes = protocol::OutboxOptions{}.part_bytes;
+    const size_t parts = (payload.size() + part_bytes - 1) / part_bytes;
+    client.wait_for_frames(parts + 1);  // and the call behind them
+    EXPECT_EQ(client.frame_count(), parts + 1);
     EXPECT_TRUE(client.place == payload);
 }
 
