@@ -204,31 +204,38 @@ TEST(Door, C4_AnswersWhereNvmlHangsDiesOrIsMissing) {
     }
 }
 
-TEST(Door, C5_ADoorThatDiesIsReplacedAndHarmsNobody) {
+/// A server with a session, whose door something happens to.
+class FailingDoor : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(server.ready());
+        client = server.client();
+        ASSERT_NE(client, nullptr);
+        door = door_of(server);
+        ASSERT_GT(door, 0);
+    }
+    /// Who asks is answered again, a little later, by another process.
+    void expect_another_door() {
+        const auto deadline = std::chrono::steady_clock::now() + FakeClient::k_patience;
+        bool answered = false;
+        while (!answered && std::chrono::steady_clock::now() < deadline) answered = Asking(server).ask().has_value();
+        EXPECT_TRUE(answered);
+        EXPECT_NE(door_of(server), door);
+    }
+
     ServerProcess server;
-    ASSERT_TRUE(server.ready());
-    const auto client = server.client();
-    ASSERT_NE(client, nullptr);
-    const pid_t door = door_of(server);
-    ASSERT_GT(door, 0);
+    std::unique_ptr<FakeClient> client;
+    pid_t door = -1;
+};
+
+TEST_F(FailingDoor, C5_ADoorThatDiesIsReplacedAndHarmsNobody) {
     kill(door, SIGKILL);
     EXPECT_TRUE(server.wait_log("the door ended (killed by signal 9)"));
     EXPECT_EQ((Program{*client}.synchronize().result), 0);
-    // The next one is started a little later.
-    const auto deadline = std::chrono::steady_clock::now() + FakeClient::k_patience;
-    bool answered = false;
-    while (!answered && std::chrono::steady_clock::now() < deadline) answered = Asking(server).ask().has_value();
-    EXPECT_TRUE(answered);
-    EXPECT_NE(door_of(server), door);
+    expect_another_door();
 }
 
-TEST(Door, C5_ADoorThatIsStoppedHoldsUpNobody) {
-    ServerProcess server;
-    ASSERT_TRUE(server.ready());
-    const pid_t door = door_of(server);
-    ASSERT_GT(door, 0);
-    const auto client = server.client();
-    ASSERT_NE(client, nullptr);
+TEST_F(FailingDoor, C5_ADoorThatIsStoppedHoldsUpNobody) {
     kill(door, SIGSTOP);
     // More than its channel holds.
     for (int i = 0; i < 400; ++i) {
@@ -251,22 +258,12 @@ TEST(Door, C5_ADoorThatIsStoppedHoldsUpNobody) {
     kill(door, SIGCONT);
 }
 
-TEST(Door, C5_ADoorThatIsStoppedIsReplaced) {
-    ServerProcess server;
-    ASSERT_TRUE(server.ready());
-    const pid_t door = door_of(server);
-    ASSERT_GT(door, 0);
-    const auto client = server.client();
-    ASSERT_NE(client, nullptr);
+TEST_F(FailingDoor, C5_ADoorThatIsStoppedIsReplaced) {
     kill(door, SIGSTOP);
     // Who comes meanwhile is sent away with the door, and comes again.
     EXPECT_FALSE(Asking(server).ask().has_value());
     EXPECT_TRUE(server.wait_log("the door (process " + std::to_string(door) + ") has not answered for"));
-    const auto deadline = std::chrono::steady_clock::now() + FakeClient::k_patience;
-    bool answered = false;
-    while (!answered && std::chrono::steady_clock::now() < deadline) answered = Asking(server).ask().has_value();
-    EXPECT_TRUE(answered);
-    EXPECT_NE(door_of(server), door);
+    expect_another_door();
     EXPECT_EQ((Program{*client}.synchronize().result), 0) << "the session goes on";
     EXPECT_NE(server.client(), nullptr);
     EXPECT_EQ(server.log().find("the door ended"), std::string::npos) << "it did not die by itself";
