@@ -4,13 +4,13 @@
 // finds no byte of it written later; and when the losses end, everything has taken effect and nothing is left.
 #include <array>
 #include <deque>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "protocol/codec/session_state.h"
 #include "protocol/session/arrival_order.h"
 #include "protocol/session/item_sender.h"
+#include "tests/unit/protocol/explorer.h"
 #include "tests/unit/protocol/frames.h"
 
 namespace warpline::protocol {
@@ -71,30 +71,20 @@ struct LanesWorld {
     }
 };
 
-class LanesExplorer {
+class LanesExplorer final : public WorldExplorer<LanesWorld> {
 public:
     LanesExplorer(Story story, int cuts) : m_story(std::move(story)), m_cuts(cuts) {}
 
     void explore() {
         LanesWorld start;
         start.written.resize(m_story.size());
-        m_waiting.push_back(start);
-        m_seen.insert(start.key());
-        while (!m_waiting.empty() && !testing::Test::HasFailure()) {
-            const LanesWorld world = std::move(m_waiting.back());
-            m_waiting.pop_back();
-            const size_t before = m_steps;
-            step(world);
-            if (m_steps == before) expect_finished(world);
-        }
+        WorldExplorer::explore(std::move(start));
     }
-    size_t worlds() const { return m_seen.size(); }
-    size_t ends() const { return m_ends; }
     size_t waits() const { return m_waits; }
     size_t waits_for_hands() const { return m_waits_for_hands; }
 
 private:
-    void step(const LanesWorld& world) {
+    void step(const LanesWorld& world) override {
         if (world.next_call < m_story.size()) say(world);
         for (uint16_t i = 0; i < k_lanes; ++i) {
             const ModelLane& lane = world.lanes[i];
@@ -131,14 +121,6 @@ private:
             w.lanes[k_command_lane].sender.push({call, 0}, k_frame_bytes);
             ++w.next_call, w.next_part = 1;
         });
-    }
-
-    template <typename Change>
-    void reach(const LanesWorld& from, Change&& change) {
-        ++m_steps;
-        LanesWorld world = from;
-        change(world);
-        if (m_seen.insert(world.key()).second) m_waiting.push_back(std::move(world));
     }
 
     static void send(ModelLane& lane) {
@@ -207,8 +189,7 @@ private:
         EXPECT_TRUE(world.order.lane_ended(i, taker(world)).ok());
     }
 
-    void expect_finished(const LanesWorld& world) {
-        ++m_ends;
+    void expect_finished(const LanesWorld& world) override {
         EXPECT_EQ(world.effects.size(), m_story.size()) << "stuck: " << world.key();
         EXPECT_TRUE(world.order.empty()) << "stuck: " << world.key();
         for (size_t i = 0; i < m_story.size(); ++i)
@@ -219,9 +200,7 @@ private:
 
     const Story m_story;
     const int m_cuts;
-    std::set<std::string> m_seen;
-    std::deque<LanesWorld> m_waiting;
-    size_t m_steps = 0, m_ends = 0, m_waits = 0, m_waits_for_hands = 0;
+    size_t m_waits = 0, m_waits_for_hands = 0;
 };
 
 TEST(LanesModel, EffectsComeInOrderAndNotBeforeTheirBytes_B3_C2) {

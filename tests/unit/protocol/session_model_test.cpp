@@ -2,11 +2,11 @@
 // those that production runs (C2). What must hold at each moment: items are handed on exactly once and in order, no more is
 // kept than is allowed, and when the losses end, everything arrives and is acknowledged.
 #include <deque>
-#include <set>
 #include <string>
 
 #include "protocol/codec/session_state.h"
 #include "protocol/session/item_sender.h"
+#include "tests/unit/protocol/explorer.h"
 #include "tests/unit/protocol/frames.h"
 
 namespace warpline::protocol {
@@ -62,29 +62,15 @@ struct ModelWorld {
     }
 };
 
-class Explorer {
+class Explorer final : public WorldExplorer<ModelWorld> {
 public:
     explicit Explorer(ModelBounds bounds) : m_bounds(bounds) {}
 
-    void explore() {
-        ModelWorld start;
-        m_waiting.push_back(start);
-        m_seen.insert(start.key());
-        while (!m_waiting.empty() && !testing::Test::HasFailure()) {
-            const ModelWorld world = std::move(m_waiting.back());
-            m_waiting.pop_back();
-            const size_t before = m_steps;
-            step(world);
-            if (m_steps == before) expect_finished(world);
-        }
-    }
-    size_t worlds() const { return m_seen.size(); }
-    size_t ends() const { return m_ends; }
     uint64_t most_sent_again() const { return m_most_sent_again; }
 
 private:
     /// All that can happen next.
-    void step(const ModelWorld& world) {
+    void step(const ModelWorld& world) override {
         for (int i = 0; i < 2; ++i) {
             if (world.sides[i].pushed < m_bounds.items[i]) reach(world, [&](ModelWorld& w) { push(w.sides[i]); });
             if (world.sides[i].sender.can_take()) reach(world, [&](ModelWorld& w) { send(w, i); });
@@ -126,14 +112,11 @@ private:
 
     template <typename Change>
     void reach(const ModelWorld& from, Change&& change) {
-        ++m_steps;
-        ModelWorld world = from;
-        change(world);
+        const ModelWorld world = WorldExplorer::reach(from, change);
         for (const ModelSide& side : world.sides) {
             EXPECT_LE(side.sender.unacknowledged_bytes(), k_retain_bytes) << world.key();
             m_most_sent_again = std::max(m_most_sent_again, side.sender.sent_again());
         }
-        if (m_seen.insert(world.key()).second) m_waiting.push_back(std::move(world));
     }
 
     static void push(ModelSide& side) {
@@ -171,8 +154,7 @@ private:
         EXPECT_TRUE(attached.ok()) << attached.error().what;
     }
 
-    void expect_finished(const ModelWorld& world) {
-        ++m_ends;
+    void expect_finished(const ModelWorld& world) override {
         for (int i = 0; i < 2; ++i) {
             EXPECT_EQ(world.sides[1 - i].handed_on, m_bounds.items[i]) << "stuck: " << world.key();
             EXPECT_EQ(world.sides[i].sender.acknowledged(), m_bounds.items[i]) << "stuck: " << world.key();
@@ -181,17 +163,13 @@ private:
     }
 
     const ModelBounds m_bounds;
-    std::set<std::string> m_seen;
-    std::deque<ModelWorld> m_waiting;
-    size_t m_steps = 0;
-    size_t m_ends = 0;
     uint64_t m_most_sent_again = 0;
 };
 
 TEST(SessionModel, NothingIsLostOrHandedOnTwice_C2) {
     for (const ModelBounds bounds : {ModelBounds{{4, 0}, 3}, ModelBounds{{2, 2}, 2}, ModelBounds{{3, 1}, 2}}) {
         Explorer explorer(bounds);
-        explorer.explore();
+        explorer.explore({});
         EXPECT_GT(explorer.worlds(), 1000u);
         EXPECT_GT(explorer.ends(), 0u);
         EXPECT_GT(explorer.most_sent_again(), 0u) << "no cut made anything travel twice: the model is too tame";
