@@ -47,10 +47,11 @@ BulkLanes::BulkLanes(Owner& owner, protocol::Outbox& outbox, const Options& opti
 
 BulkLanes::~BulkLanes() { stop(); }
 
-void BulkLanes::open(unsigned count) {
+void BulkLanes::open(unsigned count, const protocol::SessionId& session) {
     MutexLock lock(m_mutex);
     if (m_opened || m_stopping || count == 0) return;
     m_opened = true;
+    m_session = session;
     auto started = make_quiet_thread([this, count] { run(std::min<unsigned>(count, protocol::k_max_bulk_lanes)); });
     // Without them everything travels over the command lane.
     if (started.ok()) {
@@ -144,7 +145,7 @@ Result<void> BulkLanes::attempt(Lane& lane) {
     // Until TLS protects what comes, it may have been damaged on the way, and says nothing about the server.
     if (!connected.ok()) return Error{Code::connection_lost, connected.error().what, connected.error().detail};
     std::unique_ptr<net::TlsChannel> channel = std::move(*connected);
-    const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {lane.link.received_sequence(), false}, answer_by));
+    const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {lane.link.received_sequence(), false, m_session}, answer_by));
     // Who has lost the session itself hears it on the command lane.
     if (answer.refused != Code::ok || !channel->proved_by_key())
         return Error{Code::denied, "the server does not take the lane"};

@@ -48,7 +48,7 @@ public:
     ~BulkLanes();
 
     /// Begins to open this many, if it was not asked for before. @thread any @blocks no
-    void open(unsigned count) WL_EXCLUDES(m_mutex);
+    void open(unsigned count, const protocol::SessionId& session) WL_EXCLUDES(m_mutex);
     /// Ends all of them, for good, and waits until their threads have let go of everything. @thread none of theirs
     void stop() WL_EXCLUDES(m_mutex);
 
@@ -81,6 +81,7 @@ private:
     ConditionVariable m_wake;
     bool m_opened WL_GUARDED_BY(m_mutex) = false;
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;
+    protocol::SessionId m_session{};                                        // set before the thread that opens lanes begins
     std::array<std::unique_ptr<Lane>, protocol::k_max_bulk_lanes> m_lanes;  // made by the thread that opens them, once
     std::thread m_thread WL_GUARDED_BY(m_mutex);
 };

@@ -348,7 +348,7 @@ void ConnectionToServer::note_long_payload(uint64_t bytes) {
     const uint64_t before = m_long_payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
     // A program that copies little has no use for further connections.
     if (before <= m_settings.bulk_lanes_after && before + bytes > m_settings.bulk_lanes_after)
-        m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed));
+        m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed), m_session_id);
 }
 
 void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {

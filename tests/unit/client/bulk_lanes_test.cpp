@@ -25,6 +25,7 @@ using protocol::k_max_bulk_lanes;
 
 constexpr auto k_patience = 20s;
 constexpr uint64_t k_call = 1;
+constexpr protocol::SessionId k_session{std::byte{1}};
 
 /// The parts of one payload, as they arrive at one side.
 class Arrivals {
@@ -117,6 +118,7 @@ private:
         if (!frame.ok()) return;  // it was cut
         const auto request = protocol::decode_resume(*frame);
         ASSERT_TRUE(request.ok());
+        EXPECT_EQ(request->session, k_session);
         auto& lane = m_lanes.at(number - 1u);
         server::BulkLane::Owner& owner = *this;
         if (!lane) lane = std::make_unique<server::BulkLane>(owner, m_outbox, number, protocol::LinkOptions{});
@@ -183,7 +185,7 @@ private:
             MutexLock lock(m_mutex);
             m_beneath.at(lane) = net::Socket(::dup(socket.fd()));
         }
-        const auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::lane, {std::byte{1}}, lane, epoch});
+        const auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::lane, k_session, lane, epoch});
         WL_TRY(socket.write_all(preamble, patience));
         net::TlsChannel::Options options;
         options.handshake_timeout = patience;
@@ -205,7 +207,7 @@ private:
 TEST(BulkLanes, CarryAPayloadBothWaysOnce_B3) {
     ServerEnd server;
     ClientEnd client(server);
-    client.lanes().open(2);
+    client.lanes().open(2, k_session);
     client.wait_until_up(2);
     const Bytes up = protocol::test::pattern(3'000'000, 1), down = protocol::test::pattern(3'000'000, 2);
     ASSERT_TRUE(protocol::test::add_long_call(client.outbox(), up, protocol::Lent::until_given_back).ok());
@@ -227,7 +229,7 @@ TEST(BulkLanes, CarryAPayloadBothWaysOnce_B3) {
 TEST(BulkLanes, WhatALostOneCarriedArrivesOnce_C2) {
     ServerEnd server;
     ClientEnd client(server);
-    client.lanes().open(3);
+    client.lanes().open(3, k_session);
     client.wait_until_up(3);
     const Bytes up = protocol::test::pattern(12'000'000);
     ASSERT_TRUE(protocol::test::add_long_call(client.outbox(), up, protocol::Lent::until_given_back).ok());
@@ -247,7 +249,7 @@ TEST(BulkLanes, DamageBeforeTlsProtectsIsNoMisbehaviour_C2) {
     ServerEnd server;
     ClientEnd client(server);
     client.damaged = 5;
-    client.lanes().open(2);
+    client.lanes().open(2, k_session);
     client.wait_until_up(2);
     EXPECT_LE(client.damaged.load(), 0);
 }
@@ -256,7 +258,7 @@ TEST(BulkLanes, OneThatDoesNotComeBackEndsTheSession_C2) {
     ServerEnd server;
     ClientEnd client(server, 50ms);
     auto failed = client.failure();
-    client.lanes().open(1);
+    client.lanes().open(1, k_session);
     client.wait_until_up(1);
     server.refuses = true;
     client.cut(1);
@@ -269,10 +271,10 @@ TEST(BulkLanes, EndWhileTheyAreOpened_C2) {
         ServerEnd server;
         server.refuses = i % 2 == 0;
         ClientEnd client(server);
-        client.lanes().open(k_max_bulk_lanes);
+        client.lanes().open(k_max_bulk_lanes, k_session);
         client.lanes().stop();
         EXPECT_EQ(client.lanes().threads(), 0u);
-        client.lanes().open(1);
+        client.lanes().open(1, k_session);
         EXPECT_EQ(client.lanes().threads(), 0u) << "it was stopped for good";
     }
 }
