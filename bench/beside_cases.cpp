@@ -4,6 +4,7 @@
 
 #include "bench/case.h"
 #include "bench/driver.h"
+#include "protocol/codec/outbox.h"
 
 namespace warpline::bench {
 
@@ -104,7 +105,7 @@ Metrics launches_beside_copies() {
     constexpr double k_ms = 1e6;
     const double bytes_per_ns =
         static_cast<double>(copier.calls.size() * k_copy_bytes) / static_cast<double>(copier.copying_ns);
-    const double chunk_ms = 256.0 * 1024 / bytes_per_ns / k_ms;
+    const double chunk_ms = protocol::OutboxOptions{}.bulk_part_bytes / bytes_per_ns / k_ms;
     const double alone_p99 = quantile(alone, 0.99) / k_ms, beside_p99 = quantile(*beside, 0.99) / k_ms;
     return std::vector<Metric>{{"alone", quantile(alone, 0.5) / k_ms, "ms"},
                                {"alone_p99", alone_p99, "ms"},

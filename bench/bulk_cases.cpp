@@ -1,5 +1,6 @@
 // Large copies through the driver interface, beside the best that plain TLS does in the same run.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr size_t k_bytes = size_t{256} << 20;
 constexpr size_t k_step = size_t{1} << 20;
+/// The connections of plain TLS; there are as many tries of ours. The best of each counts.
+constexpr std::array<size_t, 3> k_tries = {1, 2, 4};
 
 double gigabytes_per_second(uint64_t nanoseconds) { return static_cast<double>(k_bytes) / static_cast<double>(nanoseconds); }
 
@@ -69,7 +72,7 @@ Result<double> tls_rate(size_t connections, const std::vector<uint32_t>& source,
 Result<double> best_tls_rate(const std::vector<uint32_t>& source) {
     std::vector<uint32_t> target(source.size());
     double best = 0;
-    for (const size_t connections : {1, 2, 4}) best = std::max(best, WL_TRY(tls_rate(connections, source, target)));
+    for (const size_t connections : k_tries) best = std::max(best, WL_TRY(tls_rate(connections, source, target)));
     return best;
 }
 
@@ -116,10 +119,11 @@ Metrics copy(Direction direction, bool page_locked) {
     std::memset(back->words, 1, k_bytes);
     CUdeviceptr memory = 0;
     if (CUresult r = driver.mem_alloc(&memory, k_bytes); r != CUDA_SUCCESS) return refused("cuMemAlloc", r);
-    // The first time, the software GPU's memory is made page by page: no GPU's is.
+    // The first time, the software GPU's memory is made page by page, which goes on when the copy has returned: no GPU's is.
     CUresult r = driver.to_device(memory, out->words, k_bytes);
-    uint64_t nanoseconds = 0;
-    if (r == CUDA_SUCCESS) {
+    if (r == CUDA_SUCCESS) r = driver.synchronize();
+    uint64_t nanoseconds = UINT64_MAX;
+    for (size_t i = 0; i < k_tries.size() && r == CUDA_SUCCESS; ++i) {
         const uint64_t began = now_ns();
         if (direction == Direction::to_device) {
             r = driver.to_device(memory, out->words, k_bytes);
@@ -127,7 +131,7 @@ Metrics copy(Direction direction, bool page_locked) {
         } else {
             r = driver.to_host(back->words, memory, k_bytes);
         }
-        nanoseconds = now_ns() - began;
+        nanoseconds = std::min(nanoseconds, now_ns() - began);
     }
     if (r == CUDA_SUCCESS && direction == Direction::to_device) r = driver.to_host(back->words, memory, k_bytes);
     static_cast<void>(driver.mem_free(memory));

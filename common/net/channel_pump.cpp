@@ -98,6 +98,7 @@ Result<void> ChannelPump::read_until_end() {
                 m_refused = true;
                 return taken;
             }
+            if (m_handlers.flush_due && m_handlers.flush_due()) flush();
         }
         auto now = Clock::now();
         if (now >= next_tick) {

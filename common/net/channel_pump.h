@@ -21,6 +21,8 @@ struct PumpHandlers {
     std::function<MutableBytesView()> space;  ///< where the next bytes shall go; never empty
     /// That many are there (0: part of a record came, which is not decrypted yet); an error ends the connection.
     std::function<Result<void>(size_t count)> received;
+    /// After `received`: true if something short has been queued that the reading thread shall flush(). May be empty.
+    std::function<bool()> flush_due;
     /// Called every tick_interval, also while bytes come; an error ends the connection. Gets TlsChannel::path().
     std::function<Result<void>(const std::optional<TcpPath>&)> tick;
     /// `received` failed: the last chance to queue why, for the other side. May be empty.

@@ -20,6 +20,7 @@ PumpHandlers pump_handlers(Link& link, Ended ended, Keeps keeps) {
     PumpHandlers handlers;
     handlers.space = [&link] { return link.receive_space(); };
     handlers.received = [&link](size_t count) { return link.received(count); };
+    handlers.flush_due = [&link] { return link.flush_due(); };
     handlers.tick = [&link](const std::optional<TcpPath>& path) {
         if (path && path->capacity_bytes != 0) link.set_path_capacity(path->capacity_bytes);
         return link.tick(std::chrono::steady_clock::now(), path ? std::optional(path->unacknowledged_for) : std::nullopt);

@@ -161,8 +161,39 @@ Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port) {
     return endpoint;
 }
 
+namespace {
+
+/// The address of one end of a connection.
+struct End {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+
+    bool is_same_host(const End& other) const {
+        if (address.ss_family != other.address.ss_family) return false;
+        const auto* mine = reinterpret_cast<const sockaddr*>(&address);
+        const auto* theirs = reinterpret_cast<const sockaddr*>(&other.address);
+        if (address.ss_family == AF_INET)
+            return std::memcmp(&reinterpret_cast<const sockaddr_in*>(mine)->sin_addr,
+                               &reinterpret_cast<const sockaddr_in*>(theirs)->sin_addr, sizeof(in_addr)) == 0;
+        return address.ss_family == AF_INET6 &&
+               std::memcmp(&reinterpret_cast<const sockaddr_in6*>(mine)->sin6_addr,
+                           &reinterpret_cast<const sockaddr_in6*>(theirs)->sin6_addr, sizeof(in6_addr)) == 0;
+    }
+};
+
+bool peer_is_this_machine(int fd) {
+    End here, there;
+    return ::getsockname(fd, reinterpret_cast<sockaddr*>(&here.address), &here.size) == 0 &&
+           ::getpeername(fd, reinterpret_cast<sockaddr*>(&there.address), &there.size) == 0 && here.is_same_host(there);
+}
+
+}  // namespace
+
 void tune_stream_socket(int fd) {
     int on = 1;
+    // Between two processes of one machine there is nothing to be congested, and a control that paces what it sends (BBR) sets
+    // a timer for each piece: with it one connection does half as much. Every kernel has this one.
+    if (peer_is_this_machine(fd)) (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     // No Nagle: what is written is already gathered. Buffer sizes are left to the kernel, which grows them with the link; a
     // fixed size would be cut to net.core.wmem_max, which is small by default. All of this fails harmlessly on Unix sockets.
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -12,9 +12,11 @@ int64_t nanoseconds(Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-// Enough for both ends to be busy on a path that holds nothing: one part is sent, one is received, two are on their way to an
-// acknowledgement.
-constexpr uint64_t k_least_window_parts = 4;
+/// Enough for both ends to be busy on a path that holds nothing: one part is sent, one is received, and on the command lane,
+/// where parts are small, two are on their way to an acknowledgement.
+uint64_t least_window_bytes(uint16_t lane, const OutboxOptions& options) {
+    return lane == k_command_lane ? uint64_t{options.part_bytes} * 4 : uint64_t{options.bulk_part_bytes} * 3;
+}
 
 }  // namespace
 
@@ -37,7 +39,7 @@ Link::Link(Handler& handler, Outbox& outbox, uint16_t lane, LinkOptions options)
 Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16_t lane, const LinkOptions& options)
     : m_handler(handler),
       m_lane(lane),
-      m_least_window_bytes(uint64_t{options.outbox.part_bytes} * k_least_window_parts),
+      m_least_window_bytes(least_window_bytes(lane, options.outbox)),
       m_own_outbox(std::move(own)),
       m_outbox(shared != nullptr ? *shared : *m_own_outbox),
       m_reader(*this, options.receive_limits),
@@ -166,7 +168,9 @@ Result<void> Link::on_frame(Frame frame) {
     m_received_sequence.store(m_receive.received(), std::memory_order_relaxed);
     if (m_receive.acknowledgement_due()) {
         m_receive.acknowledgement_left();
-        m_outbox.add_pong(m_lane, 0);
+        // Where nothing else may wait to leave, who reads writes it: that saves a change of threads for each part.
+        m_flush_due = m_lane != k_command_lane;
+        m_outbox.add_pong(m_lane, 0, m_flush_due ? Urgency::caller : Urgency::writer);
     }
     if (WL_TRY(handle_own(frame))) return {};
     if (m_lane != k_command_lane && header.kind != FrameKind::bulk)

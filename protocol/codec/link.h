@@ -54,6 +54,8 @@ public:
     /// @param count  0: bytes came that are not complete yet; the peer is not silent
     /// @errors       malformed, version_mismatch, or the handler's; end the connection then
     Result<void> received(size_t count);
+    /// After received(): an acknowledgement waits that nobody has been woken for.
+    bool flush_due() { return std::exchange(m_flush_due, false); }
     /// To be called now and then (several times per heartbeat interval), also when nothing arrives.
     /// @param unacknowledged_for  see Heartbeat::tick
     /// @errors                    connection_lost: the peer is silent
@@ -69,7 +71,7 @@ public:
     void output_sent() { m_outbox.sent(m_lane); }
     /// To be called between pieces of a long output.
     void between_pieces() { let_calls_pass(m_writing); }
-    bool may_flush() const { return m_lane == k_command_lane && m_outbox.small_enough_to_flush(); }
+    bool may_flush() const { return m_outbox.small_enough_to_flush(m_lane); }
 
     // --- another connection in the place of one that is lost: while no thread reads or writes ---
     /// What was half received is forgotten, what is not acknowledged waits to be sent again. Wakes the writing thread, which
@@ -123,6 +125,7 @@ private:
     std::atomic<uint64_t> m_frames_received{0};
     uint64_t m_acknowledged = 0;    // the reading thread's: the last one passed on
     Courtesy m_reading;             // the reading thread's
+    bool m_flush_due = false;       // likewise
     Courtesy m_writing;             // the writing thread's
     mutable Mutex m_quality_mutex;  // taken a few times per second, not per frame
     LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);

@@ -8,6 +8,7 @@
 
 #include "protocol/codec/buffer.h"
 #include "protocol/codec/frame.h"
+#include "protocol/codec/place.h"
 #include "protocol/codec/preamble.h"
 #include "protocol/session/item_sender.h"
 
@@ -19,6 +20,7 @@ struct OutFrame {
     Buffer body;
     Buffer payload;
     BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to a socket
+    Place lent;                  ///< what external_payload lies in, if it goes back with the frame
     std::byte wire_header[k_frame_header_bytes] = {};
 
     BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
@@ -36,14 +38,6 @@ struct Transfer {
     std::array<uint64_t, k_max_lanes> last_numbers{};  ///< of the frame with the last part on each lane; 0: none went there
 
     bool is_cut() const { return cut_bytes == payload.size(); }
-};
-
-/// Where a part of a payload is on its way: see Outbox::wait_sent().
-struct Ticket {
-    uint16_t lane = k_command_lane;
-    uint64_t number = 0;
-
-    explicit operator bool() const { return number != 0; }
 };
 
 /// The sending half of one connection after another: frames with numbers of the lane's own, which go on from connection to

@@ -37,36 +37,17 @@ Result<uint64_t> Outbox::add_call(const CallHeader& header, unsigned max_words, 
     return number;
 }
 
-Result<uint64_t> Outbox::add_streamed_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
-                                           BytesView payload, Lent lent) {
-    std::shared_ptr<Transfer> transfer;
-    Writers writers;
-    {
-        MutexLock lock(m_mutex);
-        WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
-        size_t cost = WL_TRY(m_batch.append_streamed(header, max_words, fill, payload.size()));
-        const uint64_t number = call_added(cost);
-        on_number(number);
-        close_batch();
-        transfer = add_transfer({.call = number, .payload = payload, .counts_credit = true, .any_lane = true}, lent);
-        writers = writers_with_output();
-    }
-    wake(writers);
-    if (lent == Lent::until_return) WL_TRY(wait_transferred(*transfer));
-    return transfer->call;
-}
-
 void Outbox::set_credit(CreditLimits limits) {
     MutexLock lock(m_mutex);
     m_credit.set_limits(limits);
-    tell_change();
+    m_waiting.tell();
 }
 
 void Outbox::set_window(uint16_t lane, uint64_t bytes) {
     MutexLock lock(m_mutex);
     const bool wider = bytes > std::exchange(m_lanes[lane].window_bytes, bytes);
     if (!wider) return;
-    tell_change();
+    m_waiting.tell();
     const Writers writers = writers_with_output();
     lock.unlock();
     wake(writers);
@@ -75,7 +56,7 @@ void Outbox::set_window(uint16_t lane, uint64_t bytes) {
 Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
     MutexLock lock(m_mutex);
     WL_TRY(m_credit.progress(calls, bytes));
-    tell_change();
+    m_waiting.tell();
     const Writers writers = m_transfers.empty() ? 0 : writers_with_output();
     lock.unlock();
     wake(writers);
@@ -87,11 +68,12 @@ Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes) {
     if (cost > m_credit.largest_item_bytes()) return Error{Code::quota, "a call is larger than the server grants"};
     // Calls behind a long payload may wait for it on the other side, holding their credit: half of it is the payload's.
     const auto reserved = [&]() WL_REQUIRES(m_mutex) { return m_transfers.empty() ? 0 : m_credit.limits().bytes / 2; };
-    while (!m_closed && !m_credit.can_spend(cost, 1, reserved())) {
+    const auto may_go = [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_closed || m_credit.can_spend(cost, 1, reserved()); };
+    while (!may_go()) {
         ++m_counters.credit_waits;
         // What is in the batch must leave, or no credit ever comes back.
         if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
-        wait_for_change();
+        m_waiting.wait(m_mutex, may_go);
     }
     if (m_closed) return m_error;
     size_t body_bytes = cost - payload_bytes;
@@ -127,143 +109,14 @@ void Outbox::wake(Writers writers) {
         if (writers & 1) m_writer_wake[lane].notify_one();
 }
 
-// --- long payloads ---
-
-std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent lent) {
-    auto added = std::make_shared<Transfer>(transfer);
-    m_transfers.push_back(added);
-    if (lent == Lent::until_given_back) m_lent.push_back(added);
-    return added;
-}
-
-/// The one that this lane cuts parts from: the oldest that it may. The command lane is spared while there are others.
-Transfer* Outbox::next_transfer(uint16_t lane) const {
-    const bool takes_any = lane != k_command_lane || m_bulk_lanes_up == 0;
-    const bool takes_ordered = lane == k_command_lane;
-    for (const auto& transfer : m_transfers)
-        if (transfer->any_lane ? takes_any : takes_ordered) return transfer.get();
-    return nullptr;
-}
-
-size_t Outbox::next_part_bytes(const Transfer& transfer) const {
-    uint64_t bytes =
-        std::min<uint64_t>({m_options.chunk_bytes, m_options.part_bytes, transfer.payload.size() - transfer.cut_bytes});
-    if (transfer.counts_credit) bytes = std::min(bytes, std::max<uint64_t>(m_credit.limits().bytes / 4, 1));
-    return bytes;
-}
-
-/// True if cut_part() would have the next item: nothing else waits on this lane, and it may leave.
-bool Outbox::part_is_ready(uint16_t lane) const {
-    const OutLane& out = m_lanes[lane];
-    if (m_transfers.empty() || !out.items.attached() || !out.items.drained() || !out.items.has_room()) return false;
-    const Transfer* transfer = next_transfer(lane);
-    if (transfer == nullptr || !out.in_window(next_part_bytes(*transfer))) return false;
-    return !transfer->counts_credit || m_credit.can_spend(next_part_bytes(*transfer), 0);
-}
-
-/// Makes the next part an item of this lane.
-bool Outbox::cut_part(uint16_t lane) {
-    if (!part_is_ready(lane)) return false;
-    Transfer& transfer = *next_transfer(lane);
-    const BytesView part = transfer.payload.subspan(transfer.cut_bytes, next_part_bytes(transfer));
-    auto frame = make_part(free_frame(), transfer.call, transfer.cut_bytes, transfer.payload.size(), part);
-    if (!frame.ok()) {
-        // A payload that stops in the middle cannot be mended: the session ends.
-        close_locked(frame.error(), true);
-        return false;
-    }
-    if (transfer.counts_credit) m_credit.spend(part.size(), 0);
-    transfer.cut_bytes += part.size();
-    transfer.last_numbers[lane] = push(FrameKind::bulk, std::move(*frame), lane);
-    if (!transfer.is_cut()) return true;
-    std::erase_if(m_transfers, [&](const auto& waiting) { return waiting.get() == &transfer; });
-    tell_change();
-    return true;
-}
-
-bool Outbox::is_sent(const Transfer& transfer) const {
-    for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
-        if (m_lanes[lane].sent_number < transfer.last_numbers[lane]) return false;
-    return transfer.is_cut();
-}
-
-bool Outbox::is_acknowledged(const Transfer& transfer) const {
-    for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
-        if (m_lanes[lane].items.acknowledged() < transfer.last_numbers[lane]) return false;
-    return transfer.is_cut();
-}
-
-bool Outbox::somebody_writes() const {
-    return std::any_of(m_lanes.begin(), m_lanes.end(), [](const OutLane& lane) { return lane.writing; });
-}
-
-Result<void> Outbox::wait_transferred(const Transfer& transfer) {
-    MutexLock lock(m_mutex);
-    return wait_until_sent(transfer, transfer.payload);
-}
-
-/// Whatever happens, nothing lies in that memory any more when it returns.
-Result<void> Outbox::wait_until_sent(const Transfer& transfer, BytesView memory) {
-    while (m_abandoned ? somebody_writes() : !is_sent(transfer)) wait_for_change();
-    if (m_abandoned) return m_error;
-    for (uint16_t lane = 0; lane < k_max_lanes; ++lane) WL_TRY(copy_unacknowledged(lane, transfer.last_numbers[lane], memory));
-    return {};
-}
-
-void Outbox::give_back(BytesView memory) {
-    const auto lies_there = [&](const std::shared_ptr<Transfer>& transfer) {
-        return transfer->payload.data() < memory.data() + memory.size() &&
-               memory.data() < transfer->payload.data() + transfer->payload.size();
-    };
-    MutexLock lock(m_mutex);
-    for (;;) {
-        const auto found = std::find_if(m_lent.begin(), m_lent.end(), lies_there);
-        if (found == m_lent.end()) return;
-        const std::shared_ptr<Transfer> transfer = *found;
-        static_cast<void>(wait_until_sent(*transfer, memory));
-        std::erase(m_lent, transfer);
-    }
-}
-
 // --- other frames ---
 
-void Outbox::wait_for_change() {
-    ++m_waiters;
-    m_changed.wait(m_mutex);
-    --m_waiters;
-}
-
-void Outbox::tell_change() {
-    if (m_waiters > 0) m_changed.notify_all();
-}
-
 Result<void> Outbox::wait_for_room() {
-    while (!m_closed && queued() > m_options.max_queued_bytes) {
-        if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
-        wait_for_change();
-    }
+    const auto is_room = [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_closed || queued() <= m_options.max_queued_bytes; };
+    if (!is_room() && writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
+    m_waiting.wait(m_mutex, is_room);
     if (m_closed) return m_error;
     return {};
-}
-
-/// The lane for a part: of the bulk lanes that have a connection the one with the least under way.
-uint16_t Outbox::idlest_lane() const {
-    uint16_t idlest = k_command_lane;
-    for (uint16_t lane = 1; lane < k_max_lanes; ++lane) {
-        if (!m_lanes[lane].items.attached()) continue;
-        if (idlest == k_command_lane || m_lanes[lane].under_way_bytes() < m_lanes[idlest].under_way_bytes()) idlest = lane;
-    }
-    return idlest;
-}
-
-Result<uint16_t> Outbox::wait_for_window(uint64_t bytes) {
-    for (;;) {
-        if (m_closed) return m_error;
-        const uint16_t lane = idlest_lane();
-        if (m_lanes[lane].in_window(bytes)) return lane;
-        if (writer_must_wake(Urgency::writer, lane)) m_writer_wake[lane].notify_one();
-        wait_for_change();
-    }
 }
 
 void Outbox::close_batch() {
@@ -312,11 +165,11 @@ Result<void> Outbox::add_body(FrameKind kind, Buffer body, BytesView payload, Ur
     return add_frame(kind, std::move(frame), payload, urgency);
 }
 
-void Outbox::add_pong(uint16_t lane, uint64_t echo_us) {
+void Outbox::add_pong(uint16_t lane, uint64_t echo_us, Urgency urgency) {
     MutexLock lock(m_mutex);
     std::optional<uint64_t>& due = m_lanes[lane].pong_due;
     if (!due || echo_us != 0) due = echo_us;
-    const bool wake = writer_must_wake(Urgency::writer, lane);
+    const bool wake = writer_must_wake(urgency, lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
 }
@@ -327,77 +180,6 @@ void Outbox::add_ping(uint16_t lane) {
     const bool wake = writer_must_wake(Urgency::writer, lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
-}
-
-Result<FramePtr> Outbox::make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part) {
-    WL_TRY(build_body(frame->body, 1 + capnp::_::structSize<wire::Bulk>().total(), [&](capnp::MessageBuilder& message) {
-        auto bulk = message.initRoot<wire::Bulk>();
-        bulk.setCall(call);
-        bulk.setOffset(offset);
-        bulk.setTotal(total);
-    }));
-    frame->external_payload = part;
-    return frame;
-}
-
-Result<Ticket> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk) {
-    if (chunk.empty() || chunk.size() > m_options.chunk_bytes)
-        return Error{Code::bad_argument, "a part of a payload has a wrong size"};
-    FramePtr frame = WL_TRY(make_part(take_free(), call, offset, total, chunk));
-    MutexLock lock(m_mutex);
-    const uint16_t lane = WL_TRY(wait_for_window(chunk.size()));
-    const Ticket ticket{lane, push(FrameKind::bulk, std::move(frame), lane)};
-    const bool wake = writer_must_wake(Urgency::writer, lane);
-    lock.unlock();
-    if (wake) m_writer_wake[lane].notify_one();
-    return ticket;
-}
-
-Result<void> Outbox::wait_sent(Ticket ticket, BytesView memory) {
-    MutexLock lock(m_mutex);
-    const OutLane& lane = m_lanes[ticket.lane];
-    while (m_abandoned ? lane.writing : lane.sent_number < ticket.number) wait_for_change();
-    if (m_abandoned) return m_error;
-    return copy_unacknowledged(ticket.lane, ticket.number, memory);
-}
-
-/// One frame each time that the lock is taken: others' calls go in between.
-Result<void> Outbox::copy_unacknowledged(uint16_t lane, uint64_t last, BytesView memory) {
-    OutLane& out = m_lanes[lane];
-    for (uint64_t number = out.items.acknowledged() + 1; number <= last;
-         number = std::max(number + 1, out.items.acknowledged() + 1)) {
-        // Another connection may be sending it again.
-        while (out.in_hand(number)) wait_for_change();
-        if (m_abandoned) return m_error;
-        FramePtr* frame = out.items.find(number);
-        if (frame == nullptr) continue;
-        const BytesView payload = (*frame)->external_payload;
-        if (payload.data() < memory.data() || payload.data() >= memory.data() + memory.size()) continue;
-        if (!(*frame)->payload.append(payload)) {
-            // Sent again, it would be read where something else may be by then.
-            close_locked(k_no_frame_memory, true);
-            return k_no_frame_memory;
-        }
-        (*frame)->external_payload = {};
-        m_mutex.unlock();
-        m_mutex.lock();
-    }
-    return {};
-}
-
-Result<void> Outbox::send_payload(uint64_t call, BytesView payload) {
-    if (payload.empty()) return {};
-    std::shared_ptr<Transfer> transfer;
-    Writers writers;
-    {
-        MutexLock lock(m_mutex);
-        if (m_closed) return m_error;
-        close_batch();
-        transfer = add_transfer({.call = call, .payload = payload}, Lent::until_return);
-        writers = writers_with_output();
-    }
-    wake(writers);
-    return wait_transferred(*transfer);
 }
 
 // --- acknowledgement, end ---
@@ -419,7 +201,7 @@ Result<void> Outbox::acknowledge(uint16_t lane, uint64_t sequence) {
         out.items.acknowledge(sequence, [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(out, std::move(frame)); }));
     std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS { return is_acknowledged(*lent); });
     // Acknowledgements may be what sending waits for.
-    tell_change();
+    m_waiting.tell();
     const bool wake = has_output(lane) && writer_must_wake(Urgency::writer, lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
@@ -440,7 +222,7 @@ void Outbox::detach(uint16_t lane) {
     out.writer_sleeps = false;
     m_writer_wake[lane].notify_all();
     // What it has not cut is another one's.
-    tell_change();
+    m_waiting.tell();
     const Writers writers = writers_with_output();
     lock.unlock();
     wake(writers);
@@ -452,7 +234,7 @@ Result<void> Outbox::attach(uint16_t lane, uint64_t received) {
     const bool was_up = out.items.attached();
     WL_TRY(out.items.attach(received, [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(out, std::move(frame)); }));
     if (lane != k_command_lane && !was_up) ++m_bulk_lanes_up;
-    tell_change();
+    m_waiting.tell();
     return {};
 }
 
@@ -467,10 +249,11 @@ void Outbox::close_locked(const Error& error, bool abandon) {
     if (abandon) {
         m_abandoned = true;
         m_transfers.clear();
+        for (OutLane& lane : m_lanes) give_back_lent(lane);
     }
     for (OutLane& lane : m_lanes) lane.writer_sleeps = false;
     for (ConditionVariable& writer : m_writer_wake) writer.notify_all();
-    tell_change();
+    m_waiting.tell();
 }
 
 bool Outbox::closed() const {
@@ -485,7 +268,7 @@ uint64_t Outbox::last_call() const {
 
 bool Outbox::has_waiters() const {
     MutexLock lock(m_mutex);
-    return m_waiters > 0;
+    return !m_waiting.empty();
 }
 
 size_t Outbox::queued_bytes() const {
@@ -526,6 +309,7 @@ FramePtr Outbox::free_frame() {
 }
 
 void Outbox::recycle(FramePtr frame) {
+    frame->lent.clear();
     const size_t bytes = frame->body.capacity() + frame->payload.capacity();
     if (m_free.size() >= k_free_frames || m_free_bytes + bytes > k_free_bytes) return;
     m_free_bytes += bytes;

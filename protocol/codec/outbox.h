@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/wait_list.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/out_lane.h"
 #include "protocol/codec/session_state.h"
@@ -34,7 +35,8 @@ struct OutboxOptions {
     size_t batch_body_bytes = 256 * 1024;      ///< an open batch is closed beyond this
     size_t batch_payload_bytes = 1024 * 1024;  ///< likewise
     uint32_t chunk_bytes = 1024 * 1024;        ///< longer payloads travel apart from their call, in Bulk frames
-    uint32_t part_bytes = 256 * 1024;          ///< of a payload that is cut here: a call waits for one part at most
+    uint32_t part_bytes = 256 * 1024;          ///< of a payload on the command lane: a call waits for one part at most
+    uint32_t bulk_part_bytes = 1024 * 1024;    ///< on bulk lanes, where nothing waits: each part costs some changes of threads
     size_t max_queued_bytes = 16u << 20;       ///< add_bulk() and add_message() wait while more than this is queued
     size_t flush_limit_bytes = 64 * 1024;      ///< more than this is left to the writing thread
     /// Parts of long payloads leave while less than this is sent and not acknowledged, until set_window(): what is in queues on
@@ -123,24 +125,19 @@ public:
 
     /// Queues a Pong; while one waits to leave, that one answers. So a peer that asks, and does not listen, costs one frame.
     /// @param echo_us  the time stamp of the Ping; 0: it only acknowledges @blocks no
-    void add_pong(uint16_t lane, uint64_t echo_us);
+    void add_pong(uint16_t lane, uint64_t echo_us, Urgency urgency = Urgency::writer);
     /// Queues a Ping, unless one waits to leave. @blocks no
     void add_ping(uint16_t lane);
 
     /// Queues part of a payload for the peer without copying it, on the bulk lane that has the least to do, or on the command
-    /// lane if there is no other. `chunk` must stay as it is until wait_sent(ticket, …) returns.
+    /// lane if there is no other. The memory goes to its owner when the peer has the part, or nobody wants it any more.
     ///
-    /// @return  a ticket for wait_sent()
-    /// @errors  bad_argument (chunk larger than chunk_bytes), and the error of close()
-    /// @blocks  while the windows are full
-    Result<Ticket> add_bulk(uint64_t call, uint64_t offset, uint64_t total, BytesView chunk);
-
-    /// Gives memory back that parts were queued from: waits until the one with this ticket has been handed to a socket, or
-    /// never will be, and copies what the peer has not acknowledged yet, lest it has to be sent again.
-    /// @param memory  what the parts lie in
-    /// @errors        the error of close(), if it was not sent
-    /// @blocks        while there is no connection, too
-    Result<void> wait_sent(Ticket ticket, BytesView memory);
+    /// @param part  what part_bytes() says, or less
+    /// @errors      bad_argument (a part too large), and the error of close()
+    /// @blocks      while the windows are full
+    Result<void> add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part);
+    /// How large parts are best now. @blocks no
+    size_t part_bytes() const;
 
     /// Cuts a payload into Bulk frames on the command lane and waits until all have left: what precedes a Reply or CopyDone
     /// with a long payload.
@@ -160,7 +157,7 @@ public:
     void poke(uint16_t lane);
 
     /// True if the writer may be skipped: nothing large waits.
-    bool small_enough_to_flush() const;
+    bool small_enough_to_flush(uint16_t lane) const;
 
     // --- acknowledgement, end ---
 
@@ -215,14 +212,16 @@ private:
     bool somebody_writes() const WL_REQUIRES(m_mutex);
     Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
     Transfer* next_transfer(uint16_t lane) const WL_REQUIRES(m_mutex);
-    size_t next_part_bytes(const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    size_t next_part_bytes(uint16_t lane, const Transfer& transfer) const WL_REQUIRES(m_mutex);
     bool part_is_ready(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool cut_part(uint16_t lane) WL_REQUIRES(m_mutex);
+    size_t part_bytes_of(uint16_t lane) const {
+        return lane == k_command_lane ? std::min(m_options.part_bytes, m_options.chunk_bytes) : m_options.bulk_part_bytes;
+    }
+    void give_back_lent(OutLane& lane) WL_REQUIRES(m_mutex);
     static Result<FramePtr> make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part);
     bool has_output(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool close_is_next() const WL_REQUIRES(m_mutex);
-    void wait_for_change() WL_REQUIRES(m_mutex);
-    void tell_change() WL_REQUIRES(m_mutex);
     void close_batch() WL_REQUIRES(m_mutex);
     uint64_t push(FrameKind kind, FramePtr frame, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
     OutLane& command() WL_REQUIRES(m_mutex) { return m_lanes[k_command_lane]; }
@@ -250,7 +249,6 @@ private:
     std::atomic<uint64_t> m_command_traffic{0};
     mutable Mutex m_mutex;
     std::array<ConditionVariable, k_max_lanes> m_writer_wake;
-    ConditionVariable m_changed;  // credit, room, sent, closed
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
     std::deque<OutLane> m_lanes WL_GUARDED_BY(m_mutex);    // k_max_lanes of them
     unsigned m_bulk_lanes_up WL_GUARDED_BY(m_mutex) = 0;   // that have a connection
@@ -263,7 +261,7 @@ private:
     std::vector<std::shared_ptr<Transfer>> m_lent WL_GUARDED_BY(m_mutex);      // whose memory is not given back
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
-    unsigned m_waiters WL_GUARDED_BY(m_mutex) = 0;  // of m_changed
+    WaitList m_waiting WL_GUARDED_BY(m_mutex);  // for credit, room, a frame to leave
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};

@@ -112,7 +112,8 @@ void Outbox::sent(uint16_t lane) {
     out.writing = false;
     for (FramePtr& frame : std::exchange(out.taken_once, {})) recycle(std::move(frame));
     for (FramePtr& frame : std::exchange(out.acknowledged_early, {})) recycle(std::move(frame));
-    tell_change();
+    if (m_abandoned) give_back_lent(out);
+    m_waiting.tell();
     // Close waits on the command lane for what leaves on the others.
     const Writers writers = m_last != nullptr ? writers_with_output() : 0;
     lock.unlock();
@@ -145,10 +146,11 @@ void Outbox::poke(uint16_t lane) {
     if (wake) m_writer_wake[lane].notify_one();
 }
 
-bool Outbox::small_enough_to_flush() const {
+bool Outbox::small_enough_to_flush(uint16_t lane) const {
     MutexLock lock(m_mutex);
-    return !part_is_ready(k_command_lane) &&
-           queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
+    if (part_is_ready(lane)) return false;
+    if (lane != k_command_lane) return m_lanes[lane].items.drained();
+    return queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
 }
 
 }  // namespace warpline::protocol

@@ -2,7 +2,6 @@
 #include "server/hooks/host_transfer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "protocol/codec/outbox.h"
 
@@ -121,34 +120,16 @@ CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost c
         if (result != CUDA_SUCCESS) call.drop_reply_payload();
         return result;
     }
-    struct Slot {
-        AsyncCopies::Copy* staging = nullptr;
-        protocol::Ticket ticket;
-    };
-    std::array<Slot, 4> slots;
     AsyncCopies& copies = call.session().copies();
     protocol::Outbox& outbox = call.session().client().outbox();
     CUresult result = CUDA_SUCCESS;
     uint64_t offset = 0;
-    for (size_t i = 0; offset < bytes && result == CUDA_SUCCESS; i = (i + 1) % slots.size()) {
-        Slot& slot = slots[i];
-        if (slot.staging == nullptr) slot.staging = copies.begin(call.number(), chunk_bytes, false);
-        if (slot.staging == nullptr) {
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-            break;
-        }
-        if (slot.ticket && !outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}).ok()) break;
-        const Piece piece = piece_at(extent, offset, chunk_bytes);
-        result = copy(slot.staging->data, piece);
-        if (result != CUDA_SUCCESS) break;
-        const auto ticket = outbox.add_bulk(call.number(), offset, bytes, {slot.staging->data, piece.bytes()});
-        if (!ticket.ok()) break;
-        slot.ticket = *ticket;
+    while (offset < bytes) {
+        const Piece piece = piece_at(extent, offset, outbox.part_bytes());
+        protocol::Place staging = copies.take(piece.bytes());
+        result = staging.data() != nullptr ? copy(staging.data(), piece) : CUDA_ERROR_OUT_OF_MEMORY;
+        if (result != CUDA_SUCCESS || !outbox.add_bulk(call.number(), offset, bytes, std::move(staging)).ok()) break;
         offset += piece.bytes();
-    }
-    for (Slot& slot : slots) {
-        if (slot.ticket) static_cast<void>(outbox.wait_sent(slot.ticket, {slot.staging->data, chunk_bytes}));
-        if (slot.staging != nullptr) copies.cancel(slot.staging);
     }
     call.set_sent_payload(offset);
     return result;
@@ -164,7 +145,7 @@ CUresult copy_back_in_stream(ServerCall& call, CUstream stream, const Extent& ex
     const auto parts = std::make_shared<AsyncCopies::Parts>();
     uint64_t offset = 0;
     do {
-        const Piece piece = piece_at(extent, offset, chunk_bytes);
+        const Piece piece = piece_at(extent, offset, in_parts ? call.session().client().outbox().part_bytes() : chunk_bytes);
         AsyncCopies::Copy* part = in_parts ? copies.begin_part(call.number(), parts, offset, piece.bytes(), bytes)
                                            : copies.begin(call.number(), bytes, false);
         if (part == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;

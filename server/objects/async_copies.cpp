@@ -17,11 +17,8 @@ namespace {
 /// A copy of up to this size leaves at once; the frame takes a copy of the bytes. Larger ones would hold up those of other
 /// streams while they are sent.
 constexpr uint64_t k_small_bytes = 64 * 1024;
-/// Of one call, between the device and the socket: enough that both are busy.
-constexpr size_t k_most_parts = 16;
-/// Parts that have been queued for the client keep their memory for a while: the client acknowledges them meanwhile, so that
-/// nothing has to be copied.
-constexpr size_t k_parts_kept = 8;
+/// Of one call, between the device and the outbox: enough that both are busy.
+constexpr size_t k_most_parts = 8;
 
 }  // namespace
 
@@ -33,10 +30,12 @@ AsyncCopies::~AsyncCopies() {
     if (m_sender.joinable()) m_sender.join();
 }
 
-/// True if no copy that is under way will ever give its memory back by itself.
+/// True if none of the memory that is taken will ever be given back by itself: what the outbox has will be.
 bool AsyncCopies::all_stay() {
+    const size_t taken = m_staging.taken();
     MutexLock lock(m_mutex);
-    return m_closed || std::all_of(m_copies.begin(), m_copies.end(), [](const auto& item) { return item.second->repeats; });
+    const auto repeats = [](const auto& item) { return item.second->repeats; };
+    return m_closed || std::cmp_greater_equal(std::count_if(m_copies.begin(), m_copies.end(), repeats), taken);
 }
 
 std::byte* AsyncCopies::take_staging(uint64_t bytes) {
@@ -52,10 +51,17 @@ std::byte* AsyncCopies::take_staging(uint64_t bytes) {
     }
 }
 
-AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeats) {
+protocol::Place AsyncCopies::take(uint64_t bytes) {
     std::byte* data = take_staging(bytes);
+    if (data == nullptr) return {};
+    return {{data, bytes}, m_staging};
+}
+
+AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeats) {
+    protocol::Place memory = take(bytes);
+    std::byte* const data = memory.data();
     if (data == nullptr) return nullptr;
-    auto copy = std::unique_ptr<Copy>(new Copy{*this, call, data, bytes, repeats});
+    auto copy = std::unique_ptr<Copy>(new Copy{*this, call, std::move(memory), data, bytes, repeats});
     Copy* result = copy.get();
     MutexLock lock(m_mutex);
     m_copies.emplace(result, std::move(copy));
@@ -146,23 +152,21 @@ void AsyncCopies::complete(Copy& copy) {
     }
 }
 
-protocol::Ticket AsyncCopies::send(Copy& copy) {
+void AsyncCopies::send(Copy& copy) {
+    if (copy.is_part()) return send_part(copy);
     const BytesView bytes{copy.data, copy.bytes};
-    protocol::Outbox& outbox = m_client.outbox();
-    if (copy.is_part()) {
-        protocol::Ticket ticket;
-        if (copy.failure == CUDA_SUCCESS) {
-            const auto added = outbox.add_bulk(copy.call, copy.offset, copy.total_bytes, bytes);
-            if (!added.ok()) return {};
-            ticket = *added;
-            note_sent(copy);
-        }
-        if (copy.is_last()) tell_end(copy, sent_bytes(copy), {});
-        return ticket;
-    }
     const bool in_frame = copy.bytes <= m_client.chunk_bytes();
-    if (in_frame || outbox.send_payload(copy.call, bytes).ok()) tell_end(copy, copy.bytes, in_frame ? bytes : BytesView{});
-    return {};
+    if (in_frame || m_client.outbox().send_payload(copy.call, bytes).ok())
+        tell_end(copy, copy.bytes, in_frame ? bytes : BytesView{});
+}
+
+/// Its memory is the outbox's then.
+void AsyncCopies::send_part(Copy& part) {
+    if (part.failure == CUDA_SUCCESS) {
+        if (!m_client.outbox().add_bulk(part.call, part.offset, part.total_bytes, std::move(part.memory)).ok()) return;
+        note_sent(part);
+    }
+    if (part.is_last()) tell_end(part, sent_bytes(part), {});
 }
 
 void AsyncCopies::note_sent(const Copy& part) {
@@ -179,24 +183,14 @@ void AsyncCopies::sender_main() {
     pthread_setname_np(pthread_self(), "copies");
     MutexLock lock(m_mutex);
     for (;;) {
-        if (m_queue.empty() && !m_leaving.empty() && !m_closed) {
-            lock.unlock();
-            recycle_sent(0);
-            lock.lock();
-            continue;
-        }
         while (m_queue.empty() && !m_closed) m_changed.wait(m_mutex);
         if (m_closed) return;
         Copy* copy = m_queue.front();
         m_queue.pop_front();
         const bool repeats = copy->repeats;
         lock.unlock();
-        if (const protocol::Ticket ticket = send(*copy)) {
-            m_leaving.push_back({copy, ticket});
-            recycle_sent(k_parts_kept);
-        } else if (!repeats) {
-            recycle(copy);
-        }
+        send(*copy);
+        if (!repeats) recycle(copy);
         lock.lock();
         ++m_sent;
         m_to_send.fetch_sub(1, std::memory_order_release);
@@ -204,21 +198,10 @@ void AsyncCopies::sender_main() {
     }
 }
 
-/// Gives back the memory of parts that have left, of all but the last few.
-void AsyncCopies::recycle_sent(size_t keep) {
-    while (m_leaving.size() > keep) {
-        const Leaving oldest = m_leaving.front();
-        m_leaving.pop_front();
-        static_cast<void>(m_client.outbox().wait_sent(oldest.ticket, {oldest.copy->data, oldest.copy->bytes}));
-        recycle(oldest.copy);
-    }
-}
-
 void AsyncCopies::recycle(Copy* copy) {
     MutexLock lock(m_mutex);
     const auto found = m_copies.find(copy);
     if (found == m_copies.end()) return;
-    m_staging.give(copy->data);
     if (copy->is_part()) {
         --copy->parts->under_way;
         m_changed.notify_all();

@@ -34,6 +34,7 @@ public:
     struct Copy {
         AsyncCopies& owner;
         uint64_t call = 0;
+        protocol::Place memory;
         std::byte* data = nullptr;
         uint64_t bytes = 0;
         bool repeats = false;      ///< part of a graph: sent after each launch of it, never recycled
@@ -51,6 +52,9 @@ public:
 
     StagingMemory& staging() { return m_staging; }
 
+    /// Staging for bytes that are copied while the caller waits. Empty: no memory. A context must be current.
+    /// @blocks while all of max_staging_bytes that would do are in use by copies that have not left
+    protocol::Place take(uint64_t bytes);
     /// Staging for a copy of this call. Null: no memory. A context must be current.
     /// @blocks while all of max_staging_bytes that would do are in use by copies that have not left
     Copy* begin(uint64_t call, uint64_t bytes, bool repeats);
@@ -81,14 +85,13 @@ public:
 private:
     void complete(Copy& copy);
     void fail(Copy& copy, CUresult result);
-    /// @return where its bytes are in the outbox, if they are still there
-    protocol::Ticket send(Copy& copy);
+    void send(Copy& copy);
+    void send_part(Copy& part);
     void tell_end(const Copy& copy, uint64_t sent_bytes, BytesView payload);
     void note_sent(const Copy& part) WL_EXCLUDES(m_mutex);
     uint64_t sent_bytes(const Copy& part) WL_EXCLUDES(m_mutex);
     void wait_sent();
     void recycle(Copy* copy) WL_EXCLUDES(m_mutex);
-    void recycle_sent(size_t keep);
     void sender_main();
     std::byte* take_staging(uint64_t bytes) WL_EXCLUDES(m_mutex);
     bool all_stay() WL_EXCLUDES(m_mutex);
@@ -105,11 +108,6 @@ private:
     uint64_t m_queued WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_sent WL_GUARDED_BY(m_mutex) = 0;
     std::map<Copy*, std::unique_ptr<Copy>> m_copies WL_GUARDED_BY(m_mutex);
-    struct Leaving {
-        Copy* copy;
-        protocol::Ticket ticket;
-    };
-    std::deque<Leaving> m_leaving;  // the sender's: parts that are queued for the client, in the outbox's order
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     std::thread m_sender;
 };

@@ -181,6 +181,11 @@ void StagingMemory::give(std::byte* data) {
     m_changed.notify_all();
 }
 
+size_t StagingMemory::taken() const {
+    MutexLock lock(m_mutex);
+    return m_taken.size();
+}
+
 protocol::Place StagingMemory::place(uint64_t bytes) {
     if (std::byte* data = try_take(bytes)) return {{data, bytes}, *this};
     grow(bytes);

@@ -46,6 +46,8 @@ public:
     /// memory may be taken, or can. A context must be current.
     bool grow(uint64_t bytes) WL_EXCLUDES(m_mutex);
     void give(std::byte* data) WL_EXCLUDES(m_mutex);
+    /// Pieces that have not been given back.
+    size_t taken() const WL_EXCLUDES(m_mutex);
 
     /// Memory to receive a payload into; none if there is none without waiting: then more is made for the next time.
     protocol::Place place(uint64_t bytes) WL_EXCLUDES(m_mutex);

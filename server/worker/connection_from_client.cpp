@@ -62,6 +62,8 @@ ConnectionFromClient::ConnectionFromClient(const Driver& driver, const std::vect
 
 ConnectionFromClient::~ConnectionFromClient() {
     stop_lanes();
+    // What is queued lies in memory of the session's.
+    m_link.close(Error{Code::shutting_down, "the session has ended"}, true);
     m_session.reset();
 }
 

@@ -106,7 +106,7 @@ std::vector<Bytes> fuzz_seeds() {
                                               [](wire::Event::Builder event) { event.initDrain().setReason("maintenance"); });
         (void)outbox.add_message<wire::Event>(
             protocol::FrameKind::event, 32, [](wire::Event::Builder event) { event.initCopyDone().setBytes(300); }, payload);
-        (void)outbox.add_bulk(4, 0, 300, payload);
+        (void)outbox.add_bulk(4, 0, 300, protocol::Place(MutableBytesView(payload)));
         (void)outbox.add_message<wire::Reply>(protocol::FrameKind::reply, 64, [](wire::Reply::Builder reply) {
             reply.setCall(4);
             reply.initProgress();
@@ -124,8 +124,8 @@ std::vector<Bytes> fuzz_seeds() {
         protocol::Buffer body, none;
         batch.finish(body, none);
         (void)outbox.add_body(protocol::FrameKind::batch, std::move(body));
-        (void)outbox.add_bulk(1, 0, 600, payload);
-        (void)outbox.add_bulk(1, 300, 600, payload);
+        (void)outbox.add_bulk(1, 0, 600, protocol::Place(MutableBytesView(payload)));
+        (void)outbox.add_bulk(1, 300, 600, protocol::Place(MutableBytesView(payload)));
         seeds.push_back(output_of(outbox));
     }
     return seeds;

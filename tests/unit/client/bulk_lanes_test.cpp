@@ -67,7 +67,7 @@ private:
 
 protocol::OutboxOptions small_parts() {
     protocol::OutboxOptions options;
-    options.part_bytes = 16 * 1024;
+    options.part_bytes = options.bulk_part_bytes = 16 * 1024;
     options.chunk_bytes = 64 * 1024;
     options.window_bytes = 64 * 1024;
     return options;
@@ -209,11 +209,13 @@ TEST(BulkLanes, CarryAPayloadBothWaysOnce_B3) {
     ClientEnd client(server);
     client.lanes().open(2, k_session);
     client.wait_until_up(2);
-    const Bytes up = protocol::test::pattern(3'000'000, 1), down = protocol::test::pattern(3'000'000, 2);
+    const Bytes up = protocol::test::pattern(3'000'000, 1);
+    Bytes down = protocol::test::pattern(3'000'000, 2);
     ASSERT_TRUE(protocol::test::add_long_call(client.outbox(), up, protocol::Lent::until_given_back).ok());
     std::thread sender([&] {
-        for (size_t offset = 0; offset < down.size(); offset += 50'000)
-            EXPECT_TRUE(server.outbox().add_bulk(k_call, offset, down.size(), BytesView(down).subspan(offset, 50'000)).ok());
+        for (size_t offset = 0; offset < down.size(); offset += 16'000)
+            EXPECT_TRUE(
+                server.outbox().add_bulk(k_call, offset, down.size(), protocol::test::part_of(down, offset, 16'000)).ok());
     });
     EXPECT_TRUE(server.arrivals().wait_for(up.size()));
     EXPECT_TRUE(client.arrivals().wait_for(down.size()));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,6 +33,17 @@ TEST(Socket, AMachineWhoseProcessDoesNotReadAcknowledgesAllTheSame_C1) {
     while (tcp_path(pair.client.fd())->unacknowledged_for != 0ms && std::chrono::steady_clock::now() < deadline)
         std::this_thread::yield();
     EXPECT_EQ(tcp_path(pair.client.fd())->unacknowledged_for, 0ms);
+}
+
+TEST(Socket, ConnectionsWithinAMachineAreNotPaced_B3) {
+    auto pair = loopback();
+    for (const int fd : {pair.client.fd(), pair.server.fd()}) {
+        tune_stream_socket(fd);
+        std::array<char, 16> control{};
+        socklen_t size = control.size();
+        ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), &size), 0);
+        EXPECT_STREQ(control.data(), "reno");
+    }
 }
 
 TEST(Socket, WhatIsNotTcpKnowsNothingOfAcknowledgements) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ inline Bytes pattern(size_t size, uint8_t seed = 1) {
 }
 
 inline Bytes copy(BytesView view) { return Bytes(view.begin(), view.end()); }
+
+/// The memory of a part, for Outbox::add_bulk(); nobody gets it back.
+inline Place part_of(Bytes& bytes, size_t offset = 0, size_t count = SIZE_MAX) {
+    return Place(MutableBytesView(bytes).subspan(offset, std::min(count, bytes.size() - offset)));
+}
 
 /// Keeps what it gets.
 struct Collector : FrameSink {

@@ -82,7 +82,7 @@ TEST(Link, ADuplicateIsNotWrittenOverTheProgramsMemory_C2) {
     Bytes payload = pattern(100000);
     b.placed_call = 9;
     b.place.resize(payload.size());
-    (void)*a.link.outbox().add_bulk(9, 0, payload.size(), payload);
+    ASSERT_TRUE(a.link.outbox().add_bulk(9, 0, payload.size(), part_of(payload)).ok());
     Bytes sent = a.output();
     ASSERT_TRUE(b.input(sent).ok());
     EXPECT_EQ(b.place, payload);
@@ -210,7 +210,7 @@ TEST(Link, AnotherConnectionTakesOverWhereverTheFirstOneIsCut_C2) {
     {
         Side a;
         for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(add_event(a, i).ok());
-        (void)*a.link.outbox().add_bulk(9, 0, payload.size(), payload);
+        ASSERT_TRUE(a.link.outbox().add_bulk(9, 0, payload.size(), part_of(payload)).ok());
         ASSERT_TRUE(add_event(a, 3).ok());
         whole = a.output();
     }
@@ -219,7 +219,7 @@ TEST(Link, AnotherConnectionTakesOverWhereverTheFirstOneIsCut_C2) {
         b.placed_call = 9;
         b.place.resize(payload.size());
         for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(add_event(a, i).ok());
-        (void)*a.link.outbox().add_bulk(9, 0, payload.size(), payload);
+        ASSERT_TRUE(a.link.outbox().add_bulk(9, 0, payload.size(), part_of(payload)).ok());
         ASSERT_TRUE(add_event(a, 3).ok());
         const Bytes sent = a.output();
         ASSERT_TRUE(b.input(BytesView(sent).first(std::min(cut, sent.size()))).ok());

@@ -1,0 +1,225 @@
+// Long payloads: cut into parts for the lanes, or queued in parts, and whose memory they lie in.
+#include <algorithm>
+
+#include "protocol/codec/outbox.h"
+
+namespace warpline::protocol {
+
+// --- payloads that are cut here ---
+
+Result<uint64_t> Outbox::add_streamed_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
+                                           BytesView payload, Lent lent) {
+    std::shared_ptr<Transfer> transfer;
+    Writers writers;
+    {
+        MutexLock lock(m_mutex);
+        WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
+        size_t cost = WL_TRY(m_batch.append_streamed(header, max_words, fill, payload.size()));
+        const uint64_t number = call_added(cost);
+        on_number(number);
+        close_batch();
+        transfer = add_transfer({.call = number, .payload = payload, .counts_credit = true, .any_lane = true}, lent);
+        writers = writers_with_output();
+    }
+    wake(writers);
+    if (lent == Lent::until_return) WL_TRY(wait_transferred(*transfer));
+    return transfer->call;
+}
+
+Result<void> Outbox::send_payload(uint64_t call, BytesView payload) {
+    if (payload.empty()) return {};
+    std::shared_ptr<Transfer> transfer;
+    Writers writers;
+    {
+        MutexLock lock(m_mutex);
+        if (m_closed) return m_error;
+        close_batch();
+        transfer = add_transfer({.call = call, .payload = payload}, Lent::until_return);
+        writers = writers_with_output();
+    }
+    wake(writers);
+    return wait_transferred(*transfer);
+}
+
+std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent lent) {
+    auto added = std::make_shared<Transfer>(transfer);
+    m_transfers.push_back(added);
+    if (lent == Lent::until_given_back) m_lent.push_back(added);
+    return added;
+}
+
+/// The one that this lane cuts parts from: the oldest that it may. The command lane is spared while there are others.
+Transfer* Outbox::next_transfer(uint16_t lane) const {
+    const bool takes_any = lane != k_command_lane || m_bulk_lanes_up == 0;
+    const bool takes_ordered = lane == k_command_lane;
+    for (const auto& transfer : m_transfers)
+        if (transfer->any_lane ? takes_any : takes_ordered) return transfer.get();
+    return nullptr;
+}
+
+size_t Outbox::next_part_bytes(uint16_t lane, const Transfer& transfer) const {
+    uint64_t bytes = std::min<uint64_t>(part_bytes_of(lane), transfer.payload.size() - transfer.cut_bytes);
+    if (transfer.counts_credit) bytes = std::min(bytes, std::max<uint64_t>(m_credit.limits().bytes / 4, 1));
+    return bytes;
+}
+
+/// True if cut_part() would have the next item: nothing else waits on this lane, and it may leave.
+bool Outbox::part_is_ready(uint16_t lane) const {
+    const OutLane& out = m_lanes[lane];
+    if (m_transfers.empty() || !out.items.attached() || !out.items.drained() || !out.items.has_room()) return false;
+    const Transfer* transfer = next_transfer(lane);
+    if (transfer == nullptr) return false;
+    const size_t bytes = next_part_bytes(lane, *transfer);
+    return out.in_window(bytes) && (!transfer->counts_credit || m_credit.can_spend(bytes, 0));
+}
+
+/// Makes the next part an item of this lane.
+bool Outbox::cut_part(uint16_t lane) {
+    if (!part_is_ready(lane)) return false;
+    Transfer& transfer = *next_transfer(lane);
+    const BytesView part = transfer.payload.subspan(transfer.cut_bytes, next_part_bytes(lane, transfer));
+    auto frame = make_part(free_frame(), transfer.call, transfer.cut_bytes, transfer.payload.size(), part);
+    if (!frame.ok()) {
+        // A payload that stops in the middle cannot be mended: the session ends.
+        close_locked(frame.error(), true);
+        return false;
+    }
+    if (transfer.counts_credit) m_credit.spend(part.size(), 0);
+    transfer.cut_bytes += part.size();
+    transfer.last_numbers[lane] = push(FrameKind::bulk, std::move(*frame), lane);
+    if (!transfer.is_cut()) return true;
+    std::erase_if(m_transfers, [&](const auto& waiting) { return waiting.get() == &transfer; });
+    m_waiting.tell();
+    return true;
+}
+
+bool Outbox::is_sent(const Transfer& transfer) const {
+    for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
+        if (m_lanes[lane].sent_number < transfer.last_numbers[lane]) return false;
+    return transfer.is_cut();
+}
+
+bool Outbox::is_acknowledged(const Transfer& transfer) const {
+    for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
+        if (m_lanes[lane].items.acknowledged() < transfer.last_numbers[lane]) return false;
+    return transfer.is_cut();
+}
+
+bool Outbox::somebody_writes() const {
+    return std::any_of(m_lanes.begin(), m_lanes.end(), [](const OutLane& lane) { return lane.writing; });
+}
+
+Result<void> Outbox::wait_transferred(const Transfer& transfer) {
+    MutexLock lock(m_mutex);
+    return wait_until_sent(transfer, transfer.payload);
+}
+
+/// Whatever happens, nothing lies in that memory any more when it returns.
+Result<void> Outbox::wait_until_sent(const Transfer& transfer, BytesView memory) {
+    m_waiting.wait(m_mutex,
+                   [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_abandoned ? !somebody_writes() : is_sent(transfer); });
+    if (m_abandoned) return m_error;
+    for (uint16_t lane = 0; lane < k_max_lanes; ++lane) WL_TRY(copy_unacknowledged(lane, transfer.last_numbers[lane], memory));
+    return {};
+}
+
+void Outbox::give_back(BytesView memory) {
+    const auto lies_there = [&](const std::shared_ptr<Transfer>& transfer) {
+        return transfer->payload.data() < memory.data() + memory.size() &&
+               memory.data() < transfer->payload.data() + transfer->payload.size();
+    };
+    MutexLock lock(m_mutex);
+    for (;;) {
+        const auto found = std::find_if(m_lent.begin(), m_lent.end(), lies_there);
+        if (found == m_lent.end()) return;
+        const std::shared_ptr<Transfer> transfer = *found;
+        static_cast<void>(wait_until_sent(*transfer, memory));
+        std::erase(m_lent, transfer);
+    }
+}
+
+// --- payloads that come in parts ---
+
+/// The lane for a part: of the bulk lanes that have a connection the one with the least under way.
+uint16_t Outbox::idlest_lane() const {
+    uint16_t idlest = k_command_lane;
+    for (uint16_t lane = 1; lane < k_max_lanes; ++lane) {
+        if (!m_lanes[lane].items.attached()) continue;
+        if (idlest == k_command_lane || m_lanes[lane].under_way_bytes() < m_lanes[idlest].under_way_bytes()) idlest = lane;
+    }
+    return idlest;
+}
+
+Result<uint16_t> Outbox::wait_for_window(uint64_t bytes) {
+    for (;;) {
+        if (m_closed) return m_error;
+        const uint16_t lane = idlest_lane();
+        if (m_lanes[lane].in_window(bytes)) return lane;
+        if (writer_must_wake(Urgency::writer, lane)) m_writer_wake[lane].notify_one();
+        m_waiting.wait(m_mutex,
+                       [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_closed || m_lanes[idlest_lane()].in_window(bytes); });
+    }
+}
+
+Result<FramePtr> Outbox::make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part) {
+    WL_TRY(build_body(frame->body, 1 + capnp::_::structSize<wire::Bulk>().total(), [&](capnp::MessageBuilder& message) {
+        auto bulk = message.initRoot<wire::Bulk>();
+        bulk.setCall(call);
+        bulk.setOffset(offset);
+        bulk.setTotal(total);
+    }));
+    frame->external_payload = part;
+    return frame;
+}
+
+size_t Outbox::part_bytes() const {
+    MutexLock lock(m_mutex);
+    return part_bytes_of(idlest_lane());
+}
+
+Result<void> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part) {
+    if (part.size() == 0 || part.size() > std::max(m_options.bulk_part_bytes, m_options.part_bytes))
+        return Error{Code::bad_argument, "a part of a payload has a wrong size"};
+    FramePtr frame = WL_TRY(make_part(take_free(), call, offset, total, part.bytes()));
+    frame->lent = std::move(part);
+    MutexLock lock(m_mutex);
+    const uint16_t lane = WL_TRY(wait_for_window(frame->payload_view().size()));
+    push(FrameKind::bulk, std::move(frame), lane);
+    const bool wake = writer_must_wake(Urgency::writer, lane);
+    lock.unlock();
+    if (wake) m_writer_wake[lane].notify_one();
+    return {};
+}
+
+/// Of an outbox that is abandoned: nothing is sent again. What the writer has in hand stays until sent().
+void Outbox::give_back_lent(OutLane& lane) {
+    uint64_t number = lane.items.acknowledged() + 1;
+    for (FramePtr* frame = nullptr; (frame = lane.items.find(number)) != nullptr; ++number)
+        if (!lane.in_hand(number)) (*frame)->lent.clear();
+}
+
+/// One frame each time that the lock is taken: others' calls go in between.
+Result<void> Outbox::copy_unacknowledged(uint16_t lane, uint64_t last, BytesView memory) {
+    OutLane& out = m_lanes[lane];
+    for (uint64_t number = out.items.acknowledged() + 1; number <= last;
+         number = std::max(number + 1, out.items.acknowledged() + 1)) {
+        // Another connection may be sending it again.
+        m_waiting.wait(m_mutex, [&] { return !out.in_hand(number); });
+        if (m_abandoned) return m_error;
+        FramePtr* frame = out.items.find(number);
+        if (frame == nullptr) continue;
+        const BytesView payload = (*frame)->external_payload;
+        if (payload.data() < memory.data() || payload.data() >= memory.data() + memory.size()) continue;
+        if (!(*frame)->payload.append(payload)) {
+            // Sent again, it would be read where something else may be by then.
+            close_locked(k_no_frame_memory, true);
+            return k_no_frame_memory;
+        }
+        (*frame)->external_payload = {};
+        m_mutex.unlock();
+        m_mutex.lock();
+    }
+    return {};
+}
+
+}  // namespace warpline::protocol
