@@ -37,6 +37,13 @@ std::string as_json(const protocol::LinkQuality& link) {
         link.missed_pings, link.sent_bytes_per_s, link.received_bytes_per_s);
 }
 
+std::string as_json(const std::map<uint16_t, protocol::LinkQuality>& bulk_links) {
+    std::string links;
+    for (const auto& [lane, link] : bulk_links)
+        links += log::format("{}\"{}\": {}", links.empty() ? "" : ", ", lane, as_json(link));
+    return "{" + links + "}";
+}
+
 std::string as_json(const Session& session) {
     SessionStats stats = session.stats();
     std::string calls;
@@ -48,12 +55,13 @@ std::string as_json(const Session& session) {
         "{{\"pid\": {}, \"server\": {}, \"address\": {}, \"driver\": {}, \"calls\": {{{}}}, \"blocking_round_trips\": {}, "
         "\"calls_sent\": {}, \"batches\": {}, \"frames_sent\": {}, \"frames_received\": {}, \"bytes_sent\": {}, "
         "\"bytes_received\": {}, \"payload_bytes_sent\": {}, \"payload_bytes_received\": {}, \"credit_waits\": {}, "
-        "\"reconnects\": {}, \"frames_sent_again\": {}, \"round_trip_us\": {}, \"link\": {}, \"seconds_connected\": {:.6f}}}\n",
+        "\"reconnects\": {}, \"frames_sent_again\": {}, \"round_trip_us\": {}, \"link\": {}, "
+        "\"bulk_links\": {}, \"seconds_connected\": {:.6f}}}\n",
         ::getpid(), quoted(session.info().name), quoted(session.info().address),
         session.info().driver_kind == DriverKind::software ? "\"software\"" : "\"nvidia\"", calls, stats.blocking_round_trips,
         stats.calls_sent, stats.batches, stats.frames_sent, stats.frames_received, stats.bytes_sent, stats.bytes_received,
         stats.payload_bytes_sent, stats.payload_bytes_received, stats.credit_waits, stats.reconnects, stats.frames_again,
-        stats.link.smoothed_round_trip_us, as_json(stats.link), stats.seconds_connected);
+        stats.link.smoothed_round_trip_us, as_json(stats.link), as_json(stats.bulk_links), stats.seconds_connected);
 }
 
 }  // namespace

@@ -10,10 +10,16 @@ namespace warpline::cli {
 /// `warpline devices`: a table of the devices of all servers. Exit code 1 if a server could not be reached.
 int devices(const std::vector<ServerToVisit>& servers);
 
-/// `warpline ping`: round trips to each server, a line for each, and a summary, as ping(8).
-/// @param interval_s  from probe to probe; 0: at once
-/// @return            ping(8)'s exit codes: 0 all servers answered, 1 a server did not answer at all, 2 there is none to ask
-int ping(const std::vector<ServerToVisit>& servers, int count, double interval_s);
+struct PingOptions {
+    int count = 20;
+    double interval_s = 0;    ///< from probe to probe; 0: at once
+    uint64_t copy_bytes = 0;  ///< to the first device and back, after the probes; 0: no copies
+};
+
+/// `warpline ping`: round trips to each server, a line for each, and a summary, as ping(8); with copies the rates, and each of
+/// the connections that they opened.
+/// @return  ping(8)'s exit codes: 0 all servers answered (and copied), 1 a server did not at all, 2 there is none to ask
+int ping(const std::vector<ServerToVisit>& servers, const PingOptions& options);
 
 /// `warpline servers`: asks all servers for their status at the same time, and prints a table.
 /// @return  0 all servers answered, 1 a server did not, 2 there is none to ask, or nobody to ask as

@@ -46,14 +46,19 @@ int main(int argc, char** argv) {
     auto* devices = app.add_subcommand("devices", "Show the devices of the servers, like nvidia-smi");
     devices->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
 
-    int count = 20;
+    cli::PingOptions ping_options;
     auto* ping = app.add_subcommand("ping", "Measure the round trip to the servers, TLS and worker included");
     ping->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
-    ping->add_option("-c,--count", count, "Round trips")->capture_default_str()->check(CLI::Range(1, 100000));
-    double interval_s = 0;
-    ping->add_option("-i,--interval", interval_s, "Seconds from one to the next; 0: each as soon as the last one is answered")
+    ping->add_option("-c,--count", ping_options.count, "Round trips")->capture_default_str()->check(CLI::Range(1, 100000));
+    ping->add_option("-i,--interval", ping_options.interval_s,
+                     "Seconds from one to the next; 0: each as soon as the last one is answered")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 3600.0));
+    ping->add_option(
+            "--copy", ping_options.copy_bytes,
+            "Then copy so many bytes to the first device and back (for example 256MiB), and show the rates and each connection")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(false));
     ping->footer(
         "An interrupt (Ctrl-C) ends the probes and prints the summary.\n"
         "Exit code: 0 if every server answered, 1 if one did not answer at all, 2 if there is none to ask.");
@@ -69,5 +74,5 @@ int main(int argc, char** argv) {
     if (watch->parsed()) return cli::watch();
     auto servers = cli::servers_to_visit(given);
     if (status->parsed()) return cli::servers(servers);
-    return devices->parsed() ? cli::devices(servers) : cli::ping(servers, count, interval_s);
+    return devices->parsed() ? cli::devices(servers) : cli::ping(servers, ping_options);
 }

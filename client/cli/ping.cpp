@@ -30,8 +30,8 @@ void print_round_trips(const std::vector<double>& trips_us) {
     std::printf("rtt min/avg/max/mdev = %.3f/%.3f/%.3f/%.3f ms\n", *least / 1e3, mean / 1e3, *most / 1e3, deviation / 1e3);
 }
 
-void print_link(const SurveyedLink& link) {
-    std::printf("link %s for %.1f s, sent %s, received %s", link.level.c_str(), link.level_seconds,
+void print_link(const char* name, const SurveyedLink& link) {
+    std::printf("%s %s for %.1f s, sent %s, received %s", name, link.level.c_str(), link.level_seconds,
                 rate(link.sent_bytes_per_s).c_str(), rate(link.received_bytes_per_s).c_str());
     if (link.round_trips > 0)
         std::printf("; heartbeat rtt %.3f ms, variation %.3f ms, jitter %.3f ms, %llu of %llu missed", link.smoothed_us / 1e3,
@@ -41,12 +41,13 @@ void print_link(const SurveyedLink& link) {
 }
 
 /// True if the server answered.
-bool ping_one(const std::string& server, int count, double interval_s) {
+bool ping_one(const std::string& server, const PingOptions& options) {
     const char* name = server.c_str();
     auto began = std::chrono::steady_clock::now();
     Probes probes;
-    probes.count = count;
-    probes.interval_s = interval_s;
+    probes.count = options.count;
+    probes.interval_s = options.interval_s;
+    probes.copy_bytes = options.copy_bytes;
     probes.connected = [&](const Survey& found) {
         std::printf("PING %s: connected in %.1f ms, driver %d.%d, %zu device%s\n", name, found.connect_ms,
                     found.driver_version / 1000, found.driver_version % 1000 / 10, found.devices.size(),
@@ -71,19 +72,25 @@ bool ping_one(const std::string& server, int count, double interval_s) {
     std::printf("\n--- %s ping statistics ---\n%zu probes sent, %zu answered, %.0f%% loss, time %.0f ms\n", name, sent,
                 answered, sent == 0 ? 0.0 : 100.0 * static_cast<double>(sent - answered) / static_cast<double>(sent), took_ms);
     if (answered > 0) print_round_trips(found.round_trips_us);
-    if (found.link) print_link(*found.link);
-    return answered > 0;
+    if (found.to_device_bytes_per_s)
+        std::printf("copied %llu bytes to the device at %s, back at %s\n", static_cast<unsigned long long>(options.copy_bytes),
+                    rate(*found.to_device_bytes_per_s).c_str(), rate(*found.from_device_bytes_per_s).c_str());
+    if (found.copy_error != 0) std::printf("no copy: CUDA error %d\n", found.copy_error);
+    if (found.link) print_link("link", *found.link);
+    for (const auto& [lane, link] : found.bulk_links) print_link(("bulk lane " + std::to_string(lane)).c_str(), link);
+    const bool copied = options.copy_bytes == 0 || found.to_device_bytes_per_s;
+    return answered > 0 && copied;
 }
 
 }  // namespace
 
-int ping(const std::vector<ServerToVisit>& servers, int count, double interval_s) {
+int ping(const std::vector<ServerToVisit>& servers, const PingOptions& options) {
     if (servers.empty()) return 2;
     bool all_answered = true;
     for (const ServerToVisit& server : servers) {
         if (&server != &servers.front()) std::printf("\n");
         if (!server.problem.empty()) std::printf("%s\n", server.problem.c_str());
-        all_answered &= server.problem.empty() && ping_one(server.address, count, interval_s);
+        all_answered &= server.problem.empty() && ping_one(server.address, options);
     }
     return all_answered ? 0 : 1;
 }

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "client/cli/paths.h"
 #include "client/pool/names.h"
@@ -50,6 +51,9 @@ struct Driver {
     CUresult (*set_current)(CUcontext) = nullptr;
     CUresult (*memory)(size_t*, size_t*) = nullptr;
     CUresult (*synchronize)() = nullptr;
+    CUresult (*alloc)(CUdeviceptr*, size_t) = nullptr;
+    CUresult (*to_device)(CUdeviceptr, const void*, size_t) = nullptr;
+    CUresult (*from_device)(void*, CUdeviceptr, size_t) = nullptr;
 
     bool load() {
         void* library = ::dlopen((client_library_folder() + "/libcuda.so.1").c_str(), RTLD_NOW);
@@ -57,7 +61,8 @@ struct Driver {
                find(library, count, "cuDeviceGetCount") && find(library, name, "cuDeviceGetName") &&
                find(library, attribute, "cuDeviceGetAttribute") && find(library, retain, "cuDevicePrimaryCtxRetain") &&
                find(library, set_current, "cuCtxSetCurrent") && find(library, memory, "cuMemGetInfo_v2") &&
-               find(library, synchronize, "cuCtxSynchronize");
+               find(library, synchronize, "cuCtxSynchronize") && find(library, alloc, "cuMemAlloc_v2") &&
+               find(library, to_device, "cuMemcpyHtoD_v2") && find(library, from_device, "cuMemcpyDtoH_v2");
     }
 };
 
@@ -106,6 +111,38 @@ bool wait_until(Clock::time_point time) {
     }
 }
 
+/// Bytes that do not repeat themselves.
+std::vector<uint32_t> noise(uint64_t bytes) {
+    std::vector<uint32_t> words((bytes + 3) / 4);
+    uint32_t state = 1;
+    for (uint32_t& word : words) word = state = state * 1664525u + 1013904223u;
+    return words;
+}
+
+/// To the first device and back. What is copied first opens the connections, and is not counted.
+nlohmann::json time_copies(const Driver& driver, uint64_t bytes) {
+    constexpr uint64_t k_first_bytes = 4u << 20;
+    CUcontext context = nullptr;
+    CUdeviceptr memory = 0;
+    std::vector<uint32_t> words;
+    CUresult result = driver.retain(&context, 0);
+    if (result == CUDA_SUCCESS) result = driver.set_current(context);
+    if (result == CUDA_SUCCESS) result = driver.alloc(&memory, bytes);
+    if (result == CUDA_SUCCESS) words = noise(bytes);
+    if (result == CUDA_SUCCESS) result = driver.to_device(memory, words.data(), std::min(bytes, k_first_bytes));
+    if (result == CUDA_SUCCESS) result = driver.synchronize();
+    auto began = Clock::now();
+    if (result == CUDA_SUCCESS) result = driver.to_device(memory, words.data(), bytes);
+    if (result == CUDA_SUCCESS) result = driver.synchronize();
+    const double to_device_s = since(began, 1);
+    began = Clock::now();
+    if (result == CUDA_SUCCESS) result = driver.from_device(words.data(), memory, bytes);
+    const double from_device_s = since(began, 1);
+    if (result != CUDA_SUCCESS) return {{"copy_failed", static_cast<int>(result)}};
+    const auto rate = [bytes](double seconds) { return static_cast<double>(bytes) / seconds; };
+    return {{"to_device", rate(to_device_s)}, {"from_device", rate(from_device_s)}};
+}
+
 /// In the child: visits, and says what it finds, a line for the visit and one for each probe.
 void visit(int fd, const Probes& probes) {
     Driver driver;
@@ -127,6 +164,7 @@ void visit(int fd, const Probes& probes) {
         const auto interval = std::chrono::duration<double>(probes.interval_s);
         if (i + 1 < probes.count && !wait_until(began + std::chrono::duration_cast<Clock::duration>(interval))) return;
     }
+    if (probes.copy_bytes > 0) send_line(fd, time_copies(driver, probes.copy_bytes));
 }
 
 /// The child's whole life. Its statistics, with the link's quality, go to the file.
@@ -139,6 +177,7 @@ void visit(int fd, const Probes& probes) {
     ::setenv("WARPLINE_SERVERS", server.c_str(), 1);
     ::setenv("WARPLINE_GRACE", "0", 1);  // a lost connection is what we are asked about
     ::setenv("WARPLINE_STATS", ("/proc/self/fd/" + std::to_string(statistics_fd)).c_str(), 1);
+    if (probes.copy_bytes > 0) ::setenv("WARPLINE_BULK_LANES_AFTER", "0", 1);
     visit(fd, probes);
     ::close(fd);
     std::exit(0);
@@ -159,6 +198,15 @@ void hear(Survey& survey, const nlohmann::json& said, const Probes& probes) {
     if (said.contains("error")) {
         hear_visit(survey, said);
         if (survey.reached && probes.connected) probes.connected(survey);
+        return;
+    }
+    if (said.contains("copy_failed")) {
+        survey.copy_error = said["copy_failed"];
+        return;
+    }
+    if (said.contains("to_device")) {
+        survey.to_device_bytes_per_s = said["to_device"];
+        survey.from_device_bytes_per_s = said["from_device"];
         return;
     }
     ++survey.probes_sent;
@@ -184,12 +232,7 @@ void hear_all(int fd, Survey& survey, const Probes& probes) {
     }
 }
 
-std::optional<SurveyedLink> read_link(int fd) {
-    std::string text(16384, '\0');
-    ssize_t n = ::pread(fd, text.data(), text.size(), 0);
-    auto statistics = nlohmann::json::parse(text.substr(0, n > 0 ? static_cast<size_t>(n) : 0), nullptr, false);
-    if (!statistics.is_object() || !statistics.contains("link")) return std::nullopt;
-    const auto& link = statistics["link"];
+SurveyedLink link_in(const nlohmann::json& link) {
     SurveyedLink seen;
     seen.level = link["level"];
     seen.level_seconds = link["level_seconds"];
@@ -202,6 +245,15 @@ std::optional<SurveyedLink> read_link(int fd) {
     seen.sent_bytes_per_s = link["sent_bytes_per_s"];
     seen.received_bytes_per_s = link["received_bytes_per_s"];
     return seen;
+}
+
+void read_links(int fd, Survey& survey) {
+    std::string text(16384, '\0');
+    ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+    auto statistics = nlohmann::json::parse(text.substr(0, n > 0 ? static_cast<size_t>(n) : 0), nullptr, false);
+    if (!statistics.is_object() || !statistics.contains("link")) return;
+    survey.link = link_in(statistics["link"]);
+    for (const auto& [lane, link] : statistics["bulk_links"].items()) survey.bulk_links.emplace(std::stoi(lane), link_in(link));
 }
 
 }  // namespace
@@ -225,7 +277,7 @@ Survey survey(const std::string& server, const Probes& probes) {
     // Killed while a probe was out: that one had no answer.
     if (result.reached && WIFSIGNALED(status) && result.probes_sent < probes.count) ++result.probes_sent;
     if (statistics >= 0) {
-        result.link = read_link(statistics);
+        read_links(statistics, result);
         ::close(statistics);
     }
     return result;

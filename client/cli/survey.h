@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,14 +37,18 @@ struct Survey {
     double connect_ms = 0;  ///< cuInit: connection, TLS, handshake
     std::vector<SurveyedDevice> devices;
     int probes_sent = 0;
-    std::vector<double> round_trips_us;  ///< of those that were answered
-    std::optional<SurveyedLink> link;    ///< when the session had ended
+    std::vector<double> round_trips_us;                                    ///< of those that were answered
+    std::optional<double> to_device_bytes_per_s, from_device_bytes_per_s;  ///< of Probes::copy_bytes
+    int copy_error = 0;                                                    ///< CUDA's
+    std::optional<SurveyedLink> link;                                      ///< when the session had ended
+    std::map<int, SurveyedLink> bulk_links;                                ///< likewise, by the lanes' numbers
 };
 
-/// Synchronisations to time.
+/// Synchronisations to time, and copies.
 struct Probes {
     int count = 0;
-    double interval_s = 0;  ///< from the start of one to the start of the next, if that is longer than it takes
+    uint64_t copy_bytes = 0;  ///< to the first device and back, over all connections; 0: no copies
+    double interval_s = 0;    ///< from the start of one to the start of the next, if that is longer than it takes
     std::function<void(const Survey&)> connected;            ///< before the first one
     std::function<void(int number, double us)> answered;     ///< each, as it comes; numbers begin with 1
     std::function<void(int number, int cuda_error)> failed;  ///< the last one, then

@@ -87,6 +87,14 @@ BulkLanes::Received BulkLanes::received() const {
     return all;
 }
 
+std::map<uint16_t, protocol::LinkQuality> BulkLanes::qualities() const {
+    std::map<uint16_t, protocol::LinkQuality> qualities;
+    MutexLock lock(m_mutex);
+    for (const auto& lane : m_lanes)
+        if (lane && lane->was_up) qualities.emplace(lane->link.lane(), lane->link.quality());
+    return qualities;
+}
+
 void BulkLanes::run(unsigned count) {
     (void)::pthread_setname_np(::pthread_self(), "wl-client-lanes");
     m_threads.fetch_add(1, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -59,6 +60,8 @@ public:
         uint64_t bytes = 0, frames = 0;
     };
     Received received() const WL_EXCLUDES(m_mutex);
+    /// Of those that have had a connection, by their numbers.
+    std::map<uint16_t, protocol::LinkQuality> qualities() const WL_EXCLUDES(m_mutex);
     uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed); }
 
 private:

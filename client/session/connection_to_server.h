@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,7 @@ public:
     unsigned threads() const { return k_command_lane_threads + m_bulk.threads(); }
     /// Over all lanes. @thread any
     uint64_t bytes_received() const { return m_link.bytes_received() + m_bulk.received().bytes; }
+    std::map<uint16_t, protocol::LinkQuality> bulk_link_qualities() const { return m_bulk.qualities(); }
     uint64_t frames_received() const { return m_link.frames_received() + m_bulk.received().frames; }
     /// A payload of this size is sent or received in parts: when there have been many, bulk lanes are opened. @thread any
     void note_long_payload(uint64_t bytes);

@@ -428,6 +428,7 @@ SessionStats Session::stats() const {
         stats.reconnects += connection->reconnects();
         stats.frames_again += counters.frames_again;
         stats.link = link.quality();
+        stats.bulk_links = connection->bulk_link_qualities();
     }
     stats.seconds_connected = std::chrono::duration<double>(std::chrono::steady_clock::now() - m_connected_at).count();
     return stats;

@@ -41,7 +41,8 @@ struct SessionStats {
     uint64_t reconnects = 0;    ///< connections that took the place of a lost one
     uint64_t frames_again = 0;  ///< that were sent again over one of them
     double seconds_connected = 0;
-    protocol::LinkQuality link;
+    protocol::LinkQuality link;                            ///< of the command lane
+    std::map<uint16_t, protocol::LinkQuality> bulk_links;  ///< of the bulk lanes that have had a connection, by their numbers
 };
 
 class UserReferences;

@@ -146,6 +146,17 @@ class CommandTest(unittest.TestCase):
             self.assertIn("127.0.0.1:1: unreachable", done.stdout)
         self.assertEqual(warpline("ping", environment={"WARPLINE_SERVERS": ""}).returncode, 2)
 
+    def test_ping_copies_over_all_lanes_C1(self):
+        with harness.Server() as server:
+            done = warpline("ping", "-c", 1, "--copy", "64MiB", environment={**server.environment(), "WARPLINE_BULK_LANES": "2"})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, r"(?m)^copied 67108864 bytes to the device at [0-9.]+ [kMG]B/s, back at [0-9.]+ [kMG]B/s$")
+            for link in "link", "bulk lane [12]":  # the second one may not be up before the copies are over
+                self.assertRegex(done.stdout, rf"(?m)^{link} up for [0-9.]+ s, sent .*, received .*B/s")
+            done = warpline("ping", "-c", 1, "--copy", "1PiB", environment=server.environment())
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("\nno copy: CUDA error 2\n", done.stdout)
+
     def test_ping_that_is_interrupted_sums_up(self):
         with harness.Server() as server:
             process = subprocess.Popen([harness.WARPLINE, "ping", "-i", "3600"], env={**os.environ, **server.environment()}, text=True,
