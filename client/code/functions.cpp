@@ -69,11 +69,21 @@ CUresult check_settable(const Function& function, const Device* device, CUfuncti
     return CUDA_SUCCESS;
 }
 
-void note_attribute(Function& function, CUfunction_attribute attribute, int value) {
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) function.max_dynamic_shared_bytes.store(value);
+void note_attribute(const Call& call, Function& function, CUfunction_attribute attribute, int value) {
+    const bool is_shared_bytes = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    if (is_shared_bytes) function.max_dynamic_shared_bytes.store(value);
     MutexLock lock(function.mutex);
-    // The driver may make something else of it, and occupancy follows from it: both are asked for again.
-    function.attributes.reset();
+    // A kernel of a library has attributes for each device, and what is known here is of one.
+    const bool is_known = function.attributes && static_cast<size_t>(attribute) < function.attributes->size() &&
+                          (function.context != 0 || call.session.info().devices.size() == 1);
+    if (is_known) {
+        Function::Attribute& known = (*function.attributes)[static_cast<size_t>(attribute)];
+        // As a rule programs set what they have set before: libraries do at each launch.
+        if (known.result == CUDA_SUCCESS && known.value == value) return;
+        if (is_shared_bytes) known = {value, CUDA_SUCCESS};
+    }
+    // Of the others the driver may make something else, and occupancy follows from all of them: that is asked for again.
+    if (!is_known || !is_shared_bytes) function.attributes.reset();
     function.occupancy.clear();
 }
 

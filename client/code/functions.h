@@ -16,6 +16,6 @@ CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, 
 /// CUDA_SUCCESS if a function may have this attribute set to this value (on this device).
 CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value);
 /// Remembers a set attribute, for launches and for later questions.
-void note_attribute(Function& function, CUfunction_attribute attribute, int value);
+void note_attribute(const Call& call, Function& function, CUfunction_attribute attribute, int value);
 
 }  // namespace warpline::client

@@ -24,7 +24,7 @@ CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction
     if (CUresult refused = check_settable(*function, find_device(call.device()), attrib, value); refused != CUDA_SUCCESS)
         return refused;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    note_attribute(*function, attrib, value);
+    note_attribute(call, *function, attrib, value);
     return gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
 }
 

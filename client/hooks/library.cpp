@@ -164,7 +164,7 @@ CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attri
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
-    note_attribute(*function, attrib, val);
+    note_attribute(call, *function, attrib, val);
     return gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
 }
 
