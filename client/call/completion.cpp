@@ -36,12 +36,40 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     delete background;
 }
 
-/// What is known of a stream; null for those about which nothing is kept: the threads' own default streams.
+constexpr uint64_t k_per_thread_token = 2;
+
+/// What is known of a stream that all threads share; null if it has gone.
 Completion* completion_of_stream(State& state, uint64_t token, uint64_t context) {
     if (Stream* stream = state.streams.find(token)) return &stream->completion;
-    if (token > 1) return nullptr;
-    Context* owner = state.contexts.find(context);
+    Context* owner = token > 1 ? nullptr : state.contexts.find(context);
     return owner ? &owner->default_stream : nullptr;
+}
+
+/// What is known of the calling thread's own default stream in the call's context.
+std::shared_ptr<ThreadState::OwnCompletion> own_completion(const Call& call) {
+    auto& own = call.thread.own_completion;
+    if (!own || own->context != call.context) {
+        own = std::make_shared<ThreadState::OwnCompletion>();
+        own->context = call.context;
+    }
+    return own;
+}
+
+/// @param find  see watch()
+template <typename Find>
+CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
+    // Nothing was sent since the question whose answer is known, or on its way: so it is the answer to this one.
+    const uint64_t last = call.session.last_number();
+    const uint64_t watched = completion.watched.load(std::memory_order_acquire);
+    if (completion.done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
+    if (watched == last) return CUDA_ERROR_NOT_READY;
+    const CUresult result = gen::request_cuStreamQuery(call, token);
+    if (call.session.last_number() != call.number) return result;
+    if (result == CUDA_SUCCESS) completion.reached(call.number);
+    if (result != CUDA_ERROR_NOT_READY) return result;
+    // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
+    watch(call, call.number + 1, completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
+    return result;
 }
 
 }  // namespace
@@ -75,21 +103,14 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
 }
 
 CUresult query_stream(Call& call, uint64_t token) {
+    if (token == k_per_thread_token) {
+        const auto own = own_completion(call);
+        return query(call, token, own->completion, [own] { return &own->completion; });
+    }
     Completion* completion = completion_of_stream(call.state, token, call.context);
     if (!completion) return gen::request_cuStreamQuery(call, token);
-    // Nothing was sent since the question whose answer is known, or on its way: so it is the answer to this one.
-    const uint64_t last = call.session.last_number();
-    const uint64_t watched = completion->watched.load(std::memory_order_acquire);
-    if (completion->done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
-    if (watched == last) return CUDA_ERROR_NOT_READY;
-    const CUresult result = gen::request_cuStreamQuery(call, token);
-    if (call.session.last_number() != call.number) return result;
-    if (result == CUDA_SUCCESS) completion->reached(call.number);
-    if (result != CUDA_ERROR_NOT_READY) return result;
-    auto find = [&state = call.state, token, context = call.context] { return completion_of_stream(state, token, context); };
-    // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
-    watch(call, call.number + 1, *completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
-    return result;
+    return query(call, token, *completion,
+                 [&state = call.state, token, context = call.context] { return completion_of_stream(state, token, context); });
 }
 
 }  // namespace warpline::client

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "client/state/objects.h"
@@ -21,7 +22,13 @@ struct ThreadState {
     std::vector<uint64_t>
         contexts;  ///< tokens; the current one is the last; 0 stands for "none" pushed by cuCtxSetCurrent(NULL)
     CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    Stream own_stream;             ///< what is known of CU_STREAM_PER_THREAD
+    Stream own_stream;  ///< what is known of CU_STREAM_PER_THREAD
+    /// What is known of the end of that stream's work in one context; what is to be told may come when the thread has ended.
+    struct OwnCompletion {
+        uint64_t context = 0;
+        Completion completion;
+    };
+    std::shared_ptr<OwnCompletion> own_completion;
     bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one
     std::array<std::atomic<uint64_t>, k_class_count> calls{};  ///< by class; written by this thread, summed for the statistics
 

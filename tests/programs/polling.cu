@@ -1,5 +1,7 @@
 // Asks again and again whether work is done, as progress bars and allocators do: the answers are right, and a loop that polls costs
 // one blocking round trip, not one for each question.
+#include <thread>
+
 #include "check.h"
 
 __global__ void count_down(unsigned* out, unsigned from, unsigned add) {
@@ -49,6 +51,18 @@ int main() {
     CHECK(state);
     std::printf("default stream: %lu questions\n", polls);
 
+    count_down<<<1, 1, 0, cudaStreamPerThread>>>(sum, steps, 100000);  // one; this thread's own
+    for (polls = 1; (state = cudaStreamQuery(cudaStreamPerThread)) == cudaErrorNotReady; ++polls) {
+    }
+    CHECK(state);
+    std::printf("default stream of the thread: %lu questions\n", polls);
+    std::thread other_thread([&] {  // and another one's, which ends while it is watched: one
+        count_down<<<1, 1, 0, cudaStreamPerThread>>>(sum, steps, 1000000);
+        const cudaError_t asked = cudaStreamQuery(cudaStreamPerThread);
+        if (asked != cudaErrorNotReady) CHECK(asked);
+    });
+    other_thread.join();
+
     // A synchronisation answers for everything recorded before it: one.
     count_down<<<1, 1, 0, stream>>>(sum, steps, 100);
     CHECK(cudaEventRecord(event, stream));
@@ -68,7 +82,7 @@ int main() {
 
     CHECK(cudaDeviceSynchronize());  // one
     CHECK(cudaMemcpy(&result, sum, sizeof(result), cudaMemcpyDeviceToHost));  // one
-    EXPECT_EQ(result, 11113u);
+    EXPECT_EQ(result, 1111113u);
     CHECK(cudaEventDestroy(event));
     CHECK(cudaFree(sum));
     std::printf("verified\n");
