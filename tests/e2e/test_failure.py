@@ -34,16 +34,21 @@ def children_of(server):
         return [int(p) for p in children.read().split()]
 
 
-def workers_of(server):
+def started_as(server, role):
+    """Of the children those that were started with this argument: what has just been forked has no role yet."""
     found = []
     for pid in children_of(server):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as command:
-                if b"--worker-of=" in command.read():
+                if role in command.read():
                     found.append(pid)
         except (FileNotFoundError, ProcessLookupError):
             pass
     return found
+
+
+def workers_of(server):
+    return started_as(server, b"--worker-of=")
 
 
 def signal_all(server, number):
@@ -125,7 +130,7 @@ class FailureTest(unittest.TestCase):
         """It is sent away when the door is replaced, and comes again."""
         with harness.Server() as server:
             runs = working(server)
-            door, = (pid for pid in children_of(server) if pid not in workers_of(server))
+            door, = started_as(server, b"--door-of=")
             os.kill(door, signal.SIGSTOP)
             done = harness.run([VECTOR_ADD.binary], "remote", server)
             ended = runs.poll()
