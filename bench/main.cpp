@@ -1,15 +1,10 @@
-// warpline-bench: named measurements, each of which checks its own result. Cases that call the driver are run in a child under
-// `warpline run --local`, so that one command shows the whole path.
-
-#include <sys/wait.h>
-#include <unistd.h>
+// warpline-bench: what Warpline's calls and copies cost, each result verified; and a link to measure them on.
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
-#include <map>
+#include <cstdlib>
 
-#include "bench/case.h"
+#include "bench/link/link_command.h"
+#include "bench/named_cases.h"
 #include "common/log/log.h"
 
 using namespace warpline;
@@ -17,132 +12,7 @@ using namespace warpline::bench;
 
 namespace {
 
-struct Options {
-    std::string cases = "all";
-    int runs = 5;
-    bool csv = false;
-    bool json = false;
-    bool list = false;
-    bool inside = false;   // the child under `warpline run`
-    bool execute = false;  // let the software GPU compute in driver cases
-    std::string mode = "--local";
-};
-
-std::vector<Case> all_cases() {
-    std::vector<Case> all = driver_cases();
-    for (const auto& more : {bulk_cases(), beside_cases(), transport_cases(), softgpu_kernel_cases(), softgpu_text_cases()}) {
-        all.insert(all.end(), more.begin(), more.end());
-    }
-    return all;
-}
-
-bool selected(const Options& options, const Case& c) {
-    if (options.cases == "all") return true;
-    std::string wanted = "," + options.cases + ",", name = c.name;
-    if (wanted.find("," + name + ",") != std::string::npos) return true;
-    // A word that begins several names selects them all: "h2d", "tls".
-    size_t start = 1;
-    for (size_t comma = wanted.find(',', start); comma != std::string::npos; start = comma + 1, comma = wanted.find(',', start))
-        if (comma > start && name.rfind(wanted.substr(start, comma - start) + "_", 0) == 0) return true;
-    return false;
-}
-
-/// printf's format of a line: name, metric, unit, least, median, most.
-const char* format_of(const Options& options) {
-    if (options.csv) return "%s,%s,%s,%.6g,%.6g,%.6g\n";
-    if (!options.json) return "%-22s %-14s %-12s %12.4g %12.4g %12.4g\n";
-    return R"({"case":"%s","metric":"%s","unit":"%s","min":%.6g,"median":%.6g,"max":%.6g})"
-           "\n";
-}
-
-/// Runs one case `runs` times after one run that does not count. Returns false if it failed.
-bool run_case(const Options& options, const Case& c) {
-    std::map<std::string, std::vector<double>> values;
-    std::vector<Metric> order;
-    for (int run = -1; run < options.runs; ++run) {
-        Metrics metrics = c.run();
-        if (!metrics.ok()) {
-            std::fprintf(stderr, "%s: %s (%s, %u)\n", c.name, metrics.error().what, to_string(metrics.error().code),
-                         metrics.error().detail);
-            return false;
-        }
-        if (run < 0) {
-            order = *metrics;
-            continue;
-        }
-        for (const Metric& m : *metrics) values[m.name].push_back(m.value);
-    }
-    for (const Metric& m : order) {
-        auto& v = values[m.name];
-        std::sort(v.begin(), v.end());
-        std::printf(format_of(options), c.name, m.name.c_str(), m.unit, v.front(), v[v.size() / 2], v.back());
-    }
-    std::fflush(stdout);
-    return true;
-}
-
-std::string own_path() {
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    return n > 0 ? std::string(path, static_cast<size_t>(n)) : "warpline-bench";
-}
-
-/// Runs the driver cases in a child under `warpline run`.
-int run_driver_cases(const Options& options) {
-    std::string self = own_path();
-    std::string command = self.substr(0, self.rfind('/') + 1) + "warpline";
-    std::string runs = std::to_string(options.runs);
-    std::vector<const char*> arguments = {command.c_str(), "run",     options.mode.c_str(),  "--",     self.c_str(),
-                                          "--inside",      "--cases", options.cases.c_str(), "--runs", runs.c_str()};
-    if (options.csv) arguments.push_back("--csv");
-    if (options.json) arguments.push_back("--json");
-    arguments.push_back(nullptr);
-    std::fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        if (!options.execute) setenv("SOFTGPU_EXECUTE", "0", 1);
-        execv(command.c_str(), const_cast<char**>(arguments.data()));
-        std::perror(command.c_str());
-        _exit(127);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) return 1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-int run(const Options& options) {
-    std::vector<Case> all = all_cases();
-    if (options.list) {
-        for (const Case& c : all) std::printf("%-22s %s\n", c.name, c.what);
-        return 0;
-    }
-    all.erase(std::remove_if(all.begin(), all.end(), [&](const Case& c) { return !selected(options, c); }), all.end());
-    if (all.empty()) {
-        std::fprintf(stderr, "no case is called '%s'; --list shows them\n", options.cases.c_str());
-        return 2;
-    }
-    if (!options.inside && !options.json) {
-        const char* head = options.csv ? "%s,%s,%s,%s,%s,%s\n" : "%-22s %-14s %-12s %12s %12s %12s\n";
-        std::printf(head, "case", "metric", "unit", "min", "median", "max");
-    }
-    bool good = true, driver = false;
-    for (const Case& c : all) {
-        if (c.needs_driver != options.inside) {
-            driver |= c.needs_driver;
-            continue;
-        }
-        good &= run_case(options, c);
-    }
-    if (driver && !options.inside) good &= run_driver_cases(options) == 0;
-    return good ? 0 : 1;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-    Options options;
-    CLI::App app{"Measures Warpline: named cases, each checks its own result. Times are of this machine and this run."};
-    app.set_version_flag("--version", WARPLINE_VERSION);
+void add_case_options(CLI::App& app, CaseOptions& options) {
     app.add_option("cases,--cases", options.cases, "Cases to run, by name or first word, a comma between them")
         ->capture_default_str();
     app.add_option("--runs", options.runs, "Runs of each case that count")->capture_default_str()->check(CLI::Range(1, 1000));
@@ -154,7 +24,51 @@ int main(int argc, char** argv) {
         ->capture_default_str()
         ->check(CLI::IsMember({"--local", "--direct"}));
     app.add_flag("--inside", options.inside)->group("");
+}
+
+CLI::App* add_link(CLI::App& app, LinkCommandOptions& options) {
+    auto* link = app.add_subcommand("link", "Emulate a network link: a TCP relay with a round trip, a rate, loss and jitter");
+    link->add_option("--listen", options.listen, "Where connections come in; without a port at a free one, which is printed")
+        ->type_name("ADDRESS[:PORT]")
+        ->capture_default_str();
+    auto* to = link->add_option("--to", options.to, "Where they go: a gpu-server")->type_name("HOST:PORT");
+    link->add_option("--rtt", options.link.round_trip_ms, "Round trip, milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 10000.0));
+    link->add_option("--rate", options.link.rate_mbit, "Megabits per second, each way; 0: no limit")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1e6));
+    link->add_option("--loss", options.link.loss_percent, "Lost packets, percent; each appears as the delay that it causes")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 50.0));
+    link->add_option("--jitter", options.link.jitter_ms, "By how much a round trip varies to either side, milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 10000.0));
+    link->add_option("--queue", options.link.queue_ms, "How long bytes may wait before the link, milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(1.0, 10000.0));
+    link->add_option("--seed", options.link.seed, "Of loss and jitter")->capture_default_str();
+    auto* check =
+        link->add_flag("--check", options.check, "Measure this link with plain TCP instead, and fail if it is off by 5 %");
+    to->excludes(check);
+    link->footer(
+        "Runs until an interrupt (Ctrl-C). docs/performance.md#the-link-emulator says what it emulates.\n"
+        "Exit code: 0; 1 if --check finds it off by more than 5 %; 2 if it cannot be emulated here.");
+    return link;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Measures Warpline: named cases, each checks its own result. Times are of this machine and this run."};
+    app.set_version_flag("--version", WARPLINE_VERSION);
+    CaseOptions cases;
+    add_case_options(app, cases);
+    LinkCommandOptions link_options;
+    const CLI::App* link_command = add_link(app, link_options);
+    app.require_subcommand(0, 1);
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
-    return run(options);
+    if (link_command->parsed()) return link(link_options);
+    return run_cases(cases);
 }

@@ -68,7 +68,8 @@ HOOKS_BY_AREA = ["client"]
 
 # Header pattern -> the only folders that may include it.
 WRAPPED = {
-    r"^(asio|openssl)[/.]": ["common/net"],
+    r"^asio[/.]": ["common/net", "bench/link"],
+    r"^openssl/": ["common/net"],
     r"^spdlog/": ["common/log"],
     r"^CLI/": ["common/config", "client/cli", "server/daemon", "bench"],
     r"^toml\+\+/": ["common/config"],
