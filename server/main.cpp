@@ -14,11 +14,13 @@
 #include "common/config/command_line.h"
 #include "common/log/log.h"
 #include "server/control/operator_socket.h"
+#include "server/control/privileges.h"
 #include "server/control/worker_ends.h"
 #include "server/daemon/listen_socket.h"
 #include "server/daemon/operator_command.h"
 #include "server/daemon/supervisor.h"
 #include "server/door/door.h"
+#include "server/driver/device_nodes.h"
 #include "server/gauge/gauge.h"
 #include "server/worker/worker.h"
 
@@ -50,6 +52,17 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
                      contexts.c_str());
         return EXIT_FAILURE;
     }
+    const std::string& door_user = settings.text("door_user");
+    if (!door_user.empty() && door_user == settings.text("worker_user")) {
+        std::fprintf(
+            stderr,
+            "gpu-server: the door and the workers need users of their own, and '%s' is both's (door_user, worker_user)\n",
+            door_user.c_str());
+        return EXIT_FAILURE;
+    }
+    warn_of_readable_key(settings);
+    // Workers could not.
+    if (loses_setuid_programs(settings)) let_driver_make_device_nodes(settings.path("driver"));
     options.max_sessions = static_cast<uint32_t>(settings.integer("max_sessions"));
     options.warm_workers = static_cast<uint32_t>(settings.integer("workers_ready"));
     options.drain = settings.seconds("drain_seconds");

@@ -34,6 +34,10 @@ constexpr Option k_options[] = {
      "The user as whom the process runs that has the key and speaks with strangers (the door); empty: the server's own. Only "
      "for a server that runs as root.",
      "It reads key and certificates before, as root. Nobody else should run as that user."},
+    {k_server, "worker_user", text, "", "", 0, 0, "WARPLINE_WORKER_USER", "--worker-user", k_in_file,
+     "The user as whom the processes run that load the driver and execute what clients say (the workers, and the gauge, which "
+     "asks NVML); empty: the server's own. Only for a server that runs as root.",
+     "The user needs the GPUs' device files, and the driver to be readable. Nobody else should run as that user."},
     {k_server, "ca", path, "", "/etc/warpline/ca.crt", 0, 0, "WARPLINE_SERVER_CA", "--ca", k_in_file,
      "The certificate authority (PEM) whose tenants are let in.", "Everybody it has signed may use the GPUs."},
     {k_server, "devices", text_list, "", "all", 0, 0, "WARPLINE_DEVICES", "--devices", k_in_file,

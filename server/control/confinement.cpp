@@ -39,9 +39,16 @@ constexpr int k_denied[] = {
     SYS_listen,
     SYS_accept,
     SYS_accept4,
+    // System calls that do not pass this filter.
+    SYS_io_uring_setup,
     // The machine.
     SYS_mount,
     SYS_umount2,
+    SYS_open_tree,
+    SYS_move_mount,
+    SYS_fsopen,
+    SYS_fspick,
+    SYS_mount_setattr,
     SYS_pivot_root,
     SYS_chroot,
     SYS_setns,

@@ -26,9 +26,9 @@
 #include "server/control/confinement.h"
 #include "server/control/drop_notice.h"
 #include "server/control/greeting.h"
+#include "server/control/process_user.h"
 #include "server/control/reception.h"
 #include "server/control/worker_ends.h"
-#include "server/door/door_user.h"
 
 namespace warpline::server {
 
@@ -146,7 +146,7 @@ Result<void> Door::prepare(std::string& problem) {
     const auto credentials =
         WL_TRY(net::load_credentials(m_settings.path("ca"), m_settings.path("certificate"), m_settings.path("key"), problem));
     m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::server, credentials, problem));
-    WL_TRY(become_user(m_settings.text("door_user"), problem));
+    WL_TRY(become_user({m_settings.text("door_user"), "the door", "door_user"}, problem));
     prctl(PR_SET_DUMPABLE, 0);
     return {};
 }

@@ -12,6 +12,7 @@
 
 #include "common/log/log.h"
 #include "server/control/control.h"
+#include "server/control/privileges.h"
 #include "server/control/worker_ends.h"
 #include "server/driver/nvml.h"
 
@@ -21,6 +22,12 @@ int gauge_main(const config::Settings& settings, pid_t supervisor) {
     signal(SIGPIPE, SIG_IGN);
     // What a terminal or systemd sends to all of us is for the supervisor to act on.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
+    std::string problem;
+    if (!give_up_privileges(settings, problem).ok()) {
+        WL_LOG(error, "server", "how busy the GPUs are is not known: {}", problem);
+        return 1;
+    }
+    // After the change of users, which undoes it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (getppid() != supervisor) return 1;
@@ -32,7 +39,6 @@ int gauge_main(const config::Settings& settings, pid_t supervisor) {
         if (!message.ok()) return 0;
         ReadyMessage offer;
         if (message->kind != ControlKind::measure || !message->read(offer)) return 1;
-        std::string problem;
         // Again and again: the library may be installed, or the driver mended, while we run.
         if (nvml == nullptr) nvml = Nvml::load(settings.path("nvml"), get_text(offer.driver_path), problem);
         if (nvml == nullptr && std::exchange(told, problem) != problem)

@@ -20,6 +20,7 @@
 #include "protocol/codec/preamble.h"
 #include "server/control/confinement.h"
 #include "server/control/greeting.h"
+#include "server/control/privileges.h"
 #include "server/control/reception.h"
 #include "server/control/worker_ends.h"
 #include "server/driver/find_driver.h"
@@ -54,7 +55,8 @@ public:
     int run(pid_t supervisor);
 
 private:
-    bool prepare(std::string& problem);
+    bool prepare(pid_t supervisor, std::string& problem);
+    bool become_confined(pid_t supervisor, std::string& problem);
     bool know_devices(std::string& problem);
     void warm_up();
     void watch_messages();
@@ -127,11 +129,11 @@ int Worker::run(pid_t supervisor) {
     // What a terminal or systemd sends to all of us is for the supervisor to act on: it drains, and tells us.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;
-    if (!prepare(problem)) {
+    if (!prepare(supervisor, problem)) {
         static_cast<void>(m_control.send_text(ControlKind::failed, problem));
         return 1;
     }
-    // Not before the driver is ready: NVIDIA's runs nvidia-modprobe, which is setuid, where device nodes are missing.
+    // Where it is not set yet. Not before the driver is ready: NVIDIA's runs a setuid program where device nodes are missing.
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     const auto confined = confine_process();
     if (!confined.ok()) {
@@ -152,7 +154,7 @@ int Worker::run(pid_t supervisor) {
     }
 }
 
-bool Worker::prepare(std::string& problem) {
+bool Worker::prepare(pid_t supervisor, std::string& problem) {
     auto counters = SharedCounters::open(k_worker_counters_fd);
     if (!counters.ok()) {
         problem = counters.error().what;
@@ -165,7 +167,6 @@ bool Worker::prepare(std::string& problem) {
         return false;
     }
     m_output = {{*output, 1, -1}, {k_worker_messages_fd, 2, k_worker_log_fd}};
-    watch_messages();
     // A driver that is our own client library would connect to a server: to us.
     for (const char* name : {"WARPLINE_SERVERS", "WARPLINE_CONFIG"}) unsetenv(name);
     const auto chosen = m_settings.text_list("devices");
@@ -174,11 +175,23 @@ bool Worker::prepare(std::string& problem) {
         for (const std::string& device : chosen) list += (list.empty() ? "" : ",") + device;
         setenv("CUDA_VISIBLE_DEVICES", list.c_str(), 1);
     }
+    if (!become_confined(supervisor, problem)) return false;
+    watch_messages();
     m_driver = find_driver(m_settings.path("driver"), problem);
     if (m_driver == nullptr) return false;
     if (!know_devices(problem)) return false;
     warm_up();
     return true;
+}
+
+/// Before there is a second thread, or a driver.
+bool Worker::become_confined(pid_t supervisor, std::string& problem) {
+    if (!give_up_privileges(m_settings, problem).ok()) return false;
+    // After the change of users, which undoes it.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == supervisor) return true;
+    problem = "the supervisor is gone";
+    return false;
 }
 
 /// Takes over what another worker has found out about the devices, or finds it out for all.

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "common/net/socket.h"
@@ -60,15 +59,6 @@ private:
     std::optional<net::TlsContext> m_context;
     std::unique_ptr<net::TlsChannel> m_channel;
 };
-
-/// A process below the supervisor that is no worker.
-pid_t door_of(const ServerProcess& server) {
-    const auto workers = server.workers();
-    for (const pid_t pid : server.children()) {
-        if (std::find(workers.begin(), workers.end(), pid) == workers.end()) return pid;
-    }
-    return -1;
-}
 
 TEST(Door, B5_TellsTheStatusAndCostsNoWorker) {
     ServerProcess server({"--max-sessions=7"});
@@ -185,6 +175,20 @@ TEST(Door, C4_TellsHowBusyTheDevicesAre) {
     EXPECT_EQ(server.children().size(), processes.size() + 1);
 }
 
+TEST(Door, F3_TheGaugeRunsAsTheUserOfTheWorkers) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+    const passwd* nobody = getpwnam("nobody");
+    ASSERT_NE(nobody, nullptr);
+    const Readings readings;
+    readings.say("GPU-abababab-abab-abab-abab-abababababab 42 3 4\n");
+    ServerProcess server({std::string("--nvml=") + FAKE_NVML_LIBRARY, "--worker-user=nobody"});
+    ASSERT_TRUE(server.ready());
+    const auto status = Asking(server).ask(0, true);
+    ASSERT_TRUE(status.has_value());
+    EXPECT_EQ(status->devices.size(), status->device_count);
+    EXPECT_EQ(users_of(server.gauge()), std::vector<uid_t>(4, nobody->pw_uid));
+}
+
 TEST(Door, C4_AnswersWhereNvmlHangsDiesOrIsMissing) {
     const Readings readings;
     const std::pair<const char*, const char*> faults[] = {
@@ -211,7 +215,7 @@ protected:
         ASSERT_TRUE(server.ready());
         client = server.client();
         ASSERT_NE(client, nullptr);
-        door = door_of(server);
+        door = server.door();
         ASSERT_GT(door, 0);
     }
     /// Who asks is answered again, a little later, by another process.
@@ -220,7 +224,7 @@ protected:
         bool answered = false;
         while (!answered && std::chrono::steady_clock::now() < deadline) answered = Asking(server).ask().has_value();
         EXPECT_TRUE(answered);
-        EXPECT_NE(door_of(server), door);
+        EXPECT_NE(server.door(), door);
     }
 
     ServerProcess server;
@@ -330,16 +334,8 @@ TEST(Door, F1_RunsAsAUserOfItsOwn) {
     ASSERT_NE(nobody, nullptr);
     ServerProcess server({"--door-user=nobody"});
     ASSERT_TRUE(server.ready());
-    std::ifstream file("/proc/" + std::to_string(door_of(server)) + "/status");
-    std::string line;
-    while (std::getline(file, line) && line.rfind("Uid:", 0) != 0) {
-    }
-    std::istringstream users(line.substr(4));
-    for (uid_t user = 0; users >> user;) EXPECT_EQ(user, nobody->pw_uid) << line;
-    while (std::getline(file, line) && line.rfind("Groups:", 0) != 0) {
-    }
-    std::istringstream groups(line.substr(7));
-    for (gid_t group = 0; groups >> group;) EXPECT_EQ(group, nobody->pw_gid) << line;
+    EXPECT_EQ(users_of(server.door()), std::vector<uid_t>(4, nobody->pw_uid));
+    EXPECT_EQ(groups_of(server.door()), std::vector<gid_t>{nobody->pw_gid});
     EXPECT_NE(server.client(), nullptr);
     EXPECT_TRUE(Asking(server).ask().has_value());
 }
@@ -354,7 +350,7 @@ TEST(Door, F1_AUserThatIsNotThereStopsTheServer) {
 TEST(Door, F1_SighupGivesItTheNewCertificates) {
     ServerProcess server;
     ASSERT_TRUE(server.ready());
-    const pid_t before = door_of(server);
+    const pid_t before = server.door();
     Asking held(server);
     ASSERT_TRUE(held.ask().has_value());
     server.signal(SIGHUP);
@@ -367,7 +363,7 @@ TEST(Door, F1_SighupGivesItTheNewCertificates) {
 TEST(Door, C5_DiesWithTheSupervisor) {
     ServerProcess server;
     ASSERT_TRUE(server.ready());
-    const pid_t door = door_of(server);
+    const pid_t door = server.door();
     ASSERT_GT(door, 0);
     server.signal(SIGKILL);
     EXPECT_EQ(server.wait_exit(), 128 + SIGKILL);

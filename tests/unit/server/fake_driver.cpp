@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -189,8 +191,8 @@ bool has_no_mapping() { return std::getenv("FAKE_DRIVER_NO_MAPPING") != nullptr;
 
 // "full": its launch waits as if the driver's queue was full. "lazy": asking for it as a function waits, as loading its image
 // does.
-constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault", "break_out", "full", "lazy"};
-constexpr int k_print = 1, k_full = 6, k_lazy = 7;
+constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault", "break_out", "full", "lazy", "open_files"};
+constexpr int k_print = 1, k_full = 6, k_lazy = 7, k_open_files = 8;
 
 /// What a session that took its worker over would try.
 void break_out() {
@@ -200,20 +202,32 @@ void break_out() {
     std::printf("socket %d\n", socket(AF_INET, SOCK_STREAM, 0) < 0 ? errno : 0);
     std::printf("kill %d\n", kill(getppid(), 0) < 0 ? errno : 0);
     std::printf("ptrace %d\n", ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr) < 0 ? errno : 0);
+    std::printf("io_uring %d\n", syscall(SYS_io_uring_setup, 1, nullptr) < 0 ? errno : 0);
+    std::printf("file system %d\n", syscall(SYS_fsopen, "tmpfs", 0) < 0 ? errno : 0);
     std::printf("setuid program %d\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+}
+
+/// Tries to open the files that a list names, and prints the error of each.
+void open_files() {
+    std::ifstream list(std::getenv("FAKE_DRIVER_FILES"));
+    for (std::string path; std::getline(list, path);) {
+        const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        std::printf("%s %d\n", path.c_str(), fd < 0 ? errno : 0);
+        if (fd >= 0) close(fd);
+    }
 }
 
 CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
     if (kernel == 3) std::abort();
     if (kernel == k_full) wait_for_variable();
-    if (kernel >= k_full) kernel = k_print;
+    if (kernel == k_full || kernel == k_lazy) kernel = k_print;
     if (kernel == 4) {
         state().sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
         return CUDA_SUCCESS;
     }
     CUdeviceptr address[3] = {};
-    if (kernel == 5) {
-        stream_of(stream).push([] { break_out(); });
+    if (kernel == 5 || kernel == k_open_files) {
+        stream_of(stream).push(kernel == 5 ? break_out : open_files);
         return CUDA_SUCCESS;
     }
     if (kernel == 0) {
@@ -240,9 +254,11 @@ EXPORT CUresult cuInit(unsigned) {
     // More than a pipe holds.
     for (int i = 0; std::getenv("FAKE_DRIVER_CHATTY") != nullptr && i < 4000; ++i)
         std::fprintf(stderr, "fake driver: line %d of what it has to say\n", i);
-    // As NVIDIA's where device nodes are missing: a setuid program makes them.
-    if (std::getenv("FAKE_DRIVER_NEEDS_NODES") != nullptr && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
-        return CUDA_ERROR_OPERATING_SYSTEM;
+    // As NVIDIA's where device nodes are missing: a setuid program makes them, if it is allowed to.
+    if (const char* node = std::getenv("FAKE_DRIVER_NEEDS_NODE"); node != nullptr && access(node, F_OK) != 0) {
+        if (geteuid() != 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0) return CUDA_ERROR_OPERATING_SYSTEM;
+        std::ofstream(node) << "a node";
+    }
     // As NVIDIA's where no persistence daemon keeps the GPU awake.
     if (const char* slow = std::getenv("FAKE_DRIVER_INIT_MS")) usleep(static_cast<useconds_t>(std::atoi(slow)) * 1000);
     return std::getenv("FAKE_DRIVER_BROKEN") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
@@ -540,7 +556,7 @@ EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
     return ready();
 }
 EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* size) {
-    constexpr size_t k_params[] = {4, 0, 1, 0, 0, 0, 0, 0};
+    constexpr size_t k_params[std::size(k_kernels)] = {4, 0, 1};
     if (index >= k_params[reinterpret_cast<uintptr_t>(kernel) - 0x100]) return CUDA_ERROR_INVALID_VALUE;
     *offset = index * 8;
     *size = 8;

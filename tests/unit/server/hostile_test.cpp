@@ -278,7 +278,8 @@ TEST_F(HostileTest, F3_AWorkerCanStartNoProgramsAndOpenNoSockets) {
     program.load();
     program.launch(program.function("break_out", 0), {});
     EXPECT_EQ(program.synchronize().result, 0);
-    EXPECT_EQ(client->output(), "execve 1\nsocket 1\nkill 1\nptrace 1\nsetuid program 1\n");  // 1: EPERM
+    EXPECT_EQ(client->output(),
+              "execve 1\nsocket 1\nkill 1\nptrace 1\nio_uring 1\nfile system 1\nsetuid program 1\n");  // 1: EPERM
 }
 
 TEST_F(HostileTest, C5_ACrashingWorkerTakesOnlyItsSession) {

@@ -5,9 +5,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -29,6 +32,18 @@ std::string read_file(const std::string& path) {
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
+}
+
+/// The numbers behind a word in a process's status.
+std::vector<unsigned> numbers_of(pid_t pid, const std::string& word) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    std::string line;
+    while (std::getline(file, line) && !line.starts_with(word)) {
+    }
+    std::istringstream text(line.substr(std::min(word.size(), line.size())));
+    std::vector<unsigned> numbers;
+    for (unsigned number = 0; text >> number;) numbers.push_back(number);
+    return numbers;
 }
 
 /// One line from a pipe, within the patience.
@@ -156,12 +171,34 @@ std::vector<pid_t> ServerProcess::children() const {
     return pids;
 }
 
-std::vector<pid_t> ServerProcess::workers() const {
+std::vector<pid_t> ServerProcess::children_of_role(const std::string& argument) const {
     std::vector<pid_t> pids = children();
-    std::erase_if(pids, [](pid_t pid) {
-        return read_file("/proc/" + std::to_string(pid) + "/cmdline").find("--worker-of=") == std::string::npos;
+    std::erase_if(pids, [&argument](pid_t pid) {
+        return read_file("/proc/" + std::to_string(pid) + "/cmdline").find(argument) == std::string::npos;
     });
     return pids;
+}
+
+pid_t ServerProcess::door() const {
+    const auto doors = children_of_role("--door-of=");
+    return doors.empty() ? -1 : doors.back();
+}
+
+pid_t ServerProcess::gauge() const {
+    const auto gauges = children_of_role("--gauge-of=");
+    return gauges.empty() ? -1 : gauges.back();
+}
+
+std::vector<uid_t> users_of(pid_t pid) { return numbers_of(pid, "Uid:"); }
+std::vector<gid_t> groups_of(pid_t pid) { return numbers_of(pid, "Groups:"); }
+
+bool wait_end(pid_t pid) {
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (fd < 0) return errno == ESRCH;
+    pollfd watched{fd, POLLIN, 0};
+    const int ended = poll(&watched, 1, static_cast<int>(std::chrono::milliseconds(k_patience).count()));
+    close(fd);
+    return ended == 1;
 }
 
 }  // namespace warpline::server::test
