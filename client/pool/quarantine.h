@@ -40,13 +40,13 @@ private:
 };
 
 /// The same for all programs of a user on this machine, by a file ($XDG_RUNTIME_DIR/warpline-resting-UID, else in /tmp). Where
-/// there can be none, nobody rests. Copies are the same quarantine.
+/// there can be none, or another program does not give it, nobody rests. Copies are the same quarantine.
 class Quarantine {
 public:
     /// @param longest  that a server rests; 0: none does
     explicit Quarantine(std::chrono::seconds longest) : m_longest(longest) {}
 
-    /// For each server whether it rests now. @blocks while another program has the file, some microseconds @thread any
+    /// For each server whether it rests now. @blocks as UserFile::open() @thread any
     std::vector<bool> resting(const std::vector<std::string>& servers) const;
     /// A server that could not be reached, did not answer in time, or whose TLS failed; other errors are no failures of a
     /// server's. @blocks, @thread as resting()

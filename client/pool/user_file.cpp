@@ -6,10 +6,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
+#include "common/log/log.h"
+
 namespace warpline::client {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Who has the file has it for microseconds. Who has it for longer is stopped, or gets no processor.
+constexpr std::chrono::milliseconds k_patience{100};
+constexpr std::chrono::microseconds k_first_pause{50};
+constexpr std::chrono::microseconds k_longest_pause{5'000};
+
+/// Files have no lock with a deadline. False if another program has it all the time.
+bool lock_in_time(int fd) {
+    const auto deadline = Clock::now() + k_patience;
+    for (auto pause = k_first_pause;; pause = std::min(2 * pause, k_longest_pause)) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        if ((errno != EWOULDBLOCK && errno != EINTR) || Clock::now() >= deadline) return false;
+        std::this_thread::sleep_for(pause);
+    }
+}
+
+}  // namespace
 
 Result<UserFile> UserFile::open(std::string_view name) {
     const char* folder = std::getenv("XDG_RUNTIME_DIR");
@@ -19,11 +46,14 @@ Result<UserFile> UserFile::open(std::string_view name) {
     if (fd < 0) return Error{Code::io, "no file of the user's can be opened"};
     // A file that somebody else has put there is not ours to write to.
     struct stat status {};
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != getuid() || flock(fd, LOCK_EX) != 0) {
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != getuid()) {
         close(fd);
         return Error{Code::io, "the file is not the user's"};
     }
-    return UserFile(fd);
+    if (lock_in_time(fd)) return UserFile(fd);
+    close(fd);
+    WL_LOG(info, "pool", "{}: another program has it, and seems to be stopped; this one goes on without what is in it", path);
+    return Error{Code::deadline, "another program has the file"};
 }
 
 UserFile::UserFile(UserFile&& other) noexcept : m_fd(std::exchange(other.m_fd, -1)) {}

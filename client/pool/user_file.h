@@ -11,7 +11,10 @@ namespace warpline::client {
 /// A file of the user's ($XDG_RUNTIME_DIR/warpline-NAME-UID, else in /tmp), locked while this object lives.
 class UserFile {
 public:
-    /// @errors io: there can be no such file, or somebody else has put one there @blocks while another program has it
+    /// @errors io: there can be no such file, or somebody else has put one there; deadline: another program has it all the
+    /// time,
+    ///         which the log tells
+    /// @blocks while another program has it, 100 ms at most
     static Result<UserFile> open(std::string_view name);
     UserFile(UserFile&& other) noexcept;
     UserFile& operator=(UserFile&&) = delete;

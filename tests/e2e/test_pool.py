@@ -1,5 +1,6 @@
 """Several servers: what they tell, and which one a program goes to (B5, C4)."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -330,6 +331,15 @@ class ChoiceTest(PoolCase):
                        env={**os.environ, **pool.environment()})
         self.run_program(pool, WARPLINE_POLICY="in_order")
         self.assertEqual(pool.sessions(), [1, 1])
+
+    def test_c4_a_program_that_is_stopped_with_a_shared_file_holds_up_nobody(self):
+        pool = self.pool(2)
+        resting = pathlib.Path(pool.folder.name) / f"warpline-resting-{os.getuid()}"
+        with resting.open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            done = self.run_program(pool)
+        self.assertIn(f"{resting}: another program has it", done.stderr)
+        self.assertNotIn("another program has it", self.run_program(pool).stderr)
 
     def test_b5_one_server_alone_is_not_asked(self):
         """There is the connection that opens the session and the one that carries it, and none before them."""

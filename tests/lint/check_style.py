@@ -19,6 +19,7 @@ PURPOSE = re.compile(r"(#pragma once\n\n)?// ?\w")
 POLLS = {
     "client/abi/start.cpp": "the pause before servers that were full are asked again",
     "client/cli/tell_death.cpp": "the pause before a server that could not be reached is tried again",
+    "client/pool/user_file.cpp": "a lock of a file, which has no deadline of its own",
     "softgpu/driver/context.cpp": "contexts take time to make (docs/driver-behaviour.md, DB-16)",
     "tests/unit/server/fake_driver.cpp": "a driver that is slow to begin",
     "softgpu/driver/operation.cpp": "cuStreamWaitValue: memory changes without a word",
