@@ -1,0 +1,103 @@
+// The line that a process leaves behind (E3): what scripts read, whatever a server calls itself.
+#include "client/abi/statistics.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "client/session/session.h"
+
+namespace warpline::client {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> keys_of(const Json& object) {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : object.items()) keys.push_back(key);
+    return keys;
+}
+
+TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
+    ServerInfo server;
+    server.name = "gpu host";
+    server.address = "gpus.example:14833";
+    server.driver_kind = DriverKind::software;
+    SessionStats stats;
+    stats.blocking_round_trips = 7;
+    stats.bytes_sent = uint64_t{1} << 63;
+    stats.frames_again = 3;
+    stats.seconds_connected = 1.23456789;
+    stats.link.smoothed_round_trip_us = 42;
+    stats.bulk_links[2].pings = 5;
+    const std::string line = statistics_json(server, stats);
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    const Json json = Json::parse(line, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << line;
+    EXPECT_EQ(keys_of(json), (std::vector<std::string>{"pid",
+                                                       "server",
+                                                       "address",
+                                                       "driver",
+                                                       "calls",
+                                                       "blocking_round_trips",
+                                                       "calls_sent",
+                                                       "batches",
+                                                       "frames_sent",
+                                                       "frames_received",
+                                                       "bytes_sent",
+                                                       "bytes_received",
+                                                       "payload_bytes_sent",
+                                                       "payload_bytes_received",
+                                                       "credit_waits",
+                                                       "reconnects",
+                                                       "frames_sent_again",
+                                                       "round_trip_us",
+                                                       "link",
+                                                       "bulk_links",
+                                                       "seconds_connected"}));
+    EXPECT_EQ(json["pid"], getpid());
+    EXPECT_EQ(json["server"], "gpu host");
+    EXPECT_EQ(json["driver"], "software");
+    EXPECT_EQ(json["blocking_round_trips"], 7);
+    EXPECT_EQ(json["bytes_sent"], uint64_t{1} << 63);
+    EXPECT_EQ(json["frames_sent_again"], 3);
+    EXPECT_EQ(json["round_trip_us"], 42);
+    EXPECT_EQ(json["seconds_connected"], 1.234568);
+    const std::vector<std::string> link_keys{"level",
+                                             "level_seconds",
+                                             "level_changes",
+                                             "round_trips",
+                                             "last_round_trip_us",
+                                             "smoothed_round_trip_us",
+                                             "minimum_round_trip_us",
+                                             "round_trip_variation_us",
+                                             "jitter_us",
+                                             "pings",
+                                             "missed_pings",
+                                             "sent_bytes_per_s",
+                                             "received_bytes_per_s"};
+    EXPECT_EQ(keys_of(json["link"]), link_keys);
+    EXPECT_EQ(json["link"]["level"], "up");
+    EXPECT_EQ(keys_of(json["bulk_links"]), std::vector<std::string>{"2"});
+    EXPECT_EQ(keys_of(json["bulk_links"]["2"]), link_keys);
+    EXPECT_EQ(json["bulk_links"]["2"]["pings"], 5);
+    EXPECT_EQ(keys_of(json["calls"]),
+              (std::vector<std::string>{"local", "cached", "create", "ordered", "query", "blocking", "unsupported"}));
+}
+
+TEST(Statistics, NamesOfOthersDoNoHarm_F3) {
+    ServerInfo server;
+    server.name = "quote \" backslash \\ newline \n no UTF-8 \xff\xc3";
+    const std::string line = statistics_json(server, {});
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    const Json json = Json::parse(line, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << line;
+    EXPECT_EQ(json["server"], "quote \" backslash \\ newline \n no UTF-8 \xef\xbf\xbd\xef\xbf\xbd");
+    EXPECT_EQ(json["bulk_links"], Json::object());
+}
+
+}  // namespace
+}  // namespace warpline::client
