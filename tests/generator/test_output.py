@@ -17,7 +17,7 @@ CUDA_INCLUDE = os.environ.get("WARPLINE_CUDA_INCLUDE", "/usr/local/cuda/include"
 # What softgpu/driver would define.
 IMPLEMENTATIONS = """
 #include "softgpu/driver/gen/entries.gen.h"
-#include "softgpu/driver/entry.h"
+#include "softgpu/driver/life/entry.h"
 #include "common/log/log.h"
 namespace warpline::log {
 bool enabled(Level, std::string_view) { return false; }

@@ -1,10 +1,10 @@
-#include "softgpu/driver/array.h"
+#include "softgpu/driver/memory/array.h"
 
 #include <algorithm>
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,6 +1,6 @@
-#include "softgpu/driver/capture.h"
+#include "softgpu/driver/graph/capture.h"
 
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,10 +1,11 @@
-#include "softgpu/driver/context.h"
+#include "softgpu/driver/context/context.h"
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/event.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/event.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/life/context_end.h"
+#include "softgpu/driver/process/process.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::softgpu::driver {
@@ -61,7 +62,7 @@ CUresult synchronise(CUcontext handle) {
 CUresult destroy(CUcontext handle) {
     auto context = process().contexts.find(handle);
     if (context == nullptr || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
-    context->tear_down();
+    end_context(*context);
     process().contexts.remove(handle);
     auto& stack = thread_state().contexts;
     if (!stack.empty() && stack.back() == context) stack.pop_back();
@@ -120,7 +121,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     if (device->primary->retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--device->primary->retain_count != 0) return CUDA_SUCCESS;
     lock.unlock();  // what libraries attached to the context is destroyed by calling them
-    device->primary->tear_down();
+    end_context(*device->primary);
     lock.lock();
     return CUDA_SUCCESS;
 }
@@ -128,7 +129,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
-    device->primary->tear_down();
+    end_context(*device->primary);
     MutexLock lock(process().primary_mutex);
     device->primary->retain_count = 0;
     return CUDA_SUCCESS;

@@ -1,11 +1,11 @@
-#include "softgpu/driver/device.h"
+#include "softgpu/driver/device/device.h"
 
 #include <cstdio>
 #include <cstring>
 
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/memory_pool.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/memory/memory_pool.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,9 +1,9 @@
-#include "softgpu/driver/event.h"
+#include "softgpu/driver/context/event.h"
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 
@@ -35,7 +35,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     CU_TRY(current_context(context));
     SharedEventPtr shared;
     if ((Flags & CU_EVENT_INTERPROCESS) != 0) {
-        shared = SharedEvent::create(context->device());
+        shared = SharedEvent::create(context->device().as_owner());
         if (shared == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     auto event = std::make_shared<Event>(context->shared_from_this(), Flags, std::move(shared));

@@ -1,6 +1,6 @@
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/module.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,10 +1,10 @@
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph/graph.h"
 
 #include <algorithm>
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,11 +1,11 @@
-#include "softgpu/driver/graph_exec.h"
+#include "softgpu/driver/graph/graph_exec.h"
 
 #include <cstring>
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/graph_params.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/graph_params.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "softgpu/driver/event.h"
-#include "softgpu/driver/graph_params.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/context/event.h"
+#include "softgpu/driver/graph/graph_params.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -3,17 +3,18 @@
 #include "cuda/abi/error_names.h"
 #include "cuda/abi/export_tables.h"
 #include "cuda/abi/symbols/symbols.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/table_host.h"
-#include "softgpu/driver/version.h"
+#include "softgpu/driver/config/version.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/life/start.h"
+#include "softgpu/driver/life/table_host.h"
+#include "softgpu/driver/process/process.h"
 
 // Initialisation, version, errors, lookup of functions and tables.
 namespace warpline::softgpu::driver {
 
 CUresult cuInit(unsigned int Flags) {
     provide_export_tables();
-    return process().initialise(Flags);
+    return start(Flags);
 }
 
 CUresult cuDriverGetVersion(int* driverVersion) {

@@ -2,14 +2,14 @@
 
 #include <bit>
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/checks.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/event.h"
-#include "softgpu/driver/imported_memory.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/event.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/memory/checks.h"
+#include "softgpu/driver/memory/imported_memory.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 
@@ -22,7 +22,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
     Device& device = *process().device(allocation->device);
     uint64_t chunk = 0, chunk_bytes = 0;
     if (!device.heap().share(allocation->address, &chunk, &chunk_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    SharedFilePtr file = device.exported().share(device, chunk, chunk_bytes);
+    SharedFilePtr file = device.exported().share(device.as_owner(), chunk, chunk_bytes);
     if (file == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     note_shared(allocation->address);
     ExportedMemory exported;
@@ -42,7 +42,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsign
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     uint64_t address = 0;
-    CU_TRY(ImportedMemory::instance().open(std::bit_cast<ExportedMemory>(handle), *context, &address));
+    CU_TRY(
+        ImportedMemory::instance().open(std::bit_cast<ExportedMemory>(handle), context->device(), context->handle(), &address));
     *pdptr = address;
     return CUDA_SUCCESS;
 }
@@ -78,12 +79,16 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
     return CUDA_SUCCESS;
 }
 
+namespace {
+bool has_device(const CUuuid& uuid) { return process().device(uuid) != nullptr; }
+}  // namespace
+
 CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
     if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     SharedEventPtr shared;
-    CU_TRY(SharedEvent::open(std::bit_cast<ExportedEvent>(handle), shared));
+    CU_TRY(SharedEvent::open(std::bit_cast<ExportedEvent>(handle), has_device, shared));
     constexpr unsigned int k_flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     auto event = std::make_shared<Event>(context->shared_from_this(), k_flags, std::move(shared));
     *phEvent = as_handle<CUevent>(process().events.add(std::move(event)));

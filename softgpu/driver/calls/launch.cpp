@@ -1,7 +1,8 @@
-#include "softgpu/driver/launch.h"
+#include "softgpu/driver/work/launch.h"
 
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/graph/enqueue.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -2,11 +2,11 @@
 #include <string_view>
 
 #include "cuda/image/image.h"
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/module.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -3,11 +3,11 @@
 
 #include "common/log/log.h"
 #include "cuda/image/image.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/link_state.h"
-#include "softgpu/driver/module.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/code/link_state.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "softgpu/driver/advice.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/memory/advice.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,9 +1,10 @@
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/copy.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/operation.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/enqueue.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/driver/work/copy.h"
+#include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,13 +1,13 @@
-#include "softgpu/driver/memory.h"
+#include "softgpu/driver/memory/memory.h"
 
 #include <algorithm>
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/graph_memory.h"
-#include "softgpu/driver/memory_pool.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/graph_memory.h"
+#include "softgpu/driver/memory/memory_pool.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 
@@ -86,7 +86,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     AllocationPtr allocation;
-    CU_TRY(allocate_device(*context, bytesize, allocation));
+    CU_TRY(allocate_device(context->device(), context->handle(), bytesize, allocation));
     *dptr = allocation->address;
     return CUDA_SUCCESS;
 }
@@ -137,8 +137,8 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
     AllocationPtr allocation;
     // With one address space for host and devices, host memory is always mapped and portable. No bytes are no error here, and
     // have an address that can be freed.
-    CU_TRY(allocate_pages(*context, std::max<size_t>(bytesize, 1), MemoryKind::host, Flags | CU_MEMHOSTALLOC_DEVICEMAP,
-                          allocation));
+    CU_TRY(allocate_pages(context->device(), context->handle(), std::max<size_t>(bytesize, 1), MemoryKind::host,
+                          Flags | CU_MEMHOSTALLOC_DEVICEMAP, allocation));
     *pp = reinterpret_cast<void*>(allocation->address);
     return CUDA_SUCCESS;
 }
@@ -217,7 +217,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     AllocationPtr allocation;
-    CU_TRY(allocate_pages(*context, bytesize, MemoryKind::managed, flags, allocation));
+    CU_TRY(allocate_pages(context->device(), context->handle(), bytesize, MemoryKind::managed, flags, allocation));
     *dptr = allocation->address;
     return CUDA_SUCCESS;
 }

@@ -1,8 +1,9 @@
-#include "softgpu/driver/copy.h"
-#include "softgpu/driver/operation.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/reach.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/graph/enqueue.h"
+#include "softgpu/driver/memory/reach.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/driver/work/copy.h"
+#include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
 

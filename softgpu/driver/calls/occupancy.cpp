@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/launch.h"
-#include "softgpu/driver/module.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/work/launch.h"
 
 namespace warpline::softgpu::driver {
 

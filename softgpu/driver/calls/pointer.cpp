@@ -1,12 +1,12 @@
 #include <cstring>
 
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/memory_pool.h"
-#include "softgpu/driver/physical_memory.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/vmm.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/memory/memory_pool.h"
+#include "softgpu/driver/memory/physical_memory.h"
+#include "softgpu/driver/memory/vmm.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

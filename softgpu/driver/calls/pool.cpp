@@ -1,11 +1,11 @@
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/graph_memory.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/memory_pool.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/graph_memory.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/memory/memory_pool.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,14 +1,15 @@
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/context/stream.h"
 
 #include <algorithm>
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/event.h"
-#include "softgpu/driver/host_thread.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/operation.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/context/event.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/enqueue.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/driver/work/host_thread.h"
+#include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,6 +1,6 @@
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/cu_try.h"
-#include "softgpu/driver/tensor_map.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/process/cu_try.h"
+#include "softgpu/driver/texture/tensor_map.h"
 
 namespace warpline::softgpu::driver {
 

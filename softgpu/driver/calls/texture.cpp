@@ -1,9 +1,10 @@
-#include "softgpu/driver/texture.h"
+#include "softgpu/driver/texture/texture.h"
 
 #include <unordered_map>
 
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 

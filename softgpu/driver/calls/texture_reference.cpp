@@ -1,8 +1,9 @@
-#include "softgpu/driver/device.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/module.h"
-#include "softgpu/driver/process.h"
-#include "softgpu/driver/texture.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/driver/texture/texture.h"
 
 // References were given up by CUDA 12's runtime; programs on the driver interface and old PTX still have them.
 namespace warpline::softgpu::driver {

@@ -1,10 +1,10 @@
-#include "softgpu/driver/vmm.h"
+#include "softgpu/driver/memory/vmm.h"
 
-#include "softgpu/driver/capture.h"
-#include "softgpu/driver/context.h"
-#include "softgpu/driver/heap.h"
-#include "softgpu/driver/physical_memory.h"
-#include "softgpu/driver/process.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/memory/physical_memory.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/driver/space/heap.h"
 
 namespace warpline::softgpu::driver {
 

@@ -1,4 +1,4 @@
-#include "softgpu/driver/address_map.h"
+#include "softgpu/driver/space/address_map.h"
 
 #include <gtest/gtest.h>
 

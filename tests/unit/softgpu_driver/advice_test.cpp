@@ -1,4 +1,4 @@
-#include "softgpu/driver/advice.h"
+#include "softgpu/driver/memory/advice.h"
 
 #include <gtest/gtest.h>
 

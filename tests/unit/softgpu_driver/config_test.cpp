@@ -1,11 +1,11 @@
-#include "softgpu/driver/config.h"
+#include "softgpu/driver/config/config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
-#include "softgpu/driver/version.h"
+#include "softgpu/driver/config/version.h"
 
 namespace warpline::softgpu::driver {
 namespace {

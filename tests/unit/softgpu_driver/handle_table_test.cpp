@@ -1,4 +1,4 @@
-#include "softgpu/driver/handle_table.h"
+#include "softgpu/driver/process/handle_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "softgpu/driver/heap.h"
+#include "softgpu/driver/space/heap.h"
 
 #include <gtest/gtest.h>
 

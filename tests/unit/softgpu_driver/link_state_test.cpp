@@ -1,4 +1,4 @@
-#include "softgpu/driver/link_state.h"
+#include "softgpu/driver/code/link_state.h"
 
 #include <gtest/gtest.h>
 

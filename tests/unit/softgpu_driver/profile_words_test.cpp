@@ -1,4 +1,4 @@
-#include "softgpu/driver/profile.h"
+#include "softgpu/driver/config/profile.h"
 
 #include <gtest/gtest.h>
 

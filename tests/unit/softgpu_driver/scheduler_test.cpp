@@ -1,4 +1,4 @@
-#include "softgpu/driver/scheduler.h"
+#include "softgpu/driver/context/scheduler.h"
 
 #include <gtest/gtest.h>
 

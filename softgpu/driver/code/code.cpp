@@ -1,0 +1,135 @@
+#include <fstream>
+#include <iterator>
+
+#include "common/log/log.h"
+#include "cuda/image/image.h"
+#include "softgpu/driver/code/link_state.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/process/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+/// The newest architecture whose PTX is executed, whatever compute capability the device reports.
+constexpr uint32_t k_newest_ptx = 121;
+
+namespace image = cuda::image;
+
+CUresult result_of(const Error& error) {
+    switch (error.code) {
+        case warpline::Code::alloc_failed: return CUDA_ERROR_OUT_OF_MEMORY;
+        case warpline::Code::bad_argument: return CUDA_ERROR_INVALID_VALUE;
+        default: return CUDA_ERROR_INVALID_IMAGE;
+    }
+}
+
+CUresult add_ptx(const image::Entry& entry, Code& code) {
+    auto payload = image::decompress(entry);
+    if (!payload) {
+        WL_LOG(error, "softgpu", "PTX of an image: {}", payload.error().what);
+        return result_of(payload.error());
+    }
+    code.ptx.emplace_back(payload->text());
+    return CUDA_SUCCESS;
+}
+
+/// In dry mode a cubin will do, and comes first, as on a GPU: its kernels can be named and are not executed.
+CUresult describe_cubin(const image::Image& source, Code& code) {
+    const image::Entry* entry = source.select(process().config().compute_capability);
+    for (const image::Entry& candidate : source.entries()) {
+        if (entry == nullptr && candidate.kind == image::EntryKind::cubin) entry = &candidate;
+    }
+    if (entry == nullptr || entry->kind != image::EntryKind::cubin) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    auto info = image::read_info(*entry);
+    if (!info) return CUDA_ERROR_INVALID_IMAGE;
+    code.cubin = std::make_shared<const image::ImageInfo>(std::move(*info));
+    return CUDA_SUCCESS;
+}
+
+/// Of machine code that was made with line information there is the PTX too. The lowest architecture, as elsewhere.
+CUresult add_debug_ptx(const image::Image& source, Code& code) {
+    std::string text;
+    uint32_t arch = k_newest_ptx + 1;
+    for (const image::Entry& entry : source.entries()) {
+        if (entry.kind != image::EntryKind::cubin || entry.relocatable || entry.arch >= arch) continue;
+        if (entry.arch_specific || entry.family_specific) continue;
+        auto payload = image::decompress(entry);
+        if (!payload) return result_of(payload.error());
+        auto ptx = image::read_debug_ptx(payload->view());
+        if (!ptx.ok() || ptx->empty()) continue;
+        text = std::move(*ptx);
+        arch = entry.arch;
+    }
+    if (!text.empty()) code.ptx.push_back(std::move(text));
+    return CUDA_SUCCESS;
+}
+
+CUresult refuse(const image::Image& source) {
+    bool has_ptx = false;
+    for (const image::Entry& entry : source.entries()) has_ptx = has_ptx || entry.kind == image::EntryKind::ptx;
+    if (has_ptx) {
+        WL_LOG(error, "softgpu",
+               "image with PTX for special architectures only (sm_90a, sm_100f and the like, or newer than 12.1): rebuild with "
+               "-gencode arch=compute_XX,code=compute_XX for XX of 75 to 121");
+    } else {
+        WL_LOG(
+            error, "softgpu",
+            "SASS-only image: the software GPU executes PTX; rebuild with -arch=sm_XX, or add "
+            "-gencode arch=compute_XX,code=compute_XX, or compile with -lineinfo, which keeps the PTX beside the machine code");
+    }
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+}  // namespace
+
+CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out) {
+    auto code = std::make_shared<Code>();
+    code->is_text = source.container() == image::Container::ptx;
+    const image::Entry* taken = source.select(process().config().compute_capability);
+    code->compiled = taken == nullptr || taken->kind != image::EntryKind::cubin;
+    if (!process().config().execute && !code->compiled && describe_cubin(source, *code) == CUDA_SUCCESS) {
+        out = std::move(code);
+        return CUDA_SUCCESS;
+    }
+    if (const image::Entry* entry = source.select_ptx(k_newest_ptx)) {
+        CU_TRY(add_ptx(*entry, *code));
+    } else {
+        for (const image::Entry* unit : source.select_linkable_ptx(k_newest_ptx)) CU_TRY(add_ptx(*unit, *code));
+    }
+    if (code->ptx.empty() && process().config().execute) CU_TRY(add_debug_ptx(source, *code));
+    if (code->ptx.empty()) {
+        if (process().config().execute || describe_cubin(source, *code) != CUDA_SUCCESS) return refuse(source);
+    }
+    out = std::move(code);
+    return CUDA_SUCCESS;
+}
+
+CUresult read_code(const void* pointer, std::shared_ptr<const Code>& code) {
+    if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (auto linked = read_linked_image(pointer)) {
+        if (linked->empty()) return CUDA_ERROR_INVALID_IMAGE;
+        auto made = std::make_shared<Code>();
+        made->ptx = std::move(*linked);
+        code = std::move(made);
+        return CUDA_SUCCESS;
+    }
+    auto source = image::Image::from_pointer(pointer);
+    if (!source) {
+        WL_LOG(error, "softgpu", "image: {}", source.error().what);
+        return result_of(source.error());
+    }
+    return read_code(*source, code);
+}
+
+CUresult read_code_file(const char* path, std::shared_ptr<const Code>& code) {
+    if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    auto source = image::Image::from_bytes(as_bytes(bytes));
+    if (!source) return result_of(source.error());
+    return read_code(*source, code);
+}
+
+}  // namespace warpline::softgpu::driver

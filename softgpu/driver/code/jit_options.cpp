@@ -1,0 +1,55 @@
+#include "softgpu/driver/code/jit_options.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace warpline::softgpu::driver {
+
+CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** values, JitOptions& out) {
+    if (count != 0 && (options == nullptr || values == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < count; ++i) {
+        switch (options[i]) {
+            case CU_JIT_ERROR_LOG_BUFFER: out.m_error.buffer = static_cast<char*>(values[i]); break;
+            case CU_JIT_INFO_LOG_BUFFER: out.m_info.buffer = static_cast<char*>(values[i]); break;
+            case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+                out.m_error.capacity_bytes = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i]));
+                out.m_error.written = &values[i];
+                break;
+            case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+                out.m_info.capacity_bytes = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i]));
+                out.m_info.written = &values[i];
+                break;
+            case CU_JIT_WALL_TIME: out.m_wall_times.push_back(&values[i]); break;
+            default:
+                if (options[i] < 0 || options[i] >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    append(out.m_error, "");
+    append(out.m_info, "");
+    return CUDA_SUCCESS;
+}
+
+void JitOptions::append(Log& log, std::string_view text) {
+    if (log.buffer != nullptr && log.capacity_bytes != 0) {
+        size_t room = log.capacity_bytes - 1 - log.used_bytes;
+        size_t taken = std::min(room, text.size());
+        std::memcpy(log.buffer + log.used_bytes, text.data(), taken);
+        log.used_bytes += taken;
+        log.buffer[log.used_bytes] = 0;
+    }
+    if (log.written != nullptr) *log.written = reinterpret_cast<void*>(log.used_bytes);
+}
+
+void JitOptions::write_error_log(std::string_view text) {
+    // The compiler of NVIDIA's driver says why for the first image of a process that fails, and for none after it.
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) append(m_error, text);
+}
+void JitOptions::write_info_log(std::string_view text) { append(m_info, text); }
+
+void JitOptions::write_wall_time(float milliseconds) {
+    for (void** value : m_wall_times) std::memcpy(value, &milliseconds, sizeof(milliseconds));
+}
+
+}  // namespace warpline::softgpu::driver

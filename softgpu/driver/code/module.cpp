@@ -1,0 +1,234 @@
+#include "softgpu/driver/code/module.h"
+
+#include <chrono>
+
+#include "common/log/log.h"
+#include "cuda/image/ptx_version.h"
+#include "softgpu/driver/code/dry_module.h"
+#include "softgpu/driver/config/version.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/process/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+/// Makes a module's variables known to copies and pointer queries.
+void publish_globals(const exec::Module& code, const Context& context) {
+    for (const exec::GlobalInfo& global : code.globals()) {
+        if (global.address == 0 || global.size_bytes == 0) continue;
+        auto allocation = std::make_shared<Allocation>();
+        allocation->address = global.address;
+        allocation->size_bytes = global.size_bytes;
+        allocation->kind = global.managed ? MemoryKind::managed : MemoryKind::module;
+        allocation->flags = CU_MEM_ATTACH_GLOBAL;
+        allocation->device = context.device().ordinal();
+        process().addresses.insert(allocation);
+    }
+}
+
+/// PTX that a driver of this version could not compile is refused, unless it would not have to: then machine code is executed
+/// on a GPU.
+exec::ModuleError too_new(const Code& code) {
+    const uint32_t newest = cuda::image::newest_ptx_version(driver_version());
+    for (const std::string& text : code.ptx) {
+        const uint32_t version = cuda::image::ptx_version(text);
+        if (!code.compiled || version <= newest) continue;
+        return {
+            CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            log::format("PTX {}.{} is newer than the driver, which is of CUDA {}.{} and takes PTX up to {}.{}", version / 10,
+                        version % 10, driver_version() / 1000, driver_version() % 1000 / 10, newest / 10, newest % 10)};
+    }
+    return {};
+}
+
+/// Kernels of libraries are decoded when they are first used. Text is compiled at once, so that who loads it is told of
+/// mistakes; what is right and not supported is told of by its first use.
+CUresult compile(exec::Module& module, JitOptions* jit) {
+    for (const std::string& name : module.function_names()) {
+        const exec::ModuleError error = module.function(name)->ensure_ready();
+        if (error.cu_result != CUDA_ERROR_INVALID_PTX) continue;
+        if (jit != nullptr) jit->write_error_log(error.log);
+        WL_LOG(error, "softgpu", "module refused: {}", error.log);
+        return CUDA_ERROR_INVALID_PTX;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code)
+    : m_context(std::move(context)), m_code(std::move(code)) {
+    publish_globals(*m_code, *m_context);
+}
+
+Module::~Module() {
+    for (const exec::GlobalInfo& global : m_code->globals()) process().addresses.remove(global.address);
+}
+
+CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<const Code> code, JitOptions* jit,
+                      std::shared_ptr<Module>& module) {
+    auto begin = std::chrono::steady_clock::now();
+    LoadGate::Closed loading(*context);
+    exec::Engine& engine = context->device().engine();
+    std::shared_ptr<exec::Module> loaded;
+    if (code->cubin != nullptr) {
+        loaded = make_dry_module(engine.memory(), *code->cubin);
+        if (loaded == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    } else {
+        std::vector<std::string_view> texts(code->ptx.begin(), code->ptx.end());
+        exec::ModuleError error = too_new(*code);
+        if (error.cu_result == CUDA_SUCCESS) loaded = engine.load(texts, error);
+        if (loaded == nullptr) {
+            if (jit != nullptr) jit->write_error_log(error.log);
+            WL_LOG(error, "softgpu", "module refused: {}", error.log);
+            return error.cu_result != 0 ? static_cast<CUresult>(error.cu_result) : CUDA_ERROR_INVALID_PTX;
+        }
+    }
+    if (code->is_text) {
+        if (CUresult result = compile(*loaded, jit); result != CUDA_SUCCESS) return result;
+    }
+    if (jit != nullptr) {
+        std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begin;
+        jit->write_wall_time(taken.count());
+    }
+    context->device().flush_printf();
+    module.reset(new Module(context, std::move(loaded)));
+    return CUDA_SUCCESS;
+}
+
+std::shared_ptr<LoadedFunction> Module::function(std::string_view name) {
+    MutexLock lock(m_mutex);
+    auto found = m_functions.find(name);
+    if (found != m_functions.end()) return found->second;
+    auto code = m_code->function(name);
+    if (code == nullptr) return nullptr;
+    auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code));
+    m_functions.emplace(std::string(name), function);
+    return function;
+}
+
+CUfunction Module::handle_of(const std::shared_ptr<Module>& self, const std::string& name) {
+    MutexLock lock(m_mutex);
+    uint64_t& handle = m_handles[name];
+    if (handle == 0) handle = process().functions.add(std::make_shared<Function>(self, name));
+    return as_handle<CUfunction>(handle);
+}
+
+CUmodule Module::handle(const std::shared_ptr<Module>& self) {
+    MutexLock lock(m_mutex);
+    if (m_handle == 0) m_handle = process().modules.add(self);
+    return as_handle<CUmodule>(m_handle);
+}
+
+void Module::forget() {
+    MutexLock lock(m_mutex);
+    if (m_handle != 0) process().modules.remove(m_handle);
+    for (const auto& [name, handle] : m_handles) process().functions.remove(handle);
+    m_handles.clear();
+    m_handle = 0;
+}
+
+CUresult Library::module_in(Context& context, JitOptions* jit, std::shared_ptr<Module>& module) {
+    module = context.module_of(m_handle);
+    if (module != nullptr) return CUDA_SUCCESS;
+    MutexLock lock(m_load_mutex);
+    module = context.module_of(m_handle);
+    if (module != nullptr) return CUDA_SUCCESS;
+    CU_TRY(Module::load(context.shared_from_this(), m_code, jit, module));
+    context.own_module(m_handle, module);
+    return CUDA_SUCCESS;
+}
+
+CUresult Library::any_module(std::shared_ptr<Module>& module) {
+    Context* current = nullptr;
+    if (current_context_even_failed(current) == CUDA_SUCCESS) return module_in(*current, nullptr, module);
+    for (const auto& context : process().contexts.all()) {
+        module = context->module_of(m_handle);
+        if (module != nullptr) return CUDA_SUCCESS;
+    }
+    return module_in(*process().device(0)->primary, nullptr, module);
+}
+
+CUresult Library::kernel_names(std::vector<std::string>& names) {
+    std::shared_ptr<Module> module;
+    CU_TRY(any_module(module));
+    names = module->function_names();
+    return CUDA_SUCCESS;
+}
+
+CUresult Library::kernel(const std::string& name, CUkernel* handle) {
+    std::shared_ptr<Module> module;
+    CU_TRY(any_module(module));
+    auto function = module->function(name);
+    if (function == nullptr) return CUDA_ERROR_NOT_FOUND;
+    MutexLock lock(m_mutex);
+    uint64_t& value = m_kernels[name];
+    if (value == 0) value = process().functions.add(std::make_shared<Function>(shared_from_this(), name));
+    *handle = as_handle<CUkernel>(value);
+    return CUDA_SUCCESS;
+}
+
+std::vector<uint64_t> Library::kernel_handles() const {
+    std::vector<uint64_t> handles;
+    MutexLock lock(m_mutex);
+    for (const auto& [name, handle] : m_kernels) handles.push_back(handle);
+    return handles;
+}
+
+void Library::unload() {
+    for (uint64_t handle : kernel_handles()) process().functions.remove(handle);
+    for (const auto& context : process().contexts.all()) {
+        if (auto module = context->module_of(m_handle)) {
+            if (context->active()) context->device().flush_printf();
+            module->forget();
+            context->drop_module(m_handle);
+        }
+    }
+}
+
+CUresult Function::module(Context& context, std::shared_ptr<Module>& module) const {
+    if (m_library != nullptr) return m_library->module_in(context, nullptr, module);
+    module = m_module;
+    return module->context()->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult Function::resolve(Context& context, std::shared_ptr<LoadedFunction>& function) {
+    {
+        MutexLock lock(m_mutex);
+        auto found = m_resolved.find(context.id());
+        if (found != m_resolved.end() && (function = found->second.lock()) != nullptr) return CUDA_SUCCESS;
+    }
+    std::shared_ptr<Module> in;
+    CU_TRY(module(context, in));
+    function = in->function(m_name);
+    if (function == nullptr) return CUDA_ERROR_NOT_FOUND;
+    MutexLock lock(m_mutex);
+    m_resolved[context.id()] = function;
+    for (auto [attribute, value] : m_set[context.device().ordinal()]) {
+        (void)function->set_attribute(static_cast<CUfunction_attribute>(attribute), value);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult Function::set_on_device(CUfunction_attribute attribute, int value, Device& device) {
+    for (const auto& context : process().contexts.all()) {
+        if (&context->device() != &device || !context->active()) continue;
+        if (m_library != nullptr && context->module_of(m_library->handle()) == nullptr) continue;
+        std::shared_ptr<LoadedFunction> function;
+        CU_TRY(resolve(*context, function));
+        CU_TRY(function->set_attribute(attribute, value));
+    }
+    MutexLock lock(m_mutex);
+    m_set[device.ordinal()][attribute] = value;
+    return CUDA_SUCCESS;
+}
+
+CUresult find_function(CUfunction handle, std::shared_ptr<LoadedFunction>& function, Context*& context) {
+    CU_TRY(current_context(context));
+    auto named = process().functions.find(handle);
+    if (named == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return named->resolve(*context, function);
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,222 @@
+#include "softgpu/driver/context/context.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "common/log/log.h"
+#include "cuda/abi/error_names.h"
+#include "cuda/abi/export_tables.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/memory/memory_pool.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/exec/api.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+/// What a context takes of a device that is large enough: between what old and new GPUs are seen to give up (DB-16).
+constexpr uint64_t k_context_bytes = uint64_t{300} << 20;
+
+std::atomic<uint64_t> next_context_id{1};
+std::atomic<uint64_t> next_thread_number{1};
+
+pthread_key_t thread_key() {
+    static pthread_key_t key = [] {
+        pthread_key_t made;
+        pthread_key_create(&made, [](void* state) { delete static_cast<ThreadState*>(state); });
+        return made;
+    }();
+    return key;
+}
+
+thread_local ThreadState* t_state = nullptr;
+
+}  // namespace
+
+ThreadState& thread_state() {
+    if (t_state == nullptr) {
+        t_state = new ThreadState;
+        t_state->number = next_thread_number++;
+        pthread_setspecific(thread_key(), t_state);
+    }
+    return *t_state;
+}
+
+Context::Context(Device& device, bool primary, uint32_t context_flags)
+    : flags(context_flags),
+      m_device(device),
+      m_primary(primary),
+      m_id(next_context_id++),
+      m_group(std::make_shared<QueueGroup>()) {}
+
+Context::~Context() = default;
+
+CUresult Context::activate() {
+    CU_TRY(m_device.admit_context());
+    const Profile& profile = m_device.config().profile;
+    m_cost_bytes = profile.context_bytes;
+    if (m_cost_bytes == Profile::k_usual_context_bytes) m_cost_bytes = std::min(k_context_bytes, m_device.total_bytes() / 8);
+    if (!m_device.charge(m_cost_bytes)) {
+        m_device.dismiss_context();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(profile.context_ms));
+    m_device.engine();
+    auto legacy = std::make_shared<Stream>(shared_from_this(), QueueKind::legacy, CU_STREAM_DEFAULT, 0, 0);
+    MutexLock lock(m_mutex);
+    m_legacy = legacy;
+    m_sticky.store(CUDA_SUCCESS);
+    m_active.store(true, std::memory_order_release);
+    return CUDA_SUCCESS;
+}
+
+std::optional<Context::Belongings> Context::end() {
+    if (!m_active.exchange(false)) return std::nullopt;
+    m_ended.store(true, std::memory_order_release);
+    printf_ran.store(false);
+    wait_for_work();
+    m_device.flush_printf();
+    cuda::abi::context_storage_clear(m_handle);
+    Belongings belongings;
+    MutexLock lock(m_mutex);
+    for (const auto& weak : std::exchange(m_streams, {})) {
+        if (auto stream = weak.lock()) belongings.streams.push_back(std::move(stream));
+    }
+    if (m_legacy != nullptr) belongings.streams.push_back(std::exchange(m_legacy, nullptr));
+    for (auto& [key, module] : std::exchange(m_modules, {})) belongings.modules.push_back(std::move(module));
+    for (auto [id, device] : std::exchange(m_peer_devices, {})) process().ranges.deny_peer(m_device.ordinal(), device);
+    m_peers.clear();
+    return belongings;
+}
+
+void Context::leave_device() {
+    m_device.refund(m_cost_bytes);
+    m_device.dismiss_context();
+}
+
+void Context::fail(const exec::Fault& fault) {
+    if (fault.ok()) return;
+    if (fault.cu_result == CUDA_ERROR_ASSERT) {
+        // The message is the program's own and goes where CUDA puts it, as it is.
+        std::fprintf(stderr, "%s\n", fault.text.c_str());
+    } else {
+        WL_LOG(error, "softgpu", "{}: {}", cuda::abi::error_name_for_log(static_cast<CUresult>(fault.cu_result)), fault.text);
+    }
+    set_sticky(static_cast<CUresult>(fault.cu_result));
+}
+
+void Context::fail(CUresult result, const char* why) {
+    WL_LOG(error, "softgpu", "{}: {}", cuda::abi::error_name_for_log(result), why);
+    set_sticky(result);
+}
+
+void Context::set_sticky(CUresult result) {
+    int none = CUDA_SUCCESS;
+    m_sticky.compare_exchange_strong(none, result);
+}
+
+std::shared_ptr<Stream> Context::legacy_stream() const {
+    MutexLock lock(m_mutex);
+    return m_legacy;
+}
+
+std::shared_ptr<Stream> Context::per_thread_stream() {
+    auto& mine = thread_state().default_streams[m_id];
+    if (mine == nullptr || !mine->alive()) {
+        mine = std::make_shared<Stream>(shared_from_this(), QueueKind::blocking, CU_STREAM_DEFAULT, 0, 0);
+        own_stream(mine);
+    }
+    return mine;
+}
+
+void Context::own_stream(const std::shared_ptr<Stream>& stream) {
+    MutexLock lock(m_mutex);
+    std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
+    m_streams.push_back(stream);
+}
+
+void Context::wait_for_work() {
+    for (const FencePtr& fence : Scheduler::instance().pending(*m_group)) fence->wait();
+}
+
+CUresult Context::synchronise() {
+    wait_for_work();
+    m_device.flush_printf();
+    release_pool_excess(m_device);
+    return sticky();
+}
+
+void Context::hold_until(const FencePtr& fence) {
+    std::vector<std::shared_ptr<Stream>> streams;
+    {
+        MutexLock lock(m_mutex);
+        streams.push_back(m_legacy);
+        for (const auto& weak : m_streams) {
+            if (auto stream = weak.lock()) streams.push_back(std::move(stream));
+        }
+    }
+    for (const auto& stream : streams) stream->submit_always({}, std::span(&fence, 1));
+}
+
+void Context::own_module(uint64_t key, std::shared_ptr<Module> module) {
+    MutexLock lock(m_mutex);
+    m_modules[key] = std::move(module);
+}
+
+std::shared_ptr<Module> Context::module_of(uint64_t key) const {
+    MutexLock lock(m_mutex);
+    auto found = m_modules.find(key);
+    return found != m_modules.end() ? found->second : nullptr;
+}
+
+void Context::drop_module(uint64_t key) {
+    std::shared_ptr<Module> dropped;  // destroyed without the lock
+    MutexLock lock(m_mutex);
+    auto found = m_modules.find(key);
+    if (found == m_modules.end()) return;
+    dropped = std::move(found->second);
+    m_modules.erase(found);
+    lock.unlock();
+    dropped = nullptr;
+    lock.lock();
+}
+
+CUresult Context::enable_peer(Context& peer) {
+    MutexLock lock(m_mutex);
+    if (!m_peers.insert(peer.id()).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    m_peer_devices[peer.id()] = peer.device().ordinal();
+    process().ranges.allow_peer(m_device.ordinal(), peer.device().ordinal());
+    return CUDA_SUCCESS;
+}
+
+CUresult Context::disable_peer(Context& peer) {
+    MutexLock lock(m_mutex);
+    if (m_peers.erase(peer.id()) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    m_peer_devices.erase(peer.id());
+    process().ranges.deny_peer(m_device.ordinal(), peer.device().ordinal());
+    return CUDA_SUCCESS;
+}
+
+CUresult current_context_even_failed(Context*& context) {
+    ThreadState& thread = thread_state();
+    if (thread.contexts.empty() || thread.contexts.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    context = thread.contexts.back().get();
+    context->load_gate().pass();
+    if (context->active()) return CUDA_SUCCESS;
+    // A primary context that nobody has retained yet can be current and cannot be used.
+    return context->ended() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult current_context(Context*& context) {
+    CU_TRY(current_context_even_failed(context));
+    return context->sticky();
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,60 @@
+#include "softgpu/driver/graph/enqueue.h"
+
+#include "softgpu/driver/context/event.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/process/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+void record_events(const KernelOperation& operation, Stream& stream) {
+    for (const CUlaunchAttribute& attribute : operation.attributes) {
+        CUevent handle = nullptr;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) handle = attribute.value.programmaticEvent.event;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) handle = attribute.value.launchCompletionEvent.event;
+        if (handle == nullptr) continue;
+        auto submit = [&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); };
+        if (auto event = process().events.find(handle)) event->record(submit);
+    }
+}
+
+}  // namespace
+
+CUresult enqueue(Stream& stream, KernelOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, std::move(operation));
+    auto context = stream.context_ptr();
+    auto shared = std::make_shared<const KernelOperation>(std::move(operation));
+    stream.submit([context, shared, id = stream.id()] { execute(*context, *shared, id); });
+    if (!shared->attributes.empty()) record_events(*shared, stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(Stream& stream, MemsetOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, operation);
+    stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(Stream& stream, HostOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, operation);
+    stream.wait_for_room();
+    stream.submit_always([context = stream.context_ptr(), operation] { execute(*context, operation); });
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(Stream& stream, BatchMemoryOperation operation) {
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, std::move(operation));
+    stream.submit([context = stream.context_ptr(), operation = std::move(operation)] { execute(*context, operation); });
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::softgpu::driver

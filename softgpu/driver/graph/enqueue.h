@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "softgpu/driver/work/operation.h"
+
+namespace warpline::softgpu::driver {
+
+/// Hands an operation to a stream: a node if the stream is being captured, else work.
+CUresult enqueue(Stream& stream, KernelOperation operation);
+CUresult enqueue(Stream& stream, MemsetOperation operation);
+CUresult enqueue(Stream& stream, HostOperation operation);
+CUresult enqueue(Stream& stream, BatchMemoryOperation operation);
+
+/// How a copy behaves towards the caller.
+enum class CopyMode : uint8_t {
+    synchronous,   ///< the call returns when CUDA's synchronous copies do
+    asynchronous,  ///< pageable host memory is staged or waited for, as CUDA does
+};
+CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode);
+
+}  // namespace warpline::softgpu::driver

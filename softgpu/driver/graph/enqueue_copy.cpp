@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <cstring>
+
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/enqueue.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/memory/reach.h"
+#include "softgpu/driver/process/process.h"
+
+// Copies, handed to streams: which of them the caller waits for. Source: CUDA Driver API 13.0, "API synchronization behavior",
+// and docs/driver-behaviour.md, DB-11 to DB-14.
+namespace warpline::softgpu::driver {
+
+namespace {
+
+/// The guide's border of small copies to a device, which return before they have been made.
+constexpr uint64_t k_small_copy_bytes = uint64_t{64} << 10;
+
+bool pageable(const CopySide& side) { return side.array == nullptr && is_pageable(reinterpret_cast<uint64_t>(side.base)); }
+
+bool on_host(const CopySide& side) {
+    if (side.array != nullptr) return false;
+    auto allocation = process().addresses.find(reinterpret_cast<uint64_t>(side.base));
+    return allocation == nullptr || allocation->on_host();
+}
+
+/// How much pageable memory a copy to a device takes along, instead of waiting for its turn.
+uint64_t most_staged_bytes(CopyMode mode) {
+    const Profile& profile = process().config().profile;
+    if (mode == CopyMode::asynchronous) return profile.pageable_staging_bytes;
+    return profile.small_copies_staged ? k_small_copy_bytes : 0;
+}
+
+bool staged(const CopyOperation& operation, CopyMode mode) {
+    const bool linear = operation.height == 1 && operation.depth == 1;
+    return linear && operation.width_bytes <= most_staged_bytes(mode) && pageable(operation.from) && !on_host(operation.to);
+}
+
+bool waited_for(const CopyOperation& operation, CopyMode mode) {
+    if (mode == CopyMode::synchronous) return on_host(operation.from) || on_host(operation.to);
+    if (pageable(operation.from)) return true;
+    return pageable(operation.to) && process().config().profile.pageable_landed;
+}
+
+CUresult check_reach(const Stream& stream, const CopySide& side) {
+    if (side.known_bytes == 0) return CUDA_SUCCESS;
+    const Device& device = side.named != nullptr ? *side.named : stream.context().device();
+    return reaches(device, reinterpret_cast<uint64_t>(side.base), side.known_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
+    if (mode == CopyMode::synchronous) CU_TRY(check_not_capturing(stream));
+    CU_TRY(check_reach(stream, operation.from));
+    CU_TRY(check_reach(stream, operation.to));
+    std::shared_ptr<Capture> capture;
+    CU_TRY(capture_of(stream, capture));
+    if (capture != nullptr) return capture->add(stream, std::move(operation));
+    if (staged(operation, mode)) {
+        auto staging = std::make_shared<Bytes>(operation.width_bytes);
+        std::memcpy(staging->data(), operation.from.base, staging->size());
+        operation.from.base = reinterpret_cast<uint8_t*>(staging->data());
+        stream.submit([context = stream.context_ptr(), operation, staging] { execute(*context, operation); });
+        return CUDA_SUCCESS;
+    }
+    if (!waited_for(operation, mode)) {
+        stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
+        return CUDA_SUCCESS;
+    }
+    stream.submit_and_wait([&] { execute(stream.context(), operation); });
+    stream.context().device().flush_printf();
+    return stream.context().sticky();
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,322 @@
+#include "softgpu/driver/graph/graph_exec.h"
+
+#include <algorithm>
+#include <map>
+
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/event.h"
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/memory/memory_pool.h"
+#include "softgpu/driver/process/process.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr uint64_t k_known_instantiate_flags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                               CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                                               CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+
+void wait_all(const std::vector<FencePtr>& fences) {
+    for (const FencePtr& fence : fences) fence->wait();
+}
+
+/// Takes back memory of a pool. Graphs' own memory is accounted for when the launch is made, and stays.
+void free_memory(uint64_t address) {
+    AllocationPtr allocation = process().addresses.find(address);
+    if (allocation == nullptr || allocation->kind != MemoryKind::pool || allocation->address != address) return;
+    if (auto pool = process().pools.find(allocation->pool)) pool->free(address);
+}
+
+/// Runs what a conditional node decides, until it is done. On a thread of the pool, which may block.
+void run_conditional(const ConditionalOperation& operation, const std::vector<std::shared_ptr<GraphExec>>& bodies,
+                     Context& context, int priority) {
+    auto run = [&](size_t body) { wait_all(bodies[body]->submit({}, priority)); };
+    switch (operation.type) {
+        case CU_GRAPH_COND_TYPE_IF:
+            if (operation.conditional->value() != 0) {
+                run(0);
+            } else if (bodies.size() > 1) {
+                run(1);
+            }
+            break;
+        case CU_GRAPH_COND_TYPE_WHILE:
+            while (operation.conditional->value() != 0 && context.sticky() == CUDA_SUCCESS) run(0);
+            break;
+        default:
+            if (operation.conditional->value() < bodies.size()) run(operation.conditional->value());
+            break;
+    }
+}
+
+CUresult make_inner(NodeBody& body, uint64_t flags, ExecNode& node, GraphExec::Failure& failure) {
+    auto add = [&](const GraphPtr& graph) {
+        std::shared_ptr<GraphExec> exec;
+        CU_TRY(GraphExec::create(*graph, flags, exec, failure));
+        node.inner.push_back(std::move(exec));
+        return CUDA_SUCCESS;
+    };
+    if (auto* child = std::get_if<ChildGraphOperation>(&body)) CU_TRY(add(child->graph));
+    if (auto* conditional = std::get_if<ConditionalOperation>(&body)) {
+        for (const GraphPtr& graph : conditional->bodies) CU_TRY(add(graph));
+    }
+    return CUDA_SUCCESS;
+}
+
+/// The work of a node, or nothing if its place in the order is all there is to it.
+std::function<void()> work_of(const ExecNode& node, int priority) {
+    auto context = node.context;
+    auto guarded = [context](auto run) {
+        return [context, run = std::move(run)] {
+            if (context->sticky() == CUDA_SUCCESS) run();
+        };
+    };
+    if (const auto* kernel = std::get_if<KernelOperation>(&node.body)) {
+        return guarded([context, copy = std::make_shared<const KernelOperation>(*kernel)] { execute(*context, *copy, 0); });
+    }
+    if (const auto* copy = std::get_if<CopyOperation>(&node.body))
+        return guarded([context, op = *copy] { execute(*context, op); });
+    if (const auto* memset = std::get_if<MemsetOperation>(&node.body))
+        return guarded([context, op = *memset] { execute(*context, op); });
+    if (const auto* batch = std::get_if<BatchMemoryOperation>(&node.body))
+        return guarded([context, op = *batch] { execute(*context, op); });
+    if (const auto* host = std::get_if<HostOperation>(&node.body)) return [context, op = *host] { execute(*context, op); };
+    if (const auto* free = std::get_if<MemoryFreeOperation>(&node.body)) {
+        return [address = free->address] { free_memory(address); };
+    }
+    if (const auto* conditional = std::get_if<ConditionalOperation>(&node.body)) {
+        return guarded(
+            [context, op = *conditional, inner = node.inner, priority] { run_conditional(op, inner, *context, priority); });
+    }
+    return {};
+}
+
+CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
+    if (type_of(now.body) != wanted.type()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+    if (const auto* kernel = std::get_if<KernelOperation>(&now.body)) {
+        const auto& other = std::get<KernelOperation>(wanted.body);
+        if (kernel->cooperative != other.cooperative) return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
+        if (now.context != wanted.context) return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+    }
+    if (const auto* alloc = std::get_if<MemoryAllocOperation>(&now.body)) {
+        if (alloc->memory != std::get<MemoryAllocOperation>(wanted.body).memory)
+            return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+    }
+    if (const auto* conditional = std::get_if<ConditionalOperation>(&now.body)) {
+        const auto& other = std::get<ConditionalOperation>(wanted.body);
+        if (conditional->type != other.type || conditional->bodies.size() != other.bodies.size()) {
+            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        }
+    }
+    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+}  // namespace
+
+CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<GraphExec>& exec, Failure& failure) {
+    if ((flags & ~k_known_instantiate_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
+        failure.result = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    std::vector<GraphNode*> order;
+    if (!graph.sorted(order)) {
+        failure.result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    exec.reset(new GraphExec);
+    MutexLock lock(exec->m_mutex);
+    exec->m_flags = flags;
+    exec->m_conditionals = graph.conditionals;
+    exec->m_user_objects = graph.user_objects.copy();
+    std::map<const GraphNode*, size_t> places;
+    for (GraphNode* node : order) {
+        ExecNode made;
+        made.source = reinterpret_cast<uint64_t>(node->handle());
+        made.body = node->body;
+        made.context = node->context;
+        failure.node = node->handle();
+        CU_TRY(make_inner(made.body, flags, made, failure));
+        for (const GraphEdge& edge : node->dependencies) {
+            made.dependencies.push_back(places[edge.node]);
+            exec->m_nodes[places[edge.node]].is_leaf = false;
+        }
+        places[node] = exec->m_nodes.size();
+        exec->m_nodes.push_back(std::move(made));
+    }
+    failure = {nullptr, CUDA_GRAPH_INSTANTIATE_SUCCESS};
+    return CUDA_SUCCESS;
+}
+
+GraphExec::~GraphExec() = default;
+
+ExecNode* GraphExec::find(uint64_t source) {
+    for (ExecNode& node : m_nodes) {
+        if (node.source == source) return &node;
+    }
+    for (ExecNode& node : m_nodes) {
+        for (const auto& inner : node.inner) {
+            MutexLock lock(inner->m_mutex);
+            if (ExecNode* found = inner->find(source)) return found;
+        }
+    }
+    return nullptr;
+}
+
+CUresult GraphExec::account_for_memory() {
+    bool auto_free = (m_flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+    for (const ExecNode& node : m_nodes) {
+        const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body);
+        if (alloc != nullptr && alloc->memory->live() && !auto_free) return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (const ExecNode& node : m_nodes) {
+        if (const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body)) alloc->memory->set_live(true);
+        const auto* free = std::get_if<MemoryFreeOperation>(&node.body);
+        if (free == nullptr) continue;
+        if (auto memory = GraphMemory::find(free->address)) memory->set_live(false);
+    }
+    return CUDA_SUCCESS;
+}
+
+void GraphExec::collect_user_objects(std::vector<UserObjectsPtr>& objects) const {
+    MutexLock lock(m_mutex);
+    if (m_user_objects != nullptr) objects.push_back(m_user_objects);
+    for (const ExecNode& node : m_nodes) {
+        for (const auto& inner : node.inner) inner->collect_user_objects(objects);
+    }
+}
+
+FencePtr GraphExec::submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority) {
+    Scheduler& scheduler = Scheduler::instance();
+    if (!node.enabled) return scheduler.submit_free({}, after, priority);
+    if (const auto* record = std::get_if<EventRecordOperation>(&node.body)) {
+        FencePtr fence;
+        record->event->record([&](std::function<void()> end) {
+            fence = scheduler.submit_free(std::move(end), after, priority);
+            return fence;
+        });
+        return fence;
+    }
+    if (const auto* wait = std::get_if<EventWaitOperation>(&node.body)) {
+        std::vector<FencePtr> all(after.begin(), after.end());
+        Recorded recorded = wait->event->last();
+        if (recorded.done()) return scheduler.submit_free({}, all, priority);
+        all.push_back(recorded.fence);
+        return scheduler.submit_free(recorded.check_for(node.context), all, priority);
+    }
+    if (std::holds_alternative<ChildGraphOperation>(node.body)) {
+        return scheduler.submit_free({}, node.inner.front()->submit(after, priority), priority);
+    }
+    return scheduler.submit_free(work_of(node, priority), after, priority);
+}
+
+std::vector<FencePtr> GraphExec::submit(std::span<const FencePtr> after, int priority) {
+    MutexLock lock(m_mutex);
+    std::vector<FencePtr> before(after.begin(), after.end());
+    if (!m_conditionals.empty()) {
+        before = {Scheduler::instance().submit_free(
+            [conditionals = m_conditionals] {
+                for (const auto& conditional : conditionals) conditional->launch_started();
+            },
+            after, priority)};
+    }
+    std::vector<FencePtr> fences, leaves;
+    fences.reserve(m_nodes.size());
+    for (const ExecNode& node : m_nodes) {
+        std::vector<FencePtr> dependencies;
+        for (size_t place : node.dependencies) dependencies.push_back(fences[place]);
+        fences.push_back(submit_node(node, node.dependencies.empty() ? before : dependencies, priority));
+        if (node.is_leaf) leaves.push_back(fences.back());
+    }
+    if (leaves.empty()) return before;
+    return leaves;
+}
+
+CUresult GraphExec::launch(Stream& stream) {
+    FencePtr previous;
+    {
+        MutexLock lock(m_mutex);
+        previous = m_last;
+        CU_TRY(account_for_memory());
+    }
+    std::vector<FencePtr> after;
+    if (previous != nullptr && !previous->done()) after.push_back(previous);
+    stream.wait_for_room();
+    std::vector<FencePtr> start = {stream.submit_always({}, after)};
+    std::vector<FencePtr> leaves = submit(start, stream.priority());
+    std::vector<UserObjectsPtr> objects;
+    collect_user_objects(objects);
+    std::function<void()> let_go;
+    if (!objects.empty()) let_go = [objects = std::move(objects)]() mutable { objects.clear(); };
+    FencePtr end = stream.submit_always(std::move(let_go), leaves);
+    MutexLock lock(m_mutex);
+    m_last = std::move(end);
+    return CUDA_SUCCESS;
+}
+
+CUresult GraphExec::as_graph(GraphPtr& graph) const {
+    graph = Graph::create(true);
+    std::vector<GraphNode*> made;
+    MutexLock lock(m_mutex);
+    if (m_user_objects != nullptr) m_user_objects->copy_to(graph->user_objects);
+    for (const ExecNode& node : m_nodes) {
+        bool memory = std::holds_alternative<MemoryAllocOperation>(node.body) ||
+                      std::holds_alternative<MemoryFreeOperation>(node.body) ||
+                      std::holds_alternative<ConditionalOperation>(node.body);
+        if (memory) return CUDA_ERROR_NOT_SUPPORTED;
+        NodeBody body = node.enabled ? node.body : NodeBody(EmptyOperation{});
+        if (std::holds_alternative<ChildGraphOperation>(body)) {
+            ChildGraphOperation child;
+            CU_TRY(node.inner.front()->as_graph(child.graph));
+            body = std::move(child);
+        }
+        std::vector<GraphEdge> after;
+        for (size_t place : node.dependencies) after.push_back({made[place], {}});
+        NodePtr added;
+        CU_TRY(graph->add(std::move(body), node.context, after, added));
+        made.push_back(added.get());
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult GraphExec::update(const Graph& graph, CUgraphExecUpdateResultInfo& info) {
+    MutexLock lock(m_mutex);
+    return update_locked(graph, info);
+}
+
+CUresult GraphExec::update_locked(const Graph& graph, CUgraphExecUpdateResultInfo& info) {
+    auto fail = [&info](CUgraphExecUpdateResult result, CUgraphNode node) {
+        info.result = result;
+        info.errorNode = node;
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    };
+    info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
+    std::vector<GraphNode*> order;
+    if (!graph.sorted(order)) return fail(CU_GRAPH_EXEC_UPDATE_ERROR, nullptr);
+    if (order.size() != m_nodes.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
+    std::map<const GraphNode*, size_t> places;
+    for (size_t i = 0; i < order.size(); ++i) {
+        places[order[i]] = i;
+        std::vector<size_t> wanted, now = m_nodes[i].dependencies;
+        for (const GraphEdge& edge : order[i]->dependencies) wanted.push_back(places[edge.node]);
+        std::sort(wanted.begin(), wanted.end());
+        std::sort(now.begin(), now.end());
+        if (wanted != now) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, order[i]->handle());
+        CUgraphExecUpdateResult result = compare(m_nodes[i], *order[i]);
+        if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return fail(result, order[i]->handle());
+    }
+    for (size_t i = 0; i < order.size(); ++i) {
+        ExecNode& node = m_nodes[i];
+        if (auto* child = std::get_if<ChildGraphOperation>(&order[i]->body)) {
+            CU_TRY(node.inner.front()->update(*child->graph, info));
+        } else if (auto* conditional = std::get_if<ConditionalOperation>(&order[i]->body)) {
+            for (size_t k = 0; k < node.inner.size(); ++k) CU_TRY(node.inner[k]->update(*conditional->bodies[k], info));
+        }
+        node.body = order[i]->body;
+    }
+    m_conditionals = graph.conditionals;
+    m_user_objects = graph.user_objects.copy();  // launches under way keep what they were launched with
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::softgpu::driver

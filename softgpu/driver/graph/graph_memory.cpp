@@ -1,0 +1,75 @@
+#include "softgpu/driver/graph/graph_memory.h"
+
+#include <map>
+
+#include "softgpu/driver/device/device.h"
+#include "softgpu/driver/memory/checks.h"
+#include "softgpu/driver/process/process.h"
+#include "softgpu/driver/space/high_water.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+struct GraphMemories {
+    Mutex mutex;
+    std::map<uint64_t, std::weak_ptr<GraphMemory>> by_address WL_GUARDED_BY(mutex);
+};
+
+GraphMemories& graph_memories() {
+    static auto* made = new GraphMemories;  // leaked on purpose: calls come after static destructors
+    return *made;
+}
+
+}  // namespace
+
+std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_bytes) {
+    uint64_t address = device.heap().allocate(with_red_zone(device, size_bytes));
+    if (address == 0) return nullptr;
+    std::shared_ptr<GraphMemory> memory(new GraphMemory(device, address, size_bytes));
+    auto allocation = std::make_shared<Allocation>();
+    allocation->address = address;
+    allocation->size_bytes = size_bytes;
+    allocation->kind = MemoryKind::graph;
+    allocation->device = device.ordinal();
+    process().addresses.insert(allocation);
+    if (device.config().exact_bounds) process().ranges.add(device.ordinal(), address, size_bytes);
+    device.graph_reserved += size_bytes;
+    raise(device.graph_reserved_high, device.graph_reserved);
+    GraphMemories& all = graph_memories();
+    MutexLock lock(all.mutex);
+    all.by_address[address] = memory;
+    return memory;
+}
+
+std::shared_ptr<GraphMemory> GraphMemory::find(uint64_t address) {
+    GraphMemories& all = graph_memories();
+    MutexLock lock(all.mutex);
+    auto found = all.by_address.find(address);
+    return found != all.by_address.end() ? found->second.lock() : nullptr;
+}
+
+GraphMemory::~GraphMemory() {
+    set_live(false);
+    {
+        GraphMemories& all = graph_memories();
+        MutexLock lock(all.mutex);
+        all.by_address.erase(m_address);
+    }
+    process().addresses.remove(m_address);
+    if (m_device.config().exact_bounds) process().ranges.remove(m_address);
+    m_device.graph_reserved -= m_size_bytes;
+    m_device.heap().free(m_address, k_chunk_bytes);
+}
+
+void GraphMemory::set_live(bool live) {
+    if (m_live.exchange(live) == live) return;
+    if (live) {
+        m_device.graph_used += m_size_bytes;
+        raise(m_device.graph_used_high, m_device.graph_used);
+    } else {
+        m_device.graph_used -= m_size_bytes;
+    }
+}
+
+}  // namespace warpline::softgpu::driver

@@ -1,0 +1,92 @@
+#include "softgpu/driver/life/table_host.h"
+
+#include <mutex>
+
+#include "cuda/abi/export_tables.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/config/version.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/process/process.h"
+
+namespace warpline::softgpu::driver {
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image);  // calls/module.cpp
+
+namespace {
+
+class TableHost final : public cuda::abi::ExportTableHost {
+public:
+    CUresult primary_context(CUcontext* context, CUdevice ordinal) override {
+        Device* device = nullptr;
+        CU_TRY(find_device(ordinal, device));
+        *context = device->primary->handle();
+        return CUDA_SUCCESS;
+    }
+    CUcontext current_context() override {
+        ThreadState& thread = thread_state();
+        if (thread.contexts.empty() || thread.contexts.back() == nullptr) return nullptr;
+        return thread.contexts.back()->handle();
+    }
+    CUresult context_id(CUcontext handle, uint64_t* id) override {
+        std::shared_ptr<Context> context;
+        CU_TRY(context_or_current(handle, context));
+        *id = context->id();
+        return CUDA_SUCCESS;
+    }
+    CUresult stream_id(CUcontext handle, CUstream stream, bool per_thread, uint64_t* id) override {
+        std::shared_ptr<Context> context;
+        CU_TRY(context_or_current(handle, context));
+        bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread);
+        StreamPtr found;
+        if (own) {
+            found = context->per_thread_stream();
+        } else if (stream == nullptr || stream == CU_STREAM_LEGACY) {
+            found = context->legacy_stream();
+        } else {
+            found = process().streams.find(stream);
+        }
+        if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        *id = found->id();
+        return CUDA_SUCCESS;
+    }
+    CUresult functions_of_module(CUmodule handle, void (*visit)(void* user, CUfunction function), void* user) override {
+        auto module = process().modules.find(handle);
+        if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        for (const std::string& name : module->function_names()) visit(user, module->handle_of(module, name));
+        return CUDA_SUCCESS;
+    }
+    CUresult load_module(CUmodule* module, const void* image) override { return driver::cuModuleLoadData(module, image); }
+    int driver_version() override { return driver::driver_version(); }
+    int device_count() override { return process().device_count(); }
+    CUresult device_identity(int ordinal, cuda::abi::DeviceIdentity* identity) override {
+        Device* device = nullptr;
+        CU_TRY(find_device(ordinal, device));
+        identity->uuid = device->uuid();
+        identity->pci_domain = device->attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+        identity->pci_bus = device->attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+        identity->pci_device = device->attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+        return CUDA_SUCCESS;
+    }
+
+private:
+    CUresult context_or_current(CUcontext handle, std::shared_ptr<Context>& context) {
+        if (handle != nullptr) {
+            context = process().contexts.find(handle);
+            return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+        }
+        Context* current = nullptr;
+        CU_TRY(current_context_even_failed(current));
+        context = current->shared_from_this();
+        return CUDA_SUCCESS;
+    }
+};
+
+}  // namespace
+
+void provide_export_tables() {
+    static std::once_flag once;
+    std::call_once(once, [] { cuda::abi::set_export_table_host(new TableHost); });  // leaked: tables outlive everything
+}
+
+}  // namespace warpline::softgpu::driver

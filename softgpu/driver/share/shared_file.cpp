@@ -1,0 +1,109 @@
+#include "softgpu/driver/share/shared_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "softgpu/exec/rounding.h"
+
+namespace warpline::softgpu::driver {
+
+namespace {
+
+constexpr std::array<char, 8> k_file_magic = {'W', 'L', 's', 'o', 'f', 't', '0', '1'};
+constexpr int k_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr const char* k_name = "softgpu-shared";
+
+}  // namespace
+
+SharedFilePtr SharedFile::create(SharedKind kind, uint64_t data_bytes, const SharedOwner& owner) {
+    int fd = memfd_create(k_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return nullptr;
+    Header header;
+    header.magic = k_file_magic;
+    header.kind = kind;
+    header.location_type = static_cast<int32_t>(owner.location.type);
+    header.location_id = owner.location.id;
+    header.data_bytes = data_bytes;
+    header.device = owner.device;
+    auto id_bytes = static_cast<ssize_t>(sizeof(header.id));
+    bool made = getrandom(header.id.data(), sizeof(header.id), 0) == id_bytes &&
+                ftruncate(fd, static_cast<off_t>(data_bytes + k_page_bytes)) == 0 &&
+                pwrite(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) == static_cast<ssize_t>(sizeof(header)) &&
+                // Nobody can make it shorter under the feet of who has mapped it.
+                fcntl(fd, F_ADD_SEALS, k_seals) == 0;
+    if (made) return SharedFilePtr(new SharedFile(fd, header));
+    close(fd);
+    return nullptr;
+}
+
+std::optional<SharedFile::Header> SharedFile::read_header(int fd, SharedKind kind) {
+    struct stat status {};
+    int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
+    if (seals < 0 || (seals & k_seals) != k_seals || mode < 0 || (mode & O_ACCMODE) != O_RDWR) return std::nullopt;
+    if (fstat(fd, &status) != 0 || status.st_size <= static_cast<off_t>(k_page_bytes)) return std::nullopt;
+    auto data_bytes = static_cast<uint64_t>(status.st_size) - k_page_bytes;
+    Header header;
+    if (pread(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) != static_cast<ssize_t>(sizeof(header))) {
+        return std::nullopt;
+    }
+    bool good = header.magic == k_file_magic && header.kind == kind && header.data_bytes == data_bytes;
+    return good ? std::optional(header) : std::nullopt;
+}
+
+SharedFilePtr SharedFile::adopt(int fd, SharedKind kind) {
+    auto header = read_header(fd, kind);
+    if (!header) return nullptr;
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return own >= 0 ? SharedFilePtr(new SharedFile(own, *header)) : nullptr;
+}
+
+SharedFilePtr SharedFile::open(int pid, int fd, SharedKind kind, const SharedId& id) {
+    if (pid <= 0 || fd < 0) return nullptr;
+    std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+    // Looked at before it is opened: the number may name a terminal or a pipe by now.
+    std::array<char, 64> target{};
+    ssize_t length = readlink(path.c_str(), target.data(), target.size());
+    std::string wanted = std::string("/memfd:") + k_name;
+    if (length < 0 || !std::string_view(target.data(), static_cast<size_t>(length)).starts_with(wanted)) return nullptr;
+    int own = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (own < 0) return nullptr;
+    auto header = read_header(own, kind);
+    if (header && header->id == id) return SharedFilePtr(new SharedFile(own, *header));
+    close(own);
+    return nullptr;
+}
+
+SharedFile::~SharedFile() { close(m_fd); }
+
+CUmemLocation SharedFile::location() const {
+    CUmemLocation location{};
+    location.type = static_cast<CUmemLocationType>(m_header.location_type);
+    location.id = m_header.location_id;
+    return location;
+}
+
+int SharedFile::duplicate() const { return fcntl(m_fd, F_DUPFD_CLOEXEC, 0); }
+
+bool SharedFile::map_at(uint64_t address, uint64_t size_bytes, uint64_t offset) const {
+    void* mapped = mmap(reinterpret_cast<void*>(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m_fd,
+                        static_cast<off_t>(offset));
+    return mapped != MAP_FAILED;
+}
+
+uint64_t SharedFile::map_anywhere(uint64_t size_bytes, uint64_t offset) const {
+    void* mapped = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m_fd, static_cast<off_t>(offset));
+    return mapped != MAP_FAILED ? reinterpret_cast<uint64_t>(mapped) : 0;
+}
+
+void SharedFile::discard(uint64_t offset, uint64_t size_bytes) const {
+    fallocate(m_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size_bytes));
+}
+
+}  // namespace warpline::softgpu::driver
