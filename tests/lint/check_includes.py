@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that folders include only what ARCHITECTURE.md allows, and rooms within them only those below; that no header of a wrapped
-library escapes its wrapper; that files of hooks are named like the areas of cuda/api; and that nothing generated is in git. Prints one
+library escapes its wrapper; that calls are in the file of their area of cuda/api; and that nothing generated is in git. Prints one
 line per breach; exit code 1 if there is any."""
 
 import pathlib
@@ -73,8 +73,8 @@ ROOMS = {
         "config", "space", "share", "device", "process", "memory", "context", "texture", "code", "work", "graph", "life", "calls"
     ),
 }
-# Sides whose files of hooks are named like the areas of cuda/api.
-HOOKS_BY_AREA = ["client"]
+# Folders of functions with one file for each area of cuda/api, and what comes before the name of a call there.
+BY_AREA = {"client/hooks": "hook_client_", "softgpu/driver/calls": ""}
 
 # Header pattern -> the only folders that may include it.
 WRAPPED = {
@@ -109,13 +109,20 @@ def breaches_of_rooms(path, header):
             yield f"{folder}/{inside[0]}/ may not include {header}"
 
 
-def misnamed_hooks():
-    """Files of hooks that are not named like an area: what several areas share belongs into a room of its own."""
-    areas = {p.stem for p in (ROOT / "cuda/api").glob("*.yaml")}
-    for side in HOOKS_BY_AREA:
-        for path in sorted((ROOT / side / "hooks").glob("*")):
+def misplaced_calls():
+    """Files that are not named like an area, and functions that are not in the file of theirs: what several areas share belongs into a
+    room of its own."""
+    areas = {p.stem: p.read_text() for p in (ROOT / "cuda/api").glob("*.yaml")}
+    area_of = {call: area for area, text in areas.items() for call in re.findall(r"^- call: (\w+)", text, re.M)}
+    for folder, prefix in BY_AREA.items():
+        for path in sorted((ROOT / folder).glob("*")):
+            name = f"{folder}/{path.name}"
             if path.suffix != ".cpp" or path.stem not in areas:
-                yield f"{side}/hooks/{path.name}: only <area>.cpp is here, for the areas of cuda/api"
+                yield f"{name}: only <area>.cpp is here, for the areas of cuda/api"
+                continue
+            for call in re.findall(rf"^CUresult {prefix}(cu[A-Z]\w+)\(.*[^;]$", path.read_text(), re.M):
+                if area_of.get(call) != path.stem:
+                    yield f"{name}: {call} belongs to {area_of.get(call, 'no area')}"
 
 
 def breaches_of(path, text):
@@ -141,7 +148,7 @@ def main():
     for path in files:
         if path.endswith((".h", ".cpp", ".cu")) and (ROOT / path).exists():
             breaches += breaches_of(path, (ROOT / path).read_text(errors="replace"))
-    breaches += misnamed_hooks()
+    breaches += misplaced_calls()
     print("\n".join(breaches) if breaches else f"{len(files)} files: includes as they should be")
     return 1 if breaches else 0
 

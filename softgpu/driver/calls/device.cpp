@@ -199,4 +199,38 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int* capabilities, const CUat
     return list_atomics(capabilities, operations, count);
 }
 
+CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    Device* found = nullptr;
+    CU_TRY(find_device(device, found));
+    found->heap().trim(0);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* found = nullptr;
+    CU_TRY(find_device(device, found));
+    auto* out = static_cast<cuuint64_t*>(value);
+    switch (attr) {
+        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *out = found->graph_used; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *out = found->graph_used_high; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *out = found->graph_reserved; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *out = found->graph_reserved_high; return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
+    if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+    Device* found = nullptr;
+    CU_TRY(find_device(device, found));
+    switch (attr) {
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: found->graph_used_high = found->graph_used.load(); return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+            found->graph_reserved_high = found->graph_reserved.load();
+            return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
 }  // namespace warpline::softgpu::driver

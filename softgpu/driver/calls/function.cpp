@@ -1,8 +1,51 @@
+#include <algorithm>
+
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/context.h"
+#include "softgpu/driver/device/device.h"
 #include "softgpu/driver/process/process.h"
+#include "softgpu/driver/work/launch.h"
 
 namespace warpline::softgpu::driver {
+
+namespace {
+
+CUresult find(CUfunction handle, std::shared_ptr<LoadedFunction>& function) {
+    Context* context = nullptr;
+    return find_function(handle, function, context);
+}
+
+CUresult potential_block_size(int* minGridSize, int* blockSize, CUfunction handle, CUoccupancyB2DSize shared_of, size_t shared,
+                              int limit) {
+    if (minGridSize == nullptr || blockSize == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(find(handle, function));
+    int most = static_cast<int>(function->info().max_threads);
+    if (limit != 0) most = std::min(most, limit);
+    int best_threads = 0, best_block = 0, best_blocks = 0;
+    for (int block = most; block > 0; block = block % k_warp != 0 ? block / k_warp * k_warp : block - k_warp) {
+        size_t bytes = shared_of != nullptr ? shared_of(block) : shared;
+        int blocks = static_cast<int>(blocks_per_sm(*function, static_cast<uint32_t>(block), bytes));
+        if (blocks * block <= best_threads) continue;
+        best_threads = blocks * block;
+        best_block = block;
+        best_blocks = blocks;
+    }
+    *blockSize = best_block;
+    *minGridSize = best_blocks * function->device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return CUDA_SUCCESS;
+}
+
+uint64_t cluster_blocks(const LoadedFunction& function, const CUlaunchConfig& config) {
+    for (unsigned int i = 0; i < config.numAttrs && config.attrs != nullptr; ++i) {
+        const auto& dim = config.attrs[i].value.clusterDim;
+        if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return uint64_t{dim.x} * dim.y * dim.z;
+    }
+    auto required = function.required_cluster();
+    return required[0] != 0 ? uint64_t{required[0]} * std::max(required[1], 1U) * std::max(required[2], 1U) : 1;
+}
+
+}  // namespace
 
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -79,6 +122,73 @@ CUresult cuFuncLoad(CUfunction function) {
     std::shared_ptr<LoadedFunction> found;
     CU_TRY(find_function(function, found, context));
     return found->ensure_ready();
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize,
+                                                              size_t dynamicSMemSize, unsigned int flags) {
+    if (numBlocks == nullptr || blockSize <= 0 || flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(find(func, function));
+    *numBlocks = static_cast<int>(blocks_per_sm(*function, static_cast<uint32_t>(blockSize), dynamicSMemSize));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
+    return driver::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
+                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                          int blockSizeLimit) {
+    return potential_block_size(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
+                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                   int blockSizeLimit, unsigned int flags) {
+    if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    return potential_block_size(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+    if (dynamicSmemSize == nullptr || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(find(func, function));
+    const Device& device = function->device();
+    if (blocks_per_sm(*function, static_cast<uint32_t>(blockSize), 0) < static_cast<uint32_t>(numBlocks)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    int per_block = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / numBlocks;
+    per_block -= device.attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+    per_block = std::min(per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+    int left = per_block / 128 * 128 - static_cast<int>(function->info().static_shared_bytes);
+    *dynamicSmemSize = static_cast<size_t>(std::max(left, 0));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+    if (clusterSize == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(find(func, function));
+    if (function->device().attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    *clusterSize = function->non_portable_cluster() ? k_largest_cluster : k_portable_cluster;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
+    if (numClusters == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(find(func, function));
+    const Device& device = function->device();
+    if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    uint64_t blocks = cluster_blocks(*function, *config);
+    if (blocks == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    uint64_t threads = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
+    if (threads == 0 || threads > function->info().max_threads) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t resident = uint64_t{blocks_per_sm(*function, static_cast<uint32_t>(threads), config->sharedMemBytes)} *
+                        static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    *numClusters = static_cast<int>(resident / blocks);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::softgpu::driver

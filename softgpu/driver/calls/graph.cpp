@@ -107,12 +107,6 @@ CUresult remove_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode*
     });
 }
 
-CUresult find_object(CUuserObject handle, uint32_t count, std::shared_ptr<UserObject>& object) {
-    if (count == 0 || count > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
-    object = process().user_objects.find(handle);
-    return object != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 }  // namespace
 
 CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
@@ -231,51 +225,6 @@ CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int fla
     return print_dot(*graph, path, flags);
 }
 
-CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount,
-                            unsigned int flags) {
-    if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 || initialRefcount > INT32_MAX) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
-    auto object = std::make_shared<UserObject>(ptr, destroy, initialRefcount);
-    uint64_t handle = process().user_objects.add(object);
-    object->set_handle(handle);
-    *object_out = as_handle<CUuserObject>(handle);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
-    std::shared_ptr<UserObject> found;
-    CU_TRY(find_object(object, count, found));
-    found->retain(count);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
-    std::shared_ptr<UserObject> found;
-    CU_TRY(find_object(object, count, found));
-    return found->release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
-    if ((flags & ~static_cast<unsigned int>(CU_GRAPH_USER_OBJECT_MOVE)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    GraphPtr found;
-    CU_TRY(find_graph(graph, found));
-    std::shared_ptr<UserObject> user;
-    CU_TRY(find_object(object, count, user));
-    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) user->retain(count);
-    found->user_objects.add(user, count);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
-    GraphPtr found;
-    CU_TRY(find_graph(graph, found));
-    std::shared_ptr<UserObject> user;
-    CU_TRY(find_object(object, count, user));
-    return found->user_objects.remove(user, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph, CUcontext ctx,
                                         unsigned int defaultLaunchValue, unsigned int flags) {
     (void)ctx;
@@ -288,40 +237,6 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, C
     *pHandle_out = conditional->handle();
     graph->conditionals.push_back(std::move(conditional));
     return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGraphMemTrim(CUdevice device) {
-    Device* found = nullptr;
-    CU_TRY(find_device(device, found));
-    found->heap().trim(0);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Device* found = nullptr;
-    CU_TRY(find_device(device, found));
-    auto* out = static_cast<cuuint64_t*>(value);
-    switch (attr) {
-        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *out = found->graph_used; return CUDA_SUCCESS;
-        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *out = found->graph_used_high; return CUDA_SUCCESS;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *out = found->graph_reserved; return CUDA_SUCCESS;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *out = found->graph_reserved_high; return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
-    if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
-    Device* found = nullptr;
-    CU_TRY(find_device(device, found));
-    switch (attr) {
-        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: found->graph_used_high = found->graph_used.load(); return CUDA_SUCCESS;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-            found->graph_reserved_high = found->graph_reserved.load();
-            return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
-    }
 }
 
 }  // namespace warpline::softgpu::driver

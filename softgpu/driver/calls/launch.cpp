@@ -47,11 +47,4 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
     return launch(request, config->hStream);
 }
 
-CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
-    if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(find_stream(hStream, stream));
-    return enqueue(*stream, HostOperation{fn, userData});
-}
-
 }  // namespace warpline::softgpu::driver

@@ -57,27 +57,6 @@ CUresult resolve_on(CUkernel handle, CUdevice ordinal, std::shared_ptr<LoadedFun
     return kernel->resolve(*context, function);
 }
 
-CUresult find_global(CUlibrary handle, const char* name, bool managed, CUdeviceptr* address, size_t* bytes) {
-    if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Library> library;
-    CU_TRY(find_library(handle, library));
-    Context* context = nullptr;
-    CUresult current = current_context_even_failed(context);
-    // Managed variables are the same for the host and all devices: they are asked for before there is a context.
-    if (managed) {
-        context = process().device(0)->primary.get();
-    } else {
-        CU_TRY(current);
-    }
-    std::shared_ptr<Module> module;
-    CU_TRY(library->module_in(*context, nullptr, module));
-    const exec::GlobalInfo* global = module->global(name);
-    if (global == nullptr || (managed && !global->managed)) return CUDA_ERROR_NOT_FOUND;
-    if (address != nullptr) *address = global->address;
-    if (bytes != nullptr) *bytes = global->size_bytes;
-    return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
@@ -181,11 +160,7 @@ CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
-    return find_global(library, name, false, dptr, bytes);
-}
-
-CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
-    return find_global(library, name, true, dptr, bytes);
+    return find_variable(library, name, false, dptr, bytes);
 }
 
 CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/advice.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/process/process.h"
@@ -186,6 +188,22 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_att
     for (size_t i = 0; i < numAttributes; ++i) {
         CU_TRY(range_attribute(data[i], dataSizes[i], attributes[i], devPtr, count));
     }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
+    return find_variable(library, name, true, dptr, bytes);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    CU_TRY(check_unsafe_call());
+    AllocationPtr allocation;
+    CU_TRY(allocate_pages(context->device(), context->handle(), bytesize, MemoryKind::managed, flags, allocation));
+    *dptr = allocation->address;
     return CUDA_SUCCESS;
 }
 

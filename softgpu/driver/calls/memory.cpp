@@ -210,16 +210,4 @@ CUresult cuMemHostUnregister(void* p) {
     return free_now(found->address);
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
-    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
-    Context* context = nullptr;
-    CU_TRY(current_context(context));
-    CU_TRY(check_unsafe_call());
-    AllocationPtr allocation;
-    CU_TRY(allocate_pages(context->device(), context->handle(), bytesize, MemoryKind::managed, flags, allocation));
-    *dptr = allocation->address;
-    return CUDA_SUCCESS;
-}
-
 }  // namespace warpline::softgpu::driver

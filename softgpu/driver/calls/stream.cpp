@@ -273,4 +273,11 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatc
     return batch(stream, {paramArray, paramArray + count}, flags);
 }
 
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+    if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
+    return enqueue(*stream, HostOperation{fn, userData});
+}
+
 }  // namespace warpline::softgpu::driver

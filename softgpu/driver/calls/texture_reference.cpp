@@ -34,41 +34,7 @@ CUresult get(T* out, CUtexref handle, Read read) {
     return read(*reference, *out);
 }
 
-/// The address of the variable that stands for a reference of a module.
-CUresult variable_of(CUmodule handle, const char* name, std::shared_ptr<Context>& context, uint64_t& variable) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto module = process().modules.find(handle);
-    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    context = module->context();
-    for (const std::string& known : module->texrefs()) {
-        if (known != name) continue;
-        const exec::GlobalInfo* global = module->global(name);
-        if (global == nullptr || global->address == 0) return CUDA_ERROR_NOT_SUPPORTED;
-        variable = global->address;
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_NOT_FOUND;
-}
-
 }  // namespace
-
-CUresult cuModuleGetTexRef(CUtexref* pTexRef, CUmodule hmod, const char* name) {
-    if (pTexRef == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Context> context;
-    uint64_t variable = 0;
-    CU_TRY(variable_of(hmod, name, context, variable));
-    *pTexRef = as_handle<CUtexref>(process().texrefs.add(std::make_shared<TextureReference>(context, variable)));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetSurfRef(CUsurfref* pSurfRef, CUmodule hmod, const char* name) {
-    if (pSurfRef == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Context> context;
-    uint64_t variable = 0;
-    CU_TRY(variable_of(hmod, name, context, variable));
-    *pSurfRef = as_handle<CUsurfref>(process().surfrefs.add(std::make_shared<SurfaceReference>(context, variable)));
-    return CUDA_SUCCESS;
-}
 
 CUresult cuTexRefCreate(CUtexref* pTexRef) {
     if (pTexRef == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -231,4 +231,25 @@ CUresult find_function(CUfunction handle, std::shared_ptr<LoadedFunction>& funct
     return named->resolve(*context, function);
 }
 
+CUresult find_variable(CUlibrary handle, const char* name, bool managed, CUdeviceptr* address, size_t* bytes) {
+    if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    auto library = process().libraries.find(handle);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    Context* context = nullptr;
+    CUresult current = current_context_even_failed(context);
+    // Managed variables are the same for the host and all devices: they are asked for before there is a context.
+    if (managed) {
+        context = process().device(0)->primary.get();
+    } else {
+        CU_TRY(current);
+    }
+    std::shared_ptr<Module> module;
+    CU_TRY(library->module_in(*context, nullptr, module));
+    const exec::GlobalInfo* global = module->global(name);
+    if (global == nullptr || (managed && !global->managed)) return CUDA_ERROR_NOT_FOUND;
+    if (address != nullptr) *address = global->address;
+    if (bytes != nullptr) *bytes = global->size_bytes;
+    return CUDA_SUCCESS;
+}
+
 }  // namespace warpline::softgpu::driver

@@ -177,4 +177,8 @@ private:
 /// The function that a handle names, in the current context (a kernel) or in its own (a function).
 CUresult find_function(CUfunction handle, std::shared_ptr<LoadedFunction>& function, Context*& context);
 
+/// A variable of a library: in the current context, or, if it is `managed`, the one that all of them share. Errors: invalid
+/// value, invalid handle, not found, those of loading.
+CUresult find_variable(CUlibrary handle, const char* name, bool managed, CUdeviceptr* address, size_t* bytes);
+
 }  // namespace warpline::softgpu::driver

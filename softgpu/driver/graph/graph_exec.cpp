@@ -319,4 +319,9 @@ CUresult GraphExec::update_locked(const Graph& graph, CUgraphExecUpdateResultInf
     return CUDA_SUCCESS;
 }
 
+CUresult find_exec(CUgraphExec handle, ExecPtr& exec) {
+    exec = process().graph_execs.find(handle);
+    return exec != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // namespace warpline::softgpu::driver

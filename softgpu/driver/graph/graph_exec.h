@@ -73,4 +73,9 @@ private:
     UserObjectsPtr m_user_objects WL_GUARDED_BY(m_mutex);  // shared with launches under way; null: none
 };
 
+using ExecPtr = std::shared_ptr<GraphExec>;
+
+/// Errors: invalid value.
+CUresult find_exec(CUgraphExec handle, ExecPtr& exec);
+
 }  // namespace warpline::softgpu::driver

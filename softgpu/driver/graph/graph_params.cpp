@@ -246,4 +246,10 @@ CUDA_KERNEL_NODE_PARAMS kernel_params(GraphNode& node) {
     return params;
 }
 
+CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
+    CUDA_KERNEL_NODE_PARAMS wide{};
+    std::memcpy(&wide, &params, sizeof(params));
+    return wide;
+}
+
 }  // namespace warpline::softgpu::driver

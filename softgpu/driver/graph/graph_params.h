@@ -31,4 +31,7 @@ CUresult replace_body(NodeBody& body, NodeBody wanted);
 
 CUDA_KERNEL_NODE_PARAMS kernel_params(GraphNode& node);
 
+/// The parameters of the first form of kernel nodes, as those of the second.
+CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1& params);
+
 }  // namespace warpline::softgpu::driver

@@ -42,8 +42,4 @@ CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTable
     return cuda::abi::get_export_table(ppExportTable, pExportTableId);
 }
 
-// Profilers do not attach to the software GPU; programs that mark the interesting part run all the same.
-CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-CUresult cuProfilerStop() { return CUDA_SUCCESS; }
-
 }  // namespace warpline::softgpu::driver

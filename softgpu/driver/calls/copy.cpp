@@ -1,9 +1,9 @@
+#include "softgpu/driver/work/copy.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/process/process.h"
-#include "softgpu/driver/work/copy.h"
 #include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
