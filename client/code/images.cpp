@@ -5,6 +5,7 @@
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/library_calls.gen.h"
 #include "client/gen/module_calls.gen.h"
+#include "client/session/environment.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -44,6 +45,36 @@ CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const c
     return result;
 }
 
+CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
+    const image::Global* global = code.info.find_global(name);
+    if (!global) return CUDA_ERROR_NOT_FOUND;
+    if (global->managed)
+        return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
+    const uint64_t context = code.context ? code.context : call.context;
+    const auto key = std::make_pair(context, std::string(name));
+    {
+        MutexLock lock(code.mutex);
+        if (auto it = code.variables.find(key); it != code.variables.end()) {
+            variable = it->second;
+            return CUDA_SUCCESS;
+        }
+    }
+    if (CUresult result = ensure_uploaded(call, code); result != CUDA_SUCCESS) return result;
+    CUresult result = ask_variable(call, code, owner, name, variable);
+    if (result != CUDA_SUCCESS) return result;
+    DeviceRange range;
+    range.base = variable.address;
+    range.size_bytes = variable.size_bytes;
+    range.context = context;
+    range.owner = code.owner;
+    range.kind = MemoryKind::global;
+    if (const Context* found = call.state.contexts.find(context)) range.device = found->device;
+    call.state.memory.register_range(range);
+    MutexLock lock(code.mutex);
+    code.variables.emplace(key, variable);
+    return CUDA_SUCCESS;
+}
+
 void fill_function(Function& function, const image::Kernel& kernel) {
     function.kernel = &kernel;
     std::vector<uint32_t> sizes;
@@ -61,9 +92,11 @@ void fill_function(Function& function, const image::Kernel& kernel) {
 
 }  // namespace
 
-CUresult compile_now(Call& call, CodeImage& code, unsigned option_count, CUjit_option* options, void** values) {
+CUresult compile_unless_later(Call& call, CodeImage& code, const LoadRequest& request) {
+    if (!code.ask_driver && request.option_count == 0 && !loads_eagerly()) return CUDA_SUCCESS;
     JitOptions jit;
-    if (CUresult result = jit.read(option_count, options, values); result != CUDA_SUCCESS) return result;
+    if (CUresult result = jit.read(request.option_count, request.options, request.values); result != CUDA_SUCCESS)
+        return result;
     Bytes joined;
     Call own = for_code(call, code);
     gen::WlImageCompileValues answer;
@@ -123,36 +156,6 @@ CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_vi
     return CUDA_SUCCESS;
 }
 
-CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
-    const image::Global* global = code.info.find_global(name);
-    if (!global) return CUDA_ERROR_NOT_FOUND;
-    if (global->managed)
-        return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
-    const uint64_t context = code.context ? code.context : call.context;
-    const auto key = std::make_pair(context, std::string(name));
-    {
-        MutexLock lock(code.mutex);
-        if (auto it = code.variables.find(key); it != code.variables.end()) {
-            variable = it->second;
-            return CUDA_SUCCESS;
-        }
-    }
-    if (CUresult result = ensure_uploaded(call, code); result != CUDA_SUCCESS) return result;
-    CUresult result = ask_variable(call, code, owner, name, variable);
-    if (result != CUDA_SUCCESS) return result;
-    DeviceRange range;
-    range.base = variable.address;
-    range.size_bytes = variable.size_bytes;
-    range.context = context;
-    range.owner = code.owner;
-    range.kind = MemoryKind::global;
-    if (const Context* found = call.state.contexts.find(context)) range.device = found->device;
-    call.state.memory.register_range(range);
-    MutexLock lock(code.mutex);
-    code.variables.emplace(key, variable);
-    return CUDA_SUCCESS;
-}
-
 CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module) {
     Library* found = call.state.libraries.find(to_token(library));
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
@@ -176,7 +179,15 @@ CUresult module_of_library(Call& call, CUlibrary library, CUmodule* module) {
     return CUDA_SUCCESS;
 }
 
-void forget_code(Call& call, CodeImage& code) {
+CUresult get_variable(Call& call, CodeImage& code, uint64_t owner, const char* name, CUdeviceptr* address, size_t* size_bytes) {
+    CodeImage::Variable variable;
+    if (CUresult result = variable_of(call, code, owner, name, variable); result != CUDA_SUCCESS) return result;
+    if (address) *address = variable.address;
+    if (size_bytes) *size_bytes = variable.size_bytes;
+    return CUDA_SUCCESS;
+}
+
+bool forget_code(Call& call, CodeImage& code) {
     MutexLock lock(code.mutex);
     code.unloaded = true;
     for (const auto& [owner, functions] : code.functions) {
@@ -184,6 +195,7 @@ void forget_code(Call& call, CodeImage& code) {
     }
     code.functions.clear();
     call.state.memory.forget_owner(code.owner);
+    return code.uploaded;
 }
 
 }  // namespace warpline::client

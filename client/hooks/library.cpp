@@ -2,32 +2,10 @@
 #include "client/code/functions.h"
 #include "client/code/images.h"
 #include "client/gen/library_calls.gen.h"
-#include "client/session/environment.h"
 
 namespace warpline::client {
 
 namespace {
-
-CUresult load_library(Call& call, CUlibrary* library, const void* bytes, unsigned option_count, CUjit_option* options,
-                      void** values) {
-    std::shared_ptr<CodeImage> code;
-    if (CUresult result = make_code(bytes, call.device(), code); result != CUDA_SUCCESS) return result;
-    auto made = call.state.libraries.make();
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    code->owner = made.token;
-    code->library = true;
-    made.object->code = code;
-    CUresult result = CUDA_SUCCESS;
-    // Who passes options wants them obeyed, and their answers.
-    if (code->ask_driver || option_count != 0 || loads_eagerly())
-        result = compile_now(call, *code, option_count, options, values);
-    if (result != CUDA_SUCCESS) {
-        call.state.libraries.remove(made.token);
-        return result;
-    }
-    *library = to_handle<CUlibrary>(made.token);
-    return CUDA_SUCCESS;
-}
 
 /// The values may be missing: there are options without one.
 CUresult check_options(const CUlibraryOption* options, unsigned count) {
@@ -47,7 +25,7 @@ CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const voi
                                        void**, unsigned int numLibraryOptions) {
     if (CUresult refused = check_options(libraryOptions, numLibraryOptions); refused != CUDA_SUCCESS) return refused;
     // The library's options say who keeps the bytes; we always keep a copy of our own.
-    return load_library(call, library, code, numJitOptions, jitOptions, jitOptionsValues);
+    return load_code<HandleKind::library>(call, {code, numJitOptions, jitOptions, jitOptionsValues}, library);
 }
 
 CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
@@ -56,26 +34,20 @@ CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const
     if (CUresult refused = check_options(libraryOptions, numLibraryOptions); refused != CUDA_SUCCESS) return refused;
     Bytes bytes;
     if (CUresult result = read_file(fileName, bytes); result != CUDA_SUCCESS) return result;
-    return load_library(call, library, bytes.data(), numJitOptions, jitOptions, jitOptionsValues);
+    return load_code<HandleKind::library>(call, {bytes.data(), numJitOptions, jitOptions, jitOptionsValues}, library);
 }
 
 CUresult hook_client_cuLibraryUnload(Call& call, CUlibrary library) {
     uint64_t token = to_token(library);
     Library* found = call.state.libraries.find(token);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    std::shared_ptr<CodeImage> code = found->code;
-    bool uploaded = false;
-    {
-        MutexLock lock(code->mutex);
-        uploaded = code->uploaded;
-    }
-    forget_code(call, *code);
+    const bool known = forget_code(call, *found->code);
     {
         MutexLock lock(found->mutex);
         for (const auto& [context, module] : found->modules) call.state.modules.remove(module);
         found->modules.clear();
     }
-    CUresult result = uploaded ? gen::issue_cuLibraryUnload(call, token) : CUDA_SUCCESS;
+    CUresult result = known ? gen::issue_cuLibraryUnload(call, token) : CUDA_SUCCESS;
     call.state.libraries.remove(token);
     return result;
 }
@@ -83,10 +55,7 @@ CUresult hook_client_cuLibraryUnload(Call& call, CUlibrary library) {
 CUresult hook_client_cuLibraryGetKernel(Call& call, CUkernel* pKernel, CUlibrary library, const char* name) {
     const Library* found = call.state.libraries.find(to_token(library));
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    uint64_t token = 0;
-    CUresult result = function_of(call, *found->code, to_token(library), name, token);
-    if (result == CUDA_SUCCESS) *pKernel = to_handle<CUkernel>(token);
-    return result;
+    return get_function(call, *found->code, to_token(library), name, pKernel);
 }
 
 CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary library) {
@@ -96,12 +65,7 @@ CUresult hook_client_cuLibraryGetModule(Call& call, CUmodule* pMod, CUlibrary li
 CUresult hook_client_cuLibraryGetGlobal(Call& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
     const Library* found = call.state.libraries.find(to_token(library));
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    CodeImage::Variable variable;
-    CUresult result = variable_of(call, *found->code, to_token(library), name, variable);
-    if (result != CUDA_SUCCESS) return result;
-    if (dptr) *dptr = variable.address;
-    if (bytes) *bytes = variable.size_bytes;
-    return CUDA_SUCCESS;
+    return get_variable(call, *found->code, to_token(library), name, dptr, bytes);
 }
 
 CUresult hook_client_cuLibraryGetKernelCount(Call& call, unsigned int* count, CUlibrary lib) {

@@ -2,6 +2,7 @@
 // the business of misc.cpp. PTX ISA: Half Precision Comparison Instructions.
 #include <string>
 
+#include "softgpu/isa/combine.h"
 #include "softgpu/isa/decode_helpers.h"
 #include "softgpu/isa/families.h"
 
@@ -12,17 +13,6 @@ namespace {
 using exec::dest;
 using exec::predicate;
 using exec::set_predicate;
-
-enum : uint64_t { combine_none, combine_and, combine_or, combine_xor };
-
-uint32_t combine(uint64_t how, uint32_t a, uint32_t b) {
-    switch (how) {
-        case combine_and: return a & b;
-        case combine_or: return a | b;
-        case combine_xor: return a ^ b;
-        default: return a;
-    }
-}
 
 /// op[0], op[1] = results of the lower and upper halves, op[2], op[3] = their comparisons, op[4] = the third source.
 Flow combine_both(Warp& w, const Instr& i, uint32_t mask) {
@@ -65,12 +55,8 @@ struct Comparison {
 bool parse(DecodeContext& context, std::span<const std::string_view> words, Comparison& out) {
     std::string cmp, ftz, type;
     for (std::string_view word : words) {
-        if (word == "and") {
-            out.combine = combine_and;
-        } else if (word == "or") {
-            out.combine = combine_or;
-        } else if (word == "xor") {
-            out.combine = combine_xor;
+        if (const uint64_t how = combine_of(word); how != combine_none) {
+            out.combine = how;
         } else if (word == "ftz") {
             ftz = "ftz.";
         } else if (type_info(word).bytes != 0) {

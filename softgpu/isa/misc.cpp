@@ -5,6 +5,7 @@
 #include "softgpu/exec/launch.h"
 #include "softgpu/exec/warp.h"
 #include "softgpu/isa/access.h"
+#include "softgpu/isa/combine.h"
 #include "softgpu/isa/decode_helpers.h"
 #include "softgpu/isa/families.h"
 
@@ -42,17 +43,6 @@ Flow mov_pred(Warp& w, const Instr& i, uint32_t mask) {
 
 // --- setp.cmp.op.type p|q, a, b, c and set
 
-enum : uint64_t { combine_none, combine_and, combine_or, combine_xor };
-
-uint32_t combine(uint64_t how, uint32_t a, uint32_t b) {
-    switch (how) {
-        case combine_and: return a & b;
-        case combine_or: return a | b;
-        case combine_xor: return a ^ b;
-        default: return a;
-    }
-}
-
 /// op[0] = p, op[1] = q, op[2] = the comparison, op[3] = c.
 Flow combine_pred(Warp& w, const Instr& i, uint32_t mask) {
     uint32_t compared = predicate(w, i.op[2]), c = predicate(w, i.op[3]);
@@ -73,12 +63,8 @@ bool parse_comparison(DecodeContext& context, size_t first, Comparison& out) {
     std::string cmp, ftz, type;
     for (size_t i = first; i < modifiers.size(); ++i) {
         std::string_view m = modifiers[i];
-        if (m == "and") {
-            out.combine = combine_and;
-        } else if (m == "or") {
-            out.combine = combine_or;
-        } else if (m == "xor") {
-            out.combine = combine_xor;
+        if (const uint64_t how = combine_of(m); how != combine_none) {
+            out.combine = how;
         } else if (m == "ftz") {
             ftz = "ftz.";
         } else if (type_info(m).bytes != 0) {

@@ -7,13 +7,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s32 = int32_t;
-using s64 = int64_t;
-using u128 = unsigned __int128;
-using s128 = __int128;
-
 template <typename U>
 WL_INLINE U carry_of(uint32_t carries, uint32_t lane) {
     if constexpr (sizeof(U) == 8) return (carries & k_bits64.bit[lane]) != 0 ? 1 : 0;

@@ -8,10 +8,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-
 /// For the forms without .sync the members are the lanes at hand.
 WL_INLINE bool arrived(Warp& w, const Instr& i, uint32_t mask, const int32_t* members) {
     return members == nullptr || w.converge(i, mask, source<u32>(w, *members));

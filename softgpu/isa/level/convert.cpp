@@ -6,17 +6,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using u8 = uint8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s8 = int8_t;
-using s16 = int16_t;
-using s32 = int32_t;
-using s64 = int64_t;
-using f32 = float;
-using f64 = double;
-
 /// What a row of T is kept in: 8-bit values live in 16-bit rows.
 template <typename T>
 struct RowOf {

@@ -6,13 +6,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s16 = int16_t;
-using s32 = int32_t;
-using s64 = int64_t;
-
 // A quotient of integers that float (16 bits) or double (32 bits) can hold lies further from the next integer than rounding
 // moves it: truncated, it is exact.
 

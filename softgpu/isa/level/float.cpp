@@ -7,9 +7,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using f32 = float;
-using f64 = double;
-
 // The GPU gives one quiet NaN for every invalid f32 operation (CUDA C++ Programming Guide, Floating-Point Standard).
 WL_INLINE f32 canonical(f32 value) { return value == value ? value : __builtin_bit_cast(f32, 0x7fffffffu); }
 WL_INLINE f64 canonical(f64 value) { return value; }

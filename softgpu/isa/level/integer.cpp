@@ -6,15 +6,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s16 = int16_t;
-using s32 = int32_t;
-using s64 = int64_t;
-using u128 = unsigned __int128;
-using s128 = __int128;
-
 template <typename T>
 struct WideOf;
 template <>

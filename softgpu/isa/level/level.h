@@ -19,6 +19,20 @@
 
 namespace warpline::softgpu::isa::WL_LEVEL {
 
+// The types of PTX by their names there.
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using u128 = unsigned __int128;
+using s8 = int8_t;
+using s16 = int16_t;
+using s32 = int32_t;
+using s64 = int64_t;
+using s128 = __int128;
+using f32 = float;
+using f64 = double;
+
 using exec::dest;
 using exec::predicate;
 using exec::set_predicate;

@@ -6,16 +6,6 @@
 /// From rows of addresses to host addresses: how they lie, and whether they are valid. For memory.cpp.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
-using u8 = uint8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s8 = int8_t;
-using s16 = int16_t;
-using s32 = int32_t;
-using s64 = int64_t;
-using u128 = unsigned __int128;
-
 /// How the lanes' addresses lie. Groups of eight lanes are looked at, so that rows of small two-dimensional blocks count as
 /// regular too.
 enum class Pattern { fault, same, contiguous, uniform, sequence, scattered };

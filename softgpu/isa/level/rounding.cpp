@@ -9,9 +9,6 @@ namespace warpline::softgpu::isa::WL_LEVEL {
 
 namespace {
 
-using f32 = float;
-using f64 = double;
-
 // The rounding is part of the processor's instruction.
 constexpr int k_down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
 constexpr int k_up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;

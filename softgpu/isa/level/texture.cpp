@@ -14,11 +14,6 @@ using exec::TextureAddress;
 using exec::TextureDescriptor;
 using exec::TextureLevel;
 using exec::TextureShape;
-using u8 = uint8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s32 = int32_t;
 
 /// What becomes of a channel.
 struct Channel {
