@@ -15,6 +15,7 @@ def check(api: Api, found: Diagnostics) -> None:
             continue
         _reason(call, found)
         _hooks(call, found)
+        _parks(call, found)
         _waits(call, found)
         _ranges(call, found)
     _symbols(api, found)
@@ -78,16 +79,23 @@ def _hooks(call: Call, found: Diagnostics) -> None:
         if not call.custom_wire:
             found.add(call.place, call.name, "needs-wire", "an internal call lists its message: `wire: […]`")
         if not call.hook_server:
-            found.add(call.place, call.name, "needs-hook", "an internal call needs `hooks: {server: replace}`")
+            found.add(call.place, call.name, "needs-hook", "an internal call needs `hooks: [server]`")
         return
     if call.cls == "unsupported":
         return
     if not call.travels and not call.hook_client:
-        found.add(call.place, call.name, "needs-hook", "a call that does not travel needs `hooks: {client: replace}`")
+        found.add(call.place, call.name, "needs-hook", "a call that does not travel needs `hooks: [client]`")
     hidden = [p.name for p in call.params if p.kind in ("none", "pointer")]
     if call.travels and (call.custom_wire or hidden) and not (call.hook_client and call.hook_server):
         why = "a message of its own" if call.custom_wire else f"{hidden[0]}, which does not travel"
         found.add(call.place, call.name, "needs-hook", f"with {why}, both sides need a hook")
+
+
+def _parks(call: Call, found: Diagnostics) -> None:
+    """Whose reply a thread waits for says whether the driver may keep it waiting: if it did and nobody had said so, no other call of the
+    session could run meanwhile, be it the one that ends the wait."""
+    if call.travels and call.cls in ("blocking", "internal") and call.waits and not call.says_parks and not call.may_wait:
+        found.add(call.place, call.name, "parks-missing", "say `parks: yes` if the driver function may wait, else `parks: no`")
 
 
 def _waits(call: Call, found: Diagnostics) -> None:

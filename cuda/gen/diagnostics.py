@@ -23,6 +23,7 @@ KINDS = {
     "range-missing": "a device address of which no range says what is touched there",
     "needs-hook": "the entry cannot be generated and names no hook",
     "hook-without-side": "a hook is named for a side on which the call has no body",
+    "parks-missing": "a call that somebody waits for does not say whether the driver may keep it waiting",
     "reply-without-wait": "a call that nobody waits for has a reply with fields",
     "needs-wire": "a parameter has no natural form on the wire",
     "duplicate-name": "two entries, parameters or fields of one name",

@@ -181,6 +181,7 @@ def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Dia
         if not isinstance(value, bool):
             found.add(entry.places[key], name, "bad-value", f"`{key}` must be yes or no")
         setattr(call, flag, bool(value))
+    call.says_parks = "parks" in entry
     call.capture = entry.get("capture", "")
     if call.capture not in ("", "node", "refused", "unsafe"):
         found.add(entry.places["capture"], name, "bad-value", "`capture` must be node, refused or unsafe")
@@ -200,13 +201,11 @@ def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Dia
 
 
 def _read_hooks(entry: Map, call: Call, found: Diagnostics) -> None:
-    for side, when in (entry.get("hooks") or {}).items():
-        if side not in ("client", "server") or when != "replace":
-            found.add(entry.places["hooks"], call.name, "bad-value", "hooks are `client: replace` and `server: replace`")
-        elif side == "client":
-            call.hook_client = True
-        else:
-            call.hook_server = True
+    sides = entry.get("hooks", [])
+    if not isinstance(sides, list) or not set(sides) <= {"client", "server"} or len(set(sides)) < len(sides):
+        found.add(entry.places["hooks"], call.name, "bad-value", "`hooks` is a list of sides: client, server")
+        return
+    call.hook_client, call.hook_server = "client" in sides, "server" in sides
 
 
 def _read_softgpu(entry: Map, call: Call, found: Diagnostics) -> None:

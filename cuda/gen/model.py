@@ -249,6 +249,7 @@ class Call:
     softgpu_reason: str = ""  # why not
     reason: str = ""  # class unsupported: why
     parks: bool = False  # the driver function may wait: the worker runs it on a helper thread
+    says_parks: bool = False  # the entry says whether it parks
     may_wait: bool = False  # the driver function waits at times: later calls may overtake it then
     foreign: bool = False  # it may name memory of another device than the current context's: the server runs it where that is reached
     order: str = "objects"  # one of ORDERS

@@ -51,7 +51,7 @@ class Parameters(ToyTest):
         self.symbols("cuEventCreate")
         self.lock("0x0501 cuEventCreate")
 
-    def described(self, param: str, more: str = "class: blocking") -> None:
+    def described(self, param: str, more: str = "class: query") -> None:
         self.entry(f"""
             call: cuEventCreate
             id: 0x0501
@@ -163,7 +163,7 @@ class Parameters(ToyTest):
             call: cuEventCreate
             id: 0x0501
             class: ordered
-            hooks: {client: replace, server: replace}
+            hooks: [client, server]
             wire:
             - {name: what, type: handle, kind: spoon}
             source: "somewhere"
@@ -219,19 +219,31 @@ class Meaning(ToyTest):
         self.assert_finding("needs-hook", "cuEventQuery")
 
     def test_message_of_its_own_without_hooks(self):
-        self.locked("class: blocking\nwire:\n- {name: a, type: u32}")
+        self.locked("class: blocking\nparks: no\nwire:\n- {name: a, type: u32}")
         self.assert_finding("needs-hook", "cuEventQuery")
 
     def test_server_hook_of_a_local_call(self):
-        self.locked("class: local\nhooks: {client: replace, server: replace}")
+        self.locked("class: local\nhooks: [client, server]")
         self.assert_finding("hook-without-side", "cuEventQuery")
 
     def test_client_hook_of_an_internal_call(self):
         self.lock("0x0503 wlThing")
-        hooks = "hooks: {client: replace, server: replace}"
+        hooks = "hooks: [client, server]"
         self.event("0x0503", "wlThing", f"class: internal\n            wire: []\n            {hooks}")
         self.write("symbols.txt", (self.api / "symbols.txt").read_text().replace("cuEventQuery cuEventQuery 2000\n", ""))
         self.assert_finding("hook-without-side", "wlThing")
+
+    def test_who_waits_says_whether_the_driver_may_keep_it(self):
+        self.locked("class: blocking")
+        self.assert_finding("parks-missing", "cuEventQuery")
+
+    def test_who_may_be_overtaken_need_not_say_it(self):
+        self.locked("class: blocking\nmay_wait: yes")
+        self.assertEqual(self.findings(), [])
+
+    def test_hooks_of_an_unknown_side(self):
+        self.locked("class: query\nhooks: [server, moon]")
+        self.assert_finding("bad-value", "cuEventQuery", text="list of sides")
 
     def test_unsupported_without_reason(self):
         self.locked("class: unsupported")

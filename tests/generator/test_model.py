@@ -78,6 +78,7 @@ class Calls(ToyTest):
             call: cuEverything
             id: 0x0501
             class: blocking
+            parks: no
             params:
             {params}
             source: "somewhere"
@@ -96,7 +97,7 @@ class Calls(ToyTest):
             call: cuLaunch
             id: 0x0501
             class: ordered
-            hooks: {client: replace, server: replace}
+            hooks: [client, server]
             params:
             - {name: f, type: CUfunction, dir: in}
             - {name: kernelParams, type: "void**", dir: in, null: ok}
@@ -119,7 +120,7 @@ class Calls(ToyTest):
             call: cuMemAlloc
             id: 0x0501
             class: create
-            hooks: {client: replace}
+            hooks: [client]
             params:
             - {name: dptr, type: "CUdeviceptr*", dir: out}
             wire: none

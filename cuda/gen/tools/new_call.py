@@ -3,7 +3,7 @@
 
   new_call.py cuMemAllocManaged managed [--include /usr/local/cuda/include]
 
-Directions and lengths are guesses: read them before the entry goes into cuda/api/<area>.yaml. Then
+Directions, lengths and `parks` are guesses: read them before the entry goes into cuda/api/<area>.yaml. Then
 `generate.py --api cuda/api --target lock` appends the id, and `--target check` tells what is still wrong.
 """
 
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--include", type=Path, default=Path("/usr/local/cuda/include"), metavar="DIR")
     parser.add_argument("--api", type=Path, default=GENERATOR.parent / "api", metavar="DIR")
     options = parser.parse_args()
-    print(f"- call: {options.call}\n  id: 0x{next_id(options.api, options.area):04x}\n  class: blocking\n  params:")
+    print(f"- call: {options.call}\n  id: 0x{next_id(options.api, options.area):04x}\n  class: blocking\n  parks: no\n  params:")
     for c_type, name in prototype(options.call, options.include):
         shown = f'"{c_type}"' if re.search(r"[*\s]", c_type) else c_type
         print(f"  - {{name: {name}, type: {shown}, {guess(c_type)}}}")
