@@ -33,7 +33,7 @@ Call for_code(const Call& call, const CodeImage& code) {
 
 CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
     Call own = for_code(call, code);
-    if (token_kind(owner) == HandleKind::library) {
+    if (token_is(HandleKind::library, owner)) {
         gen::CuLibraryGetGlobalValues answer;
         CUresult result = gen::request_cuLibraryGetGlobal(own, owner, name, answer);
         variable = {answer.dptr, answer.bytes};

@@ -63,7 +63,7 @@ CUresult hook_client_cuFuncGetParamInfo(Call& call, CUfunction func, size_t para
 CUresult hook_client_cuFuncGetModule(Call& call, CUmodule* hmod, CUfunction hfunc) {
     const Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    if (token_kind(function->owner) == HandleKind::module) {
+    if (token_is(HandleKind::module, function->owner)) {
         *hmod = to_handle<CUmodule>(function->owner);
         return CUDA_SUCCESS;
     }

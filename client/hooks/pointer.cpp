@@ -62,7 +62,7 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            return put(data, device && token_kind(pointer.device->owner) == HandleKind::mem_pool
+            return put(data, device && token_is(HandleKind::mem_pool, pointer.device->owner)
                                  ? to_handle<CUmemoryPool>(pointer.device->owner)
                                  : nullptr);
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:

@@ -163,7 +163,7 @@ std::vector<DeviceRange> DeviceMemory::forget_owner(uint64_t owner) {
 std::vector<DeviceRange> DeviceMemory::forget_context(uint64_t context) {
     // What is a pool's belongs to no context.
     return forget_if([context](const DeviceRange& range) {
-        return range.context == context && token_kind(range.owner) != HandleKind::mem_pool;
+        return range.context == context && !token_is(HandleKind::mem_pool, range.owner);
     });
 }
 

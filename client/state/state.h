@@ -41,7 +41,10 @@ public:
 
     /// The table of a kind, for generated code.
     template <HandleKind kind>
-    auto& table();
+    auto& table() {
+        return table_among<kind>(streams, events, contexts, modules, functions, libraries, graphs, graph_nodes, graph_execs,
+                                 pools, arrays, mipmapped_arrays, physical_memory, links, tex_refs, surf_refs, user_objects);
+    }
 
     DeviceMemory memory;
     FreedMemory freed_memory;
@@ -61,29 +64,18 @@ public:
     uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }
 
 private:
+    template <HandleKind kind, typename First, typename... Rest>
+    static auto& table_among(First& first, Rest&... rest) {
+        if constexpr (First::k_kind == kind) {
+            return first;
+        } else {
+            return table_among<kind>(rest...);
+        }
+    }
+
     // 1 and 2 stand for the special streams (cuStreamGetId).
     std::atomic<uint64_t> m_next_id{16};
     std::atomic<uint64_t> m_records{0};
 };
-
-// clang-format off
-template <> inline auto& State::table<HandleKind::stream>() { return streams; }
-template <> inline auto& State::table<HandleKind::event>() { return events; }
-template <> inline auto& State::table<HandleKind::context>() { return contexts; }
-template <> inline auto& State::table<HandleKind::module>() { return modules; }
-template <> inline auto& State::table<HandleKind::function>() { return functions; }
-template <> inline auto& State::table<HandleKind::library>() { return libraries; }
-template <> inline auto& State::table<HandleKind::graph>() { return graphs; }
-template <> inline auto& State::table<HandleKind::graph_node>() { return graph_nodes; }
-template <> inline auto& State::table<HandleKind::graph_exec>() { return graph_execs; }
-template <> inline auto& State::table<HandleKind::mem_pool>() { return pools; }
-template <> inline auto& State::table<HandleKind::array>() { return arrays; }
-template <> inline auto& State::table<HandleKind::mipmapped_array>() { return mipmapped_arrays; }
-template <> inline auto& State::table<HandleKind::allocation>() { return physical_memory; }
-template <> inline auto& State::table<HandleKind::link>() { return links; }
-template <> inline auto& State::table<HandleKind::tex_ref>() { return tex_refs; }
-template <> inline auto& State::table<HandleKind::surf_ref>() { return surf_refs; }
-template <> inline auto& State::table<HandleKind::user_object>() { return user_objects; }
-// clang-format on
 
 }  // namespace warpline::client

@@ -4,21 +4,18 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/abi/token.h"
 #include "cuda/gen/call_id.gen.h"
 
 namespace warpline::client {
 
 using cuda::HandleKind;
 
-// A token is `kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits)` (docs/session.md, Names). Kinds begin at 1,
-// so a token is never one of the special stream handles 0, 1 and 2.
-
-constexpr uint64_t make_token(HandleKind kind, uint16_t generation, uint32_t index) {
-    return static_cast<uint64_t>(kind) << 48 | static_cast<uint64_t>(generation) << 32 | index;
-}
-constexpr HandleKind token_kind(uint64_t token) { return static_cast<HandleKind>(token >> 48); }
-constexpr uint32_t token_generation(uint64_t token) { return static_cast<uint32_t>(token >> 32) & 0xffff; }
-constexpr uint32_t token_index(uint64_t token) { return static_cast<uint32_t>(token); }
+using cuda::abi::make_token;
+using cuda::abi::token_generation;
+using cuda::abi::token_index;
+using cuda::abi::token_is;
+constexpr HandleKind token_kind(uint64_t token) { return cuda::abi::token_kind<HandleKind>(token); }
 
 /// The token behind a handle of the program, and back. Most handles are pointers, some are integers.
 template <typename Handle>

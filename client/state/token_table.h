@@ -22,6 +22,8 @@ namespace warpline::client {
 template <typename T, HandleKind kind>
 class TokenTable {
 public:
+    static constexpr HandleKind k_kind = kind;
+
     TokenTable() = default;
     ~TokenTable() {
         for (auto& chunk : m_chunks) delete[] chunk.load(std::memory_order_relaxed);
@@ -57,7 +59,7 @@ public:
 
     /// The object, or nullptr if the token is of another kind, was removed, or never existed.
     T* find(uint64_t token) const {
-        if (token_kind(token) != kind) return nullptr;
+        if (!token_is(kind, token)) return nullptr;
         const Slot* slot = slot_of(token_index(token));
         if (!slot) return nullptr;
         if (slot->generation.load(std::memory_order_acquire) != (token_generation(token) | k_live)) return nullptr;
@@ -66,7 +68,7 @@ public:
 
     /// Ends a token. False if it was not live. The object stays readable until its slot is used again.
     bool remove(uint64_t token) {
-        if (token_kind(token) != kind) return false;
+        if (!token_is(kind, token)) return false;
         Slot* slot = slot_of(token_index(token));
         if (!slot) return false;
         uint32_t live = token_generation(token) | k_live;

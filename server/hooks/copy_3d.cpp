@@ -1,6 +1,7 @@
 // Copies with rows, layers, arrays or two contexts: the internal calls wlCopy….
 #include <algorithm>
 
+#include "cuda/abi/copy_forms.h"
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/graph_params.h"
@@ -55,20 +56,6 @@ CUresult read_copy(ServerCall& call, const Args& args, Copy3d& out) {
 
 bool is_on_device(CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; }
 
-CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& c) {
-    CUDA_MEMCPY3D plain{};
-    plain.srcXInBytes = c.srcXInBytes, plain.srcY = c.srcY, plain.srcZ = c.srcZ, plain.srcLOD = c.srcLOD;
-    plain.srcMemoryType = c.srcMemoryType, plain.srcHost = c.srcHost, plain.srcDevice = c.srcDevice,
-    plain.srcArray = c.srcArray;
-    plain.srcPitch = c.srcPitch, plain.srcHeight = c.srcHeight;
-    plain.dstXInBytes = c.dstXInBytes, plain.dstY = c.dstY, plain.dstZ = c.dstZ, plain.dstLOD = c.dstLOD;
-    plain.dstMemoryType = c.dstMemoryType, plain.dstHost = c.dstHost, plain.dstDevice = c.dstDevice,
-    plain.dstArray = c.dstArray;
-    plain.dstPitch = c.dstPitch, plain.dstHeight = c.dstHeight;
-    plain.WidthInBytes = c.WidthInBytes, plain.Height = c.Height, plain.Depth = c.Depth;
-    return plain;
-}
-
 /// The end of a copy that is linear device memory; 0 if there is none, as an array is reached in its own context.
 uint64_t address_of(const CUDA_MEMCPY3D_PEER& copy) {
     if (copy.srcMemoryType == CU_MEMORYTYPE_DEVICE) return copy.srcDevice;
@@ -91,7 +78,7 @@ CUresult run_copy(ServerCall& call, const Copy3d& what) {
         if (what.async) return WL_DRIVER(call, cuMemcpy3DPeerAsync)(&copy, what.stream);
         return WL_DRIVER(call, cuMemcpy3DPeer)(&copy);
     }
-    const CUDA_MEMCPY3D plain = without_contexts(copy);
+    const CUDA_MEMCPY3D plain = cuda::abi::without_contexts(copy);
     if (what.async) return WL_DRIVER(call, cuMemcpy3DAsync_v2)(&plain, what.stream);
     return WL_DRIVER(call, cuMemcpy3D_v2)(&plain);
 }
@@ -159,7 +146,7 @@ CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& ar
     CUgraph graph = nullptr;
     if (!is_capturing(call, what.stream)) return CUDA_ERROR_ILLEGAL_STATE;
     WL_CUDA(captured_graph(call, what.stream, graph));
-    CUDA_MEMCPY3D copy = without_contexts(what.copy);
+    CUDA_MEMCPY3D copy = cuda::abi::without_contexts(what.copy);
     HostCopyPtr host;
     WL_CUDA(place_host_end(call, {args.source, args.clientAddress, args.clientBytes}, graph, copy, host));
     if (host == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -15,7 +15,7 @@ bool HandleTable::bind(HandleKind kind, uint64_t token, Entry entry) {
     if (!token_is(kind, token) || m_entries.size() >= k_max_handles) return false;
     if (!m_entries.emplace(token, entry).second) return false;
     if (entry.owner != 0) m_owned[entry.owner].insert(token);
-    if (is_indexed(kind)) m_tokens[{token >> 48, entry.value}] = token;
+    if (is_indexed(kind)) m_tokens[{kind, entry.value}] = token;
     return true;
 }
 
@@ -61,7 +61,7 @@ void HandleTable::forget(uint64_t token) {
         const auto entry = m_entries.find(next);
         if (entry == m_entries.end()) continue;
         if (const auto owner = m_owned.find(entry->second.owner); owner != m_owned.end()) owner->second.erase(next);
-        if (const auto known = m_tokens.find({next >> 48, entry->second.value});
+        if (const auto known = m_tokens.find({cuda::abi::token_kind<HandleKind>(next), entry->second.value});
             known != m_tokens.end() && known->second == next) {
             m_tokens.erase(known);
         }
@@ -71,7 +71,7 @@ void HandleTable::forget(uint64_t token) {
 
 uint64_t HandleTable::token_of(HandleKind kind, uint64_t value) const {
     MutexLock lock(m_mutex);
-    const auto found = m_tokens.find({static_cast<uint64_t>(kind), value});
+    const auto found = m_tokens.find({kind, value});
     return found != m_tokens.end() ? found->second : 0;
 }
 

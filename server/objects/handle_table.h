@@ -11,17 +11,15 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "cuda/abi/token.h"
 #include "cuda/gen/call_id.gen.h"
 
 namespace warpline::server {
 
 using cuda::HandleKind;
 
-/// A token is `kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits)` (docs/session.md#names).
-constexpr uint64_t make_token(HandleKind kind, uint16_t generation, uint32_t index) {
-    return static_cast<uint64_t>(kind) << 48 | static_cast<uint64_t>(generation) << 32 | index;
-}
-constexpr bool token_is(HandleKind kind, uint64_t token) { return token >> 48 == static_cast<uint64_t>(kind); }
+using cuda::abi::make_token;
+using cuda::abi::token_is;
 
 /// What the parameters of a kernel are.
 struct ParamLayout {
@@ -77,7 +75,7 @@ private:
     mutable Mutex m_mutex;
     std::unordered_map<uint64_t, Entry> m_entries WL_GUARDED_BY(m_mutex);
     std::unordered_map<uint64_t, std::unordered_set<uint64_t>> m_owned WL_GUARDED_BY(m_mutex);
-    std::map<std::pair<uint64_t, uint64_t>, uint64_t> m_tokens WL_GUARDED_BY(m_mutex);  // by kind and handle, where asked for
+    std::map<std::pair<HandleKind, uint64_t>, uint64_t> m_tokens WL_GUARDED_BY(m_mutex);  // by kind and handle, where asked for
 };
 
 }  // namespace warpline::server

@@ -1,4 +1,5 @@
 #include "softgpu/driver/work/copy.h"
+#include "cuda/abi/copy_forms.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
@@ -53,7 +54,7 @@ CUresult copy_peer_3d(const CUDA_MEMCPY3D_PEER* described, CUstream handle, Copy
     CU_TRY(device_of(described->dstContext, operation.to.named));
     StreamPtr stream;
     CU_TRY(find_stream(handle, stream));
-    CU_TRY(described_copy(as_3d(*described), operation));
+    CU_TRY(described_copy(cuda::abi::without_contexts(*described), operation));
     return enqueue_copy(*stream, std::move(operation), mode);
 }
 

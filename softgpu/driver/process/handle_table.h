@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "cuda/abi/token.h"
 
 namespace warpline::softgpu::driver {
 
@@ -33,7 +34,7 @@ enum class HandleKind : uint8_t {
 };
 
 /// Objects by opaque handles that are never dereferenced: a value that was not given out, or whose object has gone, finds
-/// nothing. Value: kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits), never one of CUDA's special values.
+/// nothing. Values are tokens (cuda/abi/token.h), never one of CUDA's special values.
 /// Any thread may call.
 template <typename T>
 class HandleTable {
@@ -52,7 +53,7 @@ public:
         }
         Slot& slot = m_slots[index];
         slot.object = std::move(object);
-        return value_of(index, slot.generation);
+        return cuda::abi::make_token(m_kind, slot.generation, index);
     }
 
     std::shared_ptr<T> find(uint64_t handle) const {
@@ -71,7 +72,7 @@ public:
         MutexLock lock(m_mutex);
         const Slot* found = slot_of(handle);
         if (found == nullptr) return nullptr;
-        auto index = static_cast<uint32_t>(handle);
+        const uint32_t index = cuda::abi::token_index(handle);
         Slot& slot = m_slots[index];
         std::shared_ptr<T> object = std::move(slot.object);
         slot.object = nullptr;
@@ -117,15 +118,11 @@ private:
         uint16_t generation = 1;
     };
 
-    uint64_t value_of(uint32_t index, uint16_t generation) const {
-        return uint64_t{static_cast<uint8_t>(m_kind)} << 48 | uint64_t{generation} << 32 | index;
-    }
-
     const Slot* slot_of(uint64_t handle) const WL_REQUIRES(m_mutex) {
-        auto index = static_cast<uint32_t>(handle);
+        const uint32_t index = cuda::abi::token_index(handle);
         if (index >= m_slots.size()) return nullptr;
         const Slot& slot = m_slots[index];
-        if (slot.object == nullptr || value_of(index, slot.generation) != handle) return nullptr;
+        if (slot.object == nullptr || cuda::abi::make_token(m_kind, slot.generation, index) != handle) return nullptr;
         return &slot;
     }
 

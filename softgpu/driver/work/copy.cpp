@@ -147,34 +147,6 @@ CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D& copy) {
     return out;
 }
 
-CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY3D_PEER& copy) {
-    CUDA_MEMCPY3D out{};
-    out.srcXInBytes = copy.srcXInBytes;
-    out.srcY = copy.srcY;
-    out.srcZ = copy.srcZ;
-    out.srcLOD = copy.srcLOD;
-    out.srcMemoryType = copy.srcMemoryType;
-    out.srcHost = copy.srcHost;
-    out.srcDevice = copy.srcDevice;
-    out.srcArray = copy.srcArray;
-    out.srcPitch = copy.srcPitch;
-    out.srcHeight = copy.srcHeight;
-    out.dstXInBytes = copy.dstXInBytes;
-    out.dstY = copy.dstY;
-    out.dstZ = copy.dstZ;
-    out.dstLOD = copy.dstLOD;
-    out.dstMemoryType = copy.dstMemoryType;
-    out.dstHost = copy.dstHost;
-    out.dstDevice = copy.dstDevice;
-    out.dstArray = copy.dstArray;
-    out.dstPitch = copy.dstPitch;
-    out.dstHeight = copy.dstHeight;
-    out.WidthInBytes = copy.WidthInBytes;
-    out.Height = copy.Height;
-    out.Depth = copy.Depth;
-    return out;
-}
-
 CUDA_MEMCPY3D to_array(CUarray array, size_t offset, CUmemorytype type, uint64_t from, size_t bytes) {
     CUDA_MEMCPY3D out{};
     out.srcMemoryType = type;

@@ -20,7 +20,6 @@ CUresult described_copy(const CUDA_MEMCPY3D& described, CopyOperation& operation
 CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& operation);
 
 CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D& copy);
-CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY3D_PEER& copy);
 /// Copies between the first row of an array, from an offset in bytes on, and linear memory.
 CUDA_MEMCPY3D to_array(CUarray array, size_t offset, CUmemorytype type, uint64_t from, size_t bytes);
 CUDA_MEMCPY3D from_array(CUarray array, size_t offset, CUmemorytype type, uint64_t to, size_t bytes);

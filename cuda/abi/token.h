@@ -1,0 +1,33 @@
+// Names of objects as numbers that can be checked: what the client gives programs for handles, what travels to the server, and
+// what the software GPU gives out.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace warpline::cuda::abi {
+
+// A token is `kind (8 bits) << 48 | generation (16 bits) << 32 | index (32 bits)` (docs/session.md, Names). Kinds begin at 1,
+// so a token is never one of the special stream handles 0, 1 and 2.
+
+template <typename Kind>
+constexpr uint64_t make_token(Kind kind, uint16_t generation, uint32_t index) {
+    static_assert(std::is_enum_v<Kind> && sizeof(Kind) == 1);
+    return static_cast<uint64_t>(kind) << 48 | static_cast<uint64_t>(generation) << 32 | index;
+}
+
+/// Compared as a number of 16 bits: what is above the kind is not cut off, so that such a value is of no kind.
+template <typename Kind>
+constexpr bool token_is(Kind kind, uint64_t token) {
+    return token >> 48 == static_cast<uint64_t>(kind);
+}
+
+/// Meaningless for values that are no tokens: ask token_is() where they may be.
+template <typename Kind>
+constexpr Kind token_kind(uint64_t token) {
+    return static_cast<Kind>(token >> 48);
+}
+constexpr uint16_t token_generation(uint64_t token) { return static_cast<uint16_t>(token >> 32); }
+constexpr uint32_t token_index(uint64_t token) { return static_cast<uint32_t>(token); }
+
+}  // namespace warpline::cuda::abi
