@@ -1,3 +1,4 @@
+// The formats of arrays: how many channels an element has, and how many bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// A table that is read without a lock; calls that change it take turns.
 #include "cuda/abi/context_storage.h"
 
 #include <new>

@@ -1,3 +1,4 @@
+// What libraries keep for each context.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,8 @@
+// One row per CUresult of cuda.h 13.0. The texts are those that the driver gives; a test holds the list against cuda.h.
 #include "cuda/abi/error_names.h"
 
 #include <cstring>
 
-// One row per CUresult of cuda.h 13.0. The texts are those that the driver gives; a test holds the list against cuda.h.
 namespace warpline::cuda::abi {
 
 namespace {

@@ -1,3 +1,4 @@
+// CUDA's names for its errors, and what it says of them.
 #pragma once
 
 #include "cuda/abi/cuda_types.h"

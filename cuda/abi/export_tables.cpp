@@ -1,3 +1,6 @@
+// The tables have no header anywhere: layouts and meanings were found by observing libcudart 11.8 to 13.5, cuBLAS, cuFFT and
+// NVRTC. Slot 0 of a table is its size in bytes (CONTEXT_LOCAL_STORAGE has none). A slot that nobody was seen to call refuses
+// and says so: answering CUDA_SUCCESS without doing anything makes NVRTC and cuBLASLt crash.
 #include "cuda/abi/export_tables.h"
 
 #include <pthread.h>
@@ -14,9 +17,6 @@
 #include "cuda/abi/context_storage.h"
 #include "cuda/abi/integrity.h"
 
-// The tables have no header anywhere: layouts and meanings were found by observing libcudart 11.8 to 13.5, cuBLAS, cuFFT and
-// NVRTC. Slot 0 of a table is its size in bytes (CONTEXT_LOCAL_STORAGE has none). A slot that nobody was seen to call refuses
-// and says so: answering CUDA_SUCCESS without doing anything makes NVRTC and cuBLASLt crash.
 namespace warpline::cuda::abi {
 
 namespace {

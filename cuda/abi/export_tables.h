@@ -1,11 +1,11 @@
+// What both stand-in drivers (the client's libcuda.so.1 and the software GPU) serve to libcudart and NVIDIA's libraries
+// through cuGetExportTable: tables of functions without names. No header describes them; every slot was found by experiment.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/abi/cuda_types.h"
 
-/// What both stand-in drivers (the client's libcuda.so.1 and the software GPU) serve to libcudart and NVIDIA's libraries
-/// through cuGetExportTable: tables of functions without names. No header describes them; every slot was found by experiment.
 namespace warpline::cuda::abi {
 
 /// What identifies a device in the integrity answer. It must be what cuDeviceGetUuid and cuDeviceGetAttribute (50, 33, 34)

@@ -1,3 +1,4 @@
+// The message behind the answer, laid out as libcudart computes it, and its digest.
 #include "cuda/abi/integrity.h"
 
 #include <cstring>

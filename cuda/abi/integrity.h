@@ -1,3 +1,4 @@
+// The answer to libcudart's question whether the driver is a genuine one.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// MD2 as RFC 1319 describes it.
 #include "cuda/abi/md2.h"
 
 #include <algorithm>

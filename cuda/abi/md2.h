@@ -1,3 +1,4 @@
+// A digest that only libcudart's validity check still needs.
 #pragma once
 
 #include <array>

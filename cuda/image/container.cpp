@@ -1,3 +1,4 @@
+// How far containers reach that are given by a pointer alone: only their own headers say it.
 #include "cuda/image/container.h"
 
 #include <elf.h>

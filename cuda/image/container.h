@@ -1,3 +1,4 @@
+// Layout of the containers, shared by the reader of pointers and the reader of bytes.
 #pragma once
 
 #include <string_view>
@@ -5,7 +6,6 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-/// Layout of the containers, shared by the reader of pointers and the reader of bytes.
 namespace warpline::cuda::image {
 
 inline Error malformed(const char* what) { return {Code::malformed, what}; }

@@ -1,3 +1,5 @@
+// Cubins: ELF with NVIDIA's own sections. What a kernel takes is in ".nv.info.<kernel>", a list of records {format, attribute,
+// value}; what all kernels have in common is in ".nv.info", by symbol number.
 #include <elf.h>
 
 #include <algorithm>
@@ -9,8 +11,6 @@
 #include "cuda/image/container.h"
 #include "cuda/image/image.h"
 
-// Cubins: ELF with NVIDIA's own sections. What a kernel takes is in ".nv.info.<kernel>", a list of records {format, attribute,
-// value}; what all kernels have in common is in ".nv.info", by symbol number.
 namespace warpline::cuda::image {
 
 namespace {

@@ -1,3 +1,4 @@
+// With line information (-lineinfo, -G) ptxas keeps the text that it translated in the cubin, one zero after each line.
 #include <elf.h>
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 #include "cuda/image/container.h"
 #include "cuda/image/image.h"
 
-// With line information (-lineinfo, -G) ptxas keeps the text that it translated in the cubin, one zero after each line.
 namespace warpline::cuda::image {
 
 namespace {

@@ -1,3 +1,4 @@
+// Entries of fatbins that are compressed: LZ4 and zstd.
 #include <lz4.h>
 #include <zstd.h>
 

@@ -1,3 +1,4 @@
+// From a pointer or bytes to the entries of an image, whatever container they are in.
 #include "cuda/image/image.h"
 
 #include <cstring>

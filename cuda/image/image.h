@@ -1,3 +1,4 @@
+// Readers for what cuModuleLoadData and cuLibraryLoadData are given: fatbin wrappers, fatbins, cubins, PTX text.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include "common/base/result.h"
 #include "cuda/image/image_info.h"
 
-/// Readers for what cuModuleLoadData and cuLibraryLoadData are given: fatbin wrappers, fatbins, cubins, PTX text.
 namespace warpline::cuda::image {
 
 /// The largest container, entry or decompressed payload that we accept: cuDNN's and cuBLASLt's largest modules have tens of

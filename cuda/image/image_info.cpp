@@ -1,3 +1,4 @@
+// Reads what an entry contains, whatever it is, and looks kernels and variables up by name.
 #include "cuda/image/image_info.h"
 
 #include <algorithm>

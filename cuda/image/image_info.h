@@ -1,3 +1,4 @@
+// What an image contains: kernels with their parameters, and variables.
 #pragma once
 
 #include <array>

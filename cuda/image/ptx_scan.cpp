@@ -1,3 +1,5 @@
+// Reads from PTX text what a loader needs: kernels with their parameters and bounds, and variables. Instructions are passed
+// over. [PTX ISA 9.0: 4.4 module directives, 5.2 types, 5.4 variables, 11 directives]
 #include <algorithm>
 #include <new>
 #include <string_view>
@@ -7,8 +9,6 @@
 #include "cuda/image/ptx_tokens.h"
 #include "cuda/image/ptx_version.h"
 
-// Reads from PTX text what a loader needs: kernels with their parameters and bounds, and variables. Instructions are passed
-// over. [PTX ISA 9.0: 4.4 module directives, 5.2 types, 5.4 variables, 11 directives]
 namespace warpline::cuda::image {
 
 namespace {

@@ -1,3 +1,4 @@
+// White space, comments, words and marks of PTX text.
 #include "cuda/image/ptx_tokens.h"
 
 #include <algorithm>

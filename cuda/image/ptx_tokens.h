@@ -1,3 +1,4 @@
+// PTX text in words, for what needs no parser.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
+// Which PTX a driver compiles: each release of CUDA has its version of the language, and a driver takes those up to its own.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-// Which PTX a driver compiles: each release of CUDA has its version of the language, and a driver takes those up to its own.
 namespace warpline::cuda::image {
 
 /// 10 × major + minor of what follows .version, which is one word: "9.0"; 0 if it is none.

@@ -1,3 +1,4 @@
+// Which entry of an image a device takes: machine code that fits, else the newest PTX that can be compiled for it.
 #include <algorithm>
 
 #include "cuda/image/image.h"

@@ -1,3 +1,4 @@
+// Allocations by address, and the ones that were freed last.
 #include "softgpu/check/allocations.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What reports of wrong addresses say about memory nearby.
 #pragma once
 
 #include <cstdint>

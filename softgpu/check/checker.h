@@ -1,3 +1,4 @@
+// The state of all checkers of a process.
 #pragma once
 
 #include "softgpu/check/allocations.h"

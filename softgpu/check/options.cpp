@@ -1,3 +1,4 @@
+// Reads SOFTGPU_CHECK.
 #include "softgpu/check/options.h"
 
 #include <algorithm>

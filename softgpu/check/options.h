@@ -1,9 +1,9 @@
+// The checkers of SOFTGPU_CHECK (docs/softgpu-checkers.md).
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-/// The checkers of SOFTGPU_CHECK (docs/softgpu-checkers.md).
 namespace warpline::softgpu::check {
 
 enum Check : uint32_t {

@@ -1,3 +1,4 @@
+// Who accessed each word of memory last, and whether that races with the next access.
 #include "softgpu/check/race.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The check for data races between threads of a launch.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// Prints reports, and counts them: one for each place and kind of finding.
 #include "softgpu/check/report.h"
 
 #include <cxxabi.h>

@@ -1,3 +1,4 @@
+// What the checkers found, as text for the program's user.
 #pragma once
 
 #include <cstdint>

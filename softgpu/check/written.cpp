@@ -1,3 +1,4 @@
+// Marks bytes as written, asks for unwritten ones, and carries marks along with copies.
 #include "softgpu/check/written.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The check for memory that is read before anything has written it.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,5 @@
+// The execution engine of the software GPU, as its driver layer sees it: memory, modules of PTX, launches. The engine knows no
+// CUDA handle, no stream and no context; the driver layer knows no instruction.
 #pragma once
 
 #include <array>
@@ -12,8 +14,6 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-/// The execution engine of the software GPU, as its driver layer sees it: memory, modules of PTX, launches. The engine knows no
-/// CUDA handle, no stream and no context; the driver layer knows no instruction.
 namespace warpline::softgpu::check {
 struct Checker;
 }

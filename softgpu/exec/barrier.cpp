@@ -1,3 +1,4 @@
+// Counts who has arrived at a barrier, and lets go.
 #include "softgpu/exec/barrier.h"
 
 #include "softgpu/exec/warp.h"

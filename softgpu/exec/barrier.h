@@ -1,8 +1,8 @@
+// CTA barriers (bar, barrier).
 #pragma once
 
 #include "softgpu/exec/machine.h"
 
-/// CTA barriers (bar, barrier).
 namespace warpline::softgpu::exec {
 
 struct BarrierResult {

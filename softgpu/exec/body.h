@@ -1,3 +1,4 @@
+// What decoding makes of a PTX function body.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +11,6 @@
 #include "softgpu/exec/machine.h"
 #include "softgpu/ptx/ast.h"
 
-/// What decoding makes of a PTX function body.
 namespace warpline::softgpu::exec {
 
 /// Zeroed bytes, aligned for vector loads.

@@ -1,3 +1,4 @@
+// What instructions ask the checkers, and what becomes of their findings.
 #include "softgpu/exec/checking.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The checkers at work in a launch. Only launches of an engine with checks have any of this; ld and st then have handlers of
+// their own (isa/checked.cpp), other instructions look at Cta::check.
 #pragma once
 
 #include <memory>
@@ -7,8 +9,6 @@
 #include "softgpu/check/race.h"
 #include "softgpu/exec/cta.h"
 
-/// The checkers at work in a launch. Only launches of an engine with checks have any of this; ld and st then have handlers of
-/// their own (isa/checked.cpp), other instructions look at Cta::check.
 namespace warpline::softgpu::exec {
 
 /// Which bytes have been written since the block began: those whose mark is the block's. No memory is touched to begin a block.

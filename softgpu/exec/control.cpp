@@ -1,3 +1,4 @@
+// Branches, calls, returns and exits.
 #include "softgpu/exec/control.h"
 
 #include <cstring>

@@ -1,9 +1,9 @@
+// Handlers that belong to the core: control flow, guards, and the rows that decoding needs for operands which are no
+// registers.
 #pragma once
 
 #include "softgpu/exec/body.h"
 
-/// Handlers that belong to the core: control flow, guards, and the rows that decoding needs for operands which are no
-/// registers.
 namespace warpline::softgpu::exec::control {
 
 Flow guard(Warp& warp, const Instr& instr, uint32_t mask);  ///< runs Instr::inner for the lanes whose predicate holds

@@ -1,3 +1,4 @@
+// Runs the warps of a block or cluster in turns.
 #include "softgpu/exec/cta.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Blocks and clusters while they run.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// The passes over a body, its frame, and its lines for reports.
 #include "softgpu/exec/decode.h"
 
 #include <algorithm>

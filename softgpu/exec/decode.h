@@ -1,3 +1,4 @@
+// From a parsed body to instructions with their slots.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// Decodes branches and calls.
 #include "softgpu/exec/control.h"
 #include "softgpu/exec/decode.h"
 #include "softgpu/isa/externs.h"

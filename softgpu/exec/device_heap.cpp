@@ -1,3 +1,4 @@
+// Free pieces by address, behind a lock; the first that fits is taken.
 #include "softgpu/exec/device_heap.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// malloc() and free() of device code.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Runs what a grid has launched, when it has ended.
 #include "softgpu/exec/device_launch.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Kernels that kernels launch.
 #pragma once
 
 #include <map>

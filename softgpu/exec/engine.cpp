@@ -1,3 +1,4 @@
+// Launches grids on the engine's threads; modules and limits.
 #include "softgpu/exec/engine.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// The engine of a device.
 #pragma once
 
 #include <atomic>

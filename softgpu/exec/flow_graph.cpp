@@ -1,3 +1,4 @@
+// Finds blocks and the order in which lanes run through them.
 #include "softgpu/exec/flow_graph.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The basic blocks of a body.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// How kernels set conditional values of graphs.
 #pragma once
 
 #include <atomic>

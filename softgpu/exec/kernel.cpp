@@ -1,3 +1,4 @@
+// Decodes a kernel with all that it can call, and lays out its shared memory.
 #include "softgpu/exec/kernel.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Decoded kernels.
 #pragma once
 
 #include <atomic>

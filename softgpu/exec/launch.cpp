@@ -1,3 +1,4 @@
+// Hands groups of blocks to workers until the launch is over.
 #include "softgpu/exec/launch.h"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// Launches while they run.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// The machine as instruction handlers see it.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The device's window of addresses, and the table of ranges in it.
 #include "softgpu/exec/memory.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Which memory kernels may touch.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Loads a parsed module: places its variables and initialises them.
 #include "softgpu/exec/module.h"
 
 #include <algorithm>

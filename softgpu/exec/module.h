@@ -1,3 +1,4 @@
+// Loaded modules and their functions.
 #pragma once
 
 #include <atomic>

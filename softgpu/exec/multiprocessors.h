@@ -1,3 +1,4 @@
+// How many multiprocessors the device says that it has.
 #pragma once
 
 #include <algorithm>

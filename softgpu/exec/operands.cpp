@@ -1,3 +1,4 @@
+// Decodes operands: registers, constants, addresses, special registers.
 #include <algorithm>
 #include <bit>
 

@@ -1,3 +1,4 @@
+// Random numbers for launches whose order is to be a random one.
 #pragma once
 
 #include <cstdint>

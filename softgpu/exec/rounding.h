@@ -1,8 +1,8 @@
+// Sizes in whole units: host pages, and whatever else memory comes in.
 #pragma once
 
 #include <cstdint>
 
-/// Sizes in whole units: host pages, and whatever else memory comes in.
 namespace warpline::softgpu {
 
 inline constexpr uint64_t k_page_bytes = 4096;

@@ -1,3 +1,4 @@
+// Live ranges of registers, and a linear scan over them.
 #include "softgpu/exec/slots.h"
 
 #include <algorithm>

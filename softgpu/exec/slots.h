@@ -1,3 +1,4 @@
+// Which register lives in which row of a frame.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
+// What lies in the 128 bytes of a CUtensorMap. NVIDIA's driver keeps its format to itself, and programs may only hand the
+// bytes on, so this one is our own: the driver layer writes it (cuTensorMapEncode…), cp.async.bulk.tensor and its kin read it,
+// from a kernel parameter, constant or global memory. Plain data, no C++ library headers: included where code is compiled once
+// per CPU level.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-/// What lies in the 128 bytes of a CUtensorMap. NVIDIA's driver keeps its format to itself, and programs may only hand the
-/// bytes on, so this one is our own: the driver layer writes it (cuTensorMapEncode…), cp.async.bulk.tensor and its kin read it,
-/// from a kernel parameter, constant or global memory. Plain data, no C++ library headers: included where code is compiled once
-/// per CPU level.
 namespace warpline::softgpu::exec {
 
 /// As CUtensorMapDataType.

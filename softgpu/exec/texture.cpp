@@ -1,3 +1,4 @@
+// The table of texture objects, read without a lock.
 #include "softgpu/exec/texture.h"
 
 #include <atomic>

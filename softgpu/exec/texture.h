@@ -1,15 +1,15 @@
+// Textures and surfaces as device code sees them. The driver layer fills descriptors and hands out handles; instructions (tex,
+// tld4, txq, suld, sust, sured, suq) look a handle up. Plain data, no C++ library headers: included by code that is compiled
+// once per CPU level.
+//
+// A handle is what cuTexObjectCreate and cuSurfObjectCreate return, as a 64-bit operand of the instruction. A texture or
+// surface reference of a module (.texref, .surfref) is a variable of 8 bytes that holds the handle of what is bound to it, 0
+// if nothing is.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-/// Textures and surfaces as device code sees them. The driver layer fills descriptors and hands out handles; instructions (tex,
-/// tld4, txq, suld, sust, sured, suq) look a handle up. Plain data, no C++ library headers: included by code that is compiled
-/// once per CPU level.
-///
-/// A handle is what cuTexObjectCreate and cuSurfObjectCreate return, as a 64-bit operand of the instruction. A texture or
-/// surface reference of a module (.texref, .surfref) is a variable of 8 bytes that holds the handle of what is bound to it, 0
-/// if nothing is.
 namespace warpline::softgpu::exec {
 
 enum class TexelType : uint8_t {

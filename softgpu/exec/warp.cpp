@@ -1,3 +1,4 @@
+// Splits, joins and chooses the fragments of a warp.
 #include "softgpu/exec/warp.h"
 
 #include <algorithm>

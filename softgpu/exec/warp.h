@@ -1,9 +1,9 @@
+// How a warp's fragments are run: choosing the next one, splitting and meeting again.
 #pragma once
 
 #include "softgpu/exec/body.h"
 #include "softgpu/exec/random.h"
 
-/// How a warp's fragments are run: choosing the next one, splitting and meeting again.
 namespace warpline::softgpu::exec {
 
 enum class WarpState {

@@ -1,3 +1,4 @@
+// Finds the host addresses behind lanes' addresses, one lane at a time where it must.
 #include "softgpu/isa/access.h"
 
 namespace warpline::softgpu::isa {

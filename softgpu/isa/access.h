@@ -1,8 +1,8 @@
+// Memory access of instructions: from rows of addresses to host addresses that are known to be valid. Level-safe.
 #pragma once
 
 #include "softgpu/isa/row.h"
 
-/// Memory access of instructions: from rows of addresses to host addresses that are known to be valid. Level-safe.
 namespace warpline::softgpu::isa {
 
 /// Where an instruction's address operand points.

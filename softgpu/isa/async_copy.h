@@ -1,9 +1,9 @@
+// The parts of the opcode cp. Every copy is done when its instruction is: programs may not look before they have waited.
+// Each is a decoder: false after unsupported() or invalid().
 #pragma once
 
 #include "softgpu/isa/registry.h"
 
-/// The parts of the opcode cp. Every copy is done when its instruction is: programs may not look before they have waited.
-/// Each is a decoder: false after unsupported() or invalid().
 namespace warpline::softgpu::isa {
 
 bool decode_async_arrive(DecodeContext& context);  ///< cp.async.mbarrier.arrive (mbarrier.cpp)

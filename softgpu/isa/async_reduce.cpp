@@ -1,3 +1,4 @@
+// The operations, by type.
 #include "softgpu/isa/async_reduce.h"
 
 #include <algorithm>

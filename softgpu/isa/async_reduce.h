@@ -1,10 +1,10 @@
+// Operations that asynchronous instructions apply to memory: cp.reduce.async.bulk and red.async.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-/// Operations that asynchronous instructions apply to memory: cp.reduce.async.bulk and red.async.
 namespace warpline::softgpu::isa {
 
 /// to[n] = operation(to[n], from[n]) for all elements of `size_bytes` bytes, each one atomically.

@@ -1,3 +1,4 @@
+// Tells the checkers of each access before it is made.
 #include "softgpu/isa/checked.h"
 
 #include <cstring>

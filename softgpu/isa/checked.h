@@ -1,9 +1,9 @@
+// ld and st as they are decoded where something is checked (SOFTGPU_CHECK).
 #pragma once
 
 #include "softgpu/isa/access.h"
 #include "softgpu/isa/registry.h"
 
-/// ld and st as they are decoded where something is checked (SOFTGPU_CHECK).
 namespace warpline::softgpu::isa {
 
 /// What the handler that looks at each access needs. Takes the place of Instr::extra: the vector comes first, for the handler

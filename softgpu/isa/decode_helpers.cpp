@@ -1,3 +1,4 @@
+// What decoders emit beside their own instructions, and the usual forms of operands.
 #include "softgpu/isa/decode_helpers.h"
 
 #include "softgpu/exec/warp.h"

@@ -1,3 +1,4 @@
+// What several families' decoders need.
 #pragma once
 
 #include <string>
@@ -5,7 +6,6 @@
 
 #include "softgpu/isa/registry.h"
 
-/// What several families' decoders need.
 namespace warpline::softgpu::isa {
 
 struct TypeInfo {

@@ -1,12 +1,12 @@
+// What the device run time's library, which nvcc links into programs whose kernels launch kernels, calls: the version of it
+// that came with CUDA 12 (cnpv2), without waiting for children. Streams and events order nothing here that the order of
+// launching does not (device_launch.h).
 #include <array>
 
 #include "softgpu/exec/device_launch.h"
 #include "softgpu/exec/launch.h"
 #include "softgpu/isa/extern_call.h"
 
-// What the device run time's library, which nvcc links into programs whose kernels launch kernels, calls: the version of it
-// that came with CUDA 12 (cnpv2), without waiting for children. Streams and events order nothing here that the order of
-// launching does not (device_launch.h).
 namespace warpline::softgpu::isa {
 
 namespace {

@@ -1,3 +1,4 @@
+// Arguments and results of functions that PTX calls and that are written here, lane by lane.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include "softgpu/exec/body.h"
 #include "softgpu/isa/row.h"
 
-/// Arguments and results of functions that PTX calls and that are written here, lane by lane.
 namespace warpline::softgpu::isa {
 
 inline const exec::CallInfo& info_of(const Instr& instr) { return *static_cast<const exec::CallInfo*>(instr.extra); }

@@ -1,3 +1,4 @@
+// printf, malloc, free and assert of device code.
 #include "softgpu/isa/externs.h"
 
 #include <string>

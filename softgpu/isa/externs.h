@@ -1,3 +1,4 @@
+// Functions that device code calls and that are not written in PTX.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,8 @@
+// The families of instructions. Add yours here and in register_all().
 #pragma once
 
 #include "softgpu/isa/registry.h"
 
-/// The families of instructions. Add yours here and in register_all().
 namespace warpline::softgpu::isa {
 
 void register_level_families(Registry& registry);  ///< level/*.cpp for the CPU at hand

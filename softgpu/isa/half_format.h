@@ -1,3 +1,6 @@
+// Floating-point formats of 16 bits and fewer, encoded and decoded one value at a time.
+// Sources: IEEE 754 (f16), OCP 8-bit Floating Point and Microscaling specifications, PTX ISA "Alternate Floating-Point Data
+// Formats".
 #pragma once
 
 #include <cmath>
@@ -7,9 +10,6 @@
 
 #include "softgpu/isa/rounding.h"
 
-/// Floating-point formats of 16 bits and fewer, encoded and decoded one value at a time.
-/// Sources: IEEE 754 (f16), OCP 8-bit Floating Point and Microscaling specifications, PTX ISA "Alternate Floating-Point Data
-/// Formats".
 namespace warpline::softgpu::isa {
 
 struct SmallFloat {

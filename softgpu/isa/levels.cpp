@@ -1,3 +1,4 @@
+// Chooses the CPU level, and registers its handlers.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,3 +1,4 @@
+// Reads shapes, types and layouts of matrix instructions, and computes who holds which element.
 #include "softgpu/isa/matrix_layout.h"
 
 #include <charconv>

@@ -1,3 +1,7 @@
+// How the matrices of mma and wmma are spread over the registers of a warp.
+// PTX ISA: "Matrix Fragments for mma.m8n8k4" and the sections after it. For wmma PTX leaves the layout open; ours is the one
+// of mma, extended to its larger shapes, so that accumulators lie where programs that look inside them expect it on real
+// devices.
 #pragma once
 
 #include <cstdint>
@@ -5,10 +9,6 @@
 
 #include "softgpu/isa/matrix_spec.h"
 
-/// How the matrices of mma and wmma are spread over the registers of a warp.
-/// PTX ISA: "Matrix Fragments for mma.m8n8k4" and the sections after it. For wmma PTX leaves the layout open; ours is the one
-/// of mma, extended to its larger shapes, so that accumulators lie where programs that look inside them expect it on real
-/// devices.
 namespace warpline::softgpu::isa {
 
 struct MatrixShape {

@@ -1,8 +1,8 @@
+// What a matrix instruction does, decoded. Read by handlers that are compiled once per CPU level: plain data, no C++ library.
 #pragma once
 
 #include <cstdint>
 
-/// What a matrix instruction does, decoded. Read by handlers that are compiled once per CPU level: plain data, no C++ library.
 namespace warpline::softgpu::isa {
 
 enum class MatrixKind : uint8_t { f16, bf16, tf32, f32, f64, e4m3, e5m2, s8, u8, s4, u4, b1, s32 };

@@ -1,11 +1,11 @@
+// The barrier objects of 64 bits in shared memory, on which mbarrier, cp.async.bulk, st.async and red.async work.
+// PTX ISA: "mbarrier". All CTAs of a cluster are run by one thread at a time: plain accesses are enough.
 #pragma once
 
 #include <cstdint>
 
 #include "softgpu/isa/row_address.h"
 
-/// The barrier objects of 64 bits in shared memory, on which mbarrier, cp.async.bulk, st.async and red.async work.
-/// PTX ISA: "mbarrier". All CTAs of a cluster are run by one thread at a time: plain accesses are enough.
 namespace warpline::softgpu::isa {
 
 /// The object: bits 0 … 19 arrivals still pending, 20 … 39 arrivals expected in a phase, 40 … 61 bytes still to come (signed:

@@ -1,3 +1,4 @@
+// Formats what device code prints.
 #include "softgpu/isa/printf.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// printf of device code.
 #pragma once
 
 #include <string>

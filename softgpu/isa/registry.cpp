@@ -1,3 +1,4 @@
+// Finds handlers and decoders by name.
 #include "softgpu/isa/registry.h"
 
 #include <unordered_map>

@@ -1,3 +1,14 @@
+// How instructions become known to the software GPU. A family of instructions is one file, softgpu/isa/<family>.cpp, with one
+// function `void register_<family>(Registry&)`, named in softgpu/isa/families.h. The core is not touched.
+// Handlers whose speed matters live in softgpu/isa/level/<family>.cpp, compiled once per CPU level; such a file defines
+// `Rows <family>_rows()` in its level's namespace (see level/level.h) and includes no C++ library headers.
+//
+// There are two ways to register:
+//  * rows (row.h): one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for all that is
+//    regular.
+//  * a decoder for a base opcode ("ld"): a function that looks at modifiers and operands and emits instructions. It is asked
+//    when no row matches.
+// What matches neither becomes an instruction that refuses: Function::ensure_ready() answers 801 and names it.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +21,6 @@
 #include "softgpu/isa/row.h"
 #include "softgpu/ptx/types.h"
 
-/// How instructions become known to the software GPU. A family of instructions is one file, softgpu/isa/<family>.cpp, with one
-/// function `void register_<family>(Registry&)`, named in softgpu/isa/families.h. The core is not touched.
-/// Handlers whose speed matters live in softgpu/isa/level/<family>.cpp, compiled once per CPU level; such a file defines
-/// `Rows <family>_rows()` in its level's namespace (see level/level.h) and includes no C++ library headers.
-///
-/// There are two ways to register:
-///  * rows (row.h): one name with all its modifiers ("add.sat.s32") -> handler and operand shapes. Right for everything
-///  regular.
-///  * a decoder for a base opcode ("ld"): a function that looks at modifiers and operands and emits instructions. It is asked
-///  when no
-///    row matches.
-/// What matches neither becomes an instruction that refuses: Function::ensure_ready() answers 801 and names it.
 namespace warpline::softgpu::isa {
 
 /// State space of a memory operand, after `.space` modifiers; generic if none is written.

@@ -1,3 +1,4 @@
+// Rounding modes in a scope.
 #pragma once
 
 #include <cfenv>

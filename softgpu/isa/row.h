@@ -1,8 +1,8 @@
+// Rows of the instruction table. Like machine.h, this header is compiled once per CPU level and includes no C++ library.
 #pragma once
 
 #include "softgpu/exec/machine.h"
 
-/// Rows of the instruction table. Like machine.h, this header is compiled once per CPU level and includes no C++ library.
 namespace warpline::softgpu::isa {
 
 using exec::Flow;

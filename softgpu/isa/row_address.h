@@ -1,9 +1,9 @@
+// A memory operand as resolve_row() wants it, for instructions that take all kinds of addresses alike.
 #pragma once
 
 #include "softgpu/isa/access.h"
 #include "softgpu/isa/registry.h"
 
-/// A memory operand as resolve_row() wants it, for instructions that take all kinds of addresses alike.
 namespace warpline::softgpu::isa {
 
 struct RowAddress {

@@ -1,10 +1,10 @@
+// Which bytes of a tensor an instruction means, and where they lie in shared memory. PTX ISA, "Tensors".
 #pragma once
 
 #include <array>
 
 #include "softgpu/exec/tensor_map.h"
 
-/// Which bytes of a tensor an instruction means, and where they lie in shared memory. PTX ISA, "Tensors".
 namespace warpline::softgpu::isa {
 
 enum class TensorAccess : uint8_t { tile, gather4, im2col, im2col_w };

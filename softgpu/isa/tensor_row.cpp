@@ -1,3 +1,4 @@
+// Fills and converts the elements of a row.
 #include "softgpu/isa/tensor_row.h"
 
 #include <cstring>

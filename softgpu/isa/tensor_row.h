@@ -1,11 +1,11 @@
+// A row of a tensor's box on its way between global and shared memory: what is outside of the tensor is filled in, and the
+// types that differ in the two are converted.
 #pragma once
 
 #include <cstddef>
 
 #include "softgpu/isa/tensor_box.h"
 
-/// A row of a tensor's box on its way between global and shared memory: what is outside of the tensor is filled in, and the
-/// types that differ in the two are converted.
 namespace warpline::softgpu::isa {
 
 /// 256 elements of 8 bytes.

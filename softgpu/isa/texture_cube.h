@@ -1,10 +1,10 @@
+// Faces of cube maps. Source: CUDA C++ Programming Guide, "Cubemap Textures".
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-/// Faces of cube maps. Source: CUDA C++ Programming Guide, "Cubemap Textures".
 namespace warpline::softgpu::isa {
 
 struct CubePlace {

@@ -1,3 +1,4 @@
+// The first operand of texture and surface instructions, and queries of what it names.
 #pragma once
 
 #include <cstring>
@@ -6,7 +7,6 @@
 #include "softgpu/isa/row_address.h"
 #include "softgpu/isa/texture_spec.h"
 
-/// The first operand of texture and surface instructions, and queries of what it names.
 namespace warpline::softgpu::isa {
 
 inline HandleOperand handle_operand(DecodeContext& context, uint32_t operand) {

@@ -1,3 +1,4 @@
+// txq and suq: what textures and surfaces say of themselves.
 #include "softgpu/isa/texture_handle.h"
 
 namespace warpline::softgpu::isa {

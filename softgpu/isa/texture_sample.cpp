@@ -1,3 +1,4 @@
+// Reads one texel or filters several.
 #include "softgpu/isa/texture_sample.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reading textures: coordinates, address modes, filters, formats. Source: CUDA C++ Programming Guide, "Texture Fetching", and
+// the cube map table of "Texture and Surface Memory".
 #pragma once
 
 #include <cstdint>
@@ -5,8 +7,6 @@
 #include "softgpu/exec/texture.h"
 #include "softgpu/isa/texture_spec.h"
 
-/// Reading textures: coordinates, address modes, filters, formats. Source: CUDA C++ Programming Guide, "Texture Fetching", and
-/// the cube map table of "Texture and Surface Memory".
 namespace warpline::softgpu::isa {
 
 /// Where a lane reads. Unused coordinates are 0.

@@ -1,8 +1,8 @@
+// What tex and tld4 do, decoded. Read by handlers that are compiled once per CPU level: plain data, no C++ library.
 #pragma once
 
 #include "softgpu/isa/row.h"
 
-/// What tex and tld4 do, decoded. Read by handlers that are compiled once per CPU level: plain data, no C++ library.
 namespace warpline::softgpu::isa {
 
 /// The first operand of texture and surface instructions: a row of handles; or the address of a variable (a .texref or

@@ -1,3 +1,4 @@
+// Decoding matrix multiplications.
 #pragma once
 
 #include "softgpu/isa/registry.h"

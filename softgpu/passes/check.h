@@ -1,3 +1,4 @@
+// The check of parsed bodies.
 #pragma once
 
 #include "softgpu/ptx/ast.h"

@@ -1,3 +1,4 @@
+// Whether operands fit the form of their instruction.
 #include "softgpu/passes/checker.h"
 #include "softgpu/passes/conformity.h"
 

@@ -1,3 +1,4 @@
+// What the tables cannot say about instructions.
 #include <algorithm>
 #include <string>
 

@@ -1,3 +1,4 @@
+// Chooses the form of each instruction, and checks modifiers and types.
 #include "softgpu/passes/checker.h"
 
 #include <algorithm>

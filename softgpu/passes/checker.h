@@ -1,3 +1,4 @@
+// The check at work.
 #pragma once
 
 #include <initializer_list>

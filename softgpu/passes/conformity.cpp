@@ -1,3 +1,4 @@
+// PTX's rules of which types may stand for which, as code.
 #include "softgpu/passes/conformity.h"
 
 namespace warpline::softgpu::passes {

@@ -1,3 +1,4 @@
+// Which types may stand for which.
 #pragma once
 
 #include "softgpu/ptx/ast.h"

@@ -1,3 +1,4 @@
+// Linking modules.
 #pragma once
 
 #include <functional>

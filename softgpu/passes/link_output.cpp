@@ -1,6 +1,6 @@
+// The second half of linking: what was chosen is brought into the form of one module.
 #include "softgpu/passes/linker.h"
 
-// The second half of linking: what was chosen is brought into the form of one module.
 namespace warpline::softgpu::passes {
 
 using ptx::Function;

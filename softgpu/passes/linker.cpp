@@ -1,3 +1,4 @@
+// The first half of linking: the definition of each name is chosen.
 #include "softgpu/passes/linker.h"
 
 #include <algorithm>

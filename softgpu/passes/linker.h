@@ -1,3 +1,4 @@
+// The linker at work.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Parses and links what an image holds; bodies are parsed and checked when they are needed.
 #include "softgpu/passes/load.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// From texts to a module that can be decoded.
 #pragma once
 
 #include <memory>

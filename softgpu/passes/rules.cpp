@@ -1,3 +1,4 @@
+// Reads the tables of forms, and finds those of an opcode.
 #include "softgpu/passes/rules.h"
 
 #include <cstdlib>

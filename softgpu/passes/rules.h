@@ -1,3 +1,4 @@
+// The forms of all instructions, as tables.
 #pragma once
 
 #include <cstdint>

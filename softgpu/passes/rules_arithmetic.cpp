@@ -1,7 +1,7 @@
-#include "softgpu/passes/rules.h"
-
 // Arithmetic, comparison, logic and conversion. PTX ISA 9.0, sections "Integer Arithmetic Instructions" to "Data Movement and
 // Conversion Instructions: cvt".
+#include "softgpu/passes/rules.h"
+
 namespace warpline::softgpu::passes {
 namespace {
 

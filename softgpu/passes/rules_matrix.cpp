@@ -1,7 +1,7 @@
-#include "softgpu/passes/rules.h"
-
 // Matrix operations. PTX ISA 9.0, "Warp Level Matrix Multiply-Accumulate Instructions". How long the vectors of a shape are is
 // for the decoder, which has a table of shapes; here the forms and the operand kinds are checked.
+#include "softgpu/passes/rules.h"
+
 namespace warpline::softgpu::passes {
 namespace {
 

@@ -1,7 +1,7 @@
-#include "softgpu/passes/rules.h"
-
 // Data movement, atomics, textures and surfaces. PTX ISA 9.0, "Data Movement and Conversion Instructions", "Texture
 // Instructions", "Surface Instructions", and atom/red of "Parallel Synchronization and Communication Instructions".
+#include "softgpu/passes/rules.h"
+
 namespace warpline::softgpu::passes {
 namespace {
 

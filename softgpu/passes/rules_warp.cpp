@@ -1,7 +1,7 @@
-#include "softgpu/passes/rules.h"
-
 // Control flow, barriers, warp operations and the rest. PTX ISA 9.0, "Control Flow Instructions", "Parallel Synchronization and
 // Communication Instructions", "Stack Manipulation Instructions", "Miscellaneous Instructions".
+#include "softgpu/passes/rules.h"
+
 namespace warpline::softgpu::passes {
 namespace {
 

@@ -1,3 +1,5 @@
+// The typed tree of PTX modules. Texts are kept, so every string_view here points into Module::units or Module::names and
+// lives as long as the module. Storage is by index: an Instruction names ranges of the pools of its Body.
 #pragma once
 
 #include <array>
@@ -12,8 +14,6 @@
 
 #include "softgpu/ptx/types.h"
 
-/// The typed tree of PTX modules. Texts are kept, so every string_view here points into Module::units or Module::names and
-/// lives as long as the module. Storage is by index: an Instruction names ranges of the pools of its Body.
 namespace warpline::softgpu::ptx {
 
 struct Location {

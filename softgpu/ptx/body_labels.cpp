@@ -1,7 +1,7 @@
-#include "softgpu/ptx/body_parser.h"
-
 // Labels, target lists and prototypes. Their names share one space, belong to the block they stand in, and may be used before
 // they are declared: a use waits until the end of its block and then, if the block has no such name, for the one around it.
+#include "softgpu/ptx/body_parser.h"
+
 namespace warpline::softgpu::ptx {
 
 bool BodyParser::labelled() {

@@ -1,3 +1,4 @@
+// Reads the blocks and statements of a body.
 #include "softgpu/ptx/body_parser.h"
 
 namespace warpline::softgpu::ptx {

@@ -1,3 +1,4 @@
+// Parsing bodies.
 #pragma once
 
 #include <unordered_map>

@@ -1,3 +1,5 @@
+// Constant expressions. PTX ISA, "Constants" and "Constant Expressions": 64-bit integers, signed unless a U or their size makes
+// them unsigned, and 64-bit floating point.
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -5,8 +7,6 @@
 
 #include "softgpu/ptx/reader.h"
 
-// Constant expressions. PTX ISA, "Constants" and "Constant Expressions": 64-bit integers, signed unless a U or their size makes
-// them unsigned, and 64-bit floating point.
 namespace warpline::softgpu::ptx {
 namespace {
 

@@ -1,3 +1,4 @@
+// Spaces, types, alignments, dimensions and names of variables.
 #include "softgpu/ptx/declarations.h"
 
 namespace warpline::softgpu::ptx {

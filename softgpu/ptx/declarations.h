@@ -1,3 +1,4 @@
+// Parsing declarations.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
+// Headers of functions, with the directives between parameters and body.
 #include "softgpu/ptx/module_parser.h"
 
-// Headers of functions, with the directives between parameters and body.
 namespace warpline::softgpu::ptx {
 
 bool ModuleParser::function(Linkage linkage) {

@@ -1,10 +1,10 @@
+// Initialisers of variables. PTX ISA, "Initializers": numbers, nested braces that may leave out trailing elements, names of
+// variables and functions with an offset, generic(name), and mask(name), which is one byte of an address.
 #include <bit>
 #include <cstring>
 
 #include "softgpu/ptx/declarations.h"
 
-// Initialisers of variables. PTX ISA, "Initializers": numbers, nested braces that may leave out trailing elements, names of
-// variables and functions with an offset, generic(name), and mask(name), which is one byte of an address.
 namespace warpline::softgpu::ptx {
 
 bool DeclarationReader::initialiser(Variable& variable) {

@@ -1,3 +1,4 @@
+// Reads guards, opcodes with modifiers, and operands in a row.
 #include "softgpu/ptx/body_parser.h"
 
 namespace warpline::softgpu::ptx {

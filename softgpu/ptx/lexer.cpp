@@ -1,3 +1,4 @@
+// Cuts one token after the other.
 #include "softgpu/ptx/lexer.h"
 
 #include <array>

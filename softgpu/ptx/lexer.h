@@ -1,3 +1,4 @@
+// The tokens of PTX text.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Reads version, target, files, sections, variables and headers of functions.
 #include "softgpu/ptx/module_parser.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Parsing at module level.
 #pragma once
 
 #include "softgpu/ptx/declarations.h"

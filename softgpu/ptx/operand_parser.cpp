@@ -1,3 +1,4 @@
+// Reads registers, constants, addresses, vectors and lists.
 #include <charconv>
 
 #include "softgpu/ptx/body_parser.h"

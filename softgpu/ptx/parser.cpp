@@ -1,3 +1,4 @@
+// Parses a text, and says what is wrong with it.
 #include "softgpu/ptx/parser.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parsing PTX: what it takes and gives.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Bodies as PTX text.
 #include <algorithm>
 
 #include "softgpu/ptx/writer.h"

@@ -1,3 +1,4 @@
+// Variables and headers of functions as PTX text.
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// Modules as PTX text.
 #include "softgpu/ptx/printer.h"
 
 #include "softgpu/ptx/writer.h"

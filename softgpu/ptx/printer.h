@@ -1,3 +1,4 @@
+// Writing PTX.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Errors, expectations and the words that all parts of the parser read.
 #include "softgpu/ptx/reader.h"
 
 namespace warpline::softgpu::ptx {

@@ -1,3 +1,4 @@
+// What all parts of the parser share.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Names inside bodies.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// PTX's words to numbers and back.
 #include "softgpu/ptx/types.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Opcodes, types, spaces and modifiers of PTX.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Text that grows.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ HARD_LIMIT = 600
 MARKS = re.compile(r"TODO\(now\)|FIXME|\bXXX\b")
 SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
 # Folders whose files open with a line on their purpose, before or right behind `#pragma once`. A comment with /// is about what follows.
-WITH_PURPOSE = ("client/", "server/", "protocol/", "common/")
+WITH_PURPOSE = ("client/", "server/", "protocol/", "common/", "cuda/", "softgpu/")
 PURPOSE = re.compile(r"(#pragma once\n\n)?// ?\w")
 # Where nobody can tell when the thing waited for has come: it is looked for, with a deadline. Or where the time is the thing.
 POLLS = {

@@ -1,3 +1,4 @@
+// Chooses the form of a function that a program of some CUDA version is to get.
 #include "cuda/abi/symbols/symbols.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The driver's functions as cuGetProcAddress finds them.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Arrays and mipmapped arrays.
 #include "softgpu/driver/memory/array.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Capturing streams into graphs.
 #include "softgpu/driver/graph/capture.h"
 
 #include "softgpu/driver/process/process.h"

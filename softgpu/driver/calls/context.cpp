@@ -1,3 +1,4 @@
+// Contexts, primary contexts, their limits and settings, and access between devices.
 #include "softgpu/driver/context/context.h"
 
 #include "softgpu/driver/context/event.h"

@@ -1,3 +1,4 @@
+// Copies of all shapes: what the call says is made an operation and handed to its stream.
 #include "softgpu/driver/work/copy.h"
 #include "cuda/abi/copy_forms.h"
 #include "softgpu/driver/context/stream.h"

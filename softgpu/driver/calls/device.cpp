@@ -1,3 +1,4 @@
+// What devices say of themselves.
 #include "softgpu/driver/device/device.h"
 
 #include <cstdio>

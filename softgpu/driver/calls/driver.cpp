@@ -1,3 +1,4 @@
+// Initialisation, version, errors, lookup of functions and tables.
 #include <cstring>
 
 #include "cuda/abi/error_names.h"
@@ -9,7 +10,6 @@
 #include "softgpu/driver/life/table_host.h"
 #include "softgpu/driver/process/process.h"
 
-// Initialisation, version, errors, lookup of functions and tables.
 namespace warpline::softgpu::driver {
 
 CUresult cuInit(unsigned int Flags) {

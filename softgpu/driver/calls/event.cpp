@@ -1,3 +1,4 @@
+// Events: making, recording and asking them.
 #include "softgpu/driver/context/event.h"
 
 #include "softgpu/driver/context/stream.h"

@@ -1,3 +1,4 @@
+// Functions: attributes, settings, and how many blocks of them are resident.
 #include <algorithm>
 
 #include "softgpu/driver/code/module.h"

@@ -1,3 +1,4 @@
+// Graphs: making, cloning, their nodes and edges.
 #include "softgpu/driver/graph/graph.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Executable graphs: instantiating, launching, updating.
 #include "softgpu/driver/graph/graph_exec.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The parameters of nodes of executable graphs.
 #include <cstring>
 
 #include "softgpu/driver/graph/graph_exec.h"

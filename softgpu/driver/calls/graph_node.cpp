@@ -1,3 +1,4 @@
+// Adding nodes to graphs.
 #include "softgpu/driver/graph/graph_params.h"
 
 namespace warpline::softgpu::driver {

@@ -1,3 +1,4 @@
+// The parameters of nodes of graphs.
 #include <algorithm>
 #include <cstring>
 

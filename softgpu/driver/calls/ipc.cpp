@@ -1,3 +1,4 @@
+// Memory and events of other processes, by handles of 64 bytes.
 #include <unistd.h>
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Launches of kernels.
 #include "softgpu/driver/work/launch.h"
 
 #include "softgpu/driver/context/stream.h"

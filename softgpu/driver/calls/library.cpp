@@ -1,3 +1,4 @@
+// Libraries, which belong to no context, and their kernels.
 #include <cstdlib>
 #include <string_view>
 

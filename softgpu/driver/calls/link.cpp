@@ -1,3 +1,4 @@
+// Linking at run time.
 #include <fstream>
 #include <iterator>
 

@@ -1,3 +1,4 @@
+// Managed memory: making it, advice, prefetching, and what is asked of ranges of it.
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// Memory of devices and page-locked memory of the host.
 #include "softgpu/driver/memory/memory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Fills.
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/enqueue.h"
 #include "softgpu/driver/memory/reach.h"

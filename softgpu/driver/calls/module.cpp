@@ -1,3 +1,4 @@
+// Modules, with their functions, variables and references.
 #include "softgpu/driver/code/module.h"
 
 #include "cuda/image/image.h"

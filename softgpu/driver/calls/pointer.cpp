@@ -1,3 +1,4 @@
+// What a pointer points at.
 #include <cstring>
 
 #include "softgpu/driver/context/context.h"

@@ -1,3 +1,4 @@
+// Pools of memory, and memory that is allocated in the order of a stream.
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/device/device.h"

@@ -1,3 +1,4 @@
+// The profiler's calls.
 #include "cuda/abi/cuda_types.h"
 
 namespace warpline::softgpu::driver {

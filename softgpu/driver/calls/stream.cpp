@@ -1,3 +1,4 @@
+// Streams: making, asking and waiting for them, callbacks, attributes, operations on memory.
 #include "softgpu/driver/context/stream.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tensor maps.
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/process/cu_try.h"
 #include "softgpu/driver/texture/tensor_map.h"

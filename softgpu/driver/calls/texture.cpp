@@ -1,3 +1,4 @@
+// Texture and surface objects.
 #include "softgpu/driver/texture/texture.h"
 
 #include <unordered_map>

@@ -1,3 +1,4 @@
+// Texture and surface references. CUDA 12's runtime gave them up; programs on the driver interface and old PTX still have them.
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/device/device.h"
@@ -5,7 +6,6 @@
 #include "softgpu/driver/process/process.h"
 #include "softgpu/driver/texture/texture.h"
 
-// References were given up by CUDA 12's runtime; programs on the driver interface and old PTX still have them.
 namespace warpline::softgpu::driver {
 
 namespace {

@@ -1,3 +1,4 @@
+// Objects of the program that graphs hold references to.
 #include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/process/process.h"
 

@@ -1,3 +1,4 @@
+// Virtual memory management: addresses, physical memory, mappings, access.
 #include "softgpu/driver/memory/vmm.h"
 
 #include "softgpu/driver/context/context.h"

@@ -1,3 +1,4 @@
+// Chooses what of an image is executed.
 #include <fstream>
 #include <iterator>
 

@@ -1,3 +1,4 @@
+// What a cubin's description says, in the form of a module.
 #include "softgpu/driver/code/dry_module.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Modules without code, for dry mode.
 #pragma once
 
 #include <memory>

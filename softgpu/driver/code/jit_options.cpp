@@ -1,3 +1,4 @@
+// Reads options, and writes logs and times into the caller's buffers.
 #include "softgpu/driver/code/jit_options.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The options of calls that load code.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// PTX texts as one image, and back.
 #include "softgpu/driver/code/link_state.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// What is linked at run time, until the image is loaded.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// A kernel in a context: decoding it at its first use, its attributes.
 #include <optional>
 
 #include "common/log/log.h"

@@ -1,3 +1,4 @@
+// Modules, libraries and functions, each with its way from handle to kernel.
 #include "softgpu/driver/code/module.h"
 
 #include <chrono>

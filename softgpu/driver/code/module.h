@@ -1,3 +1,4 @@
+// Code that has been loaded: modules, libraries, functions.
 #pragma once
 
 #include <array>

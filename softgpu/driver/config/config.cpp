@@ -1,3 +1,4 @@
+// Reads the environment.
 #include "softgpu/driver/config/config.h"
 
 #include <sched.h>

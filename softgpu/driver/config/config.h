@@ -1,3 +1,4 @@
+// The options of the software GPU, which all come from the environment.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
+// What SOFTGPU_PROFILE says. Each switch is described once, in the table below.
 #include "softgpu/driver/config/profile.h"
 
 #include <span>
 
 #include "softgpu/driver/config/words.h"
 
-// What SOFTGPU_PROFILE says. Each switch is described once, in the table below.
 namespace warpline::softgpu::driver {
 
 namespace {

@@ -1,3 +1,4 @@
+// How the software GPU behaves where drivers and machines differ.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Reads SOFTGPU_DRIVER_VERSION, and refuses what is newer.
 #include "softgpu/driver/config/version.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Which CUDA driver the software GPU says it is (SOFTGPU_DRIVER_VERSION), and what follows from that.
 #pragma once
 
 #include <optional>
@@ -5,7 +6,6 @@
 
 #include "cuda/abi/cuda_types.h"
 
-// Which CUDA driver the software GPU says it is (SOFTGPU_DRIVER_VERSION), and what follows from that.
 namespace warpline::softgpu::driver {
 
 /// What cuDriverGetVersion answers: SOFTGPU_DRIVER_VERSION, else the newest. Read once per process, at the first call; a value

@@ -1,3 +1,4 @@
+// Numbers, sizes and lists from text.
 #include "softgpu/driver/config/words.h"
 
 #include <charconv>

@@ -1,10 +1,10 @@
+// Values as the environment writes them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-/// Values as the environment writes them.
 namespace warpline::softgpu::driver {
 
 /// A whole number at the beginning of a text; `rest` is what follows it. Nothing if there is none.

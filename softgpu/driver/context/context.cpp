@@ -1,3 +1,4 @@
+// A context's life, its error, what it owns; and what a thread has as current.
 #include "softgpu/driver/context/context.h"
 
 #include <pthread.h>

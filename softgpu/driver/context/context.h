@@ -1,3 +1,4 @@
+// Contexts, and the current one of each thread.
 #pragma once
 
 #include <atomic>

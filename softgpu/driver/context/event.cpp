@@ -1,3 +1,4 @@
+// Records of events, also by other processes.
 #include "softgpu/driver/context/event.h"
 
 namespace warpline::softgpu::driver {

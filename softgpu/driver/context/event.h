@@ -1,3 +1,4 @@
+// Events.
 #pragma once
 
 #include <cstdint>

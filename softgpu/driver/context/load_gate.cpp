@@ -1,3 +1,4 @@
+// When a load closes the gate, and when code is loaded at all.
 #include "softgpu/driver/context/load_gate.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Calls of a context wait while code is being loaded into it.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Queues, the order between them, and the threads that execute work.
 #include "softgpu/driver/context/scheduler.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// Who executes what streams are given, when. Knows no CUDA object: queues, work, fences.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,6 @@
 
 #include "common/base/mutex.h"
 
-/// Who executes what streams are given, when. Knows no CUDA object: queues, work, fences.
 namespace warpline::softgpu::driver {
 
 struct Work;

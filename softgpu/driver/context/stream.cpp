@@ -1,3 +1,4 @@
+// Streams: their work, their end, and finding one by its handle.
 #include "softgpu/driver/context/stream.h"
 
 #include "softgpu/driver/device/device.h"

@@ -1,3 +1,4 @@
+// Streams.
 #pragma once
 
 #include <atomic>

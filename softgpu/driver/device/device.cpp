@@ -1,3 +1,4 @@
+// A device's engine, its memory in chunks, and what kernels printed.
 #include "softgpu/driver/device/device.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// A software GPU.
 #pragma once
 
 #include <array>

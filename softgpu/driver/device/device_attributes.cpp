@@ -1,3 +1,4 @@
+// The numbers that a device answers for its attributes.
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/device/visible_slots.h"
 #include "softgpu/exec/multiprocessors.h"

@@ -1,3 +1,4 @@
+// The lock on a file by which processes agree.
 #include "softgpu/driver/device/exclusive.h"
 
 #include <fcntl.h>

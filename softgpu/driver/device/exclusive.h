@@ -1,3 +1,4 @@
+// A device that one process at a time may use.
 #pragma once
 
 #include <string>

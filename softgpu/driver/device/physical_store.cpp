@@ -1,3 +1,4 @@
+// The file that physical memory is pieces of.
 #include "softgpu/driver/device/physical_store.h"
 
 #include <fcntl.h>

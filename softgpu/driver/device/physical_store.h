@@ -1,3 +1,4 @@
+// Where a device's physical memory comes from.
 #pragma once
 
 #include <cstdint>

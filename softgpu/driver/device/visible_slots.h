@@ -1,3 +1,4 @@
+// Which of the machine's devices this process has.
 #pragma once
 
 #include <cstdint>

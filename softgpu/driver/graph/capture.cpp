@@ -1,3 +1,4 @@
+// Captures: how calls become nodes, and what must not be called meanwhile.
 #include "softgpu/driver/graph/capture.h"
 
 #include <algorithm>

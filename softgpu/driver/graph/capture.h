@@ -1,3 +1,4 @@
+// Streams whose calls become nodes of a graph.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// All conditional values of the process, by handle.
 #include "softgpu/driver/graph/conditional.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Values that kernels set and graphs decide by.
 #pragma once
 
 #include <atomic>

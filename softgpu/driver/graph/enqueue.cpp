@@ -1,3 +1,4 @@
+// Operations become nodes of a capture, or work of their stream.
 #include "softgpu/driver/graph/enqueue.h"
 
 #include "softgpu/driver/context/event.h"

@@ -1,3 +1,4 @@
+// Giving operations to streams.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Copies, handed to streams: which of them the caller waits for. Source: CUDA Driver API 13.0, "API synchronization behavior",
+// and docs/driver-behaviour.md, DB-11 to DB-14.
 #include <algorithm>
 #include <cstring>
 
@@ -8,8 +10,6 @@
 #include "softgpu/driver/memory/reach.h"
 #include "softgpu/driver/process/process.h"
 
-// Copies, handed to streams: which of them the caller waits for. Source: CUDA Driver API 13.0, "API synchronization behavior",
-// and docs/driver-behaviour.md, DB-11 to DB-14.
 namespace warpline::softgpu::driver {
 
 namespace {

@@ -1,3 +1,4 @@
+// Graphs, their nodes and edges, and copies of them.
 #include "softgpu/driver/graph/graph.h"
 
 #include <algorithm>

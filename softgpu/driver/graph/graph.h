@@ -1,3 +1,4 @@
+// Graphs as programs build them. As in CUDA, one graph is not to be changed by two threads at the same time.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,6 @@
 #include "softgpu/driver/graph/graph_memory.h"
 #include "softgpu/driver/work/operation.h"
 
-/// Graphs as programs build them. As in CUDA, one graph is not to be changed by two threads at the same time.
 namespace warpline::softgpu::driver {
 
 class Graph;

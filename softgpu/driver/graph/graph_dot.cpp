@@ -1,3 +1,4 @@
+// Graphs as text for Graphviz (cuGraphDebugDotPrint).
 #include <cerrno>
 #include <fstream>
 

@@ -1,3 +1,4 @@
+// Instantiates, updates and launches graphs.
 #include "softgpu/driver/graph/graph_exec.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Graphs that can be launched.
 #pragma once
 
 #include <cstdint>

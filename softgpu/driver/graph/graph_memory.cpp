@@ -1,3 +1,4 @@
+// Memory that allocation nodes stand for, by address.
 #include "softgpu/driver/graph/graph_memory.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// The memory of graphs.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Checks the parameters of each kind of node and makes a body of them, and back.
 #include "softgpu/driver/graph/graph_params.h"
 
 #include <algorithm>

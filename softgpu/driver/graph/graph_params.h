@@ -1,10 +1,10 @@
+// From the parameters of CUDA's nodes to bodies and back. Errors: those of the calls that the nodes stand for.
 #pragma once
 
 #include <memory>
 
 #include "softgpu/driver/graph/graph.h"
 
-/// From the parameters of CUDA's nodes to bodies and back. Errors: those of the calls that the nodes stand for.
 namespace warpline::softgpu::driver {
 
 /// The context that a node works in: the one that is named, else the current one, else the first device's primary context.

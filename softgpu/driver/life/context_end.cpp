@@ -1,3 +1,4 @@
+// Ends what belongs to a context, in the order in which it can go.
 #include "softgpu/driver/life/context_end.h"
 
 #include "softgpu/driver/code/module.h"

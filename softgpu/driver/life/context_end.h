@@ -1,3 +1,4 @@
+// The end of a context.
 #pragma once
 
 namespace warpline::softgpu::driver {

@@ -1,3 +1,4 @@
+// What generated entry points ask before a call and after an exception.
 #include "softgpu/driver/life/entry.h"
 
 #include <new>

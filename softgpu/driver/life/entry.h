@@ -1,9 +1,9 @@
+// What the generated entry points need from the driver layer, apart from the implementations themselves, which are functions
+// of this namespace with the name and the parameters of the exported symbol: `CUresult cuMemAlloc_v2(CUdeviceptr*, size_t)`.
 #pragma once
 
 #include "cuda/abi/cuda_types.h"
 
-/// What the generated entry points need from the driver layer, apart from the implementations themselves, which are functions
-/// of this namespace with the name and the parameters of the exported symbol: `CUresult cuMemAlloc_v2(CUdeviceptr*, size_t)`.
 namespace warpline::softgpu::driver {
 
 /// Success if cuInit has succeeded in this process, else CUDA_ERROR_NOT_INITIALIZED (also in the child of a fork, whose device

@@ -1,3 +1,4 @@
+// Furnishes the process's devices with what is above them.
 #include "softgpu/driver/life/start.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// The start of the driver.
 #pragma once
 
 #include "cuda/abi/cuda_types.h"

@@ -1,3 +1,4 @@
+// This driver's answers to the functions of the export tables.
 #include "softgpu/driver/life/table_host.h"
 
 #include <mutex>

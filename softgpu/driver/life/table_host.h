@@ -1,3 +1,4 @@
+// What the export tables ask of this driver.
 #pragma once
 
 namespace warpline::softgpu::driver {

@@ -1,3 +1,4 @@
+// Ranges of managed memory with what was said about them.
 #include "softgpu/driver/memory/advice.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What programs said about managed memory.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Checks what an array is asked to be, and makes its memory.
 #include "softgpu/driver/memory/array.h"
 
 #include "cuda/abi/array_format.h"

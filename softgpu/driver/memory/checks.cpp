@@ -1,3 +1,4 @@
+// Tells the checkers about memory that comes and goes.
 #include "softgpu/driver/memory/checks.h"
 
 #include "common/log/log.h"

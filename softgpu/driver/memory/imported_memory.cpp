@@ -1,3 +1,4 @@
+// Maps other processes' files, and counts who uses them.
 #include "softgpu/driver/memory/imported_memory.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Memory of other processes.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// Allocates and frees memory of every kind.
 #include "softgpu/driver/memory/memory.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Memory as calls allocate it.
 #pragma once
 
 #include <cstdint>

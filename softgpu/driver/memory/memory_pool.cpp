@@ -1,3 +1,4 @@
+// A pool's memory, attributes and access.
 #include "softgpu/driver/memory/memory_pool.h"
 
 #include "softgpu/driver/memory/checks.h"

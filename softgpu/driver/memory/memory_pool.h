@@ -1,3 +1,4 @@
+// Pools of memory.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Pools whose memory other processes map.
 #include <bit>
 
 #include "softgpu/driver/memory/checks.h"

@@ -1,3 +1,4 @@
+// Physical memory: a piece of the device's store, or a file of its own that can be shared.
 #include "softgpu/driver/memory/physical_memory.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Physical memory, which programs map themselves.
 #pragma once
 
 #include <atomic>

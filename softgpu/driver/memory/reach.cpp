@@ -1,3 +1,4 @@
+// What a device was granted, of mappings and of pools.
 #include "softgpu/driver/memory/reach.h"
 
 #include <algorithm>

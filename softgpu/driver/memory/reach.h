@@ -1,3 +1,4 @@
+// Whether a device may touch memory.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Chunks as pieces of a shared file.
 #include "softgpu/driver/memory/shared_chunks.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Where a shared pool's memory comes from.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Reserved addresses, mappings and their access.
 #include "softgpu/driver/memory/vmm.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// The addresses that programs reserve and map into.
 #pragma once
 
 #include <cstdint>

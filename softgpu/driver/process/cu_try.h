@@ -1,3 +1,4 @@
+// Passing on errors of calls.
 #pragma once
 
 #include "cuda/abi/cuda_types.h"

@@ -1,3 +1,4 @@
+// Objects by their handles.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Makes the devices, once, and knows when the process is the child of a fork.
 #include "softgpu/driver/process/process.h"
 
 #include <pthread.h>

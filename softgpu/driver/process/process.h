@@ -1,3 +1,4 @@
+// What the driver has in this process: its devices, and all objects.
 #pragma once
 
 #include <atomic>

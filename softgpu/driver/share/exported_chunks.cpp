@@ -1,3 +1,4 @@
+// Moves a chunk into a file that takes its place.
 #include "softgpu/driver/share/exported_chunks.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Memory of cuMemAlloc that other processes may map.
 #pragma once
 
 #include <cstdint>

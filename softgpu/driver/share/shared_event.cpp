@@ -1,3 +1,4 @@
+// Records and waits in memory that processes share; who waits notices the end of the other process.
 #include "softgpu/driver/share/shared_event.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Events between processes.
 #pragma once
 
 #include <array>

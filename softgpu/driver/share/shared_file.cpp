@@ -1,3 +1,4 @@
+// Makes, adopts and opens files in memory, and believes only those that are sealed and say what they are.
 #include "softgpu/driver/share/shared_file.h"
 
 #include <fcntl.h>

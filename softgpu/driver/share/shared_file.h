@@ -1,3 +1,4 @@
+// Files in memory that processes share.
 #pragma once
 
 #include <array>

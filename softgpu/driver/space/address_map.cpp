@@ -1,3 +1,4 @@
+// A map by address, behind a lock.
 #include "softgpu/driver/space/address_map.h"
 
 namespace warpline::softgpu::driver {

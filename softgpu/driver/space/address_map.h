@@ -1,3 +1,4 @@
+// All memory that the driver knows, by address.
 #pragma once
 
 #include <atomic>

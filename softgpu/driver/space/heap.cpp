@@ -1,3 +1,4 @@
+// Takes the smallest free piece that fits, and chunks where none does.
 #include "softgpu/driver/space/heap.h"
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// Device memory in pieces.
 #pragma once
 
 #include <cstdint>

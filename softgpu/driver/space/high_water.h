@@ -1,3 +1,4 @@
+// The highest value that a counter has had.
 #pragma once
 
 #include <atomic>

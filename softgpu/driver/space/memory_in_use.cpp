@@ -1,3 +1,4 @@
+// The two locks of the process.
 #include "softgpu/driver/space/memory_in_use.h"
 
 namespace warpline::softgpu::driver {

@@ -1,3 +1,4 @@
+// Locks between those who use memory and those who take it away.
 #pragma once
 
 #include <mutex>

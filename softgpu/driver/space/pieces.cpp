@@ -1,3 +1,4 @@
+// Free pieces by offset; neighbours are joined.
 #include "softgpu/driver/space/pieces.h"
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// The free parts of a file.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// A queue of freed memory, of bounded size.
 #include "softgpu/driver/space/quarantine.h"
 
 namespace warpline::softgpu::driver {

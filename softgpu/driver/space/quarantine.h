@@ -1,3 +1,4 @@
+// Freed memory that is not allocated again at once.
 #pragma once
 
 #include <cstdint>

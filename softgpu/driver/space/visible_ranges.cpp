@@ -1,3 +1,4 @@
+// Tells the engines which memory comes and goes.
 #include "softgpu/driver/space/visible_ranges.h"
 
 #include "common/log/log.h"

@@ -1,3 +1,4 @@
+// The memory that kernels of each device may touch.
 #pragma once
 
 #include <cstdint>

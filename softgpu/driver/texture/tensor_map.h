@@ -1,3 +1,4 @@
+// Descriptors of tensors.
 #pragma once
 
 #include <cstdint>

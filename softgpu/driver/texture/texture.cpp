@@ -1,3 +1,4 @@
+// Checks descriptions of textures and surfaces, and makes descriptors of them.
 #include "softgpu/driver/texture/texture.h"
 
 #include <algorithm>

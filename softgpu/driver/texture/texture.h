@@ -1,3 +1,4 @@
+// Textures, surfaces, and references to them.
 #pragma once
 
 #include <cstdint>

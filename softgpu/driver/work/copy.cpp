@@ -1,3 +1,4 @@
+// Resolves both sides of a copy to memory that is there.
 #include "softgpu/driver/work/copy.h"
 
 #include "common/base/region.h"

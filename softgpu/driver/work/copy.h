@@ -1,8 +1,8 @@
+// From CUDA's many descriptions of a copy to ours.
 #pragma once
 
 #include "softgpu/driver/work/operation.h"
 
-/// From CUDA's many descriptions of a copy to ours.
 namespace warpline::softgpu::driver {
 
 enum class Endpoint : uint8_t {

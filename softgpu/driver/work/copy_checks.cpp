@@ -1,3 +1,4 @@
+// Carries the marks of written memory along with copies, row by row.
 #include "softgpu/driver/work/copy_checks.h"
 
 #include "common/log/log.h"

@@ -1,9 +1,9 @@
+// What SOFTGPU_CHECK wants to know of copies and fills: which memory they write, and whether they copy to the host what
+// nothing has written. Nothing happens where the check is off.
 #pragma once
 
 #include "softgpu/driver/work/operation.h"
 
-/// What SOFTGPU_CHECK wants to know of copies and fills: which memory they write, and whether they copy to the host what
-/// nothing has written. Nothing happens where the check is off.
 namespace warpline::softgpu::driver {
 
 void note_copy(const CopyOperation& operation);

@@ -1,3 +1,4 @@
+// The one thread that calls host functions, where the profile wants one.
 #include "softgpu/driver/work/host_thread.h"
 
 #include <pthread.h>

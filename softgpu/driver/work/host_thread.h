@@ -1,3 +1,4 @@
+// Calling the program's host functions.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Checks the shape and the parameters of a launch.
 #include "softgpu/driver/work/launch.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Launches, from the call to the operation.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Executes operations on the calling thread.
 #include "softgpu/driver/work/operation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What streams and graphs execute, as values: a captured call, an explicit node and an immediate call are the same thing.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/exec/api.h"
 
-/// What streams and graphs execute, as values: a captured call, an explicit node and an immediate call are the same thing.
 namespace warpline::softgpu::driver {
 
 class ArrayObject;

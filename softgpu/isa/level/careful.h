@@ -1,11 +1,11 @@
+// Arithmetic that does not meet denormals. Processors take a hundred cycles and more for a product, quotient or root with a
+// denormal operand or result; programs that fade towards zero, and lanes at rest whose registers hold integers, are full of
+// them. The engine notices (Warp::careful), and then f32 is computed in double, where its denormals are normal: each result is
+// rounded once more, to the same bits.
 #pragma once
 
 #include "softgpu/isa/level/level.h"
 
-/// Arithmetic that does not meet denormals. Processors take a hundred cycles and more for a product, quotient or root with a
-/// denormal operand or result; programs that fade towards zero, and lanes at rest whose registers hold integers, are full of
-/// them. The engine notices (Warp::careful), and then f32 is computed in double, where its denormals are normal: each result is
-/// rounded once more, to the same bits.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 // Factors of two change no bit of a result. They are there for compilers, which know that the double rounding is harmless, and

@@ -1,9 +1,9 @@
+// Accesses of a few lanes, one lane after another: at the edges of a tile, by the one thread that finishes a sum, or where a
+// tree has led each thread somewhere else. The way for whole warps would cost them as much as 32 lanes. For memory.cpp.
 #pragma once
 
 #include "softgpu/isa/level/memory_access.h"
 
-/// Accesses of a few lanes, one lane after another: at the edges of a tile, by the one thread that finishes a sum, or where a
-/// tree has led each thread somewhere else. The way for whole warps would cost them as much as 32 lanes. For memory.cpp.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 constexpr u32 k_few = 8;

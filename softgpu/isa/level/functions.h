@@ -1,9 +1,9 @@
+// Functions for .approx instructions: in double without branches, so that all lanes go together, and with the same bits at
+// every level: nothing is contracted. Within 0.51 ulp of float, where a GPU has 2.
 #pragma once
 
 #include "softgpu/isa/level/level.h"
 
-/// Functions for .approx instructions: in double without branches, so that all lanes go together, and with the same bits at
-/// every level: nothing is contracted. Within 0.51 ulp of float, where a GPU has 2.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 /// Added, it leaves the nearest integer in the low bits.

@@ -1,9 +1,9 @@
+// Rows of 16-bit floats. A row of .f16 is 32 of them, a row of .f16x2 is 64: operations are the same for both. They are
+// computed in float, where every sum, difference and product of two rounds to the same 16 bits as the exact one.
 #pragma once
 
 #include "softgpu/isa/level/level.h"
 
-/// Rows of 16-bit floats. A row of .f16 is 32 of them, a row of .f16x2 is 64: operations are the same for both. They are
-/// computed in float, where every sum, difference and product of two rounds to the same 16 bits as the exact one.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 #define WL_EACH(l, n) WL_VECTORISE for (uint32_t l = 0; l < (n); ++l)

@@ -1,3 +1,4 @@
+// What all files that are compiled once per CPU level begin with.
 #pragma once
 
 #include "softgpu/isa/row.h"

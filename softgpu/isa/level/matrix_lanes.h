@@ -1,10 +1,10 @@
+// Between the fragments that a warp holds in its registers and matrices in memory: for matrix.cpp. Fragments of the common
+// shapes go by vectors of eight values, others value by value with the help of their table.
 #pragma once
 
 #include "softgpu/isa/level/level.h"
 #include "softgpu/isa/matrix_spec.h"
 
-/// Between the fragments that a warp holds in its registers and matrices in memory: for matrix.cpp. Fragments of the common
-/// shapes go by vectors of eight values, others value by value with the help of their table.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 /// N values that are computed on together. Said as a type: left to itself the compiler chooses another loop to vectorise, and

@@ -1,9 +1,9 @@
+// From rows of addresses to host addresses: how they lie, and whether they are valid. For memory.cpp.
 #pragma once
 
 #include "softgpu/isa/access.h"
 #include "softgpu/isa/level/level.h"
 
-/// From rows of addresses to host addresses: how they lie, and whether they are valid. For memory.cpp.
 namespace warpline::softgpu::isa::WL_LEVEL {
 
 /// How the lanes' addresses lie. Groups of eight lanes are looked at, so that rows of small two-dimensional blocks count as

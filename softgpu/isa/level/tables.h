@@ -1,3 +1,4 @@
+// Handlers by level.
 #pragma once
 
 #include "softgpu/isa/row.h"
