@@ -1,80 +1,20 @@
 // Large copies through the driver interface, beside the best that plain TLS does in the same run.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "bench/case.h"
-#include "bench/connections.h"
 #include "bench/driver.h"
+#include "bench/transport.h"
 
 namespace warpline::bench {
 
 namespace {
 
 constexpr size_t k_bytes = size_t{256} << 20;
-constexpr size_t k_step = size_t{1} << 20;
-/// The connections of plain TLS; there are as many tries of ours. The best of each counts.
-constexpr std::array<size_t, 3> k_tries = {1, 2, 4};
+constexpr int k_copies = 3;  // as many as of plain TLS. The best of each counts
 
 double gigabytes_per_second(uint64_t nanoseconds) { return static_cast<double>(k_bytes) / static_cast<double>(nanoseconds); }
-
-std::vector<uint32_t> random_words() {
-    std::vector<uint32_t> words(k_bytes / 4);
-    uint32_t state = 1;
-    for (uint32_t& word : words) word = state = state * 1664525u + 1013904223u;
-    return words;
-}
-
-/// What comes is copied once, to where it belongs.
-bool receive_into(net::TlsChannel& channel, std::byte* target, size_t bytes) {
-    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(k_step);
-    for (size_t at = 0; at < bytes;) {
-        const auto got = channel.read({buffer.get(), std::min(k_step, bytes - at)});
-        if (!got.ok()) return false;
-        std::memcpy(target + at, buffer.get(), *got);
-        at += *got;
-    }
-    return true;
-}
-
-bool send_all(net::TlsChannel& channel, const std::byte* source, size_t bytes) {
-    for (size_t at = 0; at < bytes; at += k_step) {
-        const BytesView piece{source + at, std::min(k_step, bytes - at)};
-        if (!channel.write({&piece, 1}).ok()) return false;
-    }
-    return true;
-}
-
-/// Memory that no cache has, from one thread per connection to one thread per connection. @return bytes per nanosecond
-Result<double> tls_rate(size_t connections, const std::vector<uint32_t>& source, std::vector<uint32_t>& target) {
-    std::vector<TlsPair> pairs;
-    for (size_t i = 0; i < connections; ++i) pairs.push_back(WL_TRY(tls_pair()));
-    const size_t share = k_bytes / connections;
-    const auto* from = reinterpret_cast<const std::byte*>(source.data());
-    auto* to = reinterpret_cast<std::byte*>(target.data());
-    std::vector<char> good(connections * 2);
-    std::vector<std::thread> threads;
-    const uint64_t began = now_ns();
-    for (size_t i = 0; i < connections; ++i) {
-        threads.emplace_back([&, i] { good[i] = send_all(*pairs[i].client, from + i * share, share); });
-        threads.emplace_back([&, i] { good[connections + i] = receive_into(*pairs[i].server, to + i * share, share); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    const double rate = gigabytes_per_second(now_ns() - began);
-    if (std::find(good.begin(), good.end(), 0) != good.end()) return Error{Code::connection_lost, "the connection broke"};
-    if (source != target) return Error{Code::internal, "what arrived is not what was sent"};
-    return rate;
-}
-
-/// The best of one, two and four connections.
-Result<double> best_tls_rate(const std::vector<uint32_t>& source) {
-    std::vector<uint32_t> target(source.size());
-    double best = 0;
-    for (const size_t connections : k_tries) best = std::max(best, WL_TRY(tls_rate(connections, source, target)));
-    return best;
-}
 
 /// The program's memory, of either kind.
 class HostMemory {
@@ -111,7 +51,7 @@ enum class Direction { to_device, from_device };
 
 Metrics copy(Direction direction, bool page_locked) {
     Driver& driver = *WL_TRY(Driver::instance());
-    const std::vector<uint32_t> source = random_words();
+    const std::vector<uint32_t> source = random_words(k_bytes);
     const double best = WL_TRY(best_tls_rate(source));
     const auto out = WL_TRY(HostMemory::create(driver, page_locked));
     const auto back = WL_TRY(HostMemory::create(driver, page_locked));
@@ -123,7 +63,7 @@ Metrics copy(Direction direction, bool page_locked) {
     CUresult r = driver.to_device(memory, out->words, k_bytes);
     if (r == CUDA_SUCCESS) r = driver.synchronize();
     uint64_t nanoseconds = UINT64_MAX;
-    for (size_t i = 0; i < k_tries.size() && r == CUDA_SUCCESS; ++i) {
+    for (int i = 0; i < k_copies && r == CUDA_SUCCESS; ++i) {
         const uint64_t began = now_ns();
         if (direction == Direction::to_device) {
             r = driver.to_device(memory, out->words, k_bytes);

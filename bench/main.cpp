@@ -5,6 +5,9 @@
 
 #include "bench/link/link_command.h"
 #include "bench/named_cases.h"
+#include "bench/report/compare.h"
+#include "bench/report/measure.h"
+#include "bench/report/report_command.h"
 #include "common/log/log.h"
 
 using namespace warpline;
@@ -57,6 +60,41 @@ CLI::App* add_link(CLI::App& app, LinkCommandOptions& options) {
     return link;
 }
 
+CLI::App* add_report(CLI::App& app, ReportOptions& options) {
+    auto* report = app.add_subcommand("report", "Measure everything that matters to a program, and write a page with plots");
+    auto* server =
+        report->add_option("--server", options.server, "This server instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
+    auto* local = report->add_flag("--local", options.local, "A private server on this machine: on its GPU if there is one");
+    auto* direct = report->add_flag("--direct", options.direct, "The software GPU in this process, without a server");
+    auto* native = report->add_flag("--native", options.native, "This machine's own driver, without Warpline: to compare with");
+    server->excludes(local)->excludes(direct)->excludes(native);
+    local->excludes(direct)->excludes(native);
+    direct->excludes(native);
+    report->add_flag("--quick", options.quick, "A few seconds: few runs, small copies, few clients");
+    report->add_option("-o,--output", options.output, "Where the report goes; .html, .json and .csv are added")
+        ->type_name("PATH")
+        ->capture_default_str();
+    report->add_flag("--inside", options.inside)->group("");
+    report->footer(
+        "docs/performance.md#the-report says what the figures mean.\n"
+        "Exit code: 0; 1 if a figure could not be taken or was wrong; 2 if there is nothing to measure.");
+    return report;
+}
+
+CLI::App* add_compare(CLI::App& app, CompareOptions& options) {
+    auto* compare = app.add_subcommand("compare", "Compare two reports: medians, ratios, and what changed beyond the spread");
+    compare->add_option("before", options.before, "A report's JSON")->required()->type_name("A.json");
+    compare->add_option("after", options.after, "Another one's")->required()->type_name("B.json");
+    compare->add_option("--threshold", options.threshold_percent, "What is slower by more than this fails, percent")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 10000.0));
+    compare->add_flag("--changes", options.only_changes, "Show only what became slower or faster");
+    compare->footer(
+        "A change is beyond the spread if each median lies outside the middle half of the other's values.\n"
+        "Exit code: 0; 1 if something is slower beyond threshold and spread, or missing; 2 if there is nothing to compare.");
+    return compare;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,9 +104,23 @@ int main(int argc, char** argv) {
     add_case_options(app, cases);
     LinkCommandOptions link_options;
     const CLI::App* link_command = add_link(app, link_options);
+    ReportOptions report_options;
+    report_options.command.assign(argv + 1, argv + argc);
+    const CLI::App* report_command = add_report(app, report_options);
+    CompareOptions compare_options;
+    const CLI::App* compare_command = add_compare(app, compare_options);
+    // Processes that a report starts.
+    bool start = false;
+    int client_steps = 0;
+    app.add_flag("--start-process", start)->group("");
+    app.add_option("--client-process", client_steps)->group("");
     app.require_subcommand(0, 1);
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (link_command->parsed()) return link(link_options);
+    if (report_command->parsed()) return report(report_options);
+    if (compare_command->parsed()) return compare(compare_options);
+    if (start) return start_process();
+    if (client_steps > 0) return client_process(client_steps);
     return run_cases(cases);
 }

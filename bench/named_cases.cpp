@@ -9,6 +9,7 @@
 #include <map>
 
 #include "bench/case.h"
+#include "bench/report/child.h"
 
 namespace warpline::bench {
 
@@ -65,12 +66,6 @@ bool run_case(const CaseOptions& options, const Case& c) {
     }
     std::fflush(stdout);
     return true;
-}
-
-std::string own_path() {
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    return n > 0 ? std::string(path, static_cast<size_t>(n)) : "warpline-bench";
 }
 
 /// Runs the driver cases in a child under `warpline run`.

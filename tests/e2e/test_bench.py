@@ -1,9 +1,14 @@
-"""The benchmark's link is what it says, and programs run through it (E8)."""
+"""The benchmark's link is what it says, and programs run through it; reports say what was measured and verified (E8)."""
 
+import csv
+import json
+import pathlib
 import re
 import subprocess
+import tempfile
 import types
 import unittest
+import xml.etree.ElementTree
 
 import harness
 
@@ -48,3 +53,63 @@ class LinkTest(unittest.TestCase):
             done = bench("link", "--to", "127.0.0.1:1", *arguments) if "--to" not in arguments else bench("link", *arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(reason, done.stderr)
+
+
+@unittest.skipIf(harness.sanitizer_runtime(), "the benchmark starts itself as a program that is not instrumented")
+class ReportTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.base = pathlib.Path(cls.folder.name) / "report"
+        cls.done = bench("report", "--local", "--quick", "-o", cls.base)
+
+    def report(self):
+        return json.loads(self.base.with_suffix(".json").read_text())
+
+    def test_e8_each_figure_is_there_and_verified(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
+        report = self.report()
+        for figure in report["figures"]:
+            self.assertNotIn("error", figure)
+            self.assertGreater(figure["median"], 0, figure)
+            self.assertLessEqual(figure["min"], figure["median"], figure)
+            self.assertLessEqual(figure["median"], figure["max"], figure)
+            self.assertTrue(figure["verified"], figure)
+            self.assertEqual(figure["values"], sorted(figure["values"]))
+        sections = {figure["section"] for figure in report["figures"]}
+        self.assertEqual(sections, {"limits", "latency", "launches", "bandwidth", "data", "allocation", "events", "graphs", "start", "clients", "training"})
+        self.assertEqual(report["machine"]["cores"], len(re.findall(r"(?m)^processor", pathlib.Path("/proc/cpuinfo").read_text())))
+        self.assertIn("Warpline software GPU", report["device"])
+        # A line of progress for each.
+        self.assertEqual(len(re.findall(r"(?m)^\[ *\d+/\d+\]", self.done.stderr)), len(report["figures"]), self.done.stderr)
+
+    def test_e8_the_three_forms_say_the_same(self):
+        report = self.report()
+        with open(self.base.with_suffix(".csv"), newline="") as file:
+            rows = {row["id"]: row for row in csv.DictReader(file)}
+        page = self.base.with_suffix(".html").read_text()
+        xml.etree.ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>"))
+        self.assertEqual(list(rows), [figure["id"] for figure in report["figures"]])
+        for figure in report["figures"]:
+            self.assertAlmostEqual(float(rows[figure["id"]]["median"]) / figure["median"], 1, places=4)
+            self.assertIn(figure["title"], page)
+
+    def test_e8_compare_tells_what_became_slower(self):
+        before = self.base.with_suffix(".json")
+        self.assertEqual(bench("compare", before, before).returncode, 0)
+        report = self.report()
+        figure = next(f for f in report["figures"] if f["id"] == "latency/synchronize")
+        figure["values"] = [10 * value for value in figure["values"]]
+        after = before.with_name("after.json")
+        after.write_text(json.dumps(report))
+        done = bench("compare", "--changes", before, after)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(re.findall(r"(?m)^(\S+) .* SLOWER$", done.stdout), ["latency/synchronize"], done.stdout)
+        self.assertEqual(bench("compare", before, "/no/such/report").returncode, 2)
+
+    def test_e8_without_a_server_there_is_no_report(self):
+        done = bench("report", "--server", "127.0.0.1:1", "--quick", "-o", self.base.with_name("none"))
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("cuInit failed", done.stderr)
+        self.assertFalse(self.base.with_name("none.json").exists())
