@@ -1,3 +1,4 @@
+// What a fuzz target of the protocol defines.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Takes a text through parser, checker, linker and printer.
 #include "ptx_parser_fuzz.h"
 
 #include <cstdio>

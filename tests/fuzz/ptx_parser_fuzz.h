@@ -1,3 +1,4 @@
+// What the fuzzer of the PTX front end and its test share.
 #pragma once
 
 #include <cstddef>

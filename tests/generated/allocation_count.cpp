@@ -1,3 +1,4 @@
+// Replaces operator new by one that counts.
 #include "tests/generated/allocation_count.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// How often the code under test allocates.
 #pragma once
 
 #include <cstddef>

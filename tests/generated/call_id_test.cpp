@@ -1,3 +1,4 @@
+// Numbers, names and classes of calls, as generated.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// What the generated tests of messages are made of.
 #pragma once
 
 #include <capnp/any.h>

@@ -1,3 +1,4 @@
+// Loads the driver that is probed.
 #include "tests/gpu/probe/driver.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Contexts, streams, kernels and memory for the probe's questions.
 #include "tests/gpu/probe/fixtures.h"
 
 #include <cstring>

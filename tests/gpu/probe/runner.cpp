@@ -1,3 +1,4 @@
+// Asks the questions, and writes the answers as JSON.
 #include "tests/gpu/probe/runner.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Tests of what libraries keep for each context.
 #include "cuda/abi/context_storage.h"
 
 #include <gtest/gtest.h>

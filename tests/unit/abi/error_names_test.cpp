@@ -1,3 +1,4 @@
+// Tests of names and texts of errors, against cuda.h.
 #include "cuda/abi/error_names.h"
 
 #include <gtest/gtest.h>

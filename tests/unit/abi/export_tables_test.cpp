@@ -1,3 +1,4 @@
+// The tables through the eyes of their callers: by identifier, slot number and prototype.
 #include "cuda/abi/export_tables.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,6 @@
 #include "cuda/abi/context_storage.h"
 #include "cuda/abi/integrity.h"
 
-// The tables through the eyes of their callers: by identifier, slot number and prototype.
 namespace warpline::cuda::abi {
 namespace {
 

@@ -1,3 +1,4 @@
+// Tests of the answer to libcudart's validity check.
 #include "cuda/abi/integrity.h"
 
 #include <gtest/gtest.h>

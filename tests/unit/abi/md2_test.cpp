@@ -1,3 +1,4 @@
+// Tests of the MD2 digest, against RFC 1319.
 #include "cuda/abi/md2.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of what is known here of captures, and of what they forbid.
 #include "client/state/captures.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of where bytes from the device are put in the program's memory.
 #include "client/state/copy_target.h"
 
 #include <gtest/gtest.h>

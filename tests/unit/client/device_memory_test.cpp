@@ -1,3 +1,4 @@
+// Tests of addresses that the client gives out, and of the memory credit.
 #include "client/state/device_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// A server that answers calls as a test tells it.
 #include "tests/unit/client/fake_server.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// A server within the test's process.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Tests of the thread that calls the program's host functions.
 #include "client/session/host_calls.h"
 
 #include <gtest/gtest.h>

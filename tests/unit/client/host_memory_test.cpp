@@ -1,3 +1,4 @@
+// Tests of page-locked and registered memory.
 #include "client/state/host_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of the options of compilations: what travels, and what stays.
 #include "client/code/jit_options.h"
 
 #include <gtest/gtest.h>

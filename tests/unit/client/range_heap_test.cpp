@@ -1,3 +1,4 @@
+// Tests of a heap of addresses.
 #include "client/state/range_heap.h"
 
 #include <gtest/gtest.h>

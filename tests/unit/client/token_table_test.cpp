@@ -1,3 +1,4 @@
+// Tests of the client's objects by token, also from many threads.
 #include "client/state/token_table.h"
 
 #include <gtest/gtest.h>

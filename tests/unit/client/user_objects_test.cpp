@@ -1,3 +1,4 @@
+// Tests of references to the program's objects, as graphs hold them.
 #include "client/state/user_objects.h"
 
 #include <gtest/gtest.h>

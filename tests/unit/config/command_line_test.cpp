@@ -1,3 +1,4 @@
+// Tests of command lines: flags, help, mistakes.
 #include "common/config/command_line.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of the options' description, and of the page made from it.
 #include "common/config/options.h"
 
 #include <gtest/gtest.h>

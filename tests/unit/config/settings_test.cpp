@@ -1,3 +1,4 @@
+// Tests of values from files, the environment and flags.
 #include "common/config/settings.h"
 
 #include <gtest/gtest.h>

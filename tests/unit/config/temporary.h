@@ -1,3 +1,4 @@
+// Files and variables that a test sets and takes back.
 #pragma once
 
 #include <gtest/gtest.h>

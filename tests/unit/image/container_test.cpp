@@ -1,8 +1,8 @@
+// Images as nvcc 13 makes them.
 #include <gtest/gtest.h>
 
 #include "samples.h"
 
-// Images as nvcc 13 makes them.
 namespace warpline::cuda::image {
 namespace {
 

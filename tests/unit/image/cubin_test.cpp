@@ -1,3 +1,4 @@
+// Cubins, held against what ptxas itself reported when it made them.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -6,7 +7,6 @@
 #include "kernels.h"
 #include "samples.h"
 
-// Cubins, held against what ptxas itself reported when it made them.
 namespace warpline::cuda::image {
 namespace {
 

@@ -1,3 +1,5 @@
+// Images of a client are read by the server as well: every prefix and any flipped byte must give an answer or an error, never
+// more. The bytes lie in blocks of exactly their size, so that the address sanitizer sees a read beyond them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 
 #include "samples.h"
 
-// Images of a client are read by the server as well: every prefix and any flipped byte must give an answer or an error, never
-// more. The bytes lie in blocks of exactly their size, so that the address sanitizer sees a read beyond them.
 namespace warpline::cuda::image {
 namespace {
 

@@ -1,3 +1,4 @@
+// Parameters of kernels that nvcc compiles for the tests, and what is to be read of them.
 #pragma once
 
 struct Odd3 {

@@ -1,3 +1,4 @@
+// Tests of what is read from PTX text.
 #include <gtest/gtest.h>
 
 #include "cuda/image/ptx_tokens.h"

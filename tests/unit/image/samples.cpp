@@ -1,3 +1,4 @@
+// Loads the images that nvcc made for the tests.
 #include "samples.h"
 
 #include <gtest/gtest.h>

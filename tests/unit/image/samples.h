@@ -1,3 +1,4 @@
+// Images that nvcc made for the tests.
 #pragma once
 
 #include <string>

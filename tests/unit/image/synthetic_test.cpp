@@ -1,3 +1,4 @@
+// Containers made by hand: what nvcc does not make at will, and machines without nvcc.
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <zstd.h>
@@ -5,7 +6,6 @@
 #include "cuda/image/container.h"
 #include "samples.h"
 
-// Containers made by hand: what nvcc does not make at will, and machines without nvcc.
 namespace warpline::cuda::image {
 namespace {
 

@@ -1,3 +1,5 @@
+// Programs register their images with libcudart when they are loaded. This test stands in for it and sees what a program really
+// hands over: the wrapper, and the names and sizes that nvcc gave the host side, which the image must confirm.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -6,8 +8,6 @@
 
 #include "samples.h"
 
-// Programs register their images with libcudart when they are loaded. This test stands in for it and sees what a program really
-// hands over: the wrapper, and the names and sizes that nvcc gave the host side, which the image must confirm.
 namespace {
 
 struct Registered {

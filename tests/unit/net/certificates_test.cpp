@@ -1,3 +1,4 @@
+// Tests of certificates for one machine.
 #include "common/net/certificates.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// Tests of what is asked of and set for TCP connections.
 #include "common/net/socket.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Two ends of a TLS connection over loopback, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +8,6 @@
 #include "common/net/certificates.h"
 #include "common/net/tls.h"
 
-// Two ends of a TLS connection over loopback, for tests.
 namespace warpline::net::test {
 
 /// A CA that all tests of a program share: making keys takes time.

@@ -1,3 +1,4 @@
+// Tests of connections that one side refuses, and of what the other is told.
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 

@@ -1,3 +1,4 @@
+// Tests of TLS connections.
 #include <sys/socket.h>
 
 #include <thread>

@@ -1,3 +1,4 @@
+// Tests of batches of calls.
 #include "protocol/codec/batch.h"
 
 #include "tests/unit/protocol/frames.h"

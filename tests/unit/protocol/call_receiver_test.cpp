@@ -1,3 +1,4 @@
+// Tests of how a server takes batches.
 #include "protocol/codec/call_receiver.h"
 #include "protocol/codec/link.h"
 

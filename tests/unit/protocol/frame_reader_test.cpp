@@ -1,3 +1,4 @@
+// Tests of how frames are found in a stream of bytes.
 #include "protocol/codec/frame_reader.h"
 
 #include "tests/unit/protocol/frames.h"

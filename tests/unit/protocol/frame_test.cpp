@@ -1,3 +1,4 @@
+// Tests of the headers of frames.
 #include "protocol/codec/frame.h"
 
 #include "tests/unit/protocol/frames.h"

@@ -1,3 +1,4 @@
+// What several tests of the protocol need.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include "protocol/codec/frame_reader.h"
 #include "protocol/codec/outbox.h"
 
-// What several tests of the protocol need.
 namespace warpline::protocol::test {
 
 /// The bytes of a frame with a correct header.

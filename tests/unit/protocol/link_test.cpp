@@ -1,3 +1,4 @@
+// Tests of a link: frames, acknowledgements, what is sent again.
 #include "protocol/codec/link.h"
 
 #include "tests/unit/protocol/frames.h"

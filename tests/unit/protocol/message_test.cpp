@@ -1,3 +1,4 @@
+// Tests of Cap'n Proto messages in batches.
 #include "protocol/codec/message.h"
 
 #include "protocol/schema/envelope.capnp.h"

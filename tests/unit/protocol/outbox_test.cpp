@@ -1,3 +1,4 @@
+// Tests of what gathers calls and sends them.
 #include "protocol/codec/outbox.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Tests of the first bytes of a connection.
 #include "protocol/codec/preamble.h"
 
 #include <gtest/gtest.h>

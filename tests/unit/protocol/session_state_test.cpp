@@ -1,3 +1,4 @@
+// Tests of sequence numbers, acknowledgements and credits.
 #include "protocol/codec/session_state.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What the generated tests of hostile calls are made of.
 #pragma once
 
 #include <random>

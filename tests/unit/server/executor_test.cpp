@@ -1,3 +1,4 @@
+// Tests of the order in which calls are executed.
 #include "server/session/executor.h"
 
 #include <gtest/gtest.h>

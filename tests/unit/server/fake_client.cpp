@@ -1,3 +1,4 @@
+// A client that says what a test tells it.
 #include "tests/unit/server/fake_client.h"
 
 #include <algorithm>

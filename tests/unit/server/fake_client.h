@@ -1,3 +1,4 @@
+// A client without a program.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// A program as a fake client sends it: memory, library, kernels, a stream.
 #pragma once
 
 #include <string>

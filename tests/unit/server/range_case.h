@@ -1,3 +1,4 @@
+// What the generated tests of ranges of memory are made of.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Starts gpu-server with the fake driver, and reads its log.
 #include "tests/unit/server/server_process.h"
 
 #include <fcntl.h>

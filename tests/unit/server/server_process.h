@@ -1,3 +1,4 @@
+// A gpu-server for a test.
 #pragma once
 
 #include <sys/types.h>

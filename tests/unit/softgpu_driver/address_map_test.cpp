@@ -1,3 +1,4 @@
+// Tests of memory by address.
 #include "softgpu/driver/space/address_map.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of what is remembered of advice.
 #include "softgpu/driver/memory/advice.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
+// Graph nodes of batches of memory operations, made by hand, by capture and by the generic call.
 #include "tests/unit/softgpu_driver/graph_fixture.h"
 
-// Graph nodes of batches of memory operations, made by hand, by capture and by the generic call.
 namespace softgpu_test {
 namespace {
 

@@ -1,8 +1,8 @@
+// Captures that end because their stream, their thread or their context does, and what is refused on the way.
 #include <thread>
 
 #include "tests/unit/softgpu_driver/graph_fixture.h"
 
-// Captures that end because their stream, their thread or their context does, and what is refused on the way.
 namespace softgpu_test {
 namespace {
 

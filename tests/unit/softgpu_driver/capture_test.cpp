@@ -1,3 +1,4 @@
+// Tests of stream capture.
 #include <thread>
 
 #include "tests/unit/softgpu_driver/graph_fixture.h"

@@ -1,3 +1,4 @@
+// Tests of what is read from the environment.
 #include "softgpu/driver/config/config.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of contexts.
 #include <thread>
 
 #include "tests/unit/softgpu_driver/library.h"

@@ -1,3 +1,4 @@
+// Tests of copies of all shapes.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,3 +1,4 @@
+// Tests with several devices.
 #include <cstdlib>
 #include <cstring>
 

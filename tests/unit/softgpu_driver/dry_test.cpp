@@ -1,3 +1,4 @@
+// Tests of dry mode.
 #include <cstdlib>
 
 #include "tests/unit/softgpu_driver/library.h"

@@ -1,3 +1,4 @@
+// Tests of events.
 #include "tests/unit/softgpu_driver/library.h"
 
 namespace softgpu_test {

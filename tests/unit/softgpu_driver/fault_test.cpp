@@ -1,3 +1,4 @@
+// Tests of kernels that fail.
 #include "tests/unit/softgpu_driver/library.h"
 
 namespace softgpu_test {

@@ -1,3 +1,4 @@
+// Tests of processes that fork.
 #include <sys/wait.h>
 #include <unistd.h>
 

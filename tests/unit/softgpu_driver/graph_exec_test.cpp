@@ -1,3 +1,4 @@
+// Tests of executable graphs.
 #include <atomic>
 #include <thread>
 

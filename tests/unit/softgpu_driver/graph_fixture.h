@@ -1,3 +1,4 @@
+// What tests of graphs share.
 #pragma once
 
 #include "tests/unit/softgpu_driver/library.h"

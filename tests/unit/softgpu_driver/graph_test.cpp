@@ -1,3 +1,4 @@
+// Tests of graphs that are built by hand.
 #include <atomic>
 #include <cstdio>
 #include <cstring>

@@ -1,3 +1,4 @@
+// Tests of handles.
 #include "softgpu/driver/process/handle_table.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of the heap, and of random allocations in it.
 #include "softgpu/driver/space/heap.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of cuInit and of what may come before it.
 #include <cstring>
 
 #include "tests/unit/softgpu_driver/library.h"

@@ -1,3 +1,4 @@
+// Tests of events between processes.
 #include <unistd.h>
 #include <csignal>
 

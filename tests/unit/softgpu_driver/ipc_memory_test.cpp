@@ -1,3 +1,4 @@
+// Tests of memory between processes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Tests of launches.
 #include <algorithm>
 
 #include "tests/unit/softgpu_driver/library.h"

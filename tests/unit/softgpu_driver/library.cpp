@@ -1,3 +1,4 @@
+// Loads libsoftgpu.so as programs do, and finds its functions.
 #include "tests/unit/softgpu_driver/library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// The driver under test.
 #pragma once
 
 #include <gtest/gtest.h>

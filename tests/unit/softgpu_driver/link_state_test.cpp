@@ -1,3 +1,4 @@
+// Tests of images that are linked at run time.
 #include "softgpu/driver/code/link_state.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The rows of docs/driver-behaviour.md that are about the machine: addresses, DB-10; names that are unknown, DB-17; what it has
+// and has not, DB-20 to DB-23.
 #include <unistd.h>
 
 #include <array>
@@ -6,8 +8,6 @@
 
 #include "tests/unit/softgpu_driver/profiles.h"
 
-// The rows of docs/driver-behaviour.md that are about the machine: addresses, DB-10; names that are unknown, DB-17; what it has
-// and has not, DB-20 to DB-23.
 namespace softgpu_test {
 namespace {
 

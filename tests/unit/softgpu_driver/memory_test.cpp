@@ -1,3 +1,4 @@
+// Tests of memory.
 #include <cstring>
 #include <memory>
 

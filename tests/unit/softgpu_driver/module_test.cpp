@@ -1,3 +1,4 @@
+// Tests of modules and libraries.
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// Tests of pools of memory.
 #include "tests/unit/softgpu_driver/library.h"
 
 namespace softgpu_test {

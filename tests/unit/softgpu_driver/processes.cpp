@@ -1,3 +1,4 @@
+// Starts processes that share memory and events with the test.
 #include "tests/unit/softgpu_driver/processes.h"
 
 #include <sys/socket.h>

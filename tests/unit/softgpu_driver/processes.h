@@ -1,3 +1,4 @@
+// Other processes, for tests of what processes share.
 #pragma once
 
 #include <cstddef>

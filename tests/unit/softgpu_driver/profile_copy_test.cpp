@@ -1,9 +1,9 @@
+// The rows of docs/driver-behaviour.md that are about memory and what waits for it: DB-06, DB-11 to DB-14.
 #include <array>
 #include <vector>
 
 #include "tests/unit/softgpu_driver/profiles.h"
 
-// The rows of docs/driver-behaviour.md that are about memory and what waits for it: DB-06, DB-11 to DB-14.
 namespace softgpu_test {
 namespace {
 

@@ -1,6 +1,6 @@
+// The rows of docs/driver-behaviour.md about loading code, DB-15, and about what contexts cost, DB-16.
 #include "tests/unit/softgpu_driver/profiles.h"
 
-// The rows of docs/driver-behaviour.md about loading code, DB-15, and about what contexts cost, DB-16.
 namespace softgpu_test {
 namespace {
 

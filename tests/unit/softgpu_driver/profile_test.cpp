@@ -1,3 +1,4 @@
+// The rows of docs/driver-behaviour.md that are about work: DB-01 to DB-05.
 #include <array>
 #include <mutex>
 #include <set>
@@ -5,7 +6,6 @@
 
 #include "tests/unit/softgpu_driver/profiles.h"
 
-// The rows of docs/driver-behaviour.md that are about work: DB-01 to DB-05.
 namespace softgpu_test {
 namespace {
 

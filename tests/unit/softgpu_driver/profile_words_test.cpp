@@ -1,3 +1,4 @@
+// Tests of how SOFTGPU_PROFILE is read.
 #include "softgpu/driver/config/profile.h"
 
 #include <gtest/gtest.h>

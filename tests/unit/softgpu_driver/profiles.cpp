@@ -1,3 +1,4 @@
+// Runs a test's body in a process with another profile.
 #include "tests/unit/softgpu_driver/profiles.h"
 
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// Profiles for tests.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Tests of queues and of the threads that execute work.
 #include "softgpu/driver/context/scheduler.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of streams.
 #include <atomic>
 #include <chrono>
 #include <thread>

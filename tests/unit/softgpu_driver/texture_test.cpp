@@ -1,3 +1,4 @@
+// Tests of arrays, textures and surfaces.
 #include <cstring>
 
 #include "tests/unit/softgpu_driver/library.h"

@@ -1,3 +1,4 @@
+// Tests with many threads and many launches.
 #include <thread>
 
 #include "tests/unit/softgpu_driver/library.h"

@@ -1,9 +1,9 @@
+// References to user objects: the program's own, of graphs, of executable graphs and of launches under way.
 #include <atomic>
 #include <thread>
 
 #include "tests/unit/softgpu_driver/graph_fixture.h"
 
-// References to user objects: the program's own, of graphs, of executable graphs and of launches under way.
 namespace softgpu_test {
 namespace {
 

@@ -1,3 +1,4 @@
+// Tests of virtual memory management.
 #include "tests/unit/softgpu_driver/library.h"
 
 namespace softgpu_test {

@@ -1,3 +1,4 @@
+// Tests of kernels that do not end.
 #include <cstdlib>
 
 #include "tests/unit/softgpu_driver/library.h"

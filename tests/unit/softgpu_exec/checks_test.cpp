@@ -1,3 +1,4 @@
+// Tests of the checkers.
 #include <optional>
 
 #include "softgpu/check/checker.h"

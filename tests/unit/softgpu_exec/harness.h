@@ -1,3 +1,4 @@
+// The engine in a test: loads PTX, launches kernels, reads memory.
 #pragma once
 
 #include <gtest/gtest.h>

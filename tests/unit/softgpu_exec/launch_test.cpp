@@ -1,3 +1,4 @@
+// Tests of launches by the engine.
 #include <gtest/gtest.h>
 #include <sched.h>
 

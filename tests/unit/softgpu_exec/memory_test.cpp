@@ -1,3 +1,4 @@
+// Tests of the memory that kernels may touch.
 #include "softgpu/exec/memory.h"
 
 #include <gtest/gtest.h>

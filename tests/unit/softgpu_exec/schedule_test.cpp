@@ -1,3 +1,4 @@
+// Tests of launches in a random order.
 #include <set>
 
 #include "tests/unit/softgpu_exec/harness.h"

@@ -1,3 +1,4 @@
+// Launches of clusters, for tests.
 #pragma once
 
 #include "tests/unit/softgpu_isa/operation.h"

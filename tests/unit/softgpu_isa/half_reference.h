@@ -1,3 +1,4 @@
+// Arithmetic of small floating-point formats, to compare with.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Layouts of matrix fragments as PTX's figures have them, to compare with.
 #pragma once
 
 #include <cstdint>

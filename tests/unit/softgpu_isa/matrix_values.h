@@ -1,3 +1,4 @@
+// Values of matrix elements, for tests.
 #pragma once
 
 #include <cstring>

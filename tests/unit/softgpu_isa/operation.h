@@ -1,3 +1,4 @@
+// Runs one instruction on many operands.
 #pragma once
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// What tests of tensors share.
 #pragma once
 
 #include <array>

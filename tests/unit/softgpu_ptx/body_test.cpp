@@ -1,3 +1,4 @@
+// Tests of parsed bodies.
 #include "ptx_text.h"
 
 namespace warpline::softgpu::test {

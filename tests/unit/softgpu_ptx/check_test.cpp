@@ -1,3 +1,4 @@
+// Tests of what the checker refuses, against ptxas.
 #include "ptx_text.h"
 
 #include <cstdio>

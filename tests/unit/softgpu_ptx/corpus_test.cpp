@@ -1,3 +1,6 @@
+// The corpus is compiled by nvcc to PTX, parsed, checked, printed, and assembled by ptxas from both texts: the cubins must be
+// the same, byte by byte. Debug builds carry the PTX text and its line numbers inside the cubin; there all other sections must
+// be. Builds that leave ptxas out (WARPLINE_PTX_ASSEMBLE) parse what was printed, and print it again.
 #include "ptx_text.h"
 
 #include <unistd.h>
@@ -12,9 +15,6 @@
 #include "softgpu/passes/check.h"
 #include "softgpu/passes/link.h"
 
-// The corpus is compiled by nvcc to PTX, parsed, checked, printed, and assembled by ptxas from both texts: the cubins must be
-// the same, byte by byte. Debug builds carry the PTX text and its line numbers inside the cubin; there all other sections must
-// be. Builds that leave ptxas out (WARPLINE_PTX_ASSEMBLE) parse what was printed, and print it again.
 namespace warpline::softgpu::test {
 namespace {
 

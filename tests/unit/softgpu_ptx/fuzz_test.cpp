@@ -1,3 +1,5 @@
+// Mutated texts through the fuzz entry: a crash or a sanitizer's report is the failure. WARPLINE_FUZZ_SECONDS lengthens
+// it, WARPLINE_FUZZ_SEED varies it, WARPLINE_FUZZ_SEEDS is a folder of other texts to begin with.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,8 +11,6 @@
 
 #include "tests/fuzz/ptx_parser_fuzz.h"
 
-// Mutated texts through the fuzz entry: a crash or a sanitizer's report is the failure. WARPLINE_FUZZ_SECONDS lengthens
-// it, WARPLINE_FUZZ_SEED varies it, WARPLINE_FUZZ_SEEDS is a folder of other texts to begin with.
 namespace warpline::softgpu::test {
 namespace {
 

@@ -1,3 +1,4 @@
+// Tests of linking.
 #include "ptx_text.h"
 
 #include "softgpu/passes/check.h"

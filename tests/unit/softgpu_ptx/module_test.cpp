@@ -1,3 +1,4 @@
+// Tests of parsed modules.
 #include "ptx_text.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// PTX texts for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests of PTX's words.
 #include <gtest/gtest.h>
 
 #include <set>
