@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Small checks of the sources: formatting (clang-format), length of files, marks of unfinished work, sleeps, and a first line that says
-what a file is for. One line per finding."""
+what a file is for; and of the width of documents. One line per finding."""
 
 import pathlib
 import re
@@ -10,6 +10,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARD_LIMIT = 600
+DOCUMENT_WIDTH = 120
+GENERATED_PAGES = ("docs/configuration.md",)
 MARKS = re.compile(r"TODO\(now\)|FIXME|\bXXX\b")
 SLEEPS = re.compile(r"\b(sleep_for|usleep|nanosleep)\s*\(")
 # Files open with a line on their purpose, before or right behind `#pragma once`. A comment with /// is about what follows. Not yet:
@@ -29,6 +31,15 @@ POLLS = {
 }
 
 
+def wide_lines(path, text):
+    """Lines of a document beyond 120 columns. Tables, code and pages that are generated may be wider."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        code = code != line.lstrip().startswith("```")
+        if len(line) > DOCUMENT_WIDTH and not code and not line.lstrip().startswith("|"):
+            yield f"{path}:{number}: {len(line)} columns (at most {DOCUMENT_WIDTH})"
+
+
 def main():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     sources = [f for f in files if f.endswith((".h", ".cpp")) and (ROOT / f).exists()]
@@ -45,6 +56,9 @@ def main():
         if path not in POLLS and not path.startswith("softgpu/isa"):  # nanosleep is an instruction there
             for match in SLEEPS.finditer(text):
                 findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(1)}: wait for what you wait for")
+    for path in files:
+        if path.endswith(".md") and path not in GENERATED_PAGES and (ROOT / path).exists():
+            findings += wide_lines(path, (ROOT / path).read_text())
     formatter = shutil.which("clang-format")
     if formatter:
         done = subprocess.run([formatter, "--dry-run", "--Werror", *sources], cwd=ROOT, capture_output=True, text=True)
