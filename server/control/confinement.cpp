@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +25,9 @@ constexpr uint32_t k_architecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t k_other_abi_bit = 0;
 #endif
 
+constexpr uint32_t k_new_namespaces =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+
 constexpr int k_denied[] = {
     // Programs and other processes.
     SYS_execve,
@@ -32,6 +36,7 @@ constexpr int k_denied[] = {
     SYS_process_vm_readv,
     SYS_process_vm_writev,
     SYS_kcmp,
+    SYS_tkill,  // names a thread of any process; libraries use tgkill
     SYS_pidfd_getfd,
     SYS_pidfd_send_signal,
     // Sockets that wait for somebody.
@@ -108,6 +113,22 @@ std::vector<sock_filter> make_filter() {
         filter.push_back(answer(k_refuse));
         filter.push_back(answer(SECCOMP_RET_ALLOW));
     }
+    // Limits of this process only: one that can open no files any more is as good as killed.
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(SYS_prlimit64), 0, 5));
+    filter.push_back(load(argument(0)));
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0));
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 1, 0));
+    filter.push_back(answer(k_refuse));
+    filter.push_back(answer(SECCOMP_RET_ALLOW));
+    // Threads and children, but not in namespaces of their own, where they had capabilities. What clone3 is asked for lies in
+    // memory, where a filter cannot look: libraries that do not find it use clone.
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(SYS_clone), 0, 4));
+    filter.push_back(load(argument(0)));
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, k_new_namespaces, 0, 1));
+    filter.push_back(answer(k_refuse));
+    filter.push_back(answer(SECCOMP_RET_ALLOW));
+    filter.push_back(unless_equal(static_cast<uint32_t>(SYS_clone3)));
+    filter.push_back(answer(SECCOMP_RET_ERRNO | ENOSYS));
     // Drivers speak to their daemons through Unix-domain sockets; nobody in a worker has business with a network.
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(SYS_socket), 0, 3));
     filter.push_back(load(argument(0)));

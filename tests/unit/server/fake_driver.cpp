@@ -1,17 +1,12 @@
 // A CUDA driver for the server's tests: devices made of host memory, streams made of threads, kernels made of C++. It exists
 // because the tests need a driver that waits, fails, prints and crashes exactly when told to.
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +21,7 @@
 #include <thread>
 
 #include "cuda/abi/cuda_types.h"
+#include "tests/unit/server/intruder.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -194,29 +190,6 @@ bool has_no_mapping() { return std::getenv("FAKE_DRIVER_NO_MAPPING") != nullptr;
 constexpr const char* k_kernels[] = {"add", "print", "gate", "crash", "fault", "break_out", "full", "lazy", "open_files"};
 constexpr int k_print = 1, k_full = 6, k_lazy = 7, k_open_files = 8;
 
-/// What a session that took its worker over would try.
-void break_out() {
-    char* const arguments[] = {nullptr};
-    execve("/bin/true", arguments, arguments);
-    std::printf("execve %d\n", errno);
-    std::printf("socket %d\n", socket(AF_INET, SOCK_STREAM, 0) < 0 ? errno : 0);
-    std::printf("kill %d\n", kill(getppid(), 0) < 0 ? errno : 0);
-    std::printf("ptrace %d\n", ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr) < 0 ? errno : 0);
-    std::printf("io_uring %d\n", syscall(SYS_io_uring_setup, 1, nullptr) < 0 ? errno : 0);
-    std::printf("file system %d\n", syscall(SYS_fsopen, "tmpfs", 0) < 0 ? errno : 0);
-    std::printf("setuid program %d\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
-}
-
-/// Tries to open the files that a list names, and prints the error of each.
-void open_files() {
-    std::ifstream list(std::getenv("FAKE_DRIVER_FILES"));
-    for (std::string path; std::getline(list, path);) {
-        const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        std::printf("%s %d\n", path.c_str(), fd < 0 ? errno : 0);
-        if (fd >= 0) close(fd);
-    }
-}
-
 CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
     if (kernel == 3) std::abort();
     if (kernel == k_full) wait_for_variable();
@@ -227,7 +200,7 @@ CUresult launch(int kernel, unsigned threads, CUstream stream, void** params) {
     }
     CUdeviceptr address[3] = {};
     if (kernel == 5 || kernel == k_open_files) {
-        stream_of(stream).push(kernel == 5 ? break_out : open_files);
+        stream_of(stream).push(kernel == 5 ? warpline::server::break_out : warpline::server::open_files);
         return CUDA_SUCCESS;
     }
     if (kernel == 0) {

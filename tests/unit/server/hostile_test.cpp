@@ -271,15 +271,14 @@ TEST_F(HostileTest, F3_LaunchesWithTwistedParametersAreRefused) {
     EXPECT_EQ(launch(gate, "1234", {}), CUDA_ERROR_INVALID_VALUE);  // the form with a buffer, which is too short
 }
 
-TEST_F(HostileTest, F3_AWorkerCanStartNoProgramsAndOpenNoSockets) {
+TEST_F(HostileTest, F3_AWorkerReachesNeitherProgramsNorNetworksNorOtherProcesses) {
     auto client = m_server.client();
     ASSERT_NE(client, nullptr);
     Program program{*client};
     program.load();
     program.launch(program.function("break_out", 0), {});
     EXPECT_EQ(program.synchronize().result, 0);
-    EXPECT_EQ(client->output(),
-              "execve 1\nsocket 1\nkill 1\nptrace 1\nio_uring 1\nfile system 1\nsetuid program 1\n");  // 1: EPERM
+    EXPECT_EQ(client->output(), "tried 22 ways\n");
 }
 
 TEST_F(HostileTest, C5_ACrashingWorkerTakesOnlyItsSession) {
