@@ -2,12 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <optional>
 
 #include "bench/link/link_command.h"
 #include "bench/named_cases.h"
 #include "bench/report/compare.h"
 #include "bench/report/measure.h"
 #include "bench/report/report_command.h"
+#include "bench/report/sweep.h"
 #include "common/log/log.h"
 
 using namespace warpline;
@@ -60,21 +62,27 @@ CLI::App* add_link(CLI::App& app, LinkCommandOptions& options) {
     return link;
 }
 
-CLI::App* add_report(CLI::App& app, ReportOptions& options) {
-    auto* report = app.add_subcommand("report", "Measure everything that matters to a program, and write a page with plots");
+void add_target(CLI::App& command, Target& target, bool only_servers) {
     auto* server =
-        report->add_option("--server", options.server, "This server instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
-    auto* local = report->add_flag("--local", options.local, "A private server on this machine: on its GPU if there is one");
-    auto* direct = report->add_flag("--direct", options.direct, "The software GPU in this process, without a server");
-    auto* native = report->add_flag("--native", options.native, "This machine's own driver, without Warpline: to compare with");
-    server->excludes(local)->excludes(direct)->excludes(native);
+        command.add_option("--server", target.server, "This server instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
+    auto* local = command.add_flag("--local", target.local, "A private server on this machine: on its GPU if there is one");
+    server->excludes(local);
+    command.add_flag("--inside", target.inside)->group("");
+    if (only_servers) return;
+    auto* direct = command.add_flag("--direct", target.direct, "The software GPU in this process, without a server");
+    auto* native = command.add_flag("--native", target.native, "This machine's own driver, without Warpline: to compare with");
+    server->excludes(direct)->excludes(native);
     local->excludes(direct)->excludes(native);
     direct->excludes(native);
+}
+
+CLI::App* add_report(CLI::App& app, ReportOptions& options) {
+    auto* report = app.add_subcommand("report", "Measure everything that matters to a program, and write a page with plots");
+    add_target(*report, options.target, false);
     report->add_flag("--quick", options.quick, "A few seconds: few runs, small copies, few clients");
     report->add_option("-o,--output", options.output, "Where the report goes; .html, .json and .csv are added")
         ->type_name("PATH")
         ->capture_default_str();
-    report->add_flag("--inside", options.inside)->group("");
     report->footer(
         "docs/performance.md#the-report says what the figures mean.\n"
         "Exit code: 0; 1 if a figure could not be taken or was wrong; 2 if there is nothing to measure.");
@@ -95,6 +103,56 @@ CLI::App* add_compare(CLI::App& app, CompareOptions& options) {
     return compare;
 }
 
+CLI::App* add_sweep(CLI::App& app, SweepOptions& options) {
+    auto* sweep = app.add_subcommand("sweep", "Measure a few figures over emulated links, beside those of the cost model");
+    add_target(*sweep, options.target, true);
+    sweep->add_option("--rtt", options.round_trips_ms, "Round trips, milliseconds")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 10000.0));
+    sweep->add_option("--rate", options.rates_mbit, "Rates, megabits per second; 0: no limit")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1e6));
+    sweep->add_option("--loss", options.loss_percent, "Lost packets, percent")->check(CLI::Range(0.0, 50.0));
+    sweep->add_option("--jitter", options.jitter_ms, "Jitter, milliseconds")->check(CLI::Range(0.0, 10000.0));
+    sweep
+        ->add_option("--copy", options.copy_bytes,
+                     "At least so many bytes of each copy (default: by the rate, 16 MiB to 256 MiB)")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(false));
+    sweep->add_option("--csv", options.csv, "Also write the figures to a file")->type_name("FILE");
+    sweep->footer(
+        "docs/performance.md#the-cost-model says what the figures mean.\n"
+        "Exit code: 0; 1 if a link could not be measured; 2 if there is no server to measure.");
+    return sweep;
+}
+
+/// What this program starts itself for.
+struct Processes {
+    bool start = false;
+    int client_steps = 0;
+    std::vector<std::string> figures;
+    Effort effort = Effort::whole();
+
+    void add_to(CLI::App& app) {
+        app.add_flag("--start-process", start)->group("");
+        app.add_option("--client-process", client_steps)->group("");
+        app.add_option("--measure-process", figures)->delimiter(',')->group("");
+        app.add_option("--measure-calls", effort.calls)->group("");
+        app.add_option("--measure-steps", effort.steps)->group("");
+        app.add_option("--measure-bytes", effort.most_bytes)->group("");
+    }
+    /// @return the exit code; nothing if it was started for none of these
+    std::optional<int> run() {
+        effort.copies = effort.starts = 3;
+        if (start) return start_process();
+        if (client_steps > 0) return client_process(client_steps);
+        if (!figures.empty()) return measure_process(figures, effort);
+        return std::nullopt;
+    }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,22 +163,22 @@ int main(int argc, char** argv) {
     LinkCommandOptions link_options;
     const CLI::App* link_command = add_link(app, link_options);
     ReportOptions report_options;
-    report_options.command.assign(argv + 1, argv + argc);
+    SweepOptions sweep_options;
+    report_options.target.command.assign(argv + 1, argv + argc);
+    sweep_options.target.command = report_options.target.command;
     const CLI::App* report_command = add_report(app, report_options);
+    const CLI::App* sweep_command = add_sweep(app, sweep_options);
     CompareOptions compare_options;
     const CLI::App* compare_command = add_compare(app, compare_options);
-    // Processes that a report starts.
-    bool start = false;
-    int client_steps = 0;
-    app.add_flag("--start-process", start)->group("");
-    app.add_option("--client-process", client_steps)->group("");
+    Processes processes;
+    processes.add_to(app);
     app.require_subcommand(0, 1);
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (link_command->parsed()) return link(link_options);
     if (report_command->parsed()) return report(report_options);
+    if (sweep_command->parsed()) return sweep(sweep_options);
     if (compare_command->parsed()) return compare(compare_options);
-    if (start) return start_process();
-    if (client_steps > 0) return client_process(client_steps);
+    if (const std::optional<int> code = processes.run()) return *code;
     return run_cases(cases);
 }

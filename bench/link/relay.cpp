@@ -94,6 +94,14 @@ public:
         });
     }
 
+    /// The same after a pause: the round trip of TCP's handshake, which ended at the relay at once.
+    void receive_after(LinkTime pause) {
+        m_window.expires_after(pause);
+        m_window.async_wait([self = shared_from_this()](const asio::error_code& error) {
+            if (!error) self->receive();
+        });
+    }
+
     /// There is room in the queue.
     void take_piece() {
         const LinkTime at = now();
@@ -232,17 +240,17 @@ struct Relay::State {
             if (error) return pair->abort();  // as one who is not there
             prepare(pair->client, shared.link);
             prepare(pair->server, shared.link);
-            start(pair, shared.up, pair->client, pair->server);
-            start(pair, shared.down, pair->server, pair->client);
+            start(pair, shared.up, pair->client, pair->server)->receive_after(shared.link.round_trip);
+            start(pair, shared.down, pair->server, pair->client)->receive();
             std::erase_if(pairs, [](const auto& old) { return old.expired(); });
             pairs.push_back(pair);
         });
     }
 
-    void start(const std::shared_ptr<Pair>& pair, Gate& gate, tcp::socket& source, tcp::socket& target) {
+    std::shared_ptr<Flow> start(const std::shared_ptr<Pair>& pair, Gate& gate, tcp::socket& source, tcp::socket& target) {
         const auto flow = std::make_shared<Flow>(io, shared, gate, pair, source, target);
         pair->flows.push_back(flow);
-        flow->receive();
+        return flow;
     }
 
     /// Then nothing is left to do, and run() ends.

@@ -148,7 +148,7 @@ std::vector<Measure> copy_measures(const Effort& effort) {
     std::vector<Measure> measures;
     const int least = effort.copies;
     for (const bool pinned : {false, true})
-        for (size_t bytes = 4 << 10; bytes <= effort.most_bytes; bytes *= effort.most_bytes > (64 << 20) ? 4 : 32)
+        for (size_t bytes = 4 << 10; bytes <= effort.most_bytes; bytes *= 4)
             add_both(measures, "bandwidth", bytes, k_random, pinned, bytes <= (1 << 20) ? 10 * least : least);
     // Large enough that compressing could pay, and small enough that it is soon done.
     for (const Described& data : k_other_data) add_both(measures, "data", effort.most_bytes / 4, data, false, least);

@@ -103,8 +103,8 @@ std::vector<Measure> graph_measures(const Effort& effort) {
         return Measure{{.id = std::string("graphs/") + id, .section = "graphs", .title = title, .unit = "us"}, std::move(take)};
     };
     return {
-        measure("instantiate", "instantiating it", [=] { return instantiations(count); }),
-        measure("launch", "a launch of it and the wait", [=] { return rounds(count, true); }),
+        measure("instantiate", "instantiating a graph of 100 kernels", [=] { return instantiations(count); }),
+        measure("launch", "its launch and the wait", [=] { return rounds(count, true); }),
         measure("one-by-one", "100 launches and the wait", [=] { return rounds(count, false); }),
     };
 }

@@ -44,6 +44,9 @@ std::vector<Measure> graph_measures(const Effort& effort);
 std::vector<Measure> program_measures(const Effort& effort);
 /// @}
 
+/// All of them.
+std::vector<Measure> all_measures(const Effort& effort);
+
 /// The kernels of all measures, and a counter that one of them adds to. They exist once in a process.
 struct Kernels {
     CUfunction count = nullptr;         ///< (counter): adds 1, in its only thread
@@ -60,10 +63,13 @@ struct StartTimes {
     double initialise = 0, context = 0, module = 0, kernel = 0;
 };
 
-/// @name What the processes do that program_measures() starts; each speaks on its standard output. @return the exit code @{
+/// @name What the processes do that program_measures() and sweep() start; each speaks on its standard output. @return the exit
+/// code @{
 int start_process();
 /// Says that it is ready, waits for a line, and steps.
 int client_process(int steps);
+/// Takes the figures of these ids and says their medians, a line for each.
+int measure_process(const std::vector<std::string>& ids, const Effort& effort);
 /// @}
 
 }  // namespace warpline::bench

@@ -1,7 +1,5 @@
 // Programs of their own: how they start, how many share a server, and a loop such as a training's.
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <sstream>
@@ -43,7 +41,7 @@ std::vector<Measure> start_measures(int count) {
         {"context", "the context", [](const StartTimes& t) { return t.context; }},
         {"module", "loading a module and its kernel", [](const StartTimes& t) { return t.module; }},
         {"kernel", "the first launch and its result", [](const StartTimes& t) { return t.kernel; }},
-        {"total", "all of it", [](const StartTimes& t) { return t.initialise + t.context + t.module + t.kernel; }},
+        {"total", "until the first result", [](const StartTimes& t) { return t.initialise + t.context + t.module + t.kernel; }},
     };
     const auto starts = std::make_shared<Starts>();
     std::vector<Measure> measures;
@@ -172,6 +170,29 @@ std::vector<Measure> program_measures(const Effort& effort) {
     Figure step{.id = "training/step", .section = "training", .title = "64 KiB up, 32 kernels, a word back", .unit = "ms"};
     measures.push_back({std::move(step), [steps = effort.steps] { return training(steps); }});
     return measures;
+}
+
+std::vector<Measure> all_measures(const Effort& effort) {
+    std::vector<Measure> all = limit_measures(effort);
+    for (auto& more : {call_measures(effort), copy_measures(effort), graph_measures(effort), program_measures(effort)})
+        all.insert(all.end(), more.begin(), more.end());
+    return all;
+}
+
+int measure_process(const std::vector<std::string>& ids, const Effort& effort) {
+    std::vector<Measure> all = all_measures(effort);
+    for (const std::string& id : ids) {
+        const auto found = std::find_if(all.begin(), all.end(), [&](const Measure& m) { return m.figure.id == id; });
+        if (found == all.end()) return 2;
+        Result<Samples> samples = found->take();
+        if (!samples.ok()) {
+            std::fprintf(stderr, "%s: %s (%u)\n", id.c_str(), samples.error().what, samples.error().detail);
+            return 1;
+        }
+        found->figure.values = percentiles(std::move(samples->values));
+        std::printf("%.9g\n", found->figure.median());
+    }
+    return 0;
 }
 
 int start_process() {

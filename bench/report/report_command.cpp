@@ -6,52 +6,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 
 #include "bench/case.h"
-#include "bench/report/child.h"
 #include "bench/report/measure.h"
 
 namespace warpline::bench {
 
 namespace {
-
-std::vector<Measure> all_measures(const Effort& effort) {
-    std::vector<Measure> all = limit_measures(effort);
-    for (auto& more : {call_measures(effort), copy_measures(effort), graph_measures(effort), program_measures(effort)})
-        all.insert(all.end(), more.begin(), more.end());
-    return all;
-}
-
-std::string target_of(const ReportOptions& options) {
-    if (options.local) return "a private server on this machine";
-    if (options.direct) return "the software GPU, without a server";
-    if (options.native) return "this machine's own driver";
-    if (!options.server.empty()) return "server " + options.server;
-    const char* servers = std::getenv("WARPLINE_SERVERS");
-    return servers != nullptr ? std::string("servers ") + servers : "the configured servers";
-}
-
-/// Goes on in this program's place, under `warpline run`.
-int run_inside(const ReportOptions& options) {
-    const std::string self = own_path(), warpline = self.substr(0, self.rfind('/') + 1) + "warpline";
-    std::vector<std::string> words = {warpline, "run"};
-    if (options.local) words.push_back("--local");
-    if (options.direct) words.push_back("--direct");
-    if (!options.server.empty()) words.insert(words.end(), {"--server", options.server});
-    words.insert(words.end(), {"--", self});
-    words.insert(words.end(), options.command.begin(), options.command.end());
-    words.push_back("--inside");
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    ::execv(warpline.c_str(), arguments.data());
-    std::fprintf(stderr, "warpline-bench: %s: %s\n", warpline.c_str(), std::strerror(errno));
-    return 2;
-}
 
 std::string now_utc() {
     const std::time_t now = std::time(nullptr);
@@ -120,14 +84,12 @@ bool write_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 int report(const ReportOptions& options) {
-    if (!options.inside && !options.native) return run_inside(options);
+    if (!is_inside(options.target)) return 2;
     Report report;
     report.version = WARPLINE_VERSION;
     report.date = now_utc();
-    report.command = "warpline-bench";
-    for (const std::string& word : options.command)
-        if (word != "--inside") report.command += " " + word;
-    report.target = target_of(options);
+    report.command = options.target.command_line();
+    report.target = options.target.to_string();
     report.quick = options.quick;
     report.machine = Machine::here();
     const uint64_t began = now_ns();

@@ -2,19 +2,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include "bench/report/target.h"
 
 namespace warpline::bench {
 
 struct ReportOptions {
-    std::string server;   ///< HOST:PORT; empty: that of WARPLINE_SERVERS, unless one of the following says otherwise
-    bool local = false;   ///< a private server on this machine
-    bool direct = false;  ///< the software GPU in this process
-    bool native = false;  ///< this machine's own driver, without Warpline
+    Target target;
     bool quick = false;
-    bool inside = false;                     ///< under `warpline run` already
     std::string output = "warpline-report";  ///< .json, .csv and .html are added
-    std::vector<std::string> command;        ///< this program's arguments, as given
 };
 
 /// Measures, with progress on the standard error, and writes the report. @return the exit code: 0; 1 if a figure could not be

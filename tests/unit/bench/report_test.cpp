@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "bench/report/compare.h"
+#include "bench/report/sweep.h"
 
 namespace warpline::bench {
 namespace {
@@ -107,6 +108,18 @@ TEST(ReportTest, e8_numbers_are_written_for_people) {
     EXPECT_EQ(with_unit(123456.7, "steps/s"), "123,457 steps/s");
     EXPECT_EQ(right_aligned("1 µs", 6), "  1 µs");
     EXPECT_EQ(bytes_in_words(268435456), "256 MiB");
+}
+
+TEST(CostModelTest, e8_a_link_adds_its_waits_and_sets_the_rate) {
+    const LinkCosts alone{.wait_ms = 0.1, .step_ms = 2, .start_ms = 20, .to_device_gb_s = 2, .from_device_gb_s = 0.05};
+    const LinkCosts slow = alone.on(10, 1e9, 1e8);  // 0.125 GB/s
+    EXPECT_DOUBLE_EQ(slow.wait_ms, 10.1);
+    EXPECT_DOUBLE_EQ(slow.step_ms, 12);  // 64 KiB take less than what the device does
+    EXPECT_DOUBLE_EQ(slow.start_ms, 90);
+    EXPECT_NEAR(slow.to_device_gb_s, 0.1 / 0.81, 1e-9);    // 800 ms on the link, 10 ms there and back
+    EXPECT_NEAR(slow.from_device_gb_s, 0.1 / 2.01, 1e-9);  // the device is slower than the link
+    EXPECT_NEAR(alone.on(0, 1e7, 1).step_ms, 65536 * 8 / 1e4, 1e-9);
+    EXPECT_DOUBLE_EQ(alone.on(0, 0, 1e8).to_device_gb_s, 2);
 }
 
 TEST(CompareTest, e8_a_change_is_beyond_the_spread_in_both_reports) {
