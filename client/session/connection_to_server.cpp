@@ -8,6 +8,7 @@
 #include "client/session/environment.h"
 #include "client/session/hello.h"
 #include "client/session/session.h"
+#include "client/session/waiter.h"
 #include "common/log/log.h"
 #include "common/net/pump_handlers.h"
 #include "common/net/socket.h"
@@ -316,13 +317,23 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
     const bool was_full = m_order.full();
     WL_TRY(m_order.part_arrived(lane, part.call, bytes, taker()));
     if (was_full && !m_order.full()) m_order_changed.notify_all();
+    m_pump->wake_guest();
     return {};
+}
+
+void ConnectionToServer::wait_for(Waiter& waiter) {
+    const auto done = [&] { return waiter.is_done(); };
+    const bool reads = m_pump->begin_reading();
+    m_pump->flush();
+    if (reads && m_pump->read_until(done)) m_pump->end_reading();
+    waiter.wait();
 }
 
 void ConnectionToServer::lane_ended(uint16_t lane) {
     MutexLock lock(m_order_mutex);
     const auto taken = m_order.lane_ended(lane, taker());
     lock.unlock();
+    m_pump->wake_guest();
     m_order_changed.notify_all();
     if (!taken.ok()) lanes_failed(taken.error(), goodbye());
 }

@@ -27,6 +27,7 @@
 namespace warpline::client {
 
 class Session;
+class Waiter;
 
 /// Where to connect to, and as whom.
 struct ConnectionSettings {
@@ -66,8 +67,8 @@ public:
     protocol::Outbox& outbox() { return m_link.outbox(); }
     protocol::Link& link() { return m_link; }
     const protocol::Link& link() const { return m_link; }
-    /// Brings what is queued to the socket: for a caller who will wait for the answer.
-    void flush() { m_pump->flush(); }
+    /// Brings what is queued to the socket, and waits for a reply; reads it itself, if no other thread does so.
+    void wait_for(Waiter& waiter);
 
     /// How often another connection has taken the place of a lost one.
     uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed) + m_bulk.reconnects(); }

@@ -105,8 +105,7 @@ void Session::note_graph_launch(uint64_t number, const GraphLaunch& launch) {
 
 CUresult Session::wait(Waiter& waiter) {
     m_round_trips.fetch_add(1, std::memory_order_relaxed);
-    calls().flush();
-    waiter.wait();
+    calls().wait_for(waiter);
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
     if (is_sticky(waiter.result)) defer(waiter.result);

@@ -30,6 +30,7 @@ public:
     }
     /// True if a thread waits, or will.
     virtual bool holds_thread() const { return true; }
+    bool is_done() const { return m_done.load(std::memory_order_acquire) != 0; }
     void wait() { m_done.wait(0, std::memory_order_acquire); }
 
     CopyTarget target;

@@ -94,7 +94,8 @@ void write_line(State& s, std::string_view line) {
 
 }  // namespace
 
-void never_wait_on_this_thread() { t_never_waits = true; }
+NeverWait::NeverWait() : m_before(t_never_waits) { t_never_waits = true; }
+NeverWait::~NeverWait() { t_never_waits = m_before; }
 
 void configure(std::string_view specification) {
     State& s = state();

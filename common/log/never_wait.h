@@ -3,8 +3,17 @@
 
 namespace warpline::log {
 
-/// From now on, while the log's file takes nothing (a pipe that nobody reads), lines of the calling thread are left out, and
-/// counted in the next line that is written.
-void never_wait_on_this_thread();
+/// While it lives, and the log's file takes nothing (a pipe that nobody reads), lines of the thread that made it are left out,
+/// and counted in the next line that is written.
+class NeverWait {
+public:
+    NeverWait();
+    ~NeverWait();
+    NeverWait(const NeverWait&) = delete;
+    NeverWait& operator=(const NeverWait&) = delete;
+
+private:
+    const bool m_before;
+};
 
 }  // namespace warpline::log

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <system_error>
+#include <utility>
 
 #include "common/base/scope_guard.h"
 #include "common/log/log.h"
@@ -32,12 +33,24 @@ Result<void> ChannelPump::start() {
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     ScopeGuard restore([&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
-    m_channel->set_read_tick(m_options.tick_interval);
+    auto watched = m_gate.watch(m_channel->fd());
+    if (!watched.ok()) {
+        m_handlers.ended(watched.error(), watched.error().what);  // which also lets a writing thread end
+        return watched;
+    }
+    {
+        MutexLock lock(m_read_mutex);
+        m_is_read = true;
+        m_guest = {};
+        m_guest_failed.reset();
+        m_heard_bytes = m_channel->wire_bytes_received();
+        m_next_tick = Clock::now() + m_options.tick_interval;
+    }
     try {
         m_writer = std::thread([this] { write_loop(); });
         m_reader = std::thread([this] { read_loop(); });
     } catch (const std::system_error& e) {
-        m_handlers.ended(Error{Code::io, "no thread"}, e.what());  // which also lets a writing thread end
+        m_handlers.ended(Error{Code::io, "no thread"}, e.what());
         return Error{Code::io, "no thread for a connection", static_cast<uint32_t>(e.code().value())};
     }
     return {};
@@ -52,6 +65,8 @@ void ChannelPump::stop() {
 Result<void> ChannelPump::restart(std::unique_ptr<TlsChannel> channel, FunctionRef<Result<void>()> attach) {
     {
         MutexLock lock(m_channel_mutex);
+        MutexLock reading(m_read_mutex);
+        while (m_guest_waits) m_guest_left.wait(m_read_mutex);  // it has been woken
         MutexLock writing(m_write_mutex);
         // Between the two nobody writes: what is to be sent again must not go to the channel that is lost.
         WL_TRY(attach());
@@ -77,7 +92,7 @@ void ChannelPump::join() {
 
 void ChannelPump::read_loop() {
     name_this_thread(m_options.name + "-rd");
-    log::never_wait_on_this_thread();  // the heartbeat depends on it
+    const log::NeverWait never_wait;  // the heartbeat depends on it
     auto result = read_until_end();
     Error error = result.error();
     std::string explanation = m_channel->explain();
@@ -87,25 +102,88 @@ void ChannelPump::read_loop() {
 }
 
 Result<void> ChannelPump::read_until_end() {
-    auto next_tick = Clock::now() + m_options.tick_interval;
-    for (uint64_t heard_bytes = m_channel->wire_bytes_received();;) {
-        size_t count = WL_TRY(m_channel->read(m_handlers.space()));
-        const uint64_t now_heard_bytes = m_channel->wire_bytes_received();
-        if (count > 0 || now_heard_bytes != heard_bytes) {
-            heard_bytes = now_heard_bytes;
-            auto taken = m_handlers.received(count);
-            if (!taken.ok()) {
-                m_refused = true;
-                return taken;
-            }
-            if (m_handlers.flush_due && m_handlers.flush_due()) flush();
+    for (;;) {
+        MutexLock lock(m_read_mutex);
+        auto read = m_guest_failed
+                        ? Result<void>(*m_guest_failed)
+                        : read_available([&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_guest != std::thread::id(); });
+        const Clock::time_point now = Clock::now();
+        if (read.ok() && now >= m_next_tick) {
+            read = m_handlers.tick(m_channel->path());
+            m_next_tick = now + m_options.tick_interval;
         }
-        auto now = Clock::now();
-        if (now >= next_tick) {
-            WL_TRY(m_handlers.tick(m_channel->path()));
-            next_tick = now + m_options.tick_interval;
-        }
+        if (!read.ok()) m_is_read = false;
+        const Clock::time_point until = m_next_tick;
+        lock.unlock();
+        m_gate.wake_guest();
+        if (!read.ok()) return read;
+        m_gate.wait(until);
     }
+}
+
+/// Hands on what has come, until nothing more has, or it is enough, or the clock is to be looked at.
+Result<void> ChannelPump::read_available(FunctionRef<bool()> enough) {
+    do {
+        const size_t count = WL_TRY(m_channel->read_some(m_handlers.space()));
+        const uint64_t heard_bytes = m_channel->wire_bytes_received();
+        if (count == 0 && heard_bytes == m_heard_bytes) return {};
+        m_heard_bytes = heard_bytes;
+        auto taken = m_handlers.received(count);
+        if (!taken.ok()) {
+            m_refused = true;
+            return taken;
+        }
+        if (m_handlers.flush_due && m_handlers.flush_due()) flush();
+        // What is in our hands no socket tells of any more.
+    } while (!m_channel->drained() || (!enough() && Clock::now() < m_next_tick));
+    return {};
+}
+
+bool ChannelPump::begin_reading() {
+    if (!m_read_mutex.try_lock()) return false;
+    const bool begins = m_is_read && m_guest == std::thread::id() && !m_guest_failed;
+    if (begins) {
+        m_guest = std::this_thread::get_id();
+        m_gate.guest_comes();
+    }
+    m_read_mutex.unlock();
+    return begins;
+}
+
+bool ChannelPump::read_until(FunctionRef<bool()> enough) {
+    const log::NeverWait never_wait;
+    // A thread of the program's that is cancelled must not take the connection with it.
+    int cancelled_before = 0;
+    (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled_before);
+    ScopeGuard restore([&] { (void)::pthread_setcancelstate(cancelled_before, nullptr); });
+    MutexLock lock(m_read_mutex);
+    if (!m_is_read || m_guest != std::this_thread::get_id()) return false;
+    m_guest_waits = true;
+    ScopeGuard leave([&]() WL_NO_THREAD_SAFETY_ANALYSIS {  // under the lock: the analysis does not follow the call
+        m_guest_waits = false;
+        m_guest_left.notify_all();
+    });
+    for (;;) {
+        lock.unlock();
+        const bool is_enough = m_gate.wait_as_guest(enough);
+        lock.lock();
+        if (!m_is_read || m_guest != std::this_thread::get_id()) return false;
+        if (is_enough) return true;
+        const auto read = read_available(enough);
+        if (read.ok()) continue;
+        // How a connection ends is the reading thread's business.
+        m_guest_failed = read.error();
+        m_guest = {};
+        m_gate.wake_reader();
+        return false;
+    }
+}
+
+void ChannelPump::end_reading() {
+    MutexLock lock(m_read_mutex);
+    if (m_guest_waits || m_guest == std::thread::id()) return;
+    m_guest = {};
+    if (m_is_read) m_gate.guest_leaves();
 }
 
 void ChannelPump::finish(const Error& error, std::string explanation) {

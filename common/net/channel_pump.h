@@ -11,17 +11,18 @@
 
 #include "common/base/function_ref.h"
 #include "common/base/mutex.h"
+#include "common/net/read_gate.h"
 #include "common/net/tls.h"
 
 namespace warpline::net {
 
 /// What a ChannelPump moves bytes between, besides the channel. pump_handlers() makes them for a protocol::Link.
 struct PumpHandlers {
-    // The reading thread's:
+    // Whoever reads (the reading thread, or a guest of its); one thread at a time:
     std::function<MutableBytesView()> space;  ///< where the next bytes shall go; never empty
     /// That many are there (0: part of a record came, which is not decrypted yet); an error ends the connection.
     std::function<Result<void>(size_t count)> received;
-    /// After `received`: true if something short has been queued that the reading thread shall flush(). May be empty.
+    /// After `received`: true if something short has been queued that who reads shall flush(). May be empty.
     std::function<bool()> flush_due;
     /// Called every tick_interval, also while bytes come; an error ends the connection. Gets TlsChannel::path().
     std::function<Result<void>(const std::optional<TcpPath>&)> tick;
@@ -68,6 +69,18 @@ public:
     /// thread if there is much, or if it would have to wait for the socket; and to another thread that is writing already.
     void flush();
 
+    /// The calling thread has nothing to do before something comes: it may read that itself, which saves a change of threads.
+    /// To be called before what is answered leaves, or the reading thread may be quicker.
+    /// @return  false: somebody else does, or there is no connection
+    bool begin_reading() WL_EXCLUDES(m_read_mutex);
+    /// Reads until `enough()`. What that asks for may also be somebody else's doing, who calls wake_guest() afterwards.
+    /// @return  false: the calling thread does not read any more (the connection has ended, or somebody called end_reading())
+    bool read_until(FunctionRef<bool()> enough) WL_EXCLUDES(m_read_mutex);
+    /// The reading thread reads again, unless a guest is in read_until(). @thread any
+    void end_reading() WL_EXCLUDES(m_read_mutex);
+    /// @thread any @blocks no
+    void wake_guest() { m_gate.wake_guest(); }
+
     /// Ends the connection: both threads end, `ended` is called. Returns at once; any thread.
     void stop();
     /// Waits for both threads. Not from one of them.
@@ -87,22 +100,31 @@ private:
     enum class Mode : uint8_t { wait, do_not_wait };
 
     void read_loop();
-    Result<void> read_until_end();
+    Result<void> read_until_end() WL_EXCLUDES(m_read_mutex);
+    Result<void> read_available(FunctionRef<bool()> enough) WL_REQUIRES(m_read_mutex);
     void finish(const Error& error, std::string explanation);
     void write_loop();
     Result<bool> write_burst(Mode mode) WL_REQUIRES(m_write_mutex);
 
-    std::unique_ptr<TlsChannel>
-        m_channel;  // another one with both m_channel_mutex and m_write_mutex held, and no thread running
+    std::unique_ptr<TlsChannel> m_channel;  // another one with all of the first three mutexes held, and no thread running
     PumpHandlers m_handlers;
     PumpOptions m_options;
     Mutex m_channel_mutex;  // between stop() and restart()
     Mutex m_join_mutex;     // the right to join
-    Mutex m_write_mutex;    // who holds it is the channel's writer
+    Mutex m_read_mutex;     // who holds it is the channel's reader; before m_write_mutex
+    ReadGate m_gate;
+    bool m_is_read WL_GUARDED_BY(m_read_mutex) = false;      // the reading thread is there
+    std::thread::id m_guest WL_GUARDED_BY(m_read_mutex);     // who reads instead; none: nobody
+    bool m_guest_waits WL_GUARDED_BY(m_read_mutex) = false;  // in read_until()
+    ConditionVariable m_guest_left;
+    std::optional<Error> m_guest_failed WL_GUARDED_BY(m_read_mutex);
+    uint64_t m_heard_bytes WL_GUARDED_BY(m_read_mutex) = 0;  // off the wire, of which it is known
+    std::chrono::steady_clock::time_point m_next_tick WL_GUARDED_BY(m_read_mutex);
+    Mutex m_write_mutex;  // who holds it is the channel's writer
     std::vector<BytesView> m_views WL_GUARDED_BY(m_write_mutex);
     bool m_unfinished WL_GUARDED_BY(m_write_mutex) = false;  // the channel holds bytes that the socket did not take
     std::atomic<bool> m_stopping{false};
-    bool m_refused = false;  // the reading thread's
+    bool m_refused = false;  // the reader's
     Mutex m_done_mutex;
     ConditionVariable m_done;
     bool m_writer_done WL_GUARDED_BY(m_done_mutex) = false;

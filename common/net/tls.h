@@ -92,6 +92,10 @@ public:
     ///          explain() has the sentence
     /// @thread  one reader
     Result<size_t> read(MutableBytesView into);
+    /// The same without waiting for the socket, and without a tick. @return 0 if nothing has come, or not all of it
+    Result<size_t> read_some(MutableBytesView into);
+    /// False: something that has come from the socket has not been read. @thread the reader
+    bool drained() const;
     /// Reads exactly as many bytes as fit, and no more: before a pump has the channel.
     /// @errors  deadline, and those of read()
     Result<void> read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "common/net/tls_channel_state.h"
 
@@ -31,6 +32,8 @@ Result<size_t> TlsChannel::State::decrypt(MutableBytesView into) {
         int outcome = SSL_read_ex(ssl.get(), into.data() + total, into.size() - total, &got);
         if (outcome == 1) {
             total += got;
+            drained = pipes.in.size() == 0 && SSL_pending(ssl.get()) == 0;
+            if (drained) break;
             continue;
         }
         int wanted = SSL_get_error(ssl.get(), outcome);
@@ -51,9 +54,9 @@ Result<size_t> TlsChannel::State::decrypt(MutableBytesView into) {
     return total;
 }
 
-// Takes what the socket has. Only the reader puts bytes in, and OpenSSL takes them out in decrypt(), on the same thread: the
-// part behind `end` can be filled without the lock.
-Result<void> TlsChannel::State::receive() WL_NO_THREAD_SAFETY_ANALYSIS {
+// Takes what the socket has; false: nothing, yet. Only the reader puts bytes in, and OpenSSL takes them out in decrypt(), on
+// the same thread: the part behind `end` can be filled without the lock.
+Result<bool> TlsChannel::State::receive(int flags) WL_NO_THREAD_SAFETY_ANALYSIS {
     CipherBuffer& in = pipes.in;
     if (in.begin == in.end) {
         in.begin = in.end = 0;
@@ -63,16 +66,17 @@ Result<void> TlsChannel::State::receive() WL_NO_THREAD_SAFETY_ANALYSIS {
         in.begin = 0;
     }
     for (;;) {
-        ssize_t got = ::recv(socket.fd(), in.room(), in.room_bytes(), 0);
+        ssize_t got = ::recv(socket.fd(), in.room(), in.room_bytes(), flags);
         if (got > 0) {
+            emptied = static_cast<size_t>(got) < in.room_bytes();
             in.end += static_cast<size_t>(got);
             wire_bytes_received += static_cast<size_t>(got);
             drained = false;
-            return {};
+            return true;
         }
         if (got == 0) return ended();
         if (errno == EINTR) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return Error{Code::deadline, "nothing arrived"};
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
         return socket_failed(errno);
     }
 }
@@ -86,13 +90,27 @@ Result<size_t> TlsChannel::read(MutableBytesView into) {
         if (got > 0) return got;
         // On a slow link a record takes many ticks to arrive.
         if (received_some && state.has_tick) return size_t{0};
-        auto received = state.receive();
-        if (received.ok()) continue;
-        if (received.error().code == Code::deadline) return size_t{0};
-        state.read_error = received.error();
-        return state.read_error;
+        const auto received = state.receive(0);
+        if (!received.ok()) return state.read_error = received.error();
+        if (!*received) return size_t{0};
     }
 }
+
+Result<size_t> TlsChannel::read_some(MutableBytesView into) {
+    State& state = *m_state;
+    if (state.read_error.code != Code::ok) return state.read_error;
+    for (;;) {
+        const size_t got = state.drained ? 0 : WL_TRY(state.decrypt(into));
+        if (got > 0) return got;
+        // Nothing is lost by not asking: who waits for the socket is told what it still has.
+        if (std::exchange(state.emptied, false)) return size_t{0};
+        const auto received = state.receive(MSG_DONTWAIT);
+        if (!received.ok()) return state.read_error = received.error();
+        if (!*received) return size_t{0};
+    }
+}
+
+bool TlsChannel::drained() const { return m_state->drained; }
 
 Result<void> TlsChannel::read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline) {
     while (!bytes.empty()) {

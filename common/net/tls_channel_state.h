@@ -77,7 +77,8 @@ struct TlsChannel::State {
     Error read_error{Code::ok};
     uint64_t wire_bytes_received = 0;
     bool has_tick = false;  // who reads looks after other things as well
-    bool drained = false;   // OpenSSL has said that it needs more, and nothing has come since
+    bool drained = false;   // OpenSSL has nothing more for us, and nothing has come since
+    bool emptied = false;   // the socket gave less than there was room for
 
     std::atomic<bool> shut{false};           // only tells a wanted end from an unwanted one; nothing else depends on it
     std::atomic<bool> ended_by_peer{false};  // likewise
@@ -109,7 +110,7 @@ struct TlsChannel::State {
     Result<void> shake_hands(std::chrono::steady_clock::time_point deadline, std::string& why);
     void discard_input(std::chrono::steady_clock::time_point deadline);
     Result<size_t> decrypt(MutableBytesView into);
-    Result<void> receive();
+    Result<bool> receive(int flags);
     Result<void> encrypt(BytesView plain) WL_REQUIRES(mutex);
     Result<void> encrypt_pieces(std::span<const BytesView>& pieces, size_t& offset, size_t limit_bytes);
     Result<bool> send_pending(int flags);

@@ -103,11 +103,11 @@ Result<void> TlsChannel::State::shake_hands(Clock::time_point deadline, std::str
             why = "the TLS handshake with " + peer_address + " took too long";
             return Error{Code::deadline, "the TLS handshake took too long"};
         }
-        auto received = receive();
+        auto received = receive(0);
         if (!received.ok()) {
             MutexLock lock(text_mutex);
             why = text;
-            return received;
+            return received.error();
         }
     }
 }

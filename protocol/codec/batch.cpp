@@ -125,10 +125,7 @@ Result<BatchReader> BatchReader::open(BytesView body, BytesView payload) {
 }
 
 Result<bool> BatchReader::next() {
-    if (m_index == m_header.count) {
-        if (m_payload_offset != m_payload.size()) return malformed("a batch has payload that belongs to no call");
-        return false;
-    }
+    if (at_last()) return false;
     size_t size = WL_TRY(message_bytes_at(m_body.subspan(m_offset)));
     return guarded([&]() -> Result<bool> { return read_call(m_body.subspan(m_offset, size)); });
 }
@@ -152,6 +149,7 @@ Result<bool> BatchReader::read_call(BytesView bytes) {
     }
     m_offset += bytes.size();
     ++m_index;
+    if (at_last() && m_payload_offset != m_payload.size()) return malformed("a batch has payload that belongs to no call");
     return true;
 }
 

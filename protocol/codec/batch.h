@@ -134,6 +134,8 @@ public:
     /// @errors  malformed; the batch must be given up then
     Result<bool> next();
     const CallView& call() const { return m_call; }
+    /// True if no call comes after this one.
+    bool at_last() const { return m_index == m_header.count; }
 
 private:
     BatchReader(BytesView body, BytesView payload, BatchHeader header) : m_body(body), m_payload(payload), m_header(header) {}

@@ -200,12 +200,6 @@ Result<bool> Link::handle_own(const Frame& frame) {
                 WL_TRY(m_outbox.progress(event.getProgress().getCalls(), event.getProgress().getBytes()));
                 return true;
             });
-        case FrameKind::reply:
-            return read_message<wire::Reply>(frame.body.view(), [&](wire::Reply::Reader reply) -> Result<bool> {
-                if (reply.hasProgress())
-                    WL_TRY(m_outbox.progress(reply.getProgress().getCalls(), reply.getProgress().getBytes()));
-                return false;
-            });
         case FrameKind::resume: return Error{Code::unsupported, "this version does not resume sessions"};
         default: return false;
     }

@@ -3,6 +3,7 @@
 
 #include "protocol/codec/link.h"
 #include "server/objects/staging_memory.h"
+#include "server/objects/work_source.h"
 
 namespace warpline::server {
 
@@ -18,6 +19,8 @@ public:
     virtual size_t chunk_bytes() const = 0;
     /// Page-locked memory that large payloads are received into. Null: they are received into the heap.
     virtual StagingMemory* arrivals() { return nullptr; }
+    /// Null: what the client sends is not read by threads of the session.
+    virtual WorkSource* work_source() { return nullptr; }
 };
 
 }  // namespace warpline::server

@@ -89,20 +89,21 @@ bool BatchWork::step() {
         m_session.client().did_misbehave(more.error().what);
         return false;
     }
-    if (!*more) {
-        part_done();
-        return false;
-    }
+    if (!*more) return false;
     m_session.counters().calls.fetch_add(1, std::memory_order_relaxed);
     const protocol::CallView& view = m_reader->call();
-    if (!m_session.call_order().any()) {
-        serve(view);
-    } else if (is_not_ready(view)) {
+    const bool is_last = m_reader->at_last();
+    const bool has_order = m_session.call_order().any();
+    const bool not_ready = has_order && is_not_ready(view);
+    const bool kept_back = has_order && !not_ready && keep_back(view);
+    // Before the call may give the order free: nobody comes back for a batch that has no more of them.
+    if (is_last) part_done();
+    if (not_ready) {
         answer_not_ready(view);
-    } else if (!keep_back(view)) {
+    } else if (!kept_back) {
         serve(view);
     }
-    return true;
+    return !is_last;
 }
 
 std::function<void()> BatchWork::overtaken() {

@@ -22,6 +22,7 @@ public:
     ~BatchWork() noexcept override {}
 
     bool step() override;
+    bool is_last_step() const override { return m_reader->at_last(); }
     std::function<void()> overtaken() override;
 
 private:

@@ -40,12 +40,19 @@ void Executor::resume(std::vector<std::shared_ptr<OrderedWork>> works) {
 
 void Executor::release_order() {
     if (t_lead.executor != this) return;
-    MutexLock lock(m_mutex);
-    if (m_leader != t_lead.number) return;
+    {
+        MutexLock lock(m_mutex);
+        if (m_leader != t_lead.number) return;
+        give_order_free();
+    }
+    if (m_options.source) m_options.source->end_reading();
+}
+
+void Executor::give_order_free() {
+    if (m_current_is_front && m_current->is_last_step()) m_queue.pop_front();
     m_leader = 0;
     m_current.reset();
     m_may_be_overtaken.store(0, std::memory_order_relaxed);
-    // The front may be finished without our knowing; then its next leader finds out.
     if (has_work()) call_next_leader();
 }
 
@@ -55,8 +62,12 @@ void Executor::allow_overtaking() {
 
 void Executor::be_overtaken() {
     if (t_lead.executor != this) return;
-    MutexLock lock(m_mutex);
-    if (m_leader == t_lead.number) overtake();
+    {
+        MutexLock lock(m_mutex);
+        if (m_leader != t_lead.number) return;
+        overtake();
+    }
+    if (m_options.source) m_options.source->end_reading();
 }
 
 /// Sees to it that somebody takes the order: a thread that sleeps, or a new one.
@@ -64,7 +75,11 @@ void Executor::call_next_leader() {
     if (m_stopping) return;
     if (m_idle > m_wakeups) {
         ++m_wakeups;
-        m_work_or_order.notify_one();
+        if (m_reads && !m_reader_called.exchange(true)) {
+            m_options.source->wake_reader();
+        } else {
+            m_work_or_order.notify_one();
+        }
         return;
     }
     if (m_wakeups > 0 || m_threads.size() >= m_options.max_threads) return;  // one is on its way, or comes back some time
@@ -81,10 +96,25 @@ void Executor::thread_main() {
             continue;
         }
         ++m_idle;
-        m_work_or_order.wait(m_mutex);
+        if (!read(lock)) m_work_or_order.wait(m_mutex);
         --m_idle;
         if (m_wakeups > 0) --m_wakeups;
     }
+}
+
+/// Waits for work by reading what comes. False: that is not this thread's to do, and nobody has called it.
+bool Executor::read(MutexLock& lock) {
+    WorkSource* const source = m_options.source;
+    if (source == nullptr || m_reads) return false;
+    m_reads = true;
+    m_reader_called.store(false);
+    const auto called = [this] { return m_reader_called.load(); };
+    lock.unlock();
+    // A thread that has not stopped reading while it worked goes on.
+    const bool has_read = source->read_until(called) || (source->begin_reading() && source->read_until(called));
+    lock.lock();
+    m_reads = false;
+    return has_read || m_stopping || m_reader_called.load();
 }
 
 void Executor::lead(MutexLock& lock) {
@@ -97,6 +127,7 @@ void Executor::lead(MutexLock& lock) {
         const std::shared_ptr<OrderedWork> work = resumed ? m_resumed.front() : m_queue.front();
         if (resumed) m_resumed.pop_front();
         m_current = work;
+        m_current_is_front = !resumed;
         ++m_steps;
         lock.unlock();
         const bool more = work->step();
@@ -124,7 +155,15 @@ void Executor::watch() {
     MutexLock lock(m_mutex);
     unsigned idle_turns = 0;
     while (!m_stopping) {
-        if (watch_steps()) {
+        bool takes_long = false;
+        const bool somebody_led = watch_steps(takes_long);
+        if (takes_long && m_options.source) {
+            // What the step waits for may be what nobody reads meanwhile.
+            lock.unlock();
+            m_options.source->end_reading();
+            lock.lock();
+        }
+        if (somebody_led) {
             idle_turns = 0;
         } else if (++idle_turns > k_turns_to_sleep) {
             m_watch_sleeps = true;
@@ -135,25 +174,22 @@ void Executor::watch() {
     }
 }
 
-/// Looks at what is being done for one turn, and overtakes it if it is the same at its end. False if nobody led.
-bool Executor::watch_steps() {
+/// Looks at what is being done for one turn, and overtakes it if it is the same at its end, and may be. False if nobody led.
+bool Executor::watch_steps(bool& takes_long) {
     const uint64_t leader = m_leader;
     const uint64_t steps = m_steps;
     const auto end = std::chrono::steady_clock::now() + m_options.overtake_after;
     while (!m_stopping && m_watch_changed.wait_until(m_mutex, end)) {
     }
     if (m_stopping || leader == 0) return leader != 0;
-    const bool same = m_leader == leader && m_steps == steps;
-    if (same && m_may_be_overtaken.load(std::memory_order_acquire) == leader) overtake();
+    takes_long = m_leader == leader && m_steps == steps;
+    if (takes_long && m_may_be_overtaken.load(std::memory_order_acquire) == leader) overtake();
     return true;
 }
 
 void Executor::overtake() {
     m_at_end[m_leader] = m_current->overtaken();
-    m_leader = 0;
-    m_current.reset();
-    m_may_be_overtaken.store(0, std::memory_order_relaxed);
-    if (has_work()) call_next_leader();
+    give_order_free();
 }
 
 void Executor::stop() {
@@ -164,7 +200,9 @@ void Executor::stop() {
         m_stopping = true;
         threads.swap(m_threads);
         watch.swap(m_watch);
+        m_reader_called.store(true);
     }
+    if (m_options.source) m_options.source->wake_reader();
     m_work_or_order.notify_all();
     m_watch_changed.notify_all();
     for (std::thread& thread : threads) thread.join();

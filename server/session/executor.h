@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "server/objects/work_source.h"
 
 namespace warpline::server {
 
@@ -23,6 +24,8 @@ public:
     /// Does the next step. False: there was none left. After the step gave the order free, or was overtaken, the object belongs
     /// to others and is not touched any more by the caller.
     virtual bool step() = 0;
+    /// True if no step comes after the one that runs. @thread the one that runs it, or that lets it be overtaken
+    virtual bool is_last_step() const { return false; }
     /// The step that runs is being overtaken, before the next one begins.
     /// @return what is to be called once it has ended; may be empty
     /// @thread a thread of the executor's, which does not run the step; must not wait
@@ -45,6 +48,7 @@ public:
         size_t max_queued = 1u << 16;
         /// A step that may be overtaken is, after one to two times this.
         std::chrono::milliseconds overtake_after{10};
+        WorkSource* source = nullptr;  ///< a thread without work reads there
     };
 
     explicit Executor(Options options) : m_options(std::move(options)) {}
@@ -72,10 +76,12 @@ private:
     void thread_main() WL_EXCLUDES(m_mutex);
     /// With the mutex held through `lock`, which it opens while a step runs: more than the analysis can follow.
     void lead(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
+    bool read(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
     void call_next_leader() WL_REQUIRES(m_mutex);
+    void give_order_free() WL_REQUIRES(m_mutex);
     bool has_work() const WL_REQUIRES(m_mutex) { return !m_resumed.empty() || !m_queue.empty(); }
     void watch() WL_EXCLUDES(m_mutex);
-    bool watch_steps() WL_REQUIRES(m_mutex);
+    bool watch_steps(bool& takes_long) WL_REQUIRES(m_mutex);
     void overtake() WL_REQUIRES(m_mutex);
 
     const Options m_options;
@@ -87,12 +93,15 @@ private:
     size_t m_idle WL_GUARDED_BY(m_mutex) = 0;
     size_t m_wakeups WL_GUARDED_BY(m_mutex) = 0;  // idle threads that were woken and have not come back yet
     std::vector<std::thread> m_threads WL_GUARDED_BY(m_mutex);
+    bool m_reads WL_GUARDED_BY(m_mutex) = false;  // one of the idle threads does
+    std::atomic<bool> m_reader_called{false};     // it is to come back
 
     // Who leads: a number that each leader gets anew; 0: nobody.
     uint64_t m_leader WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_last_leader WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_steps WL_GUARDED_BY(m_mutex) = 0;
     std::shared_ptr<OrderedWork> m_current WL_GUARDED_BY(m_mutex);                        // what the leader is at
+    bool m_current_is_front WL_GUARDED_BY(m_mutex) = false;                               // of m_queue
     std::unordered_map<uint64_t, std::function<void()>> m_at_end WL_GUARDED_BY(m_mutex);  // by leaders that were overtaken
     std::atomic<uint64_t> m_may_be_overtaken{0};  // the leader that says so; released by it, acquired by the watch
 

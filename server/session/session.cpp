@@ -10,8 +10,6 @@
 
 namespace warpline::server {
 
-namespace {}  // namespace
-
 Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters,
                  ClientPort& client, protocol::CreditGrant& grant, SessionOptions options)
     : m_driver(driver),
@@ -29,7 +27,7 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_copies(driver, client, m_watch, options.max_staging_bytes),
       m_host_calls(client, m_copies),
       m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
-      m_executor({}) {}
+      m_executor({.source = client.work_source()}) {}
 
 Session::~Session() {
     m_host_calls.close();
@@ -186,6 +184,8 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
             fill(reply.getValues());
         },
         call.reply_buffer().view(), protocol::Urgency::caller);
+    // The client's next call may be there before this thread has come back for it.
+    if (WorkSource* const source = m_client.work_source()) static_cast<void>(source->begin_reading());
     m_client.flush();
     return added;
 }

@@ -40,7 +40,10 @@ public:
 };
 
 /// The server's end of a client's connection: from Hello to Close. Everything that arrives is hostile until checked.
-class ConnectionFromClient final : private protocol::Link::Handler, private BulkLane::Owner, private ClientPort {
+class ConnectionFromClient final : private protocol::Link::Handler,
+                                   private BulkLane::Owner,
+                                   private ClientPort,
+                                   private WorkSource {
 public:
     struct Options {
         protocol::CreditLimits credit;
@@ -102,6 +105,13 @@ private:
     void did_misbehave(const char* reason) override;
     size_t chunk_bytes() const override { return k_chunk_bytes; }
     StagingMemory* arrivals() override { return &m_arrivals; }
+    WorkSource* work_source() override { return this; }
+
+    // WorkSource
+    bool begin_reading() override { return m_pump->begin_reading(); }
+    bool read_until(FunctionRef<bool()> enough) override { return m_pump->read_until(enough); }
+    void end_reading() override { m_pump->end_reading(); }
+    void wake_reader() override { m_pump->wake_guest(); }
 
     Result<void> on_hello(const protocol::Frame& frame);
     Result<void> on_event(const protocol::Frame& frame);

@@ -25,7 +25,7 @@ TEST(Log, AThreadThatMustNotWaitLeavesLinesOutAndTheyAreCounted_C1) {
 
     set_output(ends[1]);
     std::thread([] {
-        never_wait_on_this_thread();
+        const NeverWait here;
         WL_LOG(error, "test", "the first");
         WL_LOG(error, "test", "the second");
     }).join();  // for ever, if it waits
@@ -36,7 +36,7 @@ TEST(Log, AThreadThatMustNotWaitLeavesLinesOutAndTheyAreCounted_C1) {
         got += static_cast<size_t>(n);
     }
     std::thread([] {
-        never_wait_on_this_thread();
+        const NeverWait here;
         WL_LOG(error, "test", "the third");
     }).join();
     WL_LOG(error, "test", "the last");

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
+#include <thread>
 
 namespace warpline::server {
 
@@ -216,6 +218,97 @@ TEST(Executor, StopEndsBetweenSteps) {
     opened.raise();
     stopper.join();
     EXPECT_FALSE(ran);
+}
+
+/// Work that comes to whoever reads: one piece at a time, each pushed by the thread that has read it.
+class Letters final : public WorkSource {
+public:
+    bool begin_reading() override {
+        std::lock_guard lock(m_mutex);
+        if (m_reader != std::thread::id()) return false;
+        m_reader = std::this_thread::get_id();
+        return true;
+    }
+    bool read_until(FunctionRef<bool()> enough) override {
+        std::unique_lock lock(m_mutex);
+        if (m_reader != std::this_thread::get_id()) return false;
+        while (!enough()) {
+            if (m_letters.empty()) {
+                m_changed.wait(lock);
+                continue;
+            }
+            const auto letter = m_letters.front();
+            m_letters.pop_front();
+            lock.unlock();
+            letter();
+            lock.lock();
+        }
+        return true;
+    }
+    void end_reading() override {
+        std::lock_guard lock(m_mutex);
+        m_reader = {};
+        ++m_ends;
+    }
+    void wake_reader() override {
+        std::lock_guard lock(m_mutex);
+        m_changed.notify_all();
+    }
+    void send(std::function<void()> letter) {
+        std::lock_guard lock(m_mutex);
+        m_letters.push_back(std::move(letter));
+        m_changed.notify_all();
+    }
+    int ends() {
+        std::lock_guard lock(m_mutex);
+        return m_ends;
+    }
+
+private:
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    std::thread::id m_reader;
+    std::deque<std::function<void()>> m_letters;
+    int m_ends = 0;
+};
+
+TEST(Executor, AThreadWithoutWorkReadsItAndDoesIt_B2) {
+    Letters source;
+    std::vector<std::thread::id> seen;
+    Flag done;
+    Executor executor({.source = &source});
+    executor.push(one([] {}));  // somebody is there now, and reads when this is done
+    for (int i = 0; i < 50; ++i) {
+        source.send([&, i] {
+            const auto reader = std::this_thread::get_id();
+            executor.push(one([&, i, reader] {
+                EXPECT_EQ(std::this_thread::get_id(), reader);
+                seen.push_back(reader);
+                if (i == 49) done.raise();
+            }));
+        });
+    }
+    ASSERT_TRUE(done.wait());
+    EXPECT_EQ(seen.size(), 50u);
+    EXPECT_EQ(source.ends(), 0);
+}
+
+TEST(Executor, WhoWaitsDoesNotKeepOthersFromReading_B2) {
+    Letters source;
+    Flag opened;
+    Flag done;
+    Executor executor({.source = &source});
+    executor.push(one([] {}));
+    source.send([&] {
+        executor.push(one([&] {
+            executor.release_order();
+            if (opened.wait()) done.raise();
+        }));
+    });
+    // What is pushed meanwhile finds another thread.
+    while (source.ends() == 0) std::this_thread::yield();
+    executor.push(one([&] { opened.raise(); }));
+    EXPECT_TRUE(done.wait());
 }
 
 }  // namespace
