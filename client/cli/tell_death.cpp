@@ -26,7 +26,6 @@ Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, c
                                          std::string& why) {
     const net::Endpoint server = WL_TRY(net::parse_endpoint(session.server));
     net::Socket socket = WL_TRY(net::connect_tcp(server, k_patience, why));
-    net::tune_stream_socket(socket.fd());
     const auto preamble =
         protocol::encode_preamble({protocol::Preamble::Kind::lane, session.session, protocol::k_death_lane, epoch});
     WL_TRY(socket.write_all(preamble, k_patience));

@@ -82,7 +82,6 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::s
     const auto timeout = m_settings.connect_timeout;
     const auto answer_by = std::chrono::steady_clock::now() + timeout;
     net::Socket to_door = WL_TRY(net::connect_tcp(m_endpoint, timeout, why));
-    net::tune_stream_socket(to_door.fd());
     // A name may stand for several servers; the session is on the one at this address.
     const auto reached = net::parse_endpoint(to_door.peer_address());
     if (reached.ok() && reached->host != m_endpoint.host) m_endpoint.addresses = {reached->host};
@@ -118,7 +117,6 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::s
         return Error{answer->refused, "the server refused the session"};
     }
     if (!lane.ok()) return lane.error();
-    net::tune_stream_socket(lane->fd());
     m_session_id = answer->session;
     m_key = answer->key;
     // A worker may have to start, and its driver.
@@ -343,7 +341,6 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::connect_lane(uint16
     std::string why;
     const auto until = std::chrono::steady_clock::now() + patience;
     net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
-    net::tune_stream_socket(socket.fd());
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     return open_lane(std::move(socket), lane, epoch, std::max(left, std::chrono::milliseconds(1)), why);
 }

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/ip/tcp.hpp>
 #include <cerrno>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "common/net/resolve.h"
@@ -163,28 +165,18 @@ Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port) {
 
 namespace {
 
-/// The address of one end of a connection.
-struct End {
-    sockaddr_storage address{};
-    socklen_t size = sizeof address;
-
-    bool is_same_host(const End& other) const {
-        if (address.ss_family != other.address.ss_family) return false;
-        const auto* mine = reinterpret_cast<const sockaddr*>(&address);
-        const auto* theirs = reinterpret_cast<const sockaddr*>(&other.address);
-        if (address.ss_family == AF_INET)
-            return std::memcmp(&reinterpret_cast<const sockaddr_in*>(mine)->sin_addr,
-                               &reinterpret_cast<const sockaddr_in*>(theirs)->sin_addr, sizeof(in_addr)) == 0;
-        return address.ss_family == AF_INET6 &&
-               std::memcmp(&reinterpret_cast<const sockaddr_in6*>(mine)->sin6_addr,
-                           &reinterpret_cast<const sockaddr_in6*>(theirs)->sin6_addr, sizeof(in6_addr)) == 0;
-    }
-};
+/// One end of a connection; nothing if it has no address of the internet's.
+std::optional<asio::ip::address> address_of(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
+    asio::ip::tcp::endpoint end;
+    auto size = static_cast<socklen_t>(end.capacity());
+    const bool known = get(fd, end.data(), &size) == 0 && size <= end.capacity();
+    if (!known || (end.data()->sa_family != AF_INET && end.data()->sa_family != AF_INET6)) return std::nullopt;
+    return end.address();
+}
 
 bool peer_is_this_machine(int fd) {
-    End here, there;
-    return ::getsockname(fd, reinterpret_cast<sockaddr*>(&here.address), &here.size) == 0 &&
-           ::getpeername(fd, reinterpret_cast<sockaddr*>(&there.address), &there.size) == 0 && here.is_same_host(there);
+    const auto here = address_of(fd, ::getsockname);
+    return here && here == address_of(fd, ::getpeername);
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
     const Heartbeat::Action action = m_heartbeat.tick(now, unacknowledged_for);
     note_quality(now);
     if (m_heartbeat.has_change()) tell_level();
+    m_handler.on_tick();
     switch (action) {
         case Heartbeat::Action::none: break;
         case Heartbeat::Action::ping: m_outbox.add_ping(m_lane); break;

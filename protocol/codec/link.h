@@ -38,6 +38,8 @@ public:
         }
         /// The connection has become better or worse: for the log.
         virtual void on_level(const LinkLevelChange& change) { (void)change; }
+        /// Now and then, also when nothing arrives: see tick().
+        virtual void on_tick() {}
     };
 
     /// The command lane's. @param handler  outlives it, as everywhere

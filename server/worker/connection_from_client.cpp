@@ -76,7 +76,6 @@ void ConnectionFromClient::stop_lanes() {
 
 Result<void> ConnectionFromClient::on_frame(protocol::Frame frame) {
     using protocol::FrameKind;
-    count_bytes();
     const FrameKind kind = frame.header.kind;
     if (kind == FrameKind::hello) return on_hello(frame);
     if (kind == FrameKind::close) return on_close();

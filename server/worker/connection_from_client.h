@@ -93,6 +93,7 @@ private:
     Result<void> on_frame(protocol::Frame frame) override;
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
+    void on_tick() override { count_bytes(); }
 
     // BulkLane::Owner
     Result<protocol::Place> place_part(size_t bytes) override;
