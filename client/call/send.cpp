@@ -70,6 +70,12 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
 }
 
+CUresult wait(const Call& call, Waiter& waiter) {
+    const Context* context = call.current();
+    const unsigned flags = context ? context->flags.load(std::memory_order_relaxed) : 0;
+    return call.session.wait(waiter, flags & CU_CTX_SCHED_MASK);
+}
+
 CUresult read_values(const Call& call, const Waiter& waiter, ReadValues read) {
     auto done = protocol::read_message<wire::Reply>(waiter.reply.body.view(),
                                                     [&](wire::Reply::Reader reply) { read(reply.getValues()); });

@@ -30,6 +30,9 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView pa
     return send(call, waiter, words, protocol::FillArgs(fill_args), payload);
 }
 
+/// Waits for the reply of a call that was queued, as the context's scheduling flags say. @blocks for a round trip
+CUresult wait(const Call& call, Waiter& waiter);
+
 /// Reads the values of a reply: `read(typename Wire::Reader)`.
 using ReadValues = FunctionRef<void(capnp::AnyPointer::Reader)>;
 CUresult read_values(const Call& call, const Waiter& waiter, ReadValues read);

@@ -26,6 +26,17 @@ protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     return options;
 }
 
+/// As CUDA waits with these flags of a context: it would look without end, too, but for its own device.
+net::Looking looking_for(unsigned schedule, std::chrono::microseconds spin) {
+    constexpr std::chrono::microseconds k_wanted{1000};
+    switch (schedule) {
+        case CU_CTX_SCHED_SPIN: return {std::max(spin, k_wanted), false, false};
+        case CU_CTX_SCHED_YIELD: return {std::max(spin, k_wanted), false, true};
+        case CU_CTX_SCHED_BLOCKING_SYNC: return {};
+        default: return {spin};
+    }
+}
+
 }  // namespace
 
 /// The answer to Hello on its way from the receiving thread to the one that connects.
@@ -319,11 +330,11 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
     return {};
 }
 
-void ConnectionToServer::wait_for(Waiter& waiter) {
+void ConnectionToServer::wait_for(Waiter& waiter, unsigned schedule) {
     const auto done = [&] { return waiter.is_done(); };
     const bool reads = m_pump->begin_reading();
     m_pump->flush();
-    if (reads && m_pump->read_until(done)) m_pump->end_reading();
+    if (reads && m_pump->read_until(done, looking_for(schedule, m_settings.spin))) m_pump->end_reading();
     waiter.wait();
 }
 

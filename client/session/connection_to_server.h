@@ -41,6 +41,7 @@ struct ConnectionSettings {
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     unsigned bulk_lanes = 0;                                    ///< likewise
     uint64_t bulk_lanes_after = 0;                              ///< bytes in long payloads
+    std::chrono::microseconds spin{0};                          ///< that a call looks for its reply before its thread sleeps
     std::string program;
     std::string visible_devices;
     bool reported = false;  ///< somebody will tell the server of the death of this process
@@ -68,7 +69,8 @@ public:
     protocol::Link& link() { return m_link; }
     const protocol::Link& link() const { return m_link; }
     /// Brings what is queued to the socket, and waits for a reply; reads it itself, if no other thread does so.
-    void wait_for(Waiter& waiter);
+    /// @param schedule  CU_CTX_SCHED_…, of the call's context
+    void wait_for(Waiter& waiter, unsigned schedule);
 
     /// How often another connection has taken the place of a lost one.
     uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed) + m_bulk.reconnects(); }

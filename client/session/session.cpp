@@ -103,9 +103,9 @@ void Session::note_graph_launch(uint64_t number, const GraphLaunch& launch) {
     count_copies();
 }
 
-CUresult Session::wait(Waiter& waiter) {
+CUresult Session::wait(Waiter& waiter, unsigned schedule) {
     m_round_trips.fetch_add(1, std::memory_order_relaxed);
-    calls().wait_for(waiter);
+    calls().wait_for(waiter, schedule);
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
     if (is_sticky(waiter.result)) defer(waiter.result);

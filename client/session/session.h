@@ -97,7 +97,7 @@ public:
     /// The graph with this copy is gone, and all that was made of it.
     void forget_graph_copy(uint64_t number) WL_EXCLUDES(m_mutex);
     /// Waits for the reply; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device printed.
-    CUresult wait(Waiter& waiter);
+    CUresult wait(Waiter& waiter, unsigned schedule);
     /// A call could not be queued, or not completely: what the program is told.
     CUresult not_sent(const Error& error, Waiter* waiter);
 

@@ -94,6 +94,11 @@ constexpr Option k_options[] = {
     {k_server, "bulk_lanes", integer, "connections", "4", 0, 4, "WARPLINE_BULK_LANES", "--bulk-lanes", k_in_file,
      "Connections that a session may have for large copies, beside the first one.",
      "More: copies use more cores, and links whose single connections are slow."},
+    {k_server, "spin_microseconds", integer, "microseconds", "-1", -1, 100000, "WARPLINE_SPIN_MICROSECONDS",
+     "--spin-microseconds", k_in_file,
+     "How long a session that has no call to execute looks for the next one before its thread sleeps. "
+     "-1: 50 where there are at least 4 processors, else 0.",
+     "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
     {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},
@@ -177,6 +182,11 @@ constexpr Option k_options[] = {
     {k_client, "bulk_lanes_after", bytes, "bytes", "32MiB", 0, 16 * k_gib, "WARPLINE_BULK_LANES_AFTER", "", k_in_file,
      "How much a program copies in large pieces before connections are opened for large copies. 0: at the first.",
      "Smaller: programs that copy little open connections too."},
+    {k_client, "spin_microseconds", integer, "microseconds", "-1", -1, 100000, "WARPLINE_SPIN_MICROSECONDS", "", k_in_file,
+     "How long a call that waits looks for its reply before its thread sleeps, unless its context has a scheduling flag: "
+     "CU_CTX_SCHED_SPIN and CU_CTX_SCHED_YIELD look for at least 1,000, CU_CTX_SCHED_BLOCKING_SYNC never. "
+     "-1: 50 where there are at least 4 processors, else 0.",
+     "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
     {k_client, "log", text, "", "warn", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr, as for the server.", "trace writes a line per call."},
     {k_client, "stats", path, "", "", 0, 0, "WARPLINE_STATS", "--stats", k_in_file,

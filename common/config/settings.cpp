@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "common/base/processors.h"
+
 namespace warpline::config {
 
 namespace {
@@ -170,6 +172,14 @@ Settings load_client(std::string& problem) {
     if (std::string path = find_file(Program::client); !path.empty()) load_file(path, settings, problem);
     load_environment(settings, problem);
     return settings;
+}
+
+std::chrono::microseconds spin_of(const Settings& settings) {
+    constexpr unsigned k_enough_processors = 4;
+    constexpr std::chrono::microseconds k_spin{50};
+    const int64_t wanted = settings.integer("spin_microseconds");
+    if (wanted >= 0) return std::chrono::microseconds(wanted);
+    return processors() >= k_enough_processors ? k_spin : std::chrono::microseconds(0);
 }
 
 std::string expand_home(std::string_view path) {

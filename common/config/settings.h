@@ -69,6 +69,9 @@ std::string find_file(Program program);
 /// @blocks  reads a small file
 Settings load_client(std::string& problem);
 
+/// What `spin_microseconds` comes to on this machine. @blocks no
+std::chrono::microseconds spin_of(const Settings& settings);
+
 /// "~/x" with the home directory of the user; other text as it is.
 std::string expand_home(std::string_view path);
 

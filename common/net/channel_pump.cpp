@@ -150,33 +150,54 @@ bool ChannelPump::begin_reading() {
     return begins;
 }
 
-bool ChannelPump::read_until(FunctionRef<bool()> enough) {
+bool ChannelPump::read_until(FunctionRef<bool()> enough, const Looking& looking) {
     const log::NeverWait never_wait;
     // A thread of the program's that is cancelled must not take the connection with it.
     int cancelled_before = 0;
     (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled_before);
     ScopeGuard restore([&] { (void)::pthread_setcancelstate(cancelled_before, nullptr); });
     MutexLock lock(m_read_mutex);
-    if (!m_is_read || m_guest != std::this_thread::get_id()) return false;
+    if (!is_read_by_caller()) return false;
     m_guest_waits = true;
     ScopeGuard leave([&]() WL_NO_THREAD_SAFETY_ANALYSIS {  // under the lock: the analysis does not follow the call
         m_guest_waits = false;
         m_guest_left.notify_all();
     });
-    for (;;) {
+    if (looking.at_most.count() > 0 && look(lock, enough, looking)) return true;
+    while (is_read_by_caller()) {
         lock.unlock();
         const bool is_enough = m_gate.wait_as_guest(enough);
         lock.lock();
-        if (!m_is_read || m_guest != std::this_thread::get_id()) return false;
-        if (is_enough) return true;
-        const auto read = read_available(enough);
-        if (read.ok()) continue;
-        // How a connection ends is the reading thread's business.
-        m_guest_failed = read.error();
-        m_guest = {};
-        m_gate.wake_reader();
-        return false;
+        if (is_enough) return is_read_by_caller();
+        if (!read_as_guest(enough)) return false;
     }
+    return false;
+}
+
+/// False: it reads no more.
+bool ChannelPump::read_as_guest(FunctionRef<bool()> enough) {
+    if (!is_read_by_caller()) return false;
+    const auto read = read_available(enough);
+    if (read.ok()) return true;
+    // How a connection ends is the reading thread's business.
+    m_guest_failed = read.error();
+    m_guest = {};
+    m_gate.wake_reader();
+    return false;
+}
+
+/// Looks for a while, with the mutex held through `lock`, which it opens in between. True: it is enough, and still the guest's.
+bool ChannelPump::look(MutexLock& lock, FunctionRef<bool()> enough, const Looking& looking) {
+    if (looking.adapts && !m_look_again.worth_it()) return false;
+    const auto until = Clock::now() + looking.at_most;
+    bool found = enough();
+    while (!found && read_as_guest(enough) && !(found = enough()) && Clock::now() < until) {
+        lock.unlock();
+        if (looking.yields) std::this_thread::yield();
+        lock.lock();
+    }
+    found ? m_look_again.found() : m_look_again.missed();
+    return found && is_read_by_caller();
 }
 
 void ChannelPump::end_reading() {

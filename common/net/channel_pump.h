@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/function_ref.h"
+#include "common/base/look_again.h"
 #include "common/base/mutex.h"
 #include "common/net/read_gate.h"
 #include "common/net/tls.h"
@@ -52,6 +53,13 @@ struct PumpOptions {
     std::chrono::milliseconds goodbye_timeout{1000};
 };
 
+/// How a guest of the reading thread's waits: how long it looks again and again for what comes before it sleeps.
+struct Looking {
+    std::chrono::microseconds at_most{0};
+    bool adapts = true;   ///< seldom, where it finds nothing
+    bool yields = false;  ///< lets other threads run in between
+};
+
 /// Two threads that move bytes between a channel and a protocol that knows nothing of sockets (docs/threading.md#transport).
 class ChannelPump {
 public:
@@ -75,7 +83,7 @@ public:
     bool begin_reading() WL_EXCLUDES(m_read_mutex);
     /// Reads until `enough()`. What that asks for may also be somebody else's doing, who calls wake_guest() afterwards.
     /// @return  false: the calling thread does not read any more (the connection has ended, or somebody called end_reading())
-    bool read_until(FunctionRef<bool()> enough) WL_EXCLUDES(m_read_mutex);
+    bool read_until(FunctionRef<bool()> enough, const Looking& looking = {}) WL_EXCLUDES(m_read_mutex);
     /// The reading thread reads again, unless a guest is in read_until(). @thread any
     void end_reading() WL_EXCLUDES(m_read_mutex);
     /// @thread any @blocks no
@@ -102,6 +110,9 @@ private:
     void read_loop();
     Result<void> read_until_end() WL_EXCLUDES(m_read_mutex);
     Result<void> read_available(FunctionRef<bool()> enough) WL_REQUIRES(m_read_mutex);
+    bool is_read_by_caller() const WL_REQUIRES(m_read_mutex) { return m_is_read && m_guest == std::this_thread::get_id(); }
+    bool read_as_guest(FunctionRef<bool()> enough) WL_REQUIRES(m_read_mutex);
+    bool look(MutexLock& lock, FunctionRef<bool()> enough, const Looking& looking) WL_NO_THREAD_SAFETY_ANALYSIS;
     void finish(const Error& error, std::string explanation);
     void write_loop();
     Result<bool> write_burst(Mode mode) WL_REQUIRES(m_write_mutex);
@@ -117,6 +128,7 @@ private:
     std::thread::id m_guest WL_GUARDED_BY(m_read_mutex);     // who reads instead; none: nobody
     bool m_guest_waits WL_GUARDED_BY(m_read_mutex) = false;  // in read_until()
     ConditionVariable m_guest_left;
+    LookAgain m_look_again WL_GUARDED_BY(m_read_mutex);
     std::optional<Error> m_guest_failed WL_GUARDED_BY(m_read_mutex);
     uint64_t m_heard_bytes WL_GUARDED_BY(m_read_mutex) = 0;  // off the wire, of which it is known
     std::chrono::steady_clock::time_point m_next_tick WL_GUARDED_BY(m_read_mutex);

@@ -50,7 +50,8 @@ public:
         protocol::HeartbeatOptions heartbeat;
         std::chrono::milliseconds grace{0};  ///< for a client to come back
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
-        uint16_t bulk_lanes = 0;  ///< that the client may open
+        uint16_t bulk_lanes = 0;            ///< that the client may open
+        std::chrono::microseconds spin{0};  ///< that a thread looks for a call before it sleeps
         std::string server_name;
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -110,7 +111,7 @@ private:
 
     // WorkSource
     bool begin_reading() override { return m_pump->begin_reading(); }
-    bool read_until(FunctionRef<bool()> enough) override { return m_pump->read_until(enough); }
+    bool read_until(FunctionRef<bool()> enough) override { return m_pump->read_until(enough, {m_options.spin}); }
     void end_reading() override { m_pump->end_reading(); }
     void wake_reader() override { m_pump->wake_guest(); }
 

@@ -287,6 +287,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
     options.bulk_lanes = static_cast<uint16_t>(m_settings.integer("bulk_lanes"));
+    options.spin = config::spin_of(m_settings);
     options.tenant = get_text(m_assigned.tenant);
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;

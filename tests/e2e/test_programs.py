@@ -57,5 +57,21 @@ class TwoDevicesTest(unittest.TestCase):
                 self.assertIn("pools of two devices: verified", done.stdout, f"{mode}: {done.stdout}{done.stderr}")
 
 
+class SpinTest(unittest.TestCase):
+    """Threads that look for what comes before they sleep, on both sides, find what the others find (B7)."""
+
+    PROGRAMS = "vector_add", "polling", "host_threads", "callbacks", "device_printf"
+
+    def test_programs_whose_calls_look_for_their_replies(self):
+        looking = {"WARPLINE_SPIN_MICROSECONDS": "200"}
+        with harness.Server(environment=looking) as server:
+            for program in (harness.programs()[name] for name in self.PROGRAMS):
+                for arguments in program.args:
+                    done = harness.run([program.binary, *arguments], "remote", server, seconds=program.seconds, extra=looking)
+                    said = f"{program.name} {arguments}: exit code {done.code}\n{done.stdout}{done.stderr}"
+                    self.assertEqual(done.code, 0, said)
+                    self.assertIsNone(harness.wrong_output(program, done.stdout), said)
+
+
 if __name__ == "__main__":
     unittest.main()
