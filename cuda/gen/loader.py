@@ -113,12 +113,16 @@ def _read_types(path: Path, found: Diagnostics) -> TypeTable:
         found.add(Place(shown, 1), "", "bad-yaml", "types.yaml must be a mapping")
         return table
     for name, entry in document.get("handles", {}).items():
-        kind = HandleKind(name, entry["number"])
+        kind = HandleKind(name, entry["number"], tuple(entry.get("dies_with", [])))
         table.kinds.append(kind)
         for c_type in entry["types"]:
             table.handles[c_type] = kind
             if entry.get("integer"):
                 table.integer_handles.append(c_type)
+    for kind in table.kinds:
+        for owner in kind.dies_with:
+            if table.kind(owner) is None:
+                found.add(document["handles"][kind.name].place, "", "unknown-handle", f"{kind.name} dies with {owner}, which is no kind")
     for wire, c_types in document.get("scalars", {}).items():
         for c_type in c_types:
             table.scalars[c_type] = Scalar(c_type, wire)

@@ -35,6 +35,7 @@ class HandleKind:
 
     name: str  # "stream"; also HandleKind::stream in cuda/gen/call_id.gen.h
     number: int  # the kind byte of the token; never changes
+    dies_with: tuple[str, ...] = ()  # kinds of objects that end one of this kind with themselves; "context": the current one
 
 
 @dataclass(frozen=True)
@@ -318,6 +319,13 @@ class Call:
         """The fields of the request that are device addresses by their type."""
         fields = self.request.fields if self.request else []
         return [f for f in fields if f.param is not None and f.param.type == "CUdeviceptr"]
+
+    def owner_of(self, made: Param) -> str:
+        """What a new object dies with: the name of the field with its token, "context" for the current one, "" for nothing."""
+        kinds = set(made.handle.dies_with)
+        objects = kinds - {"context"}
+        named = next((p.request.name for p in self.params if p.kind == "handle" and p.handle.name in objects), "")
+        return named or ("context" if "context" in kinds else "")
 
     @property
     def payload_param(self) -> Param | None:

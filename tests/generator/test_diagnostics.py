@@ -170,6 +170,12 @@ class Parameters(ToyTest):
         """)
         self.assert_finding("unknown-handle", "cuEventCreate", 8, "spoon")
 
+    def test_unknown_owner_of_a_kind(self):
+        types = (self.api / "types.yaml").read_text()
+        self.write("types.yaml", types.replace("dies_with: [library, context]", "dies_with: [spoon]"))
+        self.described('{name: phEvent, type: "CUevent*", dir: out}')
+        self.assert_finding("unknown-handle", "", text="spoon")
+
     def test_reply_that_nobody_waits_for(self):
         self.described('{name: ms, type: "float*", dir: out}', "class: ordered")
         self.assert_finding("reply-without-wait", "cuEventCreate")

@@ -32,6 +32,25 @@ class Calls(ToyTest):
         self.assertEqual(call.payload_param.len, "ByteCount")
         self.assertTrue(call.payload_param.check_null)
 
+    def test_what_a_new_object_dies_with(self):
+        self.symbols("cuStreamOf", "cuGraphNodeOf", "cuLibraryOf")
+        self.lock("0x0501 cuStreamOf", "0x0502 cuGraphNodeOf", "0x0503 cuLibraryOf")
+        expected = {"cuStreamOf": ("CUstream", "context"), "cuGraphNodeOf": ("CUgraphNode", "hGraph"), "cuLibraryOf": ("CUlibrary", "")}
+        for i, (name, (made, _)) in enumerate(expected.items()):
+            self.entry(f"""
+                call: {name}
+                id: 0x050{i + 1}
+                class: create
+                params:
+                - {{name: made, type: "{made}*", dir: out}}
+                - {{name: ctx, type: CUcontext, dir: in}}
+                - {{name: hGraph, type: CUgraph, dir: in}}
+                source: "somewhere"
+            """, f"extra{i}")
+        for name, (_, owner) in expected.items():
+            call = self.read().call(name)
+            self.assertEqual(call.owner_of(call.params[0]), owner, name)
+
     def test_twins_and_symbols(self):
         api = self.read()
         self.assertEqual(api.call("cuStreamQuery").symbols, ["cuStreamQuery", "cuStreamQuery_ptsz"])
