@@ -12,6 +12,7 @@
 #include "client/call/shim.h"
 #include "client/session/session.h"
 #include "client/state/devices.h"
+#include "common/base/region.h"
 
 namespace warpline::client {
 
@@ -40,6 +41,15 @@ CUresult synchronize_context(Call& call);
 /// The call that was just answered has waited for the legacy default stream.
 inline void note_default_idle(const Call& call) {
     if (Context* context = call.current()) raise_to(context->default_idle_at, call.number);
+}
+/// CUDA_SUCCESS if all of a region that is not empty is known, its rows do not overlap, and address and pitch are multiples of
+/// `align`.
+inline CUresult check_region(const Call& call, const Region& region, uint64_t align) {
+    const bool overlaps = !region.rows.at_most(1) && !region.row_bytes.at_most(region.pitch.value());
+    if (!region.fits() || overlaps) return CUDA_ERROR_INVALID_VALUE;
+    if (region.address.value() % align != 0 || region.pitch.value() % align != 0) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t size_bytes = region.span().value();
+    return call.state.memory.contains(region.address.value(), size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 /// CUDA_SUCCESS if all of a device range is known.
 inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {

@@ -14,6 +14,7 @@ def check(api: Api, found: Diagnostics) -> None:
         if call.name in misshapen:
             continue
         _reason(call, found)
+        _sends(call, found)
         _hooks(call, found)
         _parks(call, found)
         _waits(call, found)
@@ -65,6 +66,20 @@ def _reason(call: Call, found: Diagnostics) -> None:
         found.add(call.place, call.name, "bad-reason", "supported by neither side: it belongs into unsupported.yaml")
 
 
+def _sends(call: Call, found: Diagnostics) -> None:
+    """The forms of calls without a stream: the same parameters, but for the stream, and nothing said of them that the other does not."""
+    if not call.sends:
+        return
+    target = call.target
+    own = [(p.name, p.type) for p in call.params]
+    streams = [p for p in target.params if p.is_stream] if target else []
+    if target is None or len(streams) != 1 or own != [(p.name, p.type) for p in target.params if not p.is_stream]:
+        found.add(call.place, call.name, "bad-value", f"`sends` names no call of the area that is this one with a stream: {call.sends}")
+    elif not target.travels or call.cls != target.cls or call.hook_client or call.hook_server or call.pre_init or call.capture or call.reports:
+        text = "`sends` wants a call of the same class that travels, and neither hooks nor what that call says"
+        found.add(call.place, call.name, "bad-value", text)
+
+
 def _hooks(call: Call, found: Diagnostics) -> None:
     if call.hook_client and call.cls in ("unsupported", "internal"):
         found.add(call.place, call.name, "hook-without-side", f"a call of class {call.cls} has no body on the client")
@@ -83,7 +98,7 @@ def _hooks(call: Call, found: Diagnostics) -> None:
         return
     if call.cls == "unsupported":
         return
-    if not call.travels and not call.hook_client:
+    if not call.travels and not call.hook_client and not call.sends:
         found.add(call.place, call.name, "needs-hook", "a call that does not travel needs `hooks: [client]`")
     hidden = [p.name for p in call.params if p.kind in ("none", "pointer")]
     if call.travels and (call.custom_wire or hidden) and not (call.hook_client and call.hook_server):

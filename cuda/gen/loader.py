@@ -15,7 +15,7 @@ from yamlplace import Map, Seq
 CALL_KEYS = {
     "call", "id", "class", "aliases", "hooks", "softgpu", "params", "source", "reason", "parks", "wire", "reply", "payload",
     "notes", "before_init", "no_context", "reports", "waits", "capture", "order", "may_wait", "nulls_first",
-    "answers_errors", "ranges", "foreign",
+    "answers_errors", "ranges", "foreign", "sends",
 }  # fmt: skip
 # Field of Call, key of the entry.
 FLAGS = (
@@ -155,6 +155,8 @@ def _read_area(document, api: Api, types: TypeTable, twins, found: Diagnostics, 
         call = _read_call(entry, stem, document.get("order", "objects"), types, twins, found)
         if call is not None:
             area.calls.append(call)
+    for call in area.calls:
+        call.target = next((c for c in area.calls if c.name == call.sends), None)
     api.areas.append(area)
 
 
@@ -186,6 +188,7 @@ def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Dia
             found.add(entry.places[key], name, "bad-value", f"`{key}` must be yes or no")
         setattr(call, flag, bool(value))
     call.says_parks = "parks" in entry
+    call.sends = entry.get("sends", "")
     call.capture = entry.get("capture", "")
     if call.capture not in ("", "node", "refused", "unsafe"):
         found.add(entry.places["capture"], name, "bad-value", "`capture` must be node, refused or unsafe")

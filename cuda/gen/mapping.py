@@ -43,7 +43,7 @@ def map_call(call: Call, entry: Map, types: TypeTable, found: Diagnostics) -> No
         place = entry.places.get("class", call.place)
         found.add(place, call.name, "unknown-class", f"class {call.cls!r} is none of: {', '.join(CLASSES)}")
         return
-    travels = call.cls not in ("local", "unsupported") and entry.get("wire") != "none"
+    travels = call.cls not in ("local", "unsupported") and entry.get("wire") != "none" and not call.sends
     call.custom_wire = isinstance(entry.get("wire"), list)
     strict = travels and not call.custom_wire
     for param in call.params:

@@ -8,6 +8,8 @@ and tests.
 
 from __future__ import annotations
 
+import re
+
 from dataclasses import dataclass, field
 
 CLASSES = ("local", "cached", "create", "ordered", "query", "blocking", "unsupported", "internal")
@@ -217,6 +219,7 @@ class Range:
     rows: str = "1"
     pitch: str = "0"
     null_ok: bool = False  # address 0 names nothing
+    align: int = 0  # the client checks it too, before the call travels: address and pitch are multiples of this; 0: it does not
     of: str = "memory"  # memory (any of the session's) | mappings (whole ones of the client's own) | window (mapped or not)
     at: WireField | None = None  # the field with the address
     numbers: list[WireField] = field(default_factory=list)  # the fields that say how much is touched
@@ -253,6 +256,8 @@ class Call:
     says_parks: bool = False  # the entry says whether it parks
     may_wait: bool = False  # the driver function waits at times: later calls may overtake it then
     foreign: bool = False  # it may name memory of another device than the current context's: the server runs it where that is reached
+    sends: str = ""  # as written: the call that this one is in the default stream; that one travels
+    target: Call | None = None  # that call
     order: str = "objects"  # one of ORDERS
     source: str = ""
     notes: str = ""
@@ -319,6 +324,18 @@ class Call:
         """The fields of the request that are device addresses by their type."""
         fields = self.request.fields if self.request else []
         return [f for f in fields if f.param is not None and f.param.type == "CUdeviceptr"]
+
+    @property
+    def client_regions(self) -> list[tuple[str, int]]:
+        """What the client checks of the ranges: a Region of the parameters, and what its numbers are multiples of."""
+        params = {f.name: f.param.name for f in self.request.fields if f.param is not None} if self.request else {}
+        regions = []
+        for r in self.ranges:
+            numbers = [r.address, r.bytes] + ([r.rows, r.pitch] if r.rows != "1" else [])
+            if r.align:
+                region = re.sub(r"args\.(\w+)", lambda match: params[match[1]], ", ".join(numbers))
+                regions.append((f"Region{{{region}}}", r.align))
+        return regions
 
     def owner_of(self, made: Param) -> str:
         """What a new object dies with: the name of the field with its token, "context" for the current one, "" for nothing."""

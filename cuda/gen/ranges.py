@@ -9,7 +9,7 @@ from model import Call, Range, WireField
 from mapping import TypeTable, field_name
 from yamlplace import Map, Seq
 
-_LINEAR = {"address", "bytes", "rows", "pitch", "access", "null", "of"}
+_LINEAR = {"address", "bytes", "rows", "pitch", "access", "null", "of", "align"}
 _STRUCTS = {"in", "as", "access"}
 _NUMBERS = ("u8", "u16", "u32", "u64")
 
@@ -38,7 +38,7 @@ def read_ranges(call: Call, entry: Map, types: TypeTable, found: Diagnostics) ->
 
 def _read_linear(one: Map, call: Call, types: TypeTable, found: Diagnostics) -> Range | None:
     if not {"address", "bytes", "access"} <= set(one) <= _LINEAR:
-        text = "a range is {address: …, bytes: …, access: …} with an optional `rows` and `pitch`, `null: ok` or `of`"
+        text = "a range is {address: …, bytes: …, access: …} with an optional `rows` and `pitch`, `null: ok`, `of` or `align`"
         found.add(one.place, call.name, "bad-range", text)
         return None
     if ("rows" in one) != ("pitch" in one):
@@ -46,6 +46,10 @@ def _read_linear(one: Map, call: Call, types: TypeTable, found: Diagnostics) -> 
     made = Range(one.get("access"), one.place, null_ok=one.get("null") == "ok", of=one.get("of", "memory"))
     if made.of not in ("memory", "mappings", "window"):
         found.add(one.place, call.name, "bad-range", "`of` is memory, mappings or window")
+    made.align = one.get("align", 0)
+    if not isinstance(made.align, int) or ("align" in one and (made.align < 1 or made.of != "memory")):
+        found.add(one.place, call.name, "bad-range", "`align` is a number of bytes, of a range of memory")
+        made.align = 0
     for key in ("address", "bytes", "rows", "pitch"):
         if key in one:
             fields: list[WireField] = []

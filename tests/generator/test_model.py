@@ -32,6 +32,48 @@ class Calls(ToyTest):
         self.assertEqual(call.payload_param.len, "ByteCount")
         self.assertTrue(call.payload_param.check_null)
 
+    def fills(self, sends: str, align: str = "align: 2") -> None:
+        self.symbols("cuFill", "cuFillAsync")
+        self.lock("0x0501 cuFill", "0x0502 cuFillAsync")
+        self.entry(f"""
+            call: cuFill
+            id: 0x0501
+            class: ordered
+            sends: {sends}
+            params:
+            - {{name: at, type: CUdeviceptr, dir: in}}
+            - {{name: Count, type: size_t, dir: in}}
+            source: "somewhere"
+        """)
+        text = (self.api / "extra.yaml").read_text()
+        self.write("extra.yaml", text + f"""\
+- call: cuFillAsync
+  id: 0x0502
+  class: ordered
+  params:
+  - {{name: at, type: CUdeviceptr, dir: in}}
+  - {{name: Count, type: size_t, dir: in}}
+  - {{name: hStream, type: CUstream, dir: in}}
+  ranges:
+  - {{address: at, bytes: Count * 2, access: write, {align}}}
+  source: "somewhere"
+""")
+
+    def test_forms_without_a_stream(self):
+        self.fills("cuFillAsync")
+        api = self.read()
+        self.assertFalse(api.call("cuFill").travels)
+        self.assertIs(api.call("cuFill").target, api.call("cuFillAsync"))
+        self.assertEqual(api.call("cuFillAsync").client_regions, [("Region{Checked(at), Checked(Count) * Checked(2)}", 2)])
+
+    def test_forms_without_a_stream_of_another_call(self):
+        self.fills("cuStreamQuery")
+        self.assertEqual([(d.kind, d.entry) for d in self.findings()], [("bad-value", "cuFill")])
+
+    def test_ranges_that_the_client_cannot_look_at(self):
+        self.fills("cuFillAsync", "align: 0")
+        self.assertEqual([(d.kind, d.entry) for d in self.findings()], [("bad-range", "cuFillAsync")])
+
     def test_what_a_new_object_dies_with(self):
         self.symbols("cuStreamOf", "cuGraphNodeOf", "cuLibraryOf")
         self.lock("0x0501 cuStreamOf", "0x0502 cuGraphNodeOf", "0x0503 cuLibraryOf")
