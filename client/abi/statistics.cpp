@@ -44,6 +44,12 @@ Json as_json(const std::map<uint16_t, protocol::LinkQuality>& bulk_links) {
     return links;
 }
 
+Json as_json(const std::map<cuda::CallId, uint64_t>& waits) {
+    Json calls = Json::object();
+    for (const auto& [call, count] : waits) calls[cuda::call_name(call)] = count;
+    return calls;
+}
+
 Json calls_json() {
     Json calls = Json::object();
     const auto counts = calls_by_class();
@@ -61,6 +67,7 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats)
                        {"driver", server.driver_kind == DriverKind::software ? "software" : "nvidia"},
                        {"calls", calls_json()},
                        {"blocking_round_trips", stats.blocking_round_trips},
+                       {"waits", as_json(stats.waits)},
                        {"calls_sent", stats.calls_sent},
                        {"batches", stats.batches},
                        {"frames_sent", stats.frames_sent},

@@ -73,7 +73,7 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
 CUresult wait(const Call& call, Waiter& waiter) {
     const Context* context = call.current();
     const unsigned flags = context ? context->flags.load(std::memory_order_relaxed) : 0;
-    return call.session.wait(waiter, flags & CU_CTX_SCHED_MASK);
+    return call.session.wait(waiter, call.id, flags & CU_CTX_SCHED_MASK);
 }
 
 CUresult read_values(const Call& call, const Waiter& waiter, ReadValues read) {

@@ -103,8 +103,11 @@ void Session::note_graph_launch(uint64_t number, const GraphLaunch& launch) {
     count_copies();
 }
 
-CUresult Session::wait(Waiter& waiter, unsigned schedule) {
-    m_round_trips.fetch_add(1, std::memory_order_relaxed);
+CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
+    {
+        MutexLock lock(m_waits_mutex);
+        ++m_waits[call];
+    }
     calls().wait_for(waiter, schedule);
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
@@ -411,7 +414,11 @@ void Session::finish() {
 
 SessionStats Session::stats() const {
     SessionStats stats;
-    stats.blocking_round_trips = m_round_trips.load();
+    {
+        MutexLock lock(m_waits_mutex);
+        stats.waits = m_waits;
+    }
+    for (const auto& [call, count] : stats.waits) stats.blocking_round_trips += count;
     stats.payload_bytes_received = m_payload_received.load();
     for (const auto& connection : m_connections) {
         protocol::Link& link = connection->link();

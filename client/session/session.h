@@ -22,6 +22,7 @@
 #include "common/base/result.h"
 #include "common/net/socket.h"
 #include "cuda/abi/cuda_types.h"
+#include "cuda/gen/call_id.gen.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/link_quality.h"
 
@@ -34,6 +35,7 @@ struct ConnectionSettings;
 /// Numbers of a session for WARPLINE_STATS.
 struct SessionStats {
     uint64_t blocking_round_trips = 0;
+    std::map<cuda::CallId, uint64_t> waits;  ///< which calls those were
     uint64_t frames_sent = 0, frames_received = 0;
     uint64_t bytes_sent = 0, bytes_received = 0;
     uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
@@ -96,8 +98,10 @@ public:
     void note_graph_launch(uint64_t number, const GraphLaunch& launch) WL_EXCLUDES(m_mutex);
     /// The graph with this copy is gone, and all that was made of it.
     void forget_graph_copy(uint64_t number) WL_EXCLUDES(m_mutex);
-    /// Waits for the reply; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device printed.
-    CUresult wait(Waiter& waiter, unsigned schedule);
+    /// Waits for the reply of a call; CUDA_ERROR_DEVICE_UNAVAILABLE if the session ends meanwhile. Writes what the device
+    /// printed.
+    /// @param schedule  CU_CTX_SCHED_…
+    CUresult wait(Waiter& waiter, cuda::CallId call, unsigned schedule) WL_EXCLUDES(m_waits_mutex);
     /// A call could not be queued, or not completely: what the program is told.
     CUresult not_sent(const Error& error, Waiter* waiter);
 
@@ -223,7 +227,8 @@ private:
     std::atomic<uint64_t> m_last_work{0};      // call
     std::atomic<uint64_t> m_last_number{0};    // of a call
     std::atomic<int> m_watches{0};
-    std::atomic<uint64_t> m_round_trips{0};
+    mutable Mutex m_waits_mutex;
+    std::map<cuda::CallId, uint64_t> m_waits WL_GUARDED_BY(m_waits_mutex);  // how often calls have waited for a reply
     std::atomic<uint64_t> m_payload_received{0};
     std::atomic<bool> m_quiet{true};       // not established yet, or ending by our own will; set false under m_mutex
     std::atomic<bool> m_finishing{false};  // the process ends

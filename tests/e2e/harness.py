@@ -81,6 +81,12 @@ class Program:
         return BINARIES / self.name
 
 
+def waits(program):
+    """Which calls of the program wait for the server, and how often at most ("any": as often as they like)."""
+    import tomllib
+    return tomllib.loads((PROGRAMS / "waits.toml").read_text()).get(program.name, {})
+
+
 def description():
     """What programs.toml says; on a Python that cannot read it, what write_description() has made of it."""
     try:

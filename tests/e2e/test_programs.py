@@ -34,6 +34,10 @@ class ProgramTest(unittest.TestCase):
             self.assertGreater(done.stats["frames_sent"], 0, "the program did not use the server")
             if program.round_trips is not None:
                 self.assertLessEqual(done.stats["blocking_round_trips"], program.round_trips, done.stats)
+            allowed = harness.waits(program)
+            more = {call: count for call, count in done.stats["waits"].items()
+                    if allowed.get(call, 0) != "any" and count > allowed.get(call, 0)}
+            self.assertEqual(more, {}, f"calls that wait for the server, and did not before ({allowed}); see list_waits.py")
 
 
 def add_tests():

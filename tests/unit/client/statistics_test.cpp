@@ -28,6 +28,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     server.driver_kind = DriverKind::software;
     SessionStats stats;
     stats.blocking_round_trips = 7;
+    stats.waits[cuda::CallId::cuCtxSynchronize] = 6;
     stats.bytes_sent = uint64_t{1} << 63;
     stats.frames_again = 3;
     stats.seconds_connected = 1.23456789;
@@ -43,6 +44,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "driver",
                                                        "calls",
                                                        "blocking_round_trips",
+                                                       "waits",
                                                        "calls_sent",
                                                        "batches",
                                                        "frames_sent",
@@ -62,6 +64,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     EXPECT_EQ(json["server"], "gpu host");
     EXPECT_EQ(json["driver"], "software");
     EXPECT_EQ(json["blocking_round_trips"], 7);
+    EXPECT_EQ(json["waits"], Json({{"cuCtxSynchronize", 6}}));
     EXPECT_EQ(json["bytes_sent"], uint64_t{1} << 63);
     EXPECT_EQ(json["frames_sent_again"], 3);
     EXPECT_EQ(json["round_trip_us"], 42);

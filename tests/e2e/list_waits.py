@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Writes tests/programs/waits.toml anew: which calls of each program waited for the server, and how often at most in several runs.
+
+To be run when a program is new, or waits less than before; a program that waits more is a question, not a new list."""
+
+import collections
+import os
+import sys
+
+import harness
+
+RUNS = 5
+
+
+def waits_of(program, server):
+    """What waits.toml says of a program: the most of each call, in all runs with the same arguments; "any" where they differ, and for
+    questions, which are asked until the answer is yes."""
+    limits = {}
+    for arguments in program.args:
+        runs = []
+        for _ in range(RUNS):
+            done = harness.run([program.binary, *arguments], "remote", server, seconds=program.seconds)
+            if done.code != 0:
+                sys.exit(f"{program.name} {arguments}: exit code {done.code}\n{done.stdout}{done.stderr}")
+            runs.append(collections.Counter(done.stats["waits"]))
+        for call in set().union(*runs):
+            counts = {run[call] for run in runs}
+            varies = len(counts) > 1 or call.endswith("Query") or limits.get(call) == '"any"'
+            limits[call] = '"any"' if varies else max(limits.get(call, 0), *counts)
+    return limits
+
+
+def main():
+    os.environ["SOFTGPU_PROFILE"] = "strict"
+    lines = ["# Which calls of each program wait for the server, and how often at most: written by tests/e2e/list_waits.py."]
+    with harness.Server() as server:
+        for program in harness.programs().values():
+            if "remote" not in program.modes:
+                continue
+            harness.build_program(program)
+            print(program.name, flush=True)
+            lines += ["", f"[{program.name}]", *(f"{call} = {count}" for call, count in sorted(waits_of(program, server).items()))]
+    (harness.PROGRAMS / "waits.toml").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
