@@ -27,8 +27,9 @@ struct BulkLanes::Lane final : private protocol::Link::Handler {
     std::unique_ptr<net::ChannelPump> pump;
     uint32_t epoch = 0;     // the opening thread's, these two
     unsigned attempts = 0;  // since it was up
-    bool is_up = false;     // under the lanes' mutex, these four
+    bool is_up = false;     // under the lanes' mutex, these five
     bool was_up = false;
+    enum class End { none, told, answered } end = End::none;
     Clock::time_point due = Clock::now();
     Clock::time_point lost_at = Clock::now();
 
@@ -47,11 +48,12 @@ BulkLanes::BulkLanes(Owner& owner, protocol::Outbox& outbox, const Options& opti
 
 BulkLanes::~BulkLanes() { stop(); }
 
-void BulkLanes::open(unsigned count, const protocol::SessionId& session) {
+void BulkLanes::open(unsigned count, const protocol::SessionId& session, bool may_end) {
     MutexLock lock(m_mutex);
     if (m_opened || m_stopping || count == 0) return;
     m_opened = true;
     m_session = session;
+    m_may_end = may_end;
     auto started = make_quiet_thread([this, count] { run(std::min<unsigned>(count, protocol::k_max_bulk_lanes)); });
     // Without them everything travels over the command lane.
     if (started.ok()) {
@@ -113,7 +115,8 @@ BulkLanes::Lane* BulkLanes::wait_for_work() {
     while (!m_stopping) {
         Lane* next = nullptr;
         for (const auto& lane : m_lanes)
-            if (lane && !lane->is_up && (next == nullptr || lane->due < next->due)) next = lane.get();
+            if (lane && !lane->is_up && lane->end == Lane::End::none && (next == nullptr || lane->due < next->due))
+                next = lane.get();
         if (next != nullptr && next->due <= Clock::now()) return next;
         if (next == nullptr) {
             m_wake.wait(m_mutex);
@@ -137,12 +140,38 @@ bool BulkLanes::connect(Lane& lane) {
     lane.is_up = false;
     if (lane.was_up && Clock::now() - lane.lost_at >= m_options.grace) {
         lock.unlock();
-        m_owner.lanes_failed(connected.error(),
-                             "a connection for large copies was lost, and did not come back (grace_seconds)");
-        return false;
+        return give_up(lane, connected.error());
     }
     lane.due = Clock::now() + random_pause_after(lane.attempts++, m_options.reconnect_first, m_options.reconnect_longest);
     return true;
+}
+
+/// Of a lane whose threads have ended. False: the session cannot go on without it.
+bool BulkLanes::give_up(Lane& lane, const Error& why) {
+    if (!m_may_end) {
+        m_owner.lanes_failed(why, "a connection for large copies was lost, and did not come back (grace_seconds)");
+        return false;
+    }
+    {
+        MutexLock lock(m_mutex);
+        lane.end = Lane::End::told;
+    }
+    WL_LOG(warn, "client",
+           "a connection for large copies was lost, and did not come back (grace_seconds): what was on its way goes over the "
+           "others");
+    m_owner.lane_given_up(lane.link.lane(), lane.link.received_sequence());
+    return true;
+}
+
+Result<void> BulkLanes::server_gave_up(uint16_t lane, uint64_t received) {
+    {
+        MutexLock lock(m_mutex);
+        Lane* const known = protocol::is_bulk_lane(lane) ? m_lanes[lane - 1u].get() : nullptr;
+        if (known == nullptr || known->end != Lane::End::told)
+            return Error{Code::malformed, "the server gives up a lane that was not given up"};
+        known->end = Lane::End::answered;
+    }
+    return m_outbox.give_up(lane, received);
 }
 
 Result<void> BulkLanes::attempt(Lane& lane) {

@@ -17,7 +17,8 @@
 namespace warpline::client {
 
 /// The client's bulk lanes. They are opened when a program copies much, by a thread of their own, and opened again when they
-/// are lost; what is on its way over one waits for it to come back. Calls need none of them.
+/// are lost; what is on its way over one waits for it to come back, or goes over the others when it does not. Calls need none
+/// of them.
 class BulkLanes {
 public:
     /// What the lanes ask of the session.
@@ -32,6 +33,9 @@ public:
         /// @thread the one that opens lanes @blocks up to `patience`
         virtual Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
                                                                       std::chrono::milliseconds patience) = 0;
+        /// A lane has not come back, and is not opened again: the server is to be told up to which number it has been received.
+        /// @thread the one that opens lanes @blocks while much is queued
+        virtual void lane_given_up(uint16_t lane, uint64_t received) = 0;
         /// The session cannot go on. @thread any of the lanes'; must not wait for them
         virtual void lanes_failed(const Error& error, const std::string& why) = 0;
 
@@ -49,7 +53,12 @@ public:
     ~BulkLanes();
 
     /// Begins to open this many, if it was not asked for before. @thread any @blocks no
-    void open(unsigned count, const protocol::SessionId& session) WL_EXCLUDES(m_mutex);
+    /// @param may_end  the server takes what was on its way over a lane that does not come back over the others; else the
+    ///                 session ends with it
+    void open(unsigned count, const protocol::SessionId& session, bool may_end) WL_EXCLUDES(m_mutex);
+    /// The server's answer for a lane that was given up. What it has not received goes over the other lanes. @thread any
+    /// @errors malformed
+    Result<void> server_gave_up(uint16_t lane, uint64_t received) WL_EXCLUDES(m_mutex);
     /// Ends all of them, for good, and waits until their threads have let go of everything. @thread none of theirs
     void stop() WL_EXCLUDES(m_mutex);
 
@@ -71,6 +80,7 @@ private:
     void run(unsigned count);
     Lane* wait_for_work() WL_EXCLUDES(m_mutex);
     bool connect(Lane& lane);
+    bool give_up(Lane& lane, const Error& why) WL_EXCLUDES(m_mutex);
     Result<void> attempt(Lane& lane);
     void ended(Lane& lane, const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
 
@@ -85,6 +95,7 @@ private:
     bool m_opened WL_GUARDED_BY(m_mutex) = false;
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;
     protocol::SessionId m_session{};                                        // set before the thread that opens lanes begins
+    bool m_may_end = false;                                                 // likewise
     std::array<std::unique_ptr<Lane>, protocol::k_max_bulk_lanes> m_lanes;  // made by the thread that opens them, once
     std::thread m_thread WL_GUARDED_BY(m_mutex);
 };

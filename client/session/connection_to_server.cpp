@@ -187,6 +187,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     info->dialled = m_endpoint.to_string();
     info->session_id = m_session_id;
     info->key = m_key;
+    m_lanes_may_end.store(info->lanes_may_end, std::memory_order_relaxed);
     m_bulk_lanes_wanted.store(std::min<unsigned>(settings.bulk_lanes, info->bulk_lanes), std::memory_order_relaxed);
     m_established.store(true, std::memory_order_release);
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
@@ -287,6 +288,10 @@ Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
                     WL_LOG(warn, "client", "{} is being drained: this session will be ended in {} s ({})", m_address,
                            event.getDrain().getSecondsLeft(), event.getDrain().getReason().cStr());
                     return true;
+                case wire::Event::LANE_GIVEN_UP:
+                    WL_TRY(m_bulk.server_gave_up(event.getLaneGivenUp().getLane(), event.getLaneGivenUp().getReceived()));
+                    m_order.parts_moved();
+                    return true;
                 // An event that is newer than this client is not for it.
                 default: return true;
             }
@@ -356,6 +361,21 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::connect_lane(uint16
     return open_lane(std::move(socket), lane, epoch, std::max(left, std::chrono::milliseconds(1)), why);
 }
 
+void ConnectionToServer::lane_given_up(uint16_t lane, uint64_t received) {
+    {
+        MutexLock lock(m_order_mutex);
+        m_order.lane_given_up();
+    }
+    m_order_changed.notify_all();
+    constexpr unsigned k_words = 8;
+    auto queued = outbox().add_message<wire::Event>(protocol::FrameKind::event, k_words, [&](wire::Event::Builder event) {
+        auto given_up = event.initLaneGivenUp();
+        given_up.setLane(lane);
+        given_up.setReceived(received);
+    });
+    if (!queued.ok()) WL_LOG(debug, "client", "bulk lane {}: its end could not be told: {}", lane, queued.error().what);
+}
+
 /// The threads that find it cannot wait for the command lane's, which may wait for them.
 void ConnectionToServer::lanes_failed(const Error& error, const std::string& why) {
     WL_LOG(error, "client", "{}: the session cannot go on: {}", m_address, why.empty() ? error.what : why);
@@ -367,7 +387,8 @@ void ConnectionToServer::note_long_payload(uint64_t bytes) {
     const uint64_t before = m_long_payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
     // A program that copies little has no use for further connections.
     if (before <= m_settings.bulk_lanes_after && before + bytes > m_settings.bulk_lanes_after)
-        m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed), m_session_id);
+        m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed), m_session_id,
+                    m_lanes_may_end.load(std::memory_order_relaxed));
 }
 
 void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {

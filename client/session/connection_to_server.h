@@ -108,6 +108,7 @@ private:
     void lane_ended(uint16_t lane) override WL_EXCLUDES(m_order_mutex);
     Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
                                                           std::chrono::milliseconds patience) override;
+    void lane_given_up(uint16_t lane, uint64_t received) override WL_EXCLUDES(m_order_mutex);
     void lanes_failed(const Error& error, const std::string& why) override;
 
     /// Takes a frame, if what it tells of has arrived. False: it has to wait, and stays as it is. For m_order, as taker().
@@ -170,7 +171,8 @@ private:
     std::array<std::optional<CopyTarget>, protocol::k_max_lanes> m_part_targets;  // each its lane's: of the Bulk frame at hand
 
     std::atomic<uint64_t> m_long_payload_bytes{0};
-    std::atomic<unsigned> m_bulk_lanes_wanted{0};  // since Hello was answered
+    std::atomic<unsigned> m_bulk_lanes_wanted{0};  // since Hello was answered, these two
+    std::atomic<bool> m_lanes_may_end{false};
     std::promise<void> m_ended;
     BulkLanes m_bulk;
 };

@@ -145,6 +145,7 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
         info.bulk_lanes = limits.getBulkLanes();
+        info.lanes_may_end = limits.getLanesMayEnd();
         return info;
     });
 }

@@ -58,7 +58,8 @@ struct ServerInfo {
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;
     uint64_t memory_credit_bytes = 0;
-    unsigned bulk_lanes = 0;  ///< that the server allows
+    unsigned bulk_lanes = 0;     ///< that the server allows
+    bool lanes_may_end = false;  ///< it takes what was on their way over the others
     protocol::SessionId session_id{};
     protocol::SessionKey key{};  ///< who has it may continue the session
 };

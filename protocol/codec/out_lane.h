@@ -56,6 +56,7 @@ struct OutLane {
     bool writing = false;                      ///< between take() and sent()
     uint64_t in_hand_first = 0;                ///< what the writer has then; 0: nothing with a number
     uint64_t in_hand_last = 0;
+    bool given_up = false;  ///< for good
     bool writer_sleeps = false;
     bool poked = false;
 

@@ -232,6 +232,7 @@ Result<void> Outbox::attach(uint16_t lane, uint64_t received) {
     MutexLock lock(m_mutex);
     OutLane& out = m_lanes[lane];
     const bool was_up = out.items.attached();
+    if (out.given_up) return Error{Code::malformed, "a connection for a lane that was given up"};
     WL_TRY(out.items.attach(received, [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(out, std::move(frame)); }));
     if (lane != k_command_lane && !was_up) ++m_bulk_lanes_up;
     m_waiting.tell();

@@ -170,6 +170,11 @@ public:
     /// @param received  the highest sequence number that the peer has
     /// @errors          malformed
     Result<void> attach(uint16_t lane, uint64_t received);
+    /// A bulk lane, detached and with no writer, has no further connection. What its peer has not received goes over the lane
+    /// that has the least to do, and behind it `told`, an event of the command lane's, if there is one. @blocks no
+    /// @param received  the highest sequence number that the peer has
+    /// @errors          malformed, also if the lane is no such one or was given up before
+    Result<void> give_up(uint16_t lane, uint64_t received, Buffer told = {});
     /// No further frames. With abandon, what is queued is dropped and every waiter wakes with the error; else it is still sent.
     void close(Error error, bool abandon);
     bool closed() const;
@@ -209,6 +214,7 @@ private:
     Result<void> wait_transferred(const Transfer& transfer);
     bool is_sent(const Transfer& transfer) const WL_REQUIRES(m_mutex);
     bool is_acknowledged(const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    void note_moved(uint16_t lane, uint64_t received, uint16_t heir, uint64_t first) WL_REQUIRES(m_mutex);
     bool somebody_writes() const WL_REQUIRES(m_mutex);
     Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
     Transfer* next_transfer(uint16_t lane) const WL_REQUIRES(m_mutex);
@@ -259,6 +265,8 @@ private:
     size_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;                            // that their buffers take
     std::deque<std::shared_ptr<Transfer>> m_transfers WL_GUARDED_BY(m_mutex);  // not all cut, in the order of their calls
     std::vector<std::shared_ptr<Transfer>> m_lent WL_GUARDED_BY(m_mutex);      // whose memory is not given back
+    std::vector<std::weak_ptr<Transfer>> m_wanted WL_GUARDED_BY(m_mutex);  // those of both, and those that somebody waits for
+    unsigned m_lanes_given_up WL_GUARDED_BY(m_mutex) = 0;
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     WaitList m_waiting WL_GUARDED_BY(m_mutex);  // for credit, room, a frame to leave

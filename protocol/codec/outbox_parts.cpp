@@ -45,6 +45,8 @@ std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent le
     auto added = std::make_shared<Transfer>(transfer);
     m_transfers.push_back(added);
     if (lent == Lent::until_given_back) m_lent.push_back(added);
+    std::erase_if(m_wanted, [](const auto& wanted) { return wanted.expired(); });
+    m_wanted.push_back(added);
     return added;
 }
 
@@ -118,8 +120,13 @@ Result<void> Outbox::wait_transferred(const Transfer& transfer) {
 Result<void> Outbox::wait_until_sent(const Transfer& transfer, BytesView memory) {
     m_waiting.wait(m_mutex,
                    [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_abandoned ? !somebody_writes() : is_sent(transfer); });
-    if (m_abandoned) return m_error;
-    for (uint16_t lane = 0; lane < k_max_lanes; ++lane) WL_TRY(copy_unacknowledged(lane, transfer.last_numbers[lane], memory));
+    // Parts may move to a lane that has been looked through.
+    for (unsigned looked_at = m_lanes_given_up + 1; looked_at != m_lanes_given_up;) {
+        looked_at = m_lanes_given_up;
+        if (m_abandoned) return m_error;
+        for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
+            WL_TRY(copy_unacknowledged(lane, transfer.last_numbers[lane], memory));
+    }
     return {};
 }
 
@@ -135,6 +142,51 @@ void Outbox::give_back(BytesView memory) {
         const std::shared_ptr<Transfer> transfer = *found;
         static_cast<void>(wait_until_sent(*transfer, memory));
         std::erase(m_lent, transfer);
+    }
+}
+
+// --- lanes that do not come back ---
+
+Result<void> Outbox::give_up(uint16_t lane, uint64_t received, Buffer told) {
+    MutexLock lock(m_mutex);
+    if (!is_bulk_lane(lane) || m_lanes[lane].given_up) return Error{Code::malformed, "a lane that cannot be given up"};
+    OutLane& out = m_lanes[lane];
+    if (out.items.attached() || out.writing) return Error{Code::internal, "a lane is given up while it is in use"};
+    const uint16_t heir = idlest_lane();
+    const uint64_t sent = out.items.highest_sent();
+    uint64_t first = 0;
+    // Under the lock: the analysis does not follow the calls.
+    const auto had = [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(out, std::move(frame)); };
+    const auto moves = [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS {
+        const uint64_t number = push(FrameKind::bulk, std::move(frame), heir);
+        if (first == 0) first = number;
+    };
+    WL_TRY(out.items.give_up(received, had, moves));
+    out.given_up = true;
+    ++m_lanes_given_up;
+    m_counters.frames_again += sent - received;
+    note_moved(lane, received, heir, first);
+    if (!told.empty() && !m_closed) {
+        FramePtr frame = free_frame();
+        frame->body = std::move(told);
+        close_batch();
+        push(FrameKind::event, std::move(frame));
+    }
+    std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS { return is_acknowledged(*lent); });
+    m_waiting.tell();
+    const Writers writers = writers_with_output();
+    lock.unlock();
+    wake(writers);
+    return {};
+}
+
+/// The frames behind `received` have numbers of another lane now, from `first` on without a gap.
+void Outbox::note_moved(uint16_t lane, uint64_t received, uint16_t heir, uint64_t first) {
+    for (const auto& wanted : m_wanted) {
+        const auto transfer = wanted.lock();
+        if (!transfer) continue;
+        const uint64_t last = std::exchange(transfer->last_numbers[lane], 0);
+        if (last > received) transfer->last_numbers[heir] = std::max(transfer->last_numbers[heir], first + last - received - 1);
     }
 }
 

@@ -111,6 +111,7 @@ struct Limits {
   chunkBytes @2 :UInt32;          # a longer payload is cut into Bulk frames of at most this
   maxBodyBytes @3 :UInt32;
   bulkLanes @4 :UInt16;           # how many the client may open
+  lanesMayEnd @5 :Bool;           # the server understands Event.laneGivenUp
 }
 
 # The snapshot of one device: everything that a program asks at its start.
@@ -176,6 +177,7 @@ struct Event {
     drain @6 :Drain;
     progress @7 :Progress;
     hostData @8 :HostData;        # client to server; payload: the bytes
+    laneGivenUp @9 :LaneGivenUp;  # of the client; and the server's answer, behind what it had for the lane
   }
 }
 
@@ -188,6 +190,7 @@ struct CopyDone {
 struct Output { stream @0 :UInt8; }   # 1: stdout, 2: stderr
 struct HostCall { id @0 :UInt64; result @1 :Int32; }  # result: what a stream callback is told
 struct HostData { id @0 :UInt64; offset @1 :UInt64; }  # of the memory that host call `id` sends, before its hostCallDone
+struct LaneGivenUp { lane @0 :UInt16; received @1 :UInt64; }  # received: the highest number that the sender of this has
 struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
 
 # Part of the payload of a call (to the server) or of a reply or event (to the client).

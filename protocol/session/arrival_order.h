@@ -36,9 +36,17 @@ public:
     Result<void> arrived(Item item, uint64_t bytes, Take&& take) {
         if (m_waiting.empty() && WL_TRY(take(item))) return {};
         m_waiting_bytes += bytes;
+        if (m_waiting_bytes > k_moving_factor * m_limits.waiting_bytes)
+            return Error{Code::quota, "the server does not send the parts of a lane that was given up"};
         m_waiting.push_back({std::move(item), bytes});
         return {};
     }
+
+    /// A lane is given up: what was on its way over it comes over another one, which may be the command lane, behind what waits
+    /// for it. Until parts_moved() more is taken from there than full() allows otherwise.
+    void lane_given_up() { ++m_lanes_moving; }
+    /// What the other side had for one of these lanes has come, or comes over a lane that nothing holds up.
+    void parts_moved() { --m_lanes_moving; }
 
     /// A part of this call's payload is being received straight to where it belongs.
     void part_begins(uint16_t lane, uint64_t call) { m_in_hand[lane] = call; }
@@ -75,7 +83,7 @@ public:
 
     /// So much waits that no more should be taken from the command lane. What waits there is for parts on other lanes: those of
     /// its own come before what tells of them.
-    bool full() const { return m_waiting_bytes > m_limits.waiting_bytes; }
+    bool full() const { return m_lanes_moving == 0 && m_waiting_bytes > m_limits.waiting_bytes; }
     bool empty() const { return m_waiting.empty(); }
     size_t payloads() const { return m_arrived.size(); }
 
@@ -95,7 +103,12 @@ private:
         return {};
     }
 
+    /// How much more may wait while parts move to another lane: what a sender has queued on the command lane before them, and
+    /// what it queues until it hears that they have to move.
+    static constexpr uint64_t k_moving_factor = 4;
+
     Limits m_limits;
+    unsigned m_lanes_moving = 0;
     std::deque<Waiting> m_waiting;  // of the command lane
     uint64_t m_waiting_bytes = 0;
     std::map<uint64_t, uint64_t> m_arrived;         // bytes in parts, by call

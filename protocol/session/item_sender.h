@@ -88,6 +88,22 @@ public:
         return {};
     }
 
+    /// There will be no further connection. The other side has received everything up to this number; what comes after it is
+    /// given to `move(Item)`, in order, and is no item of this sequence any more.
+    ///
+    /// @errors  malformed: as attach()
+    template <typename Release, typename Move>
+    Result<void> give_up(uint64_t received, Release&& release, Move&& move) {
+        detach();
+        if (received + 1 < m_first) return Error{Code::malformed, "a peer has forgotten what it acknowledged"};
+        auto known = acknowledge(received, release);
+        if (!known.ok()) return known;
+        for (; m_first < m_next; ++m_first) move(std::exchange(at(m_first).item, Item{}));
+        m_cursor = m_first;
+        m_sent_bytes = m_unsent_bytes = 0;
+        return {};
+    }
+
     bool attached() const { return m_attached; }
     /// Nothing waits to be sent.
     bool drained() const { return m_cursor == m_next; }

@@ -17,6 +17,12 @@ void BulkLane::stop() {
     m_pump->join();
 }
 
+uint64_t BulkLane::give_up() {
+    m_given_up = true;
+    stop();
+    return m_link.received_sequence();
+}
+
 void BulkLane::on_level(const protocol::LinkLevelChange& change) {
     WL_LOG(info, "link", "the client, bulk lane {}: {}", m_link.lane(), change.text);
 }
@@ -29,6 +35,7 @@ void BulkLane::on_ended(const Error& error, const std::string& explanation) {
 
 Result<void> BulkLane::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
                               const protocol::ResumeRequest& request) {
+    if (m_given_up) return protocol::answer_resume(*channel, {0, Code::denied, "the lane was given up"});
     if (epoch <= m_epoch) return protocol::answer_resume(*channel, {0, Code::denied, "a later connection has taken over"});
     m_epoch = epoch;
     stop();

@@ -33,6 +33,8 @@ public:
     Result<void> resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
     /// Ends the connection, and waits for its threads. @thread the worker's main one
     void stop();
+    /// The client has given the lane up: likewise, and for good. @return the highest number that has been received
+    uint64_t give_up();
 
 private:
     Result<void> on_frame(protocol::Frame frame) override { return m_owner.on_part(std::move(frame)); }
@@ -45,6 +47,7 @@ private:
     Owner& m_owner;
     protocol::Link m_link;
     uint32_t m_epoch = 0;
+    bool m_given_up = false;
     std::unique_ptr<net::ChannelPump> m_pump;
 };
 

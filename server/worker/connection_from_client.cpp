@@ -119,6 +119,13 @@ Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
                                               frame.payload_view());
             return {};
         }
+        if (event.isLaneGivenUp()) {
+            const uint16_t lane = event.getLaneGivenUp().getLane();
+            if (!protocol::is_bulk_lane(lane) || std::exchange(m_given_up.at(lane), true))
+                return Error{Code::malformed, "a lane is given up that cannot be, or was before"};
+            m_host.lane_given_up(lane, event.getLaneGivenUp().getReceived());
+            return {};
+        }
         if (!event.isHostCallDone()) return Error{Code::malformed, "an event that clients do not send"};
         m_session->host_calls().done(event.getHostCallDone().getId());
         return {};
@@ -277,6 +284,21 @@ void ConnectionFromClient::resume_bulk(std::unique_ptr<net::TlsChannel> channel,
     if (resumed.ok()) return;
     WL_LOG(debug, "session", "bulk lane {}: {}", lane, resumed.error().what);
     if (resumed.error().code == Code::malformed) did_misbehave(resumed.error().what);
+}
+
+void ConnectionFromClient::give_up_bulk(uint16_t lane, uint64_t received) {
+    BulkLane* const bulk = m_bulk.at(lane - 1u).get();
+    if (bulk == nullptr) return did_misbehave("the client gives up a lane that it never had");
+    const uint64_t has = bulk->give_up();
+    auto told = protocol::build_message<wire::Event>([&](wire::Event::Builder event) {
+        auto given_up = event.initLaneGivenUp();
+        given_up.setLane(lane);
+        given_up.setReceived(has);
+    });
+    if (!told.ok()) return did_misbehave(told.error().what);
+    const auto moved = m_link.outbox().give_up(lane, received, std::move(*told));
+    if (!moved.ok()) return did_misbehave(moved.error().what);
+    WL_LOG(info, "session", "the client has given up bulk lane {}; what was on its way goes over the others", lane);
 }
 
 void ConnectionFromClient::say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience) {

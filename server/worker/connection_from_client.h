@@ -35,6 +35,8 @@ public:
     virtual void resumed() = 0;
     /// The program is dead, says who has the session's key: it need not be kept. @thread the worker's main one
     virtual void program_died() = 0;
+    /// The client has given up a bulk lane: give_up_bulk() is to be called. @thread reader; returns at once
+    virtual void lane_given_up(uint16_t lane, uint64_t received) = 0;
     /// The connection is over, or has to end. The first reason counts. @thread any; returns at once
     virtual void over(std::string reason) = 0;
 };
@@ -78,6 +80,11 @@ public:
     /// A bulk lane of the session comes, or comes back. @thread the worker's main one @blocks as resume()
     void resume_bulk(std::unique_ptr<net::TlsChannel> channel, uint16_t lane, uint32_t epoch,
                      const protocol::ResumeRequest& request);
+
+    /// The client has given up a bulk lane, up to whose item `received` it has everything: what it has not goes over the
+    /// others.
+    /// @thread the worker's main one @blocks for the threads of its connection
+    void give_up_bulk(uint16_t lane, uint64_t received);
 
     /// Tells the client why, after what is queued, and gives it a moment to read it. @blocks up to the time given
     void say_goodbye(Code code, const std::string& reason, std::chrono::milliseconds patience);
@@ -134,14 +141,15 @@ private:
     protocol::Link m_link;
     std::vector<DeviceSnapshot> m_visible;  // those of m_devices that the client wants to see
     protocol::CallReceiver m_receiver;
-    std::unique_ptr<Session> m_session;         // made by the reading thread
-    std::atomic<uint64_t> m_parts_received{0};  // bytes, over bulk lanes
-    bool m_hello_seen = false;                  // the reading thread's
-    bool m_closing = false;                     // the reading thread's: the client has said goodbye
-    bool m_reported = false;                    // the reading thread's: the death of the program will be told
-    uint32_t m_epoch = 0;                       // the worker's main thread's: of the newest connection
-    std::atomic<bool> m_leaving{false};         // the worker ends the session: no other connection is waited for
-    std::atomic<bool> m_begun{false};           // released when the session is made, acquired by the worker's main thread
+    std::unique_ptr<Session> m_session;                    // made by the reading thread
+    std::atomic<uint64_t> m_parts_received{0};             // bytes, over bulk lanes
+    bool m_hello_seen = false;                             // the reading thread's
+    bool m_closing = false;                                // the reading thread's: the client has said goodbye
+    bool m_reported = false;                               // the reading thread's: the death of the program will be told
+    std::array<bool, protocol::k_max_lanes> m_given_up{};  // the reading thread's: bulk lanes
+    uint32_t m_epoch = 0;                                  // the worker's main thread's: of the newest connection
+    std::atomic<bool> m_leaving{false};                    // the worker ends the session: no other connection is waited for
+    std::atomic<bool> m_begun{false};  // released when the session is made, acquired by the worker's main thread
     Mutex m_mutex;
     ConditionVariable m_ended_changed;
     bool m_ended WL_GUARDED_BY(m_mutex) = false;

@@ -45,6 +45,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         limits.setCreditCalls(welcome.credit.calls);
         limits.setChunkBytes(welcome.chunk_bytes);
         limits.setBulkLanes(welcome.bulk_lanes);
+        limits.setLanesMayEnd(true);
         limits.setMaxBodyBytes(protocol::FrameLimits{}.max_body_bytes);
         reply.setWindowAddress(welcome.window.address);
         reply.setWindowBytes(welcome.window.bytes);

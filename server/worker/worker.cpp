@@ -81,6 +81,7 @@ private:
     void orphaned(std::string reason, bool doubtful) override;
     void resumed() override;
     void program_died() override;
+    void lane_given_up(uint16_t lane, uint64_t received) override;
     void over(std::string reason) override;
     std::optional<std::string> over_reason();
     std::string orphan_reason();
@@ -114,6 +115,8 @@ private:
 
     Mutex m_mutex;
     std::deque<Lane> m_lanes WL_GUARDED_BY(m_mutex);  // that have come, and are not looked at yet
+    std::deque<std::pair<uint16_t, uint64_t>> m_lanes_given_up
+        WL_GUARDED_BY(m_mutex);  // likewise: number, and what was received
     std::optional<std::string> m_over WL_GUARDED_BY(m_mutex);
     std::optional<std::chrono::steady_clock::time_point> m_close_deadline WL_GUARDED_BY(m_mutex);
     std::optional<std::chrono::steady_clock::time_point> m_orphan_deadline WL_GUARDED_BY(m_mutex);  // there is no connection
@@ -257,6 +260,7 @@ bool Worker::serve(const ControlMessage& message) {
         m_close_deadline.reset();
         m_orphan_deadline.reset();
         m_lanes.clear();
+        m_lanes_given_up.clear();
     }
     m_hello_deadline = std::chrono::steady_clock::now() + k_hello_deadline;
     while (wait_for_news()) {
@@ -394,9 +398,11 @@ void Worker::greet_lane(const TakeMessage& take, const AssignMessage& session, n
 
 void Worker::handle_lanes() {
     std::deque<Lane> lanes;
+    std::deque<std::pair<uint16_t, uint64_t>> given_up;
     {
         MutexLock lock(m_mutex);
         lanes.swap(m_lanes);
+        given_up.swap(m_lanes_given_up);
     }
     for (Lane& lane : lanes) {
         if (std::memcmp(lane.session.data(), m_assigned.session_id, lane.session.size()) != 0) continue;
@@ -408,6 +414,16 @@ void Worker::handle_lanes() {
             resume(std::move(lane.channel), lane.epoch, *lane.request);
         }
     }
+    for (const auto& [lane, received] : given_up)
+        if (has_session()) m_connection->give_up_bulk(lane, received);
+}
+
+void Worker::lane_given_up(uint16_t lane, uint64_t received) {
+    {
+        MutexLock lock(m_mutex);
+        m_lanes_given_up.emplace_back(lane, received);
+    }
+    wake();
 }
 
 void Worker::begins(const BegunMessage& message) { static_cast<void>(m_control.send(ControlKind::begun, message)); }

@@ -41,6 +41,7 @@ class Proxy:
         self._changed = threading.Condition()
         self._connections = set()
         self._network_is_held = False
+        self._refuses_new = False
         self._waiting = []         # reorders: [flow, bytes to go, future]
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._listener.setblocking(False)
@@ -54,9 +55,9 @@ class Proxy:
     def environment(self):
         return {**self.server.environment(), "WARPLINE_SERVERS": self.address}
 
-    def cut(self):
-        """Resets every connection that is open now."""
-        self._call(self._cut)
+    def cut(self, numbers=None):
+        """Resets every connection that is open now, or those of these numbers."""
+        self._call(lambda: self._cut(numbers))
 
     def hold_network(self):
         """From now on nothing passes, on connections that are open and on new ones, as if the cable were pulled."""
@@ -65,6 +66,10 @@ class Proxy:
     def hold_from(self, number):
         """From now on nothing passes on connections that are open, from the one with this number on."""
         self._call(lambda: self._hold_from(number))
+
+    def refuse_new(self):
+        """From now on connections are reset as they come."""
+        self._refuses_new = True
 
     def release(self):
         """Ends holds and black holes; what was sent meanwhile arrives."""
@@ -151,6 +156,10 @@ class Proxy:
     async def _accept(self):
         while True:
             client, _ = await self._loop.sock_accept(self._listener)
+            if self._refuses_new:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.close()
+                continue
             number = len(self.totals) + 1
             with self._changed:
                 self.totals.append({UP: 0, DOWN: 0})
@@ -178,8 +187,8 @@ class Proxy:
         if self._network_is_held:
             self._hold(connection)
 
-    async def _cut(self):
-        for connection in [c for c in self._connections if c.open]:
+    async def _cut(self, numbers):
+        for connection in [c for c in self._connections if c.open and (numbers is None or c.number in numbers)]:
             self.happened(connection.flows[UP], "cut by the test", True)
             await connection.close_now()
 

@@ -93,9 +93,39 @@ class BulkTest(unittest.TestCase):
         with Proxy(self.server, [plan.parse("cut:2:up:36000000")]) as proxy:
             self.rounds_beside("upload", proxy)
 
+    def test_c2_bulk_lanes_that_do_not_come_back_are_done_without(self):
+        """One of two, then both, so that what they had goes over the command lane; in the middle of copies in either direction."""
+        for what, direction in (["rows", "sync"], "up"), (["rows", "async"], "down"), (["back"], "down"):
+            for lanes in (BULK_LANES[:1], BULK_LANES):
+                cuts = [plan.parse(f"cut:{number}:{direction}:{20_000_000 + 1_000_000 * number}") for number in lanes]
+                with self.subTest(what=what, lanes=len(lanes)), Proxy(self.server, cuts) as proxy:
+                    process = harness.popen([BULK.binary, *what], "remote", proxy, extra={"WARPLINE_GRACE": "1"})
+                    self.addCleanup(process.kill)
+                    self.assertTrue(proxy.wait_until(self.bulk_lanes_are_up, PATIENCE))
+                    proxy.refuse_new()
+                    out, err = process.communicate(timeout=PATIENCE)
+                    said = f"{out}{err}\n{self.server.log_text()}"
+                    self.assertEqual(process.returncode, 0, said)
+                    self.assertIn("verified", out, said)
+                    self.assertEqual(err.count("goes over the others"), len(lanes), said)
+
     def test_c2_what_waits_for_parts_on_bulk_lanes_may_be_much(self):
+        self.pile_up(lambda proxy: proxy.release())
+
+    def test_c2_what_waits_for_parts_of_lanes_that_do_not_come_back_may_be_much(self):
+        """The parts come over the command lane, behind all that waits for them."""
+        def lose_lanes(proxy):
+            proxy.refuse_new()
+            proxy.cut(BULK_LANES)
+
+        err = self.pile_up(lose_lanes, {"WARPLINE_GRACE": "1"})
+        self.assertEqual(err.count("goes over the others"), len(BULK_LANES), err)
+
+    def pile_up(self, then, extra=None):
+        """Bulk lanes are held while a large copy is on them, until the client takes nothing more from the command lane."""
         with Proxy(self.server) as proxy:
-            process = harness.popen([BULK.binary, "pile"], "remote", proxy, extra={"WARPLINE_BULK_LANES_AFTER": "0"}, stdin=subprocess.PIPE)
+            extra = {"WARPLINE_BULK_LANES_AFTER": "0", **(extra or {})}
+            process = harness.popen([BULK.binary, "pile"], "remote", proxy, extra=extra, stdin=subprocess.PIPE)
             self.addCleanup(process.kill)
             self.assertEqual(process.stdout.readline(), "ready\n")
             self.assertTrue(proxy.wait_until(self.bulk_lanes_are_up, PATIENCE))
@@ -106,9 +136,10 @@ class BulkTest(unittest.TestCase):
             before = proxy.delivered("down")
             # The rest stays on the server's side of the connection until the large copy is complete.
             self.assertTrue(proxy.wait_until(lambda p: p.delivered("down") - before > 64 << 20, PATIENCE))
-            proxy.release()
+            then(proxy)
             out, err = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 0, f"{out}{err}\n{self.server.log_text()}")
+        return err
 
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
         for first, extra in ((COMMAND_LANE, ONE_LANE), (BULK_LANES[0], {})):

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <map>
 #include <thread>
@@ -88,6 +89,13 @@ public:
     std::atomic<unsigned> attached{0};  ///< connections that lanes have had
     /// Connections are closed as they come.
     std::atomic<bool> refuses{false};
+    /// What the client tells over the command lane. @return what the worker answers
+    Result<uint64_t> give_up(uint16_t number, uint64_t received) {
+        MutexLock lock(m_mutex);
+        const uint64_t has = m_lanes.at(number - 1u)->give_up();
+        WL_TRY(m_outbox.give_up(number, received));
+        return has;
+    }
     static constexpr protocol::SessionKey k_key{std::byte{7}};
 
 private:
@@ -109,6 +117,7 @@ private:
             auto channel = net::TlsChannel::handshake(*context, std::move(*socket), "", options, why);
             if (channel.ok()) take(preamble->lane, preamble->epoch, std::move(*channel));
         }
+        MutexLock lock(m_mutex);
         for (const auto& lane : m_lanes)
             if (lane) lane->stop();
     }
@@ -119,6 +128,7 @@ private:
         const auto request = protocol::decode_resume(*frame);
         ASSERT_TRUE(request.ok());
         EXPECT_EQ(request->session, k_session);
+        MutexLock lock(m_mutex);
         auto& lane = m_lanes.at(number - 1u);
         server::BulkLane::Owner& owner = *this;
         if (!lane) lane = std::make_unique<server::BulkLane>(owner, m_outbox, number, protocol::LinkOptions{});
@@ -135,7 +145,8 @@ private:
 
     protocol::Outbox m_outbox;
     Arrivals m_arrivals;
-    std::array<std::unique_ptr<server::BulkLane>, k_max_bulk_lanes> m_lanes;  // the thread's
+    Mutex m_mutex;
+    std::array<std::unique_ptr<server::BulkLane>, k_max_bulk_lanes> m_lanes WL_GUARDED_BY(m_mutex);
     net::Listener m_listener;
     std::thread m_thread;
 };
@@ -158,16 +169,22 @@ public:
         if (m_beneath.at(lane).fd() >= 0) m_beneath.at(lane).shutdown();
     }
     void wait_until_up(unsigned count) {
-        const auto until = std::chrono::steady_clock::now() + k_patience;
-        const auto is_up = [&] { return m_lanes.up() == count && m_server.attached >= count; };
-        while (!is_up() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-        ASSERT_TRUE(is_up());
+        wait_until([&] { return m_lanes.up() == count && m_server.attached >= count; });
+    }
+    void wait_until_given_up(unsigned count) {
+        wait_until([&] { return given_up == count; });
     }
     /// So many attempts find that what comes has been damaged.
     std::atomic<int> damaged{0};
     std::future<std::string> failure() { return m_failed.get_future(); }
+    std::atomic<unsigned> given_up{0};
 
 private:
+    static void wait_until(const std::function<bool()>& reached) {
+        const auto until = std::chrono::steady_clock::now() + k_patience;
+        while (!reached() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        ASSERT_TRUE(reached());
+    }
     Result<protocol::Place> place_part(uint16_t, const protocol::BulkHeader&, size_t) override { return protocol::Place{}; }
     Result<void> on_part(uint16_t, const protocol::Frame& frame) override {
         const auto part = WL_TRY(protocol::read_bulk_header(frame.body.view(), frame.payload_view().size()));
@@ -193,6 +210,13 @@ private:
         const auto context = WL_TRY(net::TlsContext::create_for_keys(net::TlsRole::client));
         return net::TlsChannel::handshake(context, std::move(socket), endpoint.host, options, why);
     }
+    void lane_given_up(uint16_t lane, uint64_t received) override {
+        const auto has = m_server.give_up(lane, received);
+        ASSERT_TRUE(has.ok()) << has.error().what;
+        EXPECT_TRUE(m_lanes.server_gave_up(lane, *has).ok());
+        EXPECT_EQ(m_lanes.server_gave_up(lane, *has).error().code, Code::malformed) << "a second answer";
+        ++given_up;
+    }
     void lanes_failed(const Error&, const std::string& why) override { m_failed.set_value(why); }
 
     ServerEnd& m_server;
@@ -207,7 +231,7 @@ private:
 TEST(BulkLanes, CarryAPayloadBothWaysOnce_B3) {
     ServerEnd server;
     ClientEnd client(server);
-    client.lanes().open(2, k_session);
+    client.lanes().open(2, k_session, true);
     client.wait_until_up(2);
     const Bytes up = protocol::test::pattern(3'000'000, 1);
     Bytes down = protocol::test::pattern(3'000'000, 2);
@@ -231,7 +255,7 @@ TEST(BulkLanes, CarryAPayloadBothWaysOnce_B3) {
 TEST(BulkLanes, WhatALostOneCarriedArrivesOnce_C2) {
     ServerEnd server;
     ClientEnd client(server);
-    client.lanes().open(3, k_session);
+    client.lanes().open(3, k_session, true);
     client.wait_until_up(3);
     const Bytes up = protocol::test::pattern(12'000'000);
     ASSERT_TRUE(protocol::test::add_long_call(client.outbox(), up, protocol::Lent::until_given_back).ok());
@@ -251,16 +275,44 @@ TEST(BulkLanes, DamageBeforeTlsProtectsIsNoMisbehaviour_C2) {
     ServerEnd server;
     ClientEnd client(server);
     client.damaged = 5;
-    client.lanes().open(2, k_session);
+    client.lanes().open(2, k_session, true);
     client.wait_until_up(2);
     EXPECT_LE(client.damaged.load(), 0);
 }
 
-TEST(BulkLanes, OneThatDoesNotComeBackEndsTheSession_C2) {
+TEST(BulkLanes, WhatOneCarriedThatDoesNotComeBackArrivesOnce_C2) {
+    ServerEnd server;
+    ClientEnd client(server, 50ms);
+    client.lanes().open(3, k_session, true);
+    client.wait_until_up(3);
+    EXPECT_EQ(client.lanes().server_gave_up(1, 0).error().code, Code::malformed) << "nobody has given it up";
+    const Bytes up = protocol::test::pattern(12'000'000, 1);
+    Bytes down = protocol::test::pattern(12'000'000, 2);
+    ASSERT_TRUE(protocol::test::add_long_call(client.outbox(), up, protocol::Lent::until_given_back).ok());
+    std::thread sender([&] {
+        for (size_t offset = 0; offset < down.size(); offset += 16'000)
+            EXPECT_TRUE(
+                server.outbox().add_bulk(k_call, offset, down.size(), protocol::test::part_of(down, offset, 16'000)).ok());
+    });
+    ASSERT_TRUE(server.arrivals().wait_for(up.size() / 4));
+    ASSERT_TRUE(client.arrivals().wait_for(down.size() / 4));
+    server.refuses = true;
+    for (const uint16_t lane : {uint16_t{1}, uint16_t{2}}) client.cut(lane);
+    EXPECT_TRUE(server.arrivals().wait_for(up.size()));
+    EXPECT_TRUE(client.arrivals().wait_for(down.size()));
+    sender.join();
+    client.wait_until_given_up(2);
+    EXPECT_EQ(server.arrivals().whole(), up);
+    EXPECT_EQ(client.arrivals().whole(), down);
+    EXPECT_EQ(server.arrivals().most_often(), 1) << "a part took effect twice";
+    EXPECT_EQ(client.arrivals().most_often(), 1) << "a part took effect twice";
+}
+
+TEST(BulkLanes, OneThatDoesNotComeBackEndsASessionWithAServerThatNeedsIt_C2) {
     ServerEnd server;
     ClientEnd client(server, 50ms);
     auto failed = client.failure();
-    client.lanes().open(1, k_session);
+    client.lanes().open(1, k_session, false);
     client.wait_until_up(1);
     server.refuses = true;
     client.cut(1);
@@ -273,10 +325,10 @@ TEST(BulkLanes, EndWhileTheyAreOpened_C2) {
         ServerEnd server;
         server.refuses = i % 2 == 0;
         ClientEnd client(server);
-        client.lanes().open(k_max_bulk_lanes, k_session);
+        client.lanes().open(k_max_bulk_lanes, k_session, true);
         client.lanes().stop();
         EXPECT_EQ(client.lanes().threads(), 0u);
-        client.lanes().open(1, k_session);
+        client.lanes().open(1, k_session, true);
         EXPECT_EQ(client.lanes().threads(), 0u) << "it was stopped for good";
     }
 }

@@ -1,5 +1,6 @@
 // Sending over several connections at a time.
 #include <algorithm>
+#include <thread>
 
 #include "protocol/codec/link.h"
 #include "protocol/codec/outbox.h"
@@ -7,6 +8,25 @@
 
 namespace warpline::protocol::test {
 namespace {
+
+/// What a lane's writer takes.
+std::vector<Frame> taken(Outbox& outbox, uint16_t lane) {
+    std::vector<BytesView> views;
+    Bytes bytes;
+    EXPECT_TRUE(outbox.take(lane, views, 0));
+    for (const BytesView view : views) bytes.insert(bytes.end(), view.begin(), view.end());
+    outbox.sent(lane);
+    return frames_in(bytes);
+}
+
+/// Puts a part where it belongs. False if it is none.
+bool put_part(const Frame& frame, Bytes& whole) {
+    if (frame.header.kind != FrameKind::bulk) return false;
+    const auto part = read_bulk_header(frame.body.view(), frame.payload.size());
+    if (!part.ok() || part->total != whole.size()) return false;
+    std::copy_n(frame.payload.data(), frame.payload.size(), whole.begin() + static_cast<ptrdiff_t>(part->offset));
+    return true;
+}
 
 TEST(Outbox, PartsLeaveOverBulkLanesAndCallsDoNot_B3) {
     OutboxOptions options;
@@ -47,20 +67,11 @@ TEST(Outbox, GivesMemoryBackOfAllLanes_B3) {
     for (const uint16_t lane : {1, 2, 1}) ASSERT_EQ(burst_of(outbox, lane), std::vector{K::bulk}) << lane;
     outbox.give_back(payload);
     std::fill(payload.begin(), payload.end(), std::byte{0});
-    Bytes again;
+    Bytes parts(3000);
     for (const uint16_t lane : {1, 2}) {
         outbox.detach(lane);
         ASSERT_TRUE(outbox.attach(lane, 0).ok());
-        std::vector<BytesView> views;
-        ASSERT_TRUE(outbox.take(lane, views, 0));
-        for (const BytesView view : views) again.insert(again.end(), view.begin(), view.end());
-        outbox.sent(lane);
-    }
-    Bytes parts(3000);
-    for (const Frame& frame : frames_in(again)) {
-        const auto part = read_bulk_header(frame.body.view(), frame.payload.size());
-        ASSERT_TRUE(part.ok());
-        std::copy_n(frame.payload.data(), frame.payload.size(), parts.begin() + static_cast<ptrdiff_t>(part->offset));
+        for (const Frame& frame : taken(outbox, lane)) ASSERT_TRUE(put_part(frame, parts));
     }
     EXPECT_TRUE(parts == pattern(3000));
 }
@@ -81,6 +92,73 @@ TEST(Outbox, PartsGoToTheLaneWithTheLeastToDo_B3) {
     EXPECT_EQ(outbox.part_bytes(), OutboxOptions{}.part_bytes);
     ASSERT_TRUE(outbox.add_bulk(9, 2000, 3000, part_of(part)).ok());
     EXPECT_EQ(burst_of(outbox), std::vector{FrameKind::bulk});
+}
+
+TEST(Outbox, WhatALaneHadThatDoesNotComeBackGoesOverTheOthers_B3_C2) {
+    OutboxOptions options;
+    options.chunk_bytes = options.bulk_part_bytes = 1000;
+    Outbox outbox(options);
+    ASSERT_TRUE(outbox.attach(1, 0).ok() && outbox.attach(2, 0).ok());
+    Bytes payload = pattern(4000);
+    ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok());
+    ASSERT_EQ(burst_of(outbox), std::vector{FrameKind::batch});
+    Bytes arrived(4000);
+    ASSERT_TRUE(put_part(taken(outbox, 1).at(0), arrived));  // the one that will have been received
+    for (const uint16_t lane : {2, 1, 2}) ASSERT_EQ(burst_of(outbox, lane), std::vector{FrameKind::bulk}) << lane;
+    EXPECT_FALSE(outbox.give_up(1, 1).ok()) << "it is in use";
+    outbox.detach(1);
+    EXPECT_EQ(outbox.give_up(1, 3).error().code, Code::malformed) << "so many were not sent";
+    EXPECT_EQ(outbox.give_up(k_command_lane, 0).error().code, Code::malformed);
+    ASSERT_TRUE(outbox.give_up(1, 1).ok());
+    EXPECT_EQ(outbox.give_up(1, 1).error().code, Code::malformed) << "again";
+    EXPECT_EQ(outbox.attach(1, 1).error().code, Code::malformed) << "for good";
+    EXPECT_EQ(outbox.counters().frames_again, 1u);
+    EXPECT_EQ(burst_of(outbox, 2), std::vector{FrameKind::bulk}) << "the part that the lost one had";
+    // What is lent is known where it has gone to.
+    outbox.give_back(payload);
+    std::fill(payload.begin(), payload.end(), std::byte{0});
+    // The other one does not come back either, and has had nothing that arrived.
+    outbox.detach(2);
+    Buffer told;
+    ASSERT_TRUE(told.append(as_bytes(std::string_view("an event"))));
+    ASSERT_TRUE(outbox.give_up(2, 0, std::move(told)).ok());
+    const auto frames = taken(outbox, k_command_lane);
+    ASSERT_EQ(frames.size(), 4u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(put_part(frames[i], arrived));
+    EXPECT_EQ(frames[3].header.kind, FrameKind::event) << "behind the parts";
+    EXPECT_TRUE(arrived == pattern(4000));
+    EXPECT_EQ(outbox.counters().frames_again, 4u);
+    ASSERT_TRUE(outbox.acknowledge(k_command_lane, 5).ok());
+    EXPECT_EQ(outbox.retained_bytes(), 0u);
+}
+
+TEST(Outbox, WhoWaitsForAPayloadWaitsForWhatHasMoved_B3_C2) {
+    OutboxOptions options;
+    options.chunk_bytes = options.bulk_part_bytes = options.part_bytes = 1000;
+    Outbox outbox(options);
+    ASSERT_TRUE(outbox.attach(1, 0).ok());
+    Bytes payload = pattern(2000);
+    std::thread program([&] {
+        EXPECT_TRUE(add_long_call(outbox, payload, Lent::until_return).ok());
+        std::fill(payload.begin(), payload.end(), std::byte{0});
+    });
+    ASSERT_TRUE(outbox.wait(1));
+    ASSERT_EQ(burst_of(outbox, 1), std::vector{FrameKind::bulk});
+    outbox.detach(1);
+    ASSERT_TRUE(outbox.give_up(1, 0).ok());
+    // The batch, what has moved, and the rest, which no other lane is there for.
+    for (size_t parts = 0; parts < 2;) {
+        ASSERT_TRUE(outbox.wait(k_command_lane));
+        for (const Frame& frame : taken(outbox, k_command_lane)) parts += frame.header.kind == FrameKind::bulk ? 1 : 0;
+    }
+    program.join();
+    outbox.detach(k_command_lane);
+    ASSERT_TRUE(outbox.attach(k_command_lane, 0).ok());
+    Bytes arrived(2000);
+    size_t parts = 0;
+    for (const Frame& frame : taken(outbox, k_command_lane)) parts += put_part(frame, arrived) ? 1 : 0;
+    EXPECT_EQ(parts, 2u);
+    EXPECT_TRUE(arrived == pattern(2000)) << "the program's memory was its own again";
 }
 
 TEST(Outbox, CloseWaitsForAllLanes_B3) {

@@ -281,6 +281,22 @@ TEST_F(HostileTest, F3_AWorkerReachesNeitherProgramsNorNetworksNorOtherProcesses
     EXPECT_EQ(client->output(), "tried 22 ways\n");
 }
 
+TEST_F(HostileTest, F3_OnlyLanesThatThereAreCanBeGivenUp) {
+    // The command lane; numbers that no lane has; one that this session never had.
+    for (const uint16_t lane : {0, 5, 65535, 1}) {
+        auto client = m_server.client();
+        ASSERT_NE(client, nullptr);
+        auto body = protocol::build_message<wire::Event>([&](wire::Event::Builder event) {
+            event.initLaneGivenUp().setLane(lane);
+            event.getLaneGivenUp().setReceived(7);
+        });
+        ASSERT_TRUE(body.ok());
+        client->send_body(protocol::FrameKind::event, std::move(*body));
+        EXPECT_TRUE(client->wait_end()) << lane;
+    }
+    EXPECT_TRUE(m_server.wait_log("the client gives up a lane that it never had"));
+}
+
 TEST_F(HostileTest, C5_ACrashingWorkerTakesOnlyItsSession) {
     auto client = m_server.client();
     ASSERT_NE(client, nullptr);
