@@ -243,7 +243,11 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
     connection.bulk_lanes = static_cast<unsigned>(settings.integer("bulk_lanes"));
     connection.bulk_lanes_after = settings.bytes("bulk_lanes_after");
-    connection.spin = config::spin_of(settings);
+    std::string problem;
+    connection.switches = config::Switches(settings, problem);
+    if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
+    if (!connection.switches.uses(config::Optimisation::lanes)) connection.bulk_lanes = 0;
+    if (connection.switches.uses(config::Optimisation::spin)) connection.spin = config::spin_of(settings);
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
         if (*visible == 0) {

@@ -3,6 +3,7 @@
 
 #include "client/gen/event_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
+#include "client/session/connection_to_server.h"
 #include "client/session/watch.h"
 
 namespace warpline::client {
@@ -17,7 +18,7 @@ template <typename Find, typename Issue>
 void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue issue) {
     Session& session = call.session;
     uint64_t watched = completion.watched.load();
-    if (watched != 0 || !session.take_watch()) return;
+    if (watched != 0 || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
     if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
     auto* background = new Watch([&session, number, find](CUresult result) {
         if (Completion* told = find()) {

@@ -67,6 +67,7 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
     }
     auto urgency = waiter ? protocol::Urgency::caller : protocol::Urgency::writer;
     auto sent = outbox.add_call(header, words, fill, note, payload, urgency);
+    if (waiter == nullptr) call.session.calls().note_queued();
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
 }
 

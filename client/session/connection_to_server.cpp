@@ -157,6 +157,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
         [self](const Error&) { return self->keeps(); });
     net::PumpOptions options;
     options.name = "wl-client";
+    options.guests = settings.switches.uses(config::Optimisation::reading);
     connection->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
     WL_TRY(connection->m_pump->start());
     return connection;
@@ -337,9 +338,10 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
 
 void ConnectionToServer::wait_for(Waiter& waiter, unsigned schedule) {
     const auto done = [&] { return waiter.is_done(); };
+    const net::Looking looking = uses(config::Optimisation::spin) ? looking_for(schedule, m_settings.spin) : net::Looking{};
     const bool reads = m_pump->begin_reading();
     m_pump->flush();
-    if (reads && m_pump->read_until(done, looking_for(schedule, m_settings.spin))) m_pump->end_reading();
+    if (reads && m_pump->read_until(done, looking)) m_pump->end_reading();
     waiter.wait();
 }
 

@@ -15,6 +15,7 @@
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
 #include "common/base/mutex.h"
+#include "common/config/switches.h"
 #include "common/net/channel_pump.h"
 #include "common/net/socket.h"
 #include "common/net/tls.h"
@@ -41,6 +42,7 @@ struct ConnectionSettings {
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
     unsigned bulk_lanes = 0;                                    ///< likewise
     uint64_t bulk_lanes_after = 0;                              ///< bytes in long payloads
+    config::Switches switches;                                  ///< what is done to be fast
     std::chrono::microseconds spin{0};                          ///< that a call looks for its reply before its thread sleeps
     std::string program;
     std::string visible_devices;
@@ -71,6 +73,11 @@ public:
     /// Brings what is queued to the socket, and waits for a reply; reads it itself, if no other thread does so.
     /// @param schedule  CU_CTX_SCHED_…, of the call's context
     void wait_for(Waiter& waiter, unsigned schedule);
+    /// A call that nobody waits for was queued: it leaves at once where calls are not to leave together.
+    void note_queued() {
+        if (!uses(config::Optimisation::batching)) m_pump->flush();
+    }
+    bool uses(config::Optimisation optimisation) const { return m_settings.switches.uses(optimisation); }
 
     /// How often another connection has taken the place of a lost one.
     uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed) + m_bulk.reconnects(); }

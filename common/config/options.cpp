@@ -99,6 +99,12 @@ constexpr Option k_options[] = {
      "How long a session that has no call to execute looks for the next one before its thread sleeps. "
      "-1: 50 where there are at least 4 processors, else 0.",
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
+    {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file,
+     "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
+     "`lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who waits reads the "
+     "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
+     "two.",
+     "Each makes programs slower, and changes nothing else."},
     {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},
@@ -187,6 +193,12 @@ constexpr Option k_options[] = {
      "CU_CTX_SCHED_SPIN and CU_CTX_SCHED_YIELD look for at least 1,000, CU_CTX_SCHED_BLOCKING_SYNC never. "
      "-1: 50 where there are at least 4 processors, else 0.",
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
+    {k_client, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "", k_in_file,
+     "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
+     "`lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who waits reads the "
+     "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
+     "two.",
+     "Each makes programs slower, and changes nothing else."},
     {k_client, "log", text, "", "warn", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr, as for the server.", "trace writes a line per call."},
     {k_client, "stats", path, "", "", 0, 0, "WARPLINE_STATS", "--stats", k_in_file,

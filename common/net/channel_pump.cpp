@@ -140,7 +140,7 @@ Result<void> ChannelPump::read_available(FunctionRef<bool()> enough) {
 }
 
 bool ChannelPump::begin_reading() {
-    if (!m_read_mutex.try_lock()) return false;
+    if (!m_options.guests || !m_read_mutex.try_lock()) return false;
     const bool begins = m_is_read && m_guest == std::thread::id() && !m_guest_failed;
     if (begins) {
         m_guest = std::this_thread::get_id();

@@ -51,6 +51,7 @@ struct PumpOptions {
     std::chrono::milliseconds tick_interval{250};
     /// How long a connection that the handlers end may take to tell the other side why.
     std::chrono::milliseconds goodbye_timeout{1000};
+    bool guests = true;  ///< other threads may read
 };
 
 /// How a guest of the reading thread's waits: how long it looks again and again for what comes before it sleeps.

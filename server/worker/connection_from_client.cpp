@@ -44,6 +44,7 @@ Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::u
         [&self](const Error&) { return self.keeps(); });
     net::PumpOptions pump_options;
     pump_options.name = "client";
+    pump_options.guests = options.idle_threads_read;
     self.m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), pump_options);
     WL_TRY(self.m_pump->start());
     return connection;

@@ -15,6 +15,7 @@
 #include <deque>
 #include <optional>
 
+#include "common/config/switches.h"
 #include "common/log/log.h"
 #include "common/net/tls.h"
 #include "protocol/codec/preamble.h"
@@ -291,7 +292,11 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
     options.bulk_lanes = static_cast<uint16_t>(m_settings.integer("bulk_lanes"));
-    options.spin = config::spin_of(m_settings);
+    std::string problem;
+    const config::Switches switches(m_settings, problem);
+    if (!problem.empty()) WL_LOG(warn, "worker", "{}", problem);
+    options.idle_threads_read = switches.uses(config::Optimisation::reading);
+    if (switches.uses(config::Optimisation::spin)) options.spin = config::spin_of(m_settings);
     options.tenant = get_text(m_assigned.tenant);
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;

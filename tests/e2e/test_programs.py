@@ -32,6 +32,8 @@ class ProgramTest(unittest.TestCase):
         self.assertIsNone(harness.wrong_output(program, done.stdout), said)
         if mode == "remote":
             self.assertGreater(done.stats["frames_sent"], 0, "the program did not use the server")
+            if "WARPLINE_DISABLE" in os.environ:
+                return  # more calls wait then
             if program.round_trips is not None:
                 self.assertLessEqual(done.stats["blocking_round_trips"], program.round_trips, done.stats)
             allowed = harness.waits(program)

@@ -1,0 +1,36 @@
+// Optimisations that can be left out.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string>
+
+#include "common/config/settings.h"
+
+namespace warpline::config {
+
+enum class Optimisation : uint8_t {
+    batching,  ///< calls that nobody waits for leave together
+    lanes,     ///< connections for large copies
+    polling,   ///< questions whether work is done are answered without asking the server each time
+    reading,   ///< a thread that waits reads what it waits for itself
+    spin,      ///< it looks for that before it sleeps
+};
+inline constexpr size_t k_optimisation_count = 5;
+
+/// Which of them are used: all, but for those that the option `disable` names. So a difference in what a program does, or how
+/// fast, can be pinned to one of them.
+class Switches {
+public:
+    /// All of them.
+    Switches() = default;
+    /// @param problem  gets a sentence for the user if the option has words that name none; they are ignored
+    Switches(const Settings& settings, std::string& problem);
+
+    bool uses(Optimisation optimisation) const { return !m_left_out[static_cast<size_t>(optimisation)]; }
+
+private:
+    std::bitset<k_optimisation_count> m_left_out;
+};
+
+}  // namespace warpline::config
