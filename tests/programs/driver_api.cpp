@@ -66,6 +66,33 @@ done:
 }
 )";
 
+/// Fills of elements and of rows, and those that are refused before they reach the device.
+static void check_fills() {
+    CUdeviceptr p = 0;
+    CHECK(DRIVER_VERSIONED(cuMemAlloc)(&p, 4096));
+    auto words = DRIVER_VERSIONED(cuMemsetD32);
+    auto halves = DRIVER_VERSIONED(cuMemsetD16);
+    auto rows = DRIVER_VERSIONED(cuMemsetD2D32);
+    CHECK(DRIVER_VERSIONED(cuMemsetD8)(p, 0, 4096));
+    CHECK(words(p, 0x01020304, 4));
+    CHECK(halves(p + 2, 0x0506, 1));
+    CHECK(rows(p + 64, 64, 7, 2, 3));
+    unsigned back[64] = {};
+    CHECK(DRIVER_VERSIONED(cuMemcpyDtoH)(back, p, sizeof back));
+    EXPECT(back[0] == 0x05060304 && back[3] == 0x01020304 && back[4] == 0);
+    for (int i = 16; i < 64; ++i) EXPECT(back[i] == (i % 16 < 2 ? 7u : 0u));
+    EXPECT(words(p + 2, 0, 1) == CUDA_ERROR_INVALID_VALUE);  // no multiple of an element
+    EXPECT(halves(p + 1, 0, 1) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(words(p, 0, 1025) == CUDA_ERROR_INVALID_VALUE);  // beyond the end
+    EXPECT(words(p, 0, SIZE_MAX / 2) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(rows(p, 6, 0, 1, 2) == CUDA_ERROR_INVALID_VALUE);     // a pitch that is none of whole elements
+    EXPECT(rows(p, 8, 0, 4, 2) == CUDA_ERROR_INVALID_VALUE);     // rows that overlap
+    EXPECT(rows(p, 2048, 0, 1, 3) == CUDA_ERROR_INVALID_VALUE);  // the last row is beyond the end
+    CHECK(words(p, 1, 0));
+    CHECK(rows(p, 64, 1, 0, 3));
+    CHECK(DRIVER_VERSIONED(cuMemFree)(p));
+}
+
 /// Copies between host memory and an array of one row, which the run time knows no more.
 static void check_array_copies() {
     std::vector<unsigned char> there(8192), back(4096, 0xee);
@@ -154,6 +181,7 @@ int main() {
         EXPECT(result[i] == (i < 10 ? once * once : once));
     }
     check_array_copies();
+    check_fills();
     unsigned launched = 0;
     CHECK(to_host(&launched, total, sizeof(launched)));
     EXPECT(launched == n + 10);
