@@ -10,11 +10,13 @@ import sys
 import harness
 
 RUNS = 5
+VARIES = {"cuStreamQuery", "cuEventQuery",  # asked until the answer is yes
+          "wlMapNow"}                       # as often as the memory that the server has granted ahead does not suffice
 
 
 def waits_of(program, server):
     """What waits.toml says of a program: the most of each call, in all runs with the same arguments; "any" where they differ, and for
-    questions, which are asked until the answer is yes."""
+    what VARIES."""
     limits = {}
     for arguments in program.args:
         runs = []
@@ -25,7 +27,7 @@ def waits_of(program, server):
             runs.append(collections.Counter(done.stats["waits"]))
         for call in set().union(*runs):
             counts = {run[call] for run in runs}
-            varies = len(counts) > 1 or call.endswith("Query") or limits.get(call) == '"any"'
+            varies = len(counts) > 1 or call in VARIES or limits.get(call) == '"any"'
             limits[call] = '"any"' if varies else max(limits.get(call, 0), *counts)
     return limits
 
