@@ -145,7 +145,8 @@ struct Processes {
     }
     /// @return the exit code; nothing if it was started for none of these
     std::optional<int> run() {
-        effort.copies = effort.starts = 3;
+        effort.copies = 2;
+        effort.starts = 3;
         if (start) return start_process();
         if (client_steps > 0) return client_process(client_steps);
         if (!figures.empty()) return measure_process(figures, effort);
