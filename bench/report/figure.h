@@ -76,7 +76,7 @@ struct Section {
 };
 const std::vector<Section>& sections();
 
-/// What a published figure of another system says, for those of ours that measure the same.
+/// A figure of another system, for those of ours that measure the same.
 struct PeerFigure {
     const char* id;  ///< of our figure
     const char* system;

@@ -150,8 +150,8 @@ std::string peers(const Report& report) {
                 escaped(std::string(peer.system) + ": " + peer.source) + "</td></tr>\n";
     }
     if (rows.empty()) return "";
-    return "<h2>Beside others</h2>\n<p>Published figures of other systems, from other machines: an orientation, no race.</p>\n"
-           "<div class=\"wide\"><table><thead><tr><th>what</th><th>here, encrypted</th><th>published</th><th>whose, and "
+    return "<h2>Beside others</h2>\n<p>Figures of other systems, taken on other machines: an orientation, no race.</p>\n"
+           "<div class=\"wide\"><table><thead><tr><th>what</th><th>here, encrypted</th><th>theirs</th><th>whose, and "
            "how</th></tr>"
            "</thead><tbody>\n" +
            rows + "</tbody></table></div>\n";

@@ -115,13 +115,14 @@ class ReportTest(unittest.TestCase):
         self.assertFalse(self.base.with_name("none.json").exists())
 
     def test_e8_a_sweep_finds_what_the_cost_model_says(self):
-        """Waits and starts on a link of 20 ms, within a third: 1 and 7 round trips, on a machine that may be busy."""
+        """1 and 7 round trips of 20 ms, and not much more: the machine may be busy."""
         done = bench("sweep", "--local", "--rtt", 20, "--rate", 1000, "--copy", "64KiB")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         row = next(line for line in done.stdout.splitlines() if line.startswith("| 20 ms"))
         wait, _, start = ([float(number) for number in cell.split("/")] for cell in row.split("|")[3:6])
-        for measured, model in (wait, start):
-            self.assertAlmostEqual(measured / model, 1, delta=0.33, msg=row)
+        for (measured, model), waits in ((wait, 1), (start, 7)):
+            self.assertGreater(measured, 0.95 * waits * 20, row)
+            self.assertLess(measured, 2 * model, row)
 
     def test_e8_a_sweep_needs_one_server(self):
         for servers in ("a:1,b:2", "dns:a:1", ""):
