@@ -1,3 +1,4 @@
+// One interface for all codecs.
 #include "compress/codec.h"
 
 #include <lz4.h>
@@ -31,9 +32,9 @@ Result<void> decompress_lz4(BytesView packed, MutableBytesView out) {
 
 unsigned group_bytes(Codec codec) {
     switch (codec) {
-        case Codec::group2_lz4: return 2;
-        case Codec::group4_lz4: return 4;
-        case Codec::group8_lz4: return 8;
+        case Codec::group2: return 2;
+        case Codec::group4: return 4;
+        case Codec::group8: return 8;
         default: return 0;
     }
 }
@@ -50,9 +51,9 @@ const char* to_string(Codec codec) {
         case Codec::none: return "none";
         case Codec::lz4: return "lz4";
         case Codec::zstd: return "zstd";
-        case Codec::group2_lz4: return "group2_lz4";
-        case Codec::group4_lz4: return "group4_lz4";
-        case Codec::group8_lz4: return "group8_lz4";
+        case Codec::group2: return "group2";
+        case Codec::group4: return "group4";
+        case Codec::group8: return "group8";
     }
     return "unknown";
 }

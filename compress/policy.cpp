@@ -1,7 +1,7 @@
+// Choosing codecs by what they save.
 #include "compress/policy.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace warpline::compress {
 
@@ -9,112 +9,123 @@ namespace {
 
 struct Candidate {
     Choice choice;
-    double assumed_bytes_per_second;  // until measured; one core of a 2023 server (compress_bench)
+    double pack_ns;    // a byte, until measured: compress_bench on one core of a 2023 server
+    double unpack_ns;  // the other side's, which is not measured
 };
 
-// Cheapest to try first.
 constexpr Candidate k_candidates[] = {
-    {{Codec::lz4, 1}, 700e6},        {{Codec::group4_lz4, 1}, 500e6}, {{Codec::group2_lz4, 1}, 500e6},
-    {{Codec::group8_lz4, 1}, 500e6}, {{Codec::zstd, 1}, 350e6},       {{Codec::zstd, 3}, 200e6},
+    {{Codec::group2, 0}, 0.7, 0.4}, {{Codec::group4, 0}, 0.8, 0.3}, {{Codec::group8, 0}, 1.0, 0.4},
+    {{Codec::lz4, 0}, 2.0, 0.4},    {{Codec::zstd, 1}, 3.6, 0.8},   {{Codec::zstd, 6}, 11.0, 0.9},
 };
 
-// Which row a measurement belongs to: for zstd the one whose level is nearest from below.
-size_t index_of(Choice choice) {
-    size_t found = std::size(k_candidates);
-    for (size_t i = 0; i < std::size(k_candidates); i++) {
-        const Choice& row = k_candidates[i].choice;
-        if (row.codec != choice.codec) continue;
-        if (found == std::size(k_candidates) || row.level <= choice.level) found = i;
-    }
-    return found;
-}
+// A constant, as zstd packs it: reading it twice, and writing it at the other end.
+constexpr Choice k_for_constants{Codec::zstd, 1};
+constexpr double k_constant_ns = 0.2;
 
-// A few recent measurements count, so that a change of the link is noticed and an outlier is not believed.
+// Encrypting and sending a byte, and as much again for who receives it, who may share the processors.
+constexpr double k_plain_ns = 1.5;
+
+// A few recent measurements count, so that a change is noticed and an outlier is not believed.
 constexpr double k_weight_of_new = 0.25;
+constexpr double k_clearly = 0.99;  // samples do not tell smaller differences
+constexpr double k_forgetting = 0.02;
+constexpr double k_assumed_sample_seconds = 60e-6;
+constexpr double k_most_samples_ahead = 4;  // of budget that is saved
 
 void smooth(double& average, double measured) { average += k_weight_of_new * (measured - average); }
 
-double bytes_per_second(size_t bytes, std::chrono::nanoseconds took) {
-    return static_cast<double>(bytes) / std::chrono::duration<double>(took).count();
-}
-
-// Pieces from all over the transfer, at multiples of 64 bytes so that elements stay whole.
-size_t take_sample(BytesView transfer, size_t sample_bytes, std::byte* out) {
-    size_t piece = sample_bytes / Policy::k_sample_pieces;
-    size_t stride = (transfer.size() - piece) / (Policy::k_sample_pieces - 1) & ~size_t{63};
-    for (size_t i = 0; i < Policy::k_sample_pieces; i++) std::memcpy(out + i * piece, transfer.data() + i * stride, piece);
-    return piece * Policy::k_sample_pieces;
+size_t index_of(Choice choice) {
+    size_t found = std::size(k_candidates);
+    for (size_t i = 0; i < std::size(k_candidates); ++i)
+        if (k_candidates[i].choice == choice) found = i;
+    return found;
 }
 
 }  // namespace
 
-Policy::Policy(uint32_t allowed_codecs) : m_allowed(allowed_codecs | bit(Codec::none)) {
+Policy::Policy() : m_sample_seconds(k_assumed_sample_seconds), m_budget_seconds(k_assumed_sample_seconds) {
     static_assert(std::size(k_candidates) == k_candidate_count);
-    for (size_t i = 0; i < k_candidate_count; i++) m_speeds.pack[i] = k_candidates[i].assumed_bytes_per_second;
+    for (size_t i = 0; i < k_candidate_count; ++i) m_pack_ns[i] = k_candidates[i].pack_ns;
 }
 
-Choice Policy::choose(BytesView transfer) {
-    const Choice plain{};
-    if (transfer.size() < k_min_transfer_bytes || m_allowed == bit(Codec::none)) return plain;
-    Speeds speeds;
-    {
-        MutexLock lock(m_mutex);
-        speeds = m_speeds;
+Choice Policy::choose(BytesView chunk, double link_bytes_per_second, CodecSet allowed) {
+    if (chunk.size() < k_least_bytes || allowed == 0) return {};
+    const double link_ns = link_bytes_per_second > 0 ? 1e9 / link_bytes_per_second : 0;
+    m_was_constant = false;
+    const bool is_fast = link_ns > 0 && link_ns * (1 - k_least_gain) <= k_constant_ns;
+    if (is_fast) return {};
+    if ((allowed & bit(k_for_constants.codec)) && is_constant(chunk)) {
+        m_was_constant = true;
+        return k_for_constants;
     }
-    const auto size = static_cast<double>(transfer.size());
-    const double plain_seconds = size / speeds.link;
-    double sampling_seconds_left = plain_seconds * k_sampling_share;
+    // Not even the fastest codec would do.
+    if (link_ns * (1 - k_least_gain) <= *std::min_element(m_pack_ns.begin(), m_pack_ns.end())) return m_last = {};
 
-    size_t sample_bytes = std::clamp<size_t>(transfer.size() / 16, 1024, k_max_sample_bytes) & ~size_t{255};
-    std::array<std::byte, k_max_sample_bytes> sample;
-    std::array<std::byte, k_max_sample_bytes + k_max_sample_bytes / 128 + 1024> packed;  // more than any codec's bound
-    bool sampled = false;
+    m_budget_seconds += k_sampling_share * link_ns * 1e-9 * static_cast<double>(chunk.size());
+    m_budget_seconds = std::min(m_budget_seconds, k_most_samples_ahead * m_sample_seconds);
+    if (m_budget_seconds < m_sample_seconds) return m_last;
+    const auto begin = std::chrono::steady_clock::now();
+    m_last = best_of(Sample(chunk), link_ns, allowed);
+    // A codec that was slow while others had the processor is not slow for ever.
+    for (size_t i = 0; i < k_candidate_count; ++i)
+        if (k_candidates[i].choice != m_last) m_pack_ns[i] += k_forgetting * (k_candidates[i].pack_ns - m_pack_ns[i]);
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    m_budget_seconds -= took;
+    smooth(m_sample_seconds, took);
+    return m_last;
+}
 
-    Choice best = plain;
-    double best_seconds = plain_seconds * (1 - k_min_gain);
-    for (size_t i = 0; i < k_candidate_count; i++) {
+Choice Policy::best_of(const Sample& sample, double link_ns, CodecSet allowed) const {
+    const double repeated = sample.repeated_ratio();
+    Choice best;
+    double least_ns = link_ns * (1 - k_least_gain);
+    for (size_t i = 0; i < k_candidate_count; ++i) {
         const Choice& choice = k_candidates[i].choice;
-        const double pack_seconds = size / speeds.pack[i];
-        if ((m_allowed & bit(choice.codec)) == 0 || pack_seconds >= best_seconds) continue;
-        sampling_seconds_left -= static_cast<double>(sample_bytes) / speeds.pack[i];
-        if (sampling_seconds_left < 0) break;
-        if (!sampled) sample_bytes = take_sample(transfer, sample_bytes, sample.data());
-        sampled = true;
-        Result<size_t> got = compress(choice.codec, choice.level, {sample.data(), sample_bytes}, packed);
-        if (!got.ok()) continue;
-        const double ratio = static_cast<double>(*got) / static_cast<double>(sample_bytes);
-        const double seconds = std::max(pack_seconds, plain_seconds * ratio);
-        if (seconds < best_seconds) {
-            best = choice;
-            best_seconds = seconds;
-        }
+        if ((allowed & bit(choice.codec)) == 0 || m_pack_ns[i] >= least_ns) continue;
+        const double ns = cost(i, estimated_ratio(sample, i, repeated), link_ns);
+        if (ns >= least_ns) continue;
+        best = choice;
+        least_ns = ns * k_clearly;
     }
     return best;
 }
 
-void Policy::record_link(size_t wire_bytes, std::chrono::nanoseconds took) {
-    if (took.count() <= 0 || wire_bytes == 0) return;
-    MutexLock lock(m_mutex);
-    smooth(m_speeds.link, bytes_per_second(wire_bytes, took));
+double Policy::estimated_ratio(const Sample& sample, size_t candidate, double repeated) const {
+    // zstd sees further than a sample does, and codes what LZ4 leaves.
+    constexpr double k_zstd_by_lz4 = 0.75, k_zstd6_by_lz4 = 0.70;
+    const Choice& choice = k_candidates[candidate].choice;
+    switch (choice.codec) {
+        case Codec::lz4: return repeated;
+        case Codec::zstd:
+            if (repeated > 0.97) return sample.grouped_ratio(1);
+            return std::min(sample.grouped_ratio(1), repeated * (choice.level > 1 ? k_zstd6_by_lz4 : k_zstd_by_lz4));
+        case Codec::group2: return sample.grouped_ratio(2);
+        case Codec::group4: return sample.grouped_ratio(4);
+        case Codec::group8: return sample.grouped_ratio(8);
+        case Codec::none: break;
+    }
+    return 1;
 }
 
-void Policy::record_pack(Choice choice, size_t raw_bytes, std::chrono::nanoseconds took) {
-    size_t index = index_of(choice);
-    if (took.count() <= 0 || raw_bytes == 0 || index == k_candidate_count) return;
-    MutexLock lock(m_mutex);
-    smooth(m_speeds.pack[index], bytes_per_second(raw_bytes, took));
+double Policy::cost(size_t candidate, double ratio, double link_ns) const {
+    const double on_link = ratio * link_ns;
+    const double in_processors = m_pack_ns[candidate] + k_candidates[candidate].unpack_ns + ratio * k_plain_ns / 2;
+    const double busy_anyway = std::min(k_plain_ns / link_ns, 1.0);
+    return std::max(on_link, in_processors) + busy_anyway * std::min(on_link, in_processors);
 }
 
-double Policy::link_bytes_per_second() const {
-    MutexLock lock(m_mutex);
-    return m_speeds.link;
+void Policy::record(Choice choice, size_t raw_bytes, size_t packed_bytes, std::chrono::nanoseconds took) {
+    if (took.count() <= 0 || raw_bytes == 0 || m_was_constant) return;  // those say nothing about other data
+    // What gets no smaller is not tried again before another sample says so.
+    if (static_cast<double>(packed_bytes) > static_cast<double>(raw_bytes) * (1 - k_least_gain)) m_last = {};
+    const size_t index = index_of(choice);
+    if (index == k_candidate_count) return;
+    smooth(m_pack_ns[index], static_cast<double>(took.count()) / static_cast<double>(raw_bytes));
 }
 
 double Policy::pack_bytes_per_second(Choice choice) const {
-    size_t index = index_of(choice);
-    if (index == k_candidate_count) return 0;
-    MutexLock lock(m_mutex);
-    return m_speeds.pack[index];
+    const size_t index = index_of(choice);
+    return index == k_candidate_count ? 0 : 1e9 / m_pack_ns[index];
 }
 
 }  // namespace warpline::compress

@@ -1,68 +1,59 @@
+// Which codec, if any, makes a transfer faster.
 #pragma once
 
 #include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 
-#include "common/base/bytes.h"
-#include "common/base/mutex.h"
-#include "compress/codec.h"
+#include "compress/sample.h"
+#include "compress/wish.h"
 
 namespace warpline::compress {
 
-struct Choice {
-    Codec codec = Codec::none;
-    int level = 0;
-    friend bool operator==(const Choice&, const Choice&) = default;
-};
-
-/// Chooses a codec per transfer, so that compressing is not slower than not compressing.
+/// Chooses a codec for each chunk that leaves over one connection, so that compressing is not slower than not compressing.
 ///
-/// A transfer takes size / link without a codec. With one, packing and sending overlap chunk by chunk, so it takes the slower
-/// of the two: max(size / pack speed, size × ratio / link). Link and pack speeds are measured and smoothed; the ratio is
-/// measured by packing a sample of this transfer's own bytes. The best codec is taken if it is expected to save at least
-/// k_min_gain.
+/// A chunk without a codec takes size / link. With one, packing, sending and unpacking overlap from chunk to chunk, so it takes
+/// the longer of two: of what the link does, size × ratio / link, and of what processors do, packing, unpacking and encrypting
+/// what is left. The faster the link, the more processors have to do without a codec: then less of the two is taken to overlap,
+/// and none when the link is as fast as they are. The best codec is taken if it saves at least k_least_gain.
 ///
-/// What the sampling itself costs is bounded: codecs are tried, cheapest first, while their samples together take at most
-/// k_sampling_share of the plain transfer; so small transfers on fast links are sent plain without a look at them.
+/// The ratio comes from a sample of the chunk itself, the codec's speed from the chunks before. Samples are taken as long as
+/// they take no more than k_sampling_share of the time that plain chunks take; else the choice is that of the chunk before.
+/// Chunks that are all zeros, or any other constant, are found without: they cost next to nothing on any link.
+///
+/// @thread  one at a time
 class Policy {
 public:
-    static constexpr size_t k_min_transfer_bytes = 4 * 1024;
-    static constexpr size_t k_max_sample_bytes = 16 * 1024;
-    static constexpr size_t k_sample_pieces = 4;
-    static constexpr double k_min_gain = 0.05;
-    static constexpr double k_sampling_share = 0.05;
-    /// Taken for the link until something was measured: 10 Gbit/s.
-    static constexpr double k_assumed_link_bytes_per_second = 1.25e9;
+    static constexpr size_t k_least_bytes = 1024;
+    static constexpr double k_least_gain = 0.05;
+    static constexpr double k_sampling_share = 0.01;
 
-    static constexpr uint32_t bit(Codec codec) { return 1u << static_cast<unsigned>(codec); }
-    static constexpr uint32_t k_all_codecs = (1u << k_codec_count) - 1;
+    Policy();
 
-    /// @param allowed_codecs  those that the other side takes, a set of bit(); Codec::none is always among them
-    explicit Policy(uint32_t allowed_codecs);
+    /// @param link_bytes_per_second  0: not known; then only constants are packed
+    /// @param allowed                those that may be chosen
+    Choice choose(BytesView chunk, double link_bytes_per_second, CodecSet allowed);
 
-    /// @blocks  no; may pack a sample
-    /// @thread  any
-    Choice choose(BytesView transfer) WL_EXCLUDES(m_mutex);
+    /// True if the last choice was for a chunk that repeats one 8-byte word.
+    bool chose_for_constant() const { return m_was_constant; }
 
-    /// What was measured. Measurements without a duration are ignored.
-    void record_link(size_t wire_bytes, std::chrono::nanoseconds took) WL_EXCLUDES(m_mutex);
-    void record_pack(Choice choice, size_t raw_bytes, std::chrono::nanoseconds took) WL_EXCLUDES(m_mutex);
+    /// What became of a chunk that was chosen for.
+    void record(Choice choice, size_t raw_bytes, size_t packed_bytes, std::chrono::nanoseconds took);
 
-    double link_bytes_per_second() const WL_EXCLUDES(m_mutex);
-    double pack_bytes_per_second(Choice choice) const WL_EXCLUDES(m_mutex);
+    double pack_bytes_per_second(Choice choice) const;
 
 private:
     static constexpr size_t k_candidate_count = 6;
-    struct Speeds {
-        double link = k_assumed_link_bytes_per_second;
-        std::array<double, k_candidate_count> pack{};
-    };
 
-    const uint32_t m_allowed;
-    mutable Mutex m_mutex;  ///< protects the measured speeds
-    Speeds m_speeds WL_GUARDED_BY(m_mutex);
+    double estimated_ratio(const Sample& sample, size_t candidate, double repeated) const;
+    /// Nanoseconds a byte.
+    double cost(size_t candidate, double ratio, double link_ns) const;
+    Choice best_of(const Sample& sample, double link_ns, CodecSet allowed) const;
+
+    std::array<double, k_candidate_count> m_pack_ns;  // a byte, as measured
+    double m_sample_seconds;                          // what one takes, as measured
+    double m_budget_seconds;                          // for samples
+    Choice m_last;
+    bool m_was_constant = false;
 };
 
 }  // namespace warpline::compress

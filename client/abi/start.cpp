@@ -248,6 +248,13 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
     if (!connection.switches.uses(config::Optimisation::lanes)) connection.bulk_lanes = 0;
     if (connection.switches.uses(config::Optimisation::spin)) connection.spin = config::spin_of(settings);
+    const auto compression = compress::parse_wish(settings.text("compression"));
+    if (!compression.ok()) {
+        why = log::format("'{}' names no compression (WARPLINE_COMPRESS); write auto, none, lz4, zstd or zstd:1 to zstd:19",
+                          settings.text("compression"));
+        return compression.error();
+    }
+    connection.compression = *compression;
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
         if (*visible == 0) {

@@ -50,6 +50,16 @@ Json as_json(const std::map<cuda::CallId, uint64_t>& waits) {
     return calls;
 }
 
+/// What was compressed, before and after, by codec.
+Json as_json(const protocol::Encoding::ByCodec& encoded) {
+    Json codecs = Json::object();
+    for (size_t codec = 0; codec < encoded.size(); ++codec)
+        if (encoded[codec].raw != 0)
+            codecs[to_string(static_cast<compress::Codec>(codec))] = {{"bytes", encoded[codec].raw},
+                                                                      {"compressed_bytes", encoded[codec].wire}};
+    return codecs;
+}
+
 Json calls_json() {
     Json calls = Json::object();
     const auto counts = calls_by_class();
@@ -76,6 +86,8 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats)
                        {"bytes_received", stats.bytes_received},
                        {"payload_bytes_sent", stats.payload_bytes_sent},
                        {"payload_bytes_received", stats.payload_bytes_received},
+                       {"compressed_sent", as_json(stats.encoded_sent)},
+                       {"compressed_received", as_json(stats.encoded_received)},
                        {"credit_waits", stats.credit_waits},
                        {"reconnects", stats.reconnects},
                        {"frames_sent_again", stats.frames_again},

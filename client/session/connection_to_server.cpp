@@ -23,6 +23,7 @@ protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     protocol::LinkOptions options;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
     options.heartbeat = settings.heartbeat;
+    options.codecs = settings.compression.codecs;
     return options;
 }
 
@@ -194,7 +195,16 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);
     outbox().set_credit(credit);
+    agree_on_codecs(info->codecs);
     return std::move(*info);
+}
+
+void ConnectionToServer::agree_on_codecs(compress::CodecSet of_server) {
+    const compress::Wish& wish = m_settings.compression;
+    if (wish.forced && (wish.codecs & of_server) == 0)
+        WL_LOG(warn, "client", "{} does not take {} (WARPLINE_COMPRESS): nothing is compressed", m_address,
+               to_string(wish.forced->codec));
+    outbox().encoding().agree(wish.codecs & of_server, wish.forced);
 }
 
 Result<void> ConnectionToServer::on_frame(protocol::Frame frame) {

@@ -19,6 +19,7 @@
 #include "common/net/channel_pump.h"
 #include "common/net/socket.h"
 #include "common/net/tls.h"
+#include "compress/wish.h"
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"
 #include "protocol/session/arrival_order.h"
@@ -40,6 +41,7 @@ struct ConnectionSettings {
     std::chrono::milliseconds reconnect_first{100};             ///< back-off: the bound of the first random pause
     std::chrono::milliseconds reconnect_longest{5000};          ///< … and of any
     protocol::CreditLimits credit{~uint64_t{0}, ~uint64_t{0}};  ///< at most; the server says how much it allows
+    compress::Wish compression;                                 ///< for both directions
     unsigned bulk_lanes = 0;                                    ///< likewise
     uint64_t bulk_lanes_after = 0;                              ///< bytes in long payloads
     config::Switches switches;                                  ///< what is done to be fast
@@ -123,6 +125,7 @@ private:
     auto taker() {
         return [this](protocol::Frame& frame) WL_NO_THREAD_SAFETY_ANALYSIS { return take(frame); };
     }
+    void agree_on_codecs(compress::CodecSet of_server);
     Result<void> on_hello_reply(const protocol::Frame& frame);
     Result<bool> on_reply(protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
     Result<bool> on_event(const protocol::Frame& frame) WL_REQUIRES(m_order_mutex);

@@ -116,6 +116,11 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
         hello.setDriverVersion(CUDA_VERSION);
         hello.setVisibleDevices(settings.visible_devices);
         hello.setReported(settings.reported);
+        hello.setCodecs(settings.compression.codecs);
+        if (const auto& forced = settings.compression.forced) {
+            hello.setForcedCodec(static_cast<uint8_t>(forced->codec));
+            hello.setForcedLevel(static_cast<uint8_t>(forced->level));
+        }
     });
 }
 
@@ -146,6 +151,7 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
         info.bulk_lanes = limits.getBulkLanes();
         info.lanes_may_end = limits.getLanesMayEnd();
+        info.codecs = reply.getCodecs();
         return info;
     });
 }

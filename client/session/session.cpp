@@ -428,6 +428,8 @@ SessionStats Session::stats() const {
         stats.bytes_sent += counters.bytes;
         stats.bytes_received += connection->bytes_received();
         stats.payload_bytes_sent += counters.payload_bytes;
+        stats.encoded_sent = link.outbox().encoding().sent();
+        stats.encoded_received = link.outbox().encoding().received();
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;
         stats.credit_waits += counters.credit_waits;

@@ -23,6 +23,7 @@
 #include "common/net/socket.h"
 #include "cuda/abi/cuda_types.h"
 #include "cuda/gen/call_id.gen.h"
+#include "protocol/codec/encoding.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/link_quality.h"
 
@@ -38,7 +39,8 @@ struct SessionStats {
     std::map<cuda::CallId, uint64_t> waits;  ///< which calls those were
     uint64_t frames_sent = 0, frames_received = 0;
     uint64_t bytes_sent = 0, bytes_received = 0;
-    uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;
+    uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;     ///< decoded
+    protocol::Encoding::ByCodec encoded_sent{}, encoded_received{};  ///< of what was encoded, by codec
     uint64_t batches = 0, calls_sent = 0, credit_waits = 0;
     uint64_t reconnects = 0;    ///< connections that took the place of a lost one
     uint64_t frames_again = 0;  ///< that were sent again over one of them

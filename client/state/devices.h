@@ -60,6 +60,7 @@ struct ServerInfo {
     uint64_t memory_credit_bytes = 0;
     unsigned bulk_lanes = 0;     ///< that the server allows
     bool lanes_may_end = false;  ///< it takes what was on their way over the others
+    uint32_t codecs = 0;         ///< that the server takes (compress::CodecSet)
     protocol::SessionId session_id{};
     protocol::SessionKey key{};  ///< who has it may continue the session
 };

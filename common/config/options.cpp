@@ -105,6 +105,9 @@ constexpr Option k_options[] = {
      "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
      "two.",
      "Each makes programs slower, and changes nothing else."},
+    {k_server, "compression", boolean, "", "true", 0, 0, "WARPLINE_SERVER_COMPRESS", "--compression", k_in_file,
+     "Compress what sessions send and receive, where their clients wish it and it pays. `false`: nothing is.",
+     "false spares the server's processors; copies over slow links take longer."},
     {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},
@@ -199,6 +202,11 @@ constexpr Option k_options[] = {
      "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
      "two.",
      "Each makes programs slower, and changes nothing else."},
+    {k_client, "compression", text, "", "auto", 0, 0, "WARPLINE_COMPRESS", "", k_in_file,
+     "What is compressed on its way, in both directions: `auto`, what gets there sooner for it, by the rates of link and codec "
+     "and a sample of the data; `none`, nothing; `lz4`, `zstd`, `zstd:1` to `zstd:19`, and `group2`, `group4` or `group8` (for "
+     "numbers of so many bytes), all that gets smaller, by this codec.",
+     "A codec that is forced can be slower than the link; what compresses best takes most of both machines' processors."},
     {k_client, "log", text, "", "warn", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr, as for the server.", "trace writes a line per call."},
     {k_client, "stats", path, "", "", 0, 0, "WARPLINE_STATS", "--stats", k_in_file,

@@ -51,7 +51,25 @@ void encode_frame_header(const FrameHeader& header, std::byte* out) {
     std::memcpy(out, &wire, sizeof wire);
 }
 
-Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limits) {
+namespace {
+
+/// An encoded payload is never longer than what it decodes to, and never empty.
+Result<void> check_encoding(const WireHeader& wire, uint32_t codecs) {
+    if (wire.codec >= 32 || (codecs >> wire.codec & 1) == 0)
+        return malformed("a frame uses a codec that was not agreed on", wire.codec);
+    if (!is_sequenced(static_cast<FrameKind>(wire.kind))) return malformed("a frame is encoded that must not be", wire.kind);
+    const bool with_body = wire.flags & k_flag_body_encoded;
+    if (with_body && wire.kind == static_cast<uint8_t>(FrameKind::bulk))
+        return malformed("a frame's body is encoded that must not be", wire.kind);
+    const uint64_t decoded_bytes = uint64_t{wire.payload_raw_bytes} + (with_body ? wire.body_bytes : 0);
+    if (wire.payload_bytes == 0 || wire.payload_bytes >= decoded_bytes)
+        return malformed("a frame is encoded, and not shorter", wire.payload_bytes);
+    return {};
+}
+
+}  // namespace
+
+Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limits, uint32_t codecs) {
     WireHeader wire;
     if (!read_at(bytes, 0, wire)) return malformed("a frame header is cut off");
     if (wire.magic != k_frame_magic) return malformed("this is not a frame of Warpline", wire.magic);
@@ -59,13 +77,16 @@ Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limi
         return Error{Code::version_mismatch, "a frame of another format version", wire.version};
     if (wire.kind < static_cast<uint8_t>(FrameKind::hello) || wire.kind > static_cast<uint8_t>(FrameKind::open))
         return malformed("a frame of an unknown kind", wire.kind);
-    if (wire.flags != 0 || wire.reserved != 0) return malformed("a frame has bits set that mean nothing yet", wire.flags);
+    const uint8_t known_flags = wire.codec == 0 ? 0 : k_flag_body_encoded;
+    if ((wire.flags & ~known_flags) != 0 || wire.reserved != 0)
+        return malformed("a frame has bits set that mean nothing yet", wire.flags);
     if (wire.body_bytes % 8 != 0) return malformed("a frame's body is not a multiple of 8 bytes", wire.body_bytes);
     if (wire.body_bytes > limits.max_body_bytes) return malformed("a frame's body is longer than it may be", wire.body_bytes);
     if (wire.payload_bytes > limits.max_payload_bytes || wire.payload_raw_bytes > limits.max_payload_bytes)
         return malformed("a frame's payload is longer than it may be", wire.payload_bytes);
     if (wire.codec == 0 && wire.payload_raw_bytes != wire.payload_bytes)
         return malformed("a frame's payload has two lengths", wire.payload_raw_bytes);
+    if (wire.codec != 0) WL_TRY(check_encoding(wire, codecs));
 
     FrameHeader header;
     header.kind = static_cast<FrameKind>(wire.kind);

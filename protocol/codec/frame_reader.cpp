@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "protocol/codec/encoding.h"
+
 namespace warpline::protocol {
 
 namespace {
@@ -17,7 +19,7 @@ FrameReader::FrameReader(FrameSink& sink, FrameLimits limits) : m_sink(sink), m_
 MutableBytesView FrameReader::space() {
     m_direct = false;
     if (m_state == State::payload && m_begin == m_end) {
-        const MutableBytesView payload = m_frame.payload_bytes();
+        const MutableBytesView payload = arriving();
         if (payload.size() - m_have >= k_direct_bytes) {
             m_direct = true;
             return payload.subspan(m_have);
@@ -43,7 +45,7 @@ Result<void> FrameReader::commit(size_t count) {
     if (m_direct) {
         m_direct = false;
         m_have += count;
-        if (m_have == m_frame.header.payload_bytes) WL_TRY(deliver());
+        if (m_have == m_frame.header.payload_bytes) WL_TRY(complete());
         return {};
     }
     m_end += count;
@@ -92,9 +94,9 @@ Result<bool> FrameReader::step() {
             WL_TRY(begin_payload());
             return true;
         case State::payload: {
-            m_have += take(m_frame.payload_bytes().data() + m_have, m_frame.header.payload_bytes - m_have);
+            m_have += take(arriving().data() + m_have, m_frame.header.payload_bytes - m_have);
             if (m_have < m_frame.header.payload_bytes) return false;
-            WL_TRY(deliver());
+            WL_TRY(complete());
             return true;
         }
         case State::failed: break;
@@ -103,13 +105,13 @@ Result<bool> FrameReader::step() {
 }
 
 Result<void> FrameReader::begin_frame() {
-    auto header = decode_frame_header(m_input.view().subspan(m_begin, k_frame_header_bytes), m_limits);
+    auto header = decode_frame_header(m_input.view().subspan(m_begin, k_frame_header_bytes), m_limits, m_codecs);
     if (!header.ok()) return fail(header.error());
     m_begin += k_frame_header_bytes;
     m_frame = Frame{};
     m_frame.header = *header;
     m_have = 0;
-    if (header->body_bytes == 0) return begin_payload();
+    if (header->body_bytes == 0 || (header->flags & k_flag_body_encoded)) return begin_payload();
     if (!m_frame.body.resize(header->body_bytes)) return fail(k_no_frame_memory);
     m_state = State::body;
     return {};
@@ -119,16 +121,35 @@ Result<void> FrameReader::begin_payload() {
     m_have = 0;
     const FrameHeader& header = m_frame.header;
     if (header.payload_bytes == 0) return deliver();
-    if (header.kind == FrameKind::bulk && header.codec == 0) {
-        auto place = m_sink.place_payload(header, m_frame.body.view());
-        if (!place.ok()) return fail(place.error());
-        if (place->data() != nullptr && place->size() != header.payload_bytes)
-            return fail(Error{Code::internal, "a payload was given a place of another size"});
-        m_frame.placed = std::move(*place);
-    }
-    if (m_frame.placed.data() == nullptr && !m_frame.payload.resize(header.payload_bytes)) return fail(k_no_frame_memory);
     m_state = State::payload;
+    if (header.codec != 0) {
+        if (!m_encoded.resize(header.payload_bytes)) return fail(k_no_frame_memory);
+        return {};
+    }
+    WL_TRY(place());
+    if (m_frame.placed.data() == nullptr && !m_frame.payload.resize(header.payload_bytes)) return fail(k_no_frame_memory);
     return {};
+}
+
+/// Asks for the place of a part of a payload.
+Result<void> FrameReader::place() {
+    const FrameHeader& header = m_frame.header;
+    if (header.kind != FrameKind::bulk) return {};
+    auto place = m_sink.place_payload(header, m_frame.body.view());
+    if (!place.ok()) return fail(place.error());
+    if (place->data() != nullptr && place->size() != header.payload_raw_bytes)
+        return fail(Error{Code::internal, "a payload was given a place of another size"});
+    m_frame.placed = std::move(*place);
+    return {};
+}
+
+/// All of the payload is there.
+Result<void> FrameReader::complete() {
+    if (m_frame.header.codec != 0) {
+        WL_TRY(place());
+        if (auto decoded = decode_frame(m_frame, m_encoded.view()); !decoded.ok()) return fail(decoded.error());
+    }
+    return deliver();
 }
 
 Result<void> FrameReader::deliver() {

@@ -13,9 +13,9 @@ public:
     /// A whole frame. An error ends the connection: the reader stays in that state.
     virtual Result<void> on_frame(Frame frame) = 0;
 
-    /// Asked when header and body of a Bulk frame are there, before its payload: memory of exactly `header.payload_bytes`
-    /// bytes where it shall go (the destination of a copy, so that it is not copied again), or no place for a buffer of
-    /// the frame's own.
+    /// Asked when header and body of a Bulk frame are there, before its payload, or before that is decoded: memory of exactly
+    /// `header.payload_raw_bytes` bytes where it shall go (the destination of a copy, so that it is not copied again), or no
+    /// place for a buffer of the frame's own.
     virtual Result<Place> place_payload(const FrameHeader& header, BytesView body) {
         (void)header, (void)body;
         return Place{};
@@ -43,7 +43,8 @@ public:
     /// True between frames: an end of the stream here is clean.
     bool at_boundary() const;
 
-    void set_limits(FrameLimits limits) { m_limits = limits; }
+    /// Payloads may be encoded with these from now on (compress::bit()); before with none.
+    void accept_codecs(uint32_t codecs) { m_codecs = codecs; }
 
     /// Forgets what is half received: the stream begins anew.
     void reset();
@@ -57,12 +58,16 @@ private:
     Result<bool> step();
     Result<void> begin_frame();
     Result<void> begin_payload();
+    Result<void> place();
+    Result<void> complete();
     Result<void> deliver();
+    MutableBytesView arriving() { return m_frame.header.codec == 0 ? m_frame.payload_bytes() : m_encoded.mutable_view(); }
     size_t take(std::byte* destination, size_t wanted);
     Result<void> fail(Error error);
 
     FrameSink& m_sink;
     FrameLimits m_limits;
+    uint32_t m_codecs = 0;
     State m_state = State::header;
     Error m_error{Code::ok};
     Buffer m_input;  // bytes not yet understood are [m_begin, m_end)
@@ -70,6 +75,7 @@ private:
     size_t m_end = 0;
     bool m_direct = false;  // the last space() was inside the payload
     Frame m_frame;
+    Buffer m_encoded;             // the payload as it arrives, if it is to be decoded
     std::byte m_last_resort[64];  // space() must not be empty, even without memory
     size_t m_have = 0;            // bytes of the current body or payload
 };

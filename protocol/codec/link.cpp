@@ -45,7 +45,9 @@ Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16
       m_reader(*this, options.receive_limits),
       m_heartbeat(options.heartbeat, Clock::now()),
       m_last_sent_ns(nanoseconds(Clock::now())),
+      m_encoder(m_outbox.encoding()),
       m_rates(Clock::now()) {
+    m_reader.accept_codecs(options.codecs);
     MutexLock lock(m_quality_mutex);
     m_heartbeat.describe(m_quality);
 }
@@ -120,7 +122,10 @@ LinkQuality Link::quality() const {
 }
 
 bool Link::take_output(std::vector<BytesView>& views) {
-    if (!m_outbox.take(m_lane, views, m_received_sequence.load(std::memory_order_relaxed))) return false;
+    m_taken.clear();
+    if (!m_outbox.take(m_lane, m_taken, m_received_sequence.load(std::memory_order_relaxed))) return false;
+    m_encoder.encode(
+        m_taken, [this] { return m_outbox.delivery_costs(m_lane); }, views);
     if (m_lane == k_command_lane) m_outbox.note_command_traffic();
     m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
     return true;
@@ -164,9 +169,11 @@ Result<void> Link::on_frame(Frame frame) {
         WL_TRY(m_outbox.acknowledge(m_lane, header.acknowledgement));
         m_acknowledged = header.acknowledgement;
     }
-    if (header.codec != 0) return malformed("a frame uses a codec that was not agreed on");
     if (WL_TRY(m_receive.accept(header)) == ReceiveState::Verdict::duplicate) return {};
     m_received_sequence.store(m_receive.received(), std::memory_order_relaxed);
+    if (header.codec != 0)
+        m_outbox.encoding().count_received(static_cast<compress::Codec>(header.codec),
+                                           {header.decoded_bytes(), header.payload_bytes});
     if (m_receive.acknowledgement_due()) {
         m_receive.acknowledgement_left();
         // Where nothing else may wait to leave, who reads writes it: that saves a change of threads for each part.

@@ -15,6 +15,7 @@ struct LinkOptions {
     OutboxOptions outbox;
     FrameLimits receive_limits;
     HeartbeatOptions heartbeat;
+    uint32_t codecs = 0;  ///< that payloads may arrive in
 };
 
 /// The protocol's half of a lane, one connection of a session: frames in, frames out, sequence numbers, acknowledgements,
@@ -56,6 +57,8 @@ public:
     /// @param count  0: bytes came that are not complete yet; the peer is not silent
     /// @errors       malformed, version_mismatch, or the handler's; end the connection then
     Result<void> received(size_t count);
+    /// The handshake has agreed on these. @thread reading
+    void accept_codecs(uint32_t codecs) { m_reader.accept_codecs(codecs); }
     /// After received(): an acknowledgement waits that nobody has been woken for.
     bool flush_due() { return std::exchange(m_flush_due, false); }
     /// To be called now and then (several times per heartbeat interval), also when nothing arrives.
@@ -125,11 +128,13 @@ private:
     std::atomic<int64_t> m_last_sent_ns{0};  // written by the writing thread, read by the reading one; likewise
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
-    uint64_t m_acknowledged = 0;    // the reading thread's: the last one passed on
-    Courtesy m_reading;             // the reading thread's
-    bool m_flush_due = false;       // likewise
-    Courtesy m_writing;             // the writing thread's
-    mutable Mutex m_quality_mutex;  // taken a few times per second, not per frame
+    uint64_t m_acknowledged = 0;     // the reading thread's: the last one passed on
+    Courtesy m_reading;              // the reading thread's
+    bool m_flush_due = false;        // likewise
+    Courtesy m_writing;              // the writing thread's
+    FrameEncoder m_encoder;          // likewise, and
+    std::vector<OutFrame*> m_taken;  // likewise
+    mutable Mutex m_quality_mutex;   // taken a few times per second, not per frame
     LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);
     RateWindow m_rates WL_GUARDED_BY(m_quality_mutex);
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "protocol/codec/buffer.h"
+#include "protocol/codec/delivery_meter.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/place.h"
 #include "protocol/codec/preamble.h"
@@ -22,9 +23,19 @@ struct OutFrame {
     BytesView external_payload;  ///< instead of `payload`: valid until the frame has been handed to a socket
     Place lent;                  ///< what external_payload lies in, if it goes back with the frame
     std::byte wire_header[k_frame_header_bytes] = {};
+    // The writer's while it has the frame in hand:
+    uint32_t saved_bytes = 0;       ///< by encoding it, when it was sent
+    uint8_t way = k_tells_nothing;  ///< in which it was sent: DeliveryMeter
+    bool was_awaited = false;       ///< by a lane that had nothing to do: how long that took tells nothing
 
     BytesView payload_view() const { return external_payload.data() ? external_payload : payload.view(); }
-    size_t wire_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
+    /// As it travels if it is not encoded.
+    void append_views(std::vector<BytesView>& views) const {
+        views.emplace_back(wire_header, k_frame_header_bytes);
+        if (!body.empty()) views.push_back(body.view());
+        if (!payload_view().empty()) views.push_back(payload_view());
+    }
+    size_t raw_bytes() const { return k_frame_header_bytes + header.body_bytes + header.payload_bytes; }
 };
 using FramePtr = std::unique_ptr<OutFrame>;  // its place does not change while it is written
 
@@ -48,6 +59,7 @@ struct OutLane {
     ItemSender<FramePtr> items;
     uint64_t window_bytes;  ///< parts leave while less is sent and not acknowledged
     uint64_t wire_bytes = 0;
+    uint64_t saved_bytes = 0;  ///< of frames that are sent and not acknowledged
     bool ping_due = false;
     std::optional<uint64_t> pong_due;          ///< what it echoes
     std::vector<FramePtr> taken_once;          ///< what the writer has that nobody will ask for again
@@ -57,11 +69,15 @@ struct OutLane {
     uint64_t in_hand_first = 0;                ///< what the writer has then; 0: nothing with a number
     uint64_t in_hand_last = 0;
     bool given_up = false;  ///< for good
+    uint64_t in_hand_bytes = 0;
+    DeliveryMeter delivery;
+    bool had_nothing_to_do = true;  ///< before what it has in hand
     bool writer_sleeps = false;
     bool poked = false;
 
     bool in_hand(uint64_t number) const { return writing && number >= in_hand_first && number <= in_hand_last; }
-    uint64_t under_way_bytes() const { return items.unacknowledged_bytes() + items.unsent_bytes(); }
+    /// As they travel, as far as that is known: what waits to be sent may still get smaller.
+    uint64_t under_way_bytes() const { return items.unacknowledged_bytes() - saved_bytes + items.unsent_bytes(); }
     /// True if a part of this size may leave now: one always may, when nothing is under way.
     bool in_window(uint64_t bytes) const { return under_way_bytes() == 0 || under_way_bytes() + bytes <= window_bytes; }
 };

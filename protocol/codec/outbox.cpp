@@ -129,11 +129,13 @@ void Outbox::close_batch() {
 
 uint64_t Outbox::push(FrameKind kind, FramePtr frame, uint16_t lane) {
     frame->header = FrameHeader{};
+    frame->saved_bytes = 0;
+    frame->way = k_tells_nothing;
     frame->header.kind = kind;
     frame->header.body_bytes = static_cast<uint32_t>(frame->body.size());
     frame->header.payload_bytes = static_cast<uint32_t>(frame->payload_view().size());
     frame->header.payload_raw_bytes = frame->header.payload_bytes;
-    const size_t bytes = frame->wire_bytes();
+    const size_t bytes = frame->raw_bytes();
     if (is_sequenced(kind)) return m_lanes[lane].items.push(std::move(frame), bytes);
     if (kind == FrameKind::close) {
         if (!m_last) m_last = std::move(frame);
@@ -187,8 +189,11 @@ void Outbox::add_ping(uint16_t lane) {
 /// A frame that the peer has; the writer may still be at it, if it was sent again.
 void Outbox::release(OutLane& lane, FramePtr frame) {
     if (lane.in_hand(frame->header.sequence)) {
+        lane.delivery.frame(k_tells_nothing, frame->raw_bytes());
         lane.acknowledged_early.push_back(std::move(frame));
     } else {
+        lane.saved_bytes -= frame->saved_bytes;
+        if (frame->raw_bytes() >= k_telling_bytes) lane.delivery.frame(frame->way, frame->raw_bytes());
         recycle(std::move(frame));
     }
 }
@@ -199,6 +204,7 @@ Result<void> Outbox::acknowledge(uint16_t lane, uint64_t sequence) {
     // Under the lock: the analysis does not follow the call.
     WL_TRY(
         out.items.acknowledge(sequence, [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(out, std::move(frame)); }));
+    out.delivery.acknowledged(Clock::now());
     std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS { return is_acknowledged(*lent); });
     // Acknowledgements may be what sending waits for.
     m_waiting.tell();
@@ -234,6 +240,11 @@ Result<void> Outbox::attach(uint16_t lane, uint64_t received) {
     const bool was_up = out.items.attached();
     if (out.given_up) return Error{Code::malformed, "a connection for a lane that was given up"};
     WL_TRY(out.items.attach(received, [&](FramePtr frame) WL_NO_THREAD_SAFETY_ANALYSIS { release(out, std::move(frame)); }));
+    // What is sent again may be encoded in another way.
+    for (uint64_t number = out.items.acknowledged() + 1; FramePtr* frame = out.items.find(number); ++number)
+        (*frame)->saved_bytes = 0;
+    out.saved_bytes = 0;
+    out.delivery.restart();
     if (lane != k_command_lane && !was_up) ++m_bulk_lanes_up;
     m_waiting.tell();
     return {};
@@ -287,6 +298,11 @@ size_t Outbox::retained_bytes() const {
 uint64_t Outbox::wire_bytes(uint16_t lane) const {
     MutexLock lock(m_mutex);
     return m_lanes[lane].wire_bytes;
+}
+
+DeliveryCosts Outbox::delivery_costs(uint16_t lane) const {
+    MutexLock lock(m_mutex);
+    return m_lanes[lane].delivery.costs();
 }
 
 Outbox::Counters Outbox::counters() const {

@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/base/wait_list.h"
 #include "protocol/codec/batch.h"
+#include "protocol/codec/encoding.h"
 #include "protocol/codec/out_lane.h"
 #include "protocol/codec/session_state.h"
 
@@ -145,8 +146,10 @@ public:
 
     // --- a lane's writer: one thread at a time for each lane, as net::ChannelPump ensures ---
 
-    /// Takes all that is queued, numbered and stamped with this acknowledgement, as views in wire order. The views stay valid
-    /// until sent(). False if there is nothing.
+    /// Takes all that is queued, numbered and stamped with this acknowledgement, in wire order. The frames stay as they are
+    /// until sent(); their `wire_header` and `saved_bytes` are the writer's meanwhile. False if there is nothing.
+    bool take(uint16_t lane, std::vector<OutFrame*>& frames, uint64_t acknowledgement);
+    /// The same as views of frames that are not encoded.
     bool take(uint16_t lane, std::vector<BytesView>& views, uint64_t acknowledgement);
     /// What take() gave has been handed to the socket.
     void sent(uint16_t lane);
@@ -194,10 +197,18 @@ public:
     uint64_t command_traffic() const { return m_command_traffic.load(std::memory_order_relaxed); }
 
     struct Counters {
-        uint64_t frames = 0, batches = 0, calls = 0, bytes = 0, payload_bytes = 0, bursts = 0, credit_waits = 0;
-        uint64_t frames_again = 0;  ///< that a lost connection may have lost
+        uint64_t frames = 0, batches = 0, calls = 0, bursts = 0, credit_waits = 0;
+        uint64_t bytes = 0;          ///< as they travelled
+        uint64_t payload_bytes = 0;  ///< decoded
+        uint64_t frames_again = 0;   ///< that a lost connection may have lost
     };
     Counters counters() const;
+
+    /// What the lane's connection takes, as far as it is known.
+    DeliveryCosts delivery_costs(uint16_t lane) const;
+    /// What its lanes' writers encode frames with.
+    Encoding& encoding() { return m_encoding; }
+    const Encoding& encoding() const { return m_encoding; }
 
 private:
     using Writers = uint32_t;  // a bit for each lane
@@ -238,6 +249,7 @@ private:
     void take_first(OutLane& lane) WL_REQUIRES(m_mutex);
     void take_heartbeat(OutLane& lane) WL_REQUIRES(m_mutex);
     void release(OutLane& lane, FramePtr frame) WL_REQUIRES(m_mutex);
+    void count_saved(OutLane& lane) WL_REQUIRES(m_mutex);
     void close_locked(const Error& error, bool abandon) WL_REQUIRES(m_mutex);
     Result<void> copy_unacknowledged(uint16_t lane, uint64_t last, BytesView memory) WL_REQUIRES(m_mutex);
     Result<void> wait_for_room() WL_REQUIRES(m_mutex);
@@ -252,6 +264,7 @@ private:
     static Result<void> build_body(Buffer& body, unsigned max_words, F&& build);
 
     const OutboxOptions m_options;
+    Encoding m_encoding;
     std::atomic<uint64_t> m_command_traffic{0};
     mutable Mutex m_mutex;
     std::array<ConditionVariable, k_max_lanes> m_writer_wake;
@@ -269,7 +282,8 @@ private:
     unsigned m_lanes_given_up WL_GUARDED_BY(m_mutex) = 0;
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
-    WaitList m_waiting WL_GUARDED_BY(m_mutex);  // for credit, room, a frame to leave
+    unsigned m_window_waits WL_GUARDED_BY(m_mutex) = 0;  // threads that have a part, and no window for it
+    WaitList m_waiting WL_GUARDED_BY(m_mutex);           // for credit, room, a frame to leave
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};

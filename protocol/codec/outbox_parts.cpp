@@ -163,6 +163,7 @@ Result<void> Outbox::give_up(uint16_t lane, uint64_t received, Buffer told) {
     };
     WL_TRY(out.items.give_up(received, had, moves));
     out.given_up = true;
+    out.saved_bytes = 0;
     ++m_lanes_given_up;
     m_counters.frames_again += sent - received;
     note_moved(lane, received, heir, first);
@@ -208,8 +209,10 @@ Result<uint16_t> Outbox::wait_for_window(uint64_t bytes) {
         const uint16_t lane = idlest_lane();
         if (m_lanes[lane].in_window(bytes)) return lane;
         if (writer_must_wake(Urgency::writer, lane)) m_writer_wake[lane].notify_one();
+        ++m_window_waits;
         m_waiting.wait(m_mutex,
                        [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_closed || m_lanes[idlest_lane()].in_window(bytes); });
+        --m_window_waits;
     }
 }
 

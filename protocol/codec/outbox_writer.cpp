@@ -31,7 +31,7 @@ bool Outbox::has_output(uint16_t lane) const {
 /// What take() gathers.
 struct Outbox::Burst {
     OutLane& lane;
-    std::vector<BytesView>& views;
+    std::vector<OutFrame*>& frames;
     uint64_t acknowledgement;
     uint64_t now_us = timestamp_us();
     uint64_t bytes = 0;
@@ -41,10 +41,10 @@ void Outbox::take_frame(Burst& burst, OutFrame& frame) {
     frame.header.acknowledgement = burst.acknowledgement;
     frame.header.timestamp_us = burst.now_us;
     encode_frame_header(frame.header, frame.wire_header);
-    burst.views.emplace_back(frame.wire_header, k_frame_header_bytes);
-    if (!frame.body.empty()) burst.views.push_back(frame.body.view());
-    if (!frame.payload_view().empty()) burst.views.push_back(frame.payload_view());
-    burst.bytes += frame.wire_bytes();
+    frame.was_awaited = burst.lane.had_nothing_to_do;
+    if (frame.raw_bytes() >= k_telling_bytes) burst.lane.had_nothing_to_do = false;
+    burst.frames.push_back(&frame);
+    burst.bytes += frame.raw_bytes();
     ++m_counters.frames;
     m_counters.payload_bytes += frame.header.payload_bytes;
 }
@@ -70,10 +70,17 @@ void Outbox::take_heartbeat(OutLane& lane) {
 }
 
 bool Outbox::take(uint16_t lane, std::vector<BytesView>& views, uint64_t acknowledgement) {
+    std::vector<OutFrame*> frames;
+    if (!take(lane, frames, acknowledgement)) return false;
+    for (const OutFrame* frame : frames) frame->append_views(views);
+    return true;
+}
+
+bool Outbox::take(uint16_t lane, std::vector<OutFrame*>& frames, uint64_t acknowledgement) {
     MutexLock lock(m_mutex);
     if (m_abandoned || !has_output(lane)) return false;
     OutLane& out = m_lanes[lane];
-    Burst burst{out, views, acknowledgement};
+    Burst burst{out, frames, acknowledgement};
     if (lane == k_command_lane) take_first(out);
     take_heartbeat(out);
     for (FramePtr& frame : out.taken_once) take_frame(burst, *frame);
@@ -99,15 +106,26 @@ bool Outbox::take(uint16_t lane, std::vector<BytesView>& views, uint64_t acknowl
     }
     if (burst.bytes == 0) return false;
     ++m_counters.bursts;
-    m_counters.bytes += burst.bytes;
-    out.wire_bytes += burst.bytes;
+    out.in_hand_bytes = burst.bytes;
     out.writing = true;
     return true;
+}
+
+/// Of what has been handed to the socket: how many bytes that were, by what encoding has saved.
+void Outbox::count_saved(OutLane& lane) {
+    uint64_t saved_bytes = 0;
+    for (uint64_t number = lane.in_hand_first; number != 0 && number <= lane.in_hand_last; ++number)
+        if (FramePtr* frame = lane.items.find(number)) saved_bytes += (*frame)->saved_bytes;
+    lane.saved_bytes += saved_bytes;
+    for (const FramePtr& frame : lane.acknowledged_early) saved_bytes += frame->saved_bytes;
+    m_counters.bytes += lane.in_hand_bytes - saved_bytes;
+    lane.wire_bytes += lane.in_hand_bytes - saved_bytes;
 }
 
 void Outbox::sent(uint16_t lane) {
     MutexLock lock(m_mutex);
     OutLane& out = m_lanes[lane];
+    if (out.writing) count_saved(out);
     out.sent_number = std::max(out.sent_number, out.in_hand_last);
     out.writing = false;
     for (FramePtr& frame : std::exchange(out.taken_once, {})) recycle(std::move(frame));
@@ -132,6 +150,7 @@ bool Outbox::wait(uint16_t lane) {
         // Bulk lanes end with the session; until then the other side may have something to be acknowledged.
         const bool over = m_closed && lane == k_command_lane && !m_last;
         if (over && out.items.drained() && m_batch.empty() && m_transfers.empty()) return false;
+        if (next_transfer(lane) == nullptr && m_window_waits == 0) out.had_nothing_to_do = true;
         out.writer_sleeps = true;
         m_writer_wake[lane].wait(m_mutex);
         out.writer_sleeps = false;

@@ -20,7 +20,7 @@ Result<ReceiveState::Verdict> ReceiveState::accept(const FrameHeader& header) {
     if (header.sequence != m_received + 1) return Error{Code::malformed, "a frame is missing"};
     m_received = header.sequence;
     ++m_unacknowledged_frames;
-    m_unacknowledged_bytes += header.body_bytes + uint64_t{header.payload_bytes};
+    m_unacknowledged_bytes += header.body_bytes + uint64_t{header.payload_raw_bytes};
     return Verdict::accept;
 }
 

@@ -21,6 +21,9 @@ struct Hello {
   unused12 @12 :UInt16;
   visibleDevices @13 :Text;       # what the program asks for, empty for all
   reported @14 :Bool;             # somebody watches this process, and tells the server when it is dead
+  codecs @15 :UInt32;             # that the client encodes and decodes payloads with, a bit for each number; 0: none
+  forcedCodec @16 :UInt8;         # not 0: what both sides shall use for all that it makes smaller, if the server has it
+  forcedLevel @17 :UInt8;         # 0: the codec's own
 }
 
 struct HelloReply {
@@ -41,6 +44,7 @@ struct HelloReply {
   devices @14 :List(Device);
   tenant @15 :Text;
   heartbeatMs @16 :UInt32;
+  codecs @17 :UInt32;             # that both sides may use from now on
 }
 
 # What is asked of the door for a session, and what it answers: once for each.

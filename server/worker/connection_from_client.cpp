@@ -197,12 +197,21 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     welcome.tenant = m_options.tenant;
     welcome.credit = m_options.credit;
     welcome.bulk_lanes = m_options.bulk_lanes;
+    agree_on_codecs(hello.compression);
+    welcome.codecs = m_codecs.load();
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
     welcome.window = m_session->memory().window();
     welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
     auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
     return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));
+}
+
+void ConnectionFromClient::agree_on_codecs(const compress::Wish& wish) {
+    if (!m_options.compression) return;
+    m_codecs.store(wish.codecs);
+    m_link.accept_codecs(wish.codecs);
+    m_link.outbox().encoding().agree(wish.codecs, wish.forced);
 }
 
 void ConnectionFromClient::did_misbehave(const char* reason) {
@@ -279,7 +288,9 @@ void ConnectionFromClient::resume_bulk(std::unique_ptr<net::TlsChannel> channel,
     std::unique_ptr<BulkLane>& bulk = m_bulk[lane - 1u];
     if (!bulk) {
         BulkLane::Owner& owner = *this;
-        bulk = std::make_unique<BulkLane>(owner, m_link.outbox(), lane, link_options(m_options));
+        protocol::LinkOptions link = link_options(m_options);
+        link.codecs = m_codecs.load();
+        bulk = std::make_unique<BulkLane>(owner, m_link.outbox(), lane, link);
     }
     const auto resumed = bulk->resume(std::move(channel), epoch, request);
     if (resumed.ok()) return;

@@ -55,6 +55,7 @@ public:
         uint16_t bulk_lanes = 0;            ///< that the client may open
         bool idle_threads_read = true;      ///< a thread without a call to execute reads the next one itself
         std::chrono::microseconds spin{0};  ///< that a thread looks for a call before it sleeps
+        bool compression = true;            ///< as clients wish; else none
         std::string server_name;
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -123,6 +124,7 @@ private:
     void end_reading() override { m_pump->end_reading(); }
     void wake_reader() override { m_pump->wake_guest(); }
 
+    void agree_on_codecs(const compress::Wish& wish);
     Result<void> on_hello(const protocol::Frame& frame);
     Result<void> on_event(const protocol::Frame& frame);
     Result<void> on_close();
@@ -144,6 +146,7 @@ private:
     protocol::CallReceiver m_receiver;
     std::unique_ptr<Session> m_session;                    // made by the reading thread
     std::atomic<uint64_t> m_parts_received{0};             // bytes, over bulk lanes
+    std::atomic<compress::CodecSet> m_codecs{0};           // agreed on; written before the client can open bulk lanes
     bool m_hello_seen = false;                             // the reading thread's
     bool m_closing = false;                                // the reading thread's: the client has said goodbye
     bool m_reported = false;                               // the reading thread's: the death of the program will be told

@@ -28,6 +28,12 @@ Result<HelloData> read_hello(BytesView body) {
         data.driver_version = hello.getDriverVersion();
         data.visible_devices = text_of(hello.getVisibleDevices());
         data.reported = hello.getReported();
+        data.compression = {hello.getCodecs() & compress::k_all_codecs, std::nullopt};
+        // A codec that is newer than this server is not forced on it.
+        if (const auto forced = compress::codec_from_wire(hello.getForcedCodec());
+            forced.ok() && *forced != compress::Codec::none)
+            data.compression.forced =
+                compress::Choice{*forced, std::min<int>(hello.getForcedLevel(), compress::k_highest_level)};
         return data;
     });
 }
@@ -54,6 +60,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         for (unsigned i = 0; i < list.size(); ++i) write_device(list[i], devices[i]);
         reply.setTenant(welcome.tenant);
         reply.setHeartbeatMs(welcome.heartbeat_ms);
+        reply.setCodecs(welcome.codecs);
     });
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compress/wish.h"
 #include "protocol/codec/buffer.h"
 #include "protocol/codec/session_state.h"
 #include "server/driver/inventory.h"
@@ -23,6 +24,7 @@ struct HelloData {
     int32_t driver_version = 0;
     std::string visible_devices;
     bool reported = false;  ///< somebody tells us when the program is dead
+    compress::Wish compression;
 };
 
 /// @errors malformed
@@ -36,6 +38,7 @@ struct Welcome {
     protocol::CreditLimits credit;
     uint32_t chunk_bytes = 0;
     uint16_t bulk_lanes = 0;
+    compress::CodecSet codecs = 0;
     uint32_t heartbeat_ms = 0;
     DeviceMemory::Window window;
     uint64_t memory_credit_bytes = 0;

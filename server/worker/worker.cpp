@@ -291,6 +291,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
+    options.compression = m_settings.boolean("compression");
     options.bulk_lanes = static_cast<uint16_t>(m_settings.integer("bulk_lanes"));
     std::string problem;
     const config::Switches switches(m_settings, problem);

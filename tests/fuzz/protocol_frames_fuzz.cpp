@@ -54,6 +54,23 @@ struct Reader : protocol::Link::Handler {
     protocol::CallReceiver receiver{{1 << 20, 1000}};
 };
 
+/// All that an outbox has, encoded by one codec.
+Bytes encoded_output_of(protocol::Outbox& outbox, compress::Codec codec) {
+    outbox.encoding().agree(compress::k_all_codecs, compress::Choice{codec, 0});
+    protocol::FrameEncoder encoder(outbox.encoding());
+    Bytes out;
+    std::vector<protocol::OutFrame*> frames;
+    while (outbox.take(protocol::k_command_lane, frames, 0)) {
+        std::vector<BytesView> views;
+        encoder.encode(
+            frames, [] { return protocol::DeliveryCosts{}; }, views);
+        for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
+        frames.clear();
+        outbox.sent(protocol::k_command_lane);
+    }
+    return out;
+}
+
 Bytes output_of(protocol::Outbox& outbox) {
     Bytes out;
     std::vector<BytesView> views;
@@ -71,6 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Reader reader;
     protocol::LinkOptions options;
     options.receive_limits = {64 * 1024, 64 * 1024};
+    options.codecs = compress::k_all_codecs;
     protocol::Link link(reader, options);
     BytesView rest = as_bytes(data, size);
     while (!rest.empty()) {
@@ -127,6 +145,22 @@ std::vector<Bytes> fuzz_seeds() {
         (void)outbox.add_bulk(1, 0, 600, protocol::Place(MutableBytesView(payload)));
         (void)outbox.add_bulk(1, 300, 600, protocol::Place(MutableBytesView(payload)));
         seeds.push_back(output_of(outbox));
+    }
+    for (uint8_t codec = 1; codec < compress::k_codec_count; ++codec) {
+        Bytes numbers(6000);
+        for (size_t i = 0; i < numbers.size(); ++i)
+            numbers[i] = static_cast<std::byte>(i % 4 == 3 ? i / 1500 : i % 4 == 2 ? i / 40 : 0);
+        protocol::Outbox outbox;
+        for (uint32_t i = 0; i < 40; ++i) {
+            (void)outbox.add_call<wire::Drain>(
+                protocol::CallHeader{5, true, 1, 2}, 20,
+                [&](wire::Drain::Builder args) { args.setReason("arguments of a call"); }, [](uint64_t) {},
+                BytesView(numbers).first(i));
+        }
+        (void)outbox.add_message<wire::Event>(
+            protocol::FrameKind::event, 32, [](wire::Event::Builder event) { event.initCopyDone().setBytes(6000); }, numbers);
+        (void)outbox.add_bulk(4, 0, 6000, protocol::Place(MutableBytesView(numbers)));
+        seeds.push_back(encoded_output_of(outbox, static_cast<compress::Codec>(codec)));
     }
     return seeds;
 }

@@ -19,8 +19,8 @@ ALLOWED = {
     "cuda": ["common/base", "common/log"],
     "compress": ["common/base"],
     "protocol": ["compress", "cuda", "common/base"],
-    "client": ["protocol", "cuda", "common"],
-    "server": ["protocol", "cuda", "common"],
+    "client": ["protocol", "compress", "cuda", "common"],
+    "server": ["protocol", "compress", "cuda", "common"],
     "softgpu": ["cuda", "common/base", "common/log"],
     "bench": None,  # anything
     "tests": None,

@@ -34,6 +34,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     stats.seconds_connected = 1.23456789;
     stats.link.smoothed_round_trip_us = 42;
     stats.bulk_links[2].pings = 5;
+    stats.encoded_sent[static_cast<size_t>(compress::Codec::zstd)] = {1000, 10};
     const std::string line = statistics_json(server, stats);
     EXPECT_EQ(line.find('\n'), std::string::npos);
     const Json json = Json::parse(line, nullptr, false);
@@ -53,6 +54,8 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "bytes_received",
                                                        "payload_bytes_sent",
                                                        "payload_bytes_received",
+                                                       "compressed_sent",
+                                                       "compressed_received",
                                                        "credit_waits",
                                                        "reconnects",
                                                        "frames_sent_again",
@@ -65,6 +68,8 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     EXPECT_EQ(json["driver"], "software");
     EXPECT_EQ(json["blocking_round_trips"], 7);
     EXPECT_EQ(json["waits"], Json({{"cuCtxSynchronize", 6}}));
+    EXPECT_EQ(json["compressed_sent"].dump(), R"({"zstd":{"bytes":1000,"compressed_bytes":10}})");
+    EXPECT_EQ(json["compressed_received"], Json::object());
     EXPECT_EQ(json["bytes_sent"], uint64_t{1} << 63);
     EXPECT_EQ(json["frames_sent_again"], 3);
     EXPECT_EQ(json["round_trip_us"], 42);

@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     int failures = 0;
     for (const std::string& kind : data_kinds()) {
         const Bytes& raw = make_data(kind, mebibytes << 20);
-        for (Codec codec : {Codec::none, Codec::lz4, Codec::group2_lz4, Codec::group4_lz4, Codec::group8_lz4})
+        for (Codec codec : {Codec::none, Codec::lz4, Codec::group2, Codec::group4, Codec::group8})
             failures += measure(kind, raw, codec, 1);
         for (int level : {1, 3}) failures += measure(kind, raw, Codec::zstd, level);
     }

@@ -45,7 +45,8 @@ TEST(ReceiveState, AsksForAnAcknowledgementInTime) {
     state.acknowledgement_left();
     EXPECT_FALSE(state.acknowledgement_due());
     FrameHeader large = header_of(FrameKind::bulk, 65);
-    large.payload_bytes = 1u << 20;
+    large.payload_bytes = 60;  // encoded
+    large.payload_raw_bytes = 1u << 20;
     (void)*state.accept(large);
     EXPECT_TRUE(state.acknowledgement_due());
 }

@@ -1,0 +1,40 @@
+// Costs from acknowledgements.
+#include "protocol/codec/delivery_meter.h"
+
+#include <utility>
+
+namespace warpline::protocol {
+
+namespace {
+
+constexpr double k_weight_of_old = 0.9;
+constexpr unsigned k_least_samples = 3;
+
+}  // namespace
+
+void DeliveryMeter::frame(uint8_t way, uint64_t bytes) {
+    if (m_bytes != 0 && way != m_way) m_mixed = true;
+    m_way = way;
+    m_bytes += bytes;
+}
+
+void DeliveryMeter::acknowledged(Clock::time_point now) {
+    const uint64_t bytes = std::exchange(m_bytes, 0);
+    const bool mixed = std::exchange(m_mixed, false);
+    if (bytes == 0) return;
+    const auto took = std::chrono::duration<double, std::nano>(now - std::exchange(m_last_at, now)).count();
+    if (mixed || m_way >= k_ways) return;
+    Cost& cost = m_costs[m_way];
+    cost.nanoseconds = cost.nanoseconds * k_weight_of_old + took;
+    cost.bytes = cost.bytes * k_weight_of_old + static_cast<double>(bytes);
+    ++cost.samples;
+}
+
+DeliveryCosts DeliveryMeter::costs() const {
+    DeliveryCosts costs{};
+    for (size_t way = 0; way < k_ways; ++way)
+        if (m_costs[way].samples >= k_least_samples) costs[way] = m_costs[way].nanoseconds / m_costs[way].bytes;
+    return costs;
+}
+
+}  // namespace warpline::protocol

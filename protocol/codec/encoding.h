@@ -1,0 +1,120 @@
+// Payloads that travel in fewer bytes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/base/function_ref.h"
+#include "common/base/mutex.h"
+#include "compress/policy.h"
+#include "protocol/codec/delivery_meter.h"
+#include "protocol/codec/frame.h"
+#include "protocol/codec/out_lane.h"
+
+namespace warpline::protocol {
+
+/// What a session has agreed on, and what has come of it. Nothing is encoded before agree().
+/// @thread any
+class Encoding {
+public:
+    struct Bytes {
+        uint64_t raw = 0;
+        uint64_t wire = 0;
+    };
+    using ByCodec = std::array<Bytes, compress::k_codec_count>;
+
+    /// @param codecs  those that the other side decodes
+    void agree(compress::CodecSet codecs, const std::optional<compress::Choice>& forced) WL_EXCLUDES(m_mutex);
+    compress::Wish agreed() const WL_EXCLUDES(m_mutex);
+    /// True if anything may be encoded. Orders nothing.
+    bool is_on() const { return m_on.load(std::memory_order_relaxed); }
+
+    void count_sent(compress::Codec codec, Bytes bytes) { count(m_sent, codec, bytes); }
+    void count_received(compress::Codec codec, Bytes bytes) { count(m_received, codec, bytes); }
+    ByCodec sent() const { return read(m_sent); }
+    ByCodec received() const { return read(m_received); }
+
+private:
+    struct Counter {
+        std::atomic<uint64_t> raw{0}, wire{0};
+    };
+    using Counters = std::array<Counter, compress::k_codec_count>;
+    static void count(Counters& counters, compress::Codec codec, Bytes bytes);
+    static ByCodec read(const Counters& counters);
+
+    std::atomic<bool> m_on{false};
+    mutable Mutex m_mutex;
+    compress::Wish m_agreed WL_GUARDED_BY(m_mutex){0, std::nullopt};
+    Counters m_sent, m_received;
+};
+
+/// Decides, for one lane, between what a model says and what was measured. The model knows what a codec should save on a link
+/// that takes as long for plain bytes as this one does; the meter knows what it took when it was tried. What is not used is
+/// tried again now and then: links and processors change. Pure.
+class Trials {
+public:
+    static constexpr uint64_t k_first_wait_bytes = uint64_t{128} << 20;
+    static constexpr uint64_t k_longest_wait_bytes = uint64_t{4} << 30;
+    static constexpr unsigned k_frames = 4;  ///< of a trial
+    /// Encoded frames in whose time nothing can be measured: the connection waits for whoever encodes.
+    static constexpr unsigned k_most_unmeasured = 16;
+
+    /// @param bytes  of a frame for which the model has chosen a codec
+    /// @return       true if it shall be encoded
+    bool encodes(uint8_t way, uint64_t bytes, const DeliveryCosts& costs);
+
+private:
+    bool m_encodes = true;                       // as a rule
+    uint64_t m_wait_bytes = k_first_wait_bytes;  // between two trials of the other
+    uint64_t m_left_bytes = k_first_wait_bytes;  // until the next one
+    unsigned m_trial_frames = 0;                 // of the one that goes on
+    unsigned m_unmeasured = 0;                   // encoded frames
+};
+
+/// Encodes what a lane's writer has taken from the outbox, before it is encrypted. The frames stay as they are, but for the
+/// header that travels: should they be sent again, they are encoded again. @thread the lane's writer
+class FrameEncoder {
+    using Clock = std::chrono::steady_clock;
+
+public:
+    explicit FrameEncoder(Encoding& encoding) : m_encoding(encoding) {}
+
+    /// Appends views of the frames as they travel. They stay valid until the next call. Sets OutFrame::saved_bytes and `way`.
+    void encode(std::span<OutFrame* const> frames, FunctionRef<DeliveryCosts()> costs, std::vector<BytesView>& views);
+
+private:
+    bool encode(OutFrame& frame, std::vector<BytesView>& views);
+    compress::Choice choose(BytesView raw);
+    std::optional<BytesView> pack(BytesView raw, bool is_lent);
+    Result<size_t> pack_data(compress::Choice choice, BytesView raw, bool is_lent, Buffer& out);
+    Result<size_t> pack_constant(compress::Choice choice, BytesView raw, Buffer& out);
+
+    Encoding& m_encoding;
+    compress::Wish m_agreed{0, std::nullopt};
+    compress::Policy m_policy;
+    DeliveryCosts m_costs{};  // of this burst
+    Trials m_trials;
+    uint8_t m_way = k_tells_nothing;                  // of the frame at hand
+    compress::Codec m_codec = compress::Codec::none;  // of what was packed last
+    std::vector<Buffer> m_packed;                     // those of this burst
+    size_t m_packed_count = 0;
+    Buffer m_scratch;
+    /// A chunk that repeats one word, and its encoded form.
+    struct Constant {
+        uint64_t word = 0;
+        size_t bytes = 0;
+        Buffer packed;
+    };
+    Constant m_constant;
+};
+
+/// Decodes a frame's payload, or body and payload if the header says so, into the frame's own memory or where it was placed.
+/// @param encoded  as it came
+/// @errors         malformed, alloc_failed
+Result<void> decode_frame(Frame& frame, BytesView encoded);
+
+}  // namespace warpline::protocol
