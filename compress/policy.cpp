@@ -58,7 +58,9 @@ Choice Policy::choose(BytesView chunk, double link_bytes_per_second, CodecSet al
         m_was_constant = true;
         return k_for_constants;
     }
-    // Not even the fastest codec would do.
+    // A link this fast is as fast as processors are, and may look slow only because others have those; or not even the fastest
+    // codec would do.
+    if (link_bytes_per_second > k_fastest_link) return m_last = {};
     if (link_ns * (1 - k_least_gain) <= *std::min_element(m_pack_ns.begin(), m_pack_ns.end())) return m_last = {};
 
     m_budget_seconds += k_sampling_share * link_ns * 1e-9 * static_cast<double>(chunk.size());

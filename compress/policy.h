@@ -26,6 +26,7 @@ public:
     static constexpr size_t k_least_bytes = 1024;
     static constexpr double k_least_gain = 0.05;
     static constexpr double k_sampling_share = 0.01;
+    static constexpr double k_fastest_link = 250e6;  ///< bytes a second, of one connection; beyond it only constants are packed
 
     Policy();
 

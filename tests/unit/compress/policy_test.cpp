@@ -25,7 +25,7 @@ TEST(Policy, ChoosesByTheData_B4) {
 }
 
 TEST(Policy, OnFastLinksNothingIsPackedButConstants_B4) {
-    for (const double link : {2e9, 4e9})
+    for (const double link : {Policy::k_fastest_link * 1.01, 2e9, 4e9})
         for (const std::string& kind : data_kinds()) EXPECT_EQ(choose(kind, link) == Choice{}, kind != "zeros") << kind << link;
     EXPECT_EQ(choose("zeros", 50e9), Choice{}) << "reading it would take longer than sending it";
 }
