@@ -254,7 +254,11 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
                           settings.text("compression"));
         return compression.error();
     }
-    connection.compression = *compression;
+    if (connection.switches.uses(config::Optimisation::compression)) {
+        connection.compression = *compression;
+    } else {
+        connection.compression.codecs = {};
+    }
     connection.program = program_name();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
         if (*visible == 0) {

@@ -101,7 +101,8 @@ constexpr Option k_options[] = {
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
     {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file,
      "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
-     "`lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who waits reads the "
+     "`compression`, `lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who "
+     "waits reads the "
      "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
      "two.",
      "Each makes programs slower, and changes nothing else."},
@@ -198,7 +199,8 @@ constexpr Option k_options[] = {
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
     {k_client, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "", k_in_file,
      "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
-     "`lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who waits reads the "
+     "`compression`, `lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who "
+     "waits reads the "
      "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
      "two.",
      "Each makes programs slower, and changes nothing else."},
