@@ -90,9 +90,19 @@ void Executor::call_next_leader() {
 void Executor::thread_main() {
     pthread_setname_np(pthread_self(), m_options.name.substr(0, 15).c_str());
     MutexLock lock(m_mutex);
+    bool may_keep_others_from_reading = false;
     while (!m_stopping) {
         if (m_leader == 0 && has_work()) {
             lead(lock);
+            may_keep_others_from_reading = true;
+            continue;
+        }
+        if (m_reads && may_keep_others_from_reading) {
+            // This thread may have begun to read with a reply, and will sleep now: then the one that tries to read cannot.
+            lock.unlock();
+            m_options.source->end_reading();
+            lock.lock();
+            may_keep_others_from_reading = false;
             continue;
         }
         ++m_idle;

@@ -311,5 +311,43 @@ TEST(Executor, WhoWaitsDoesNotKeepOthersFromReading_B2) {
     EXPECT_TRUE(done.wait());
 }
 
+/// Two threads that come for the reading at the same time: one that has begun with its reply, and one that finds it taken.
+class Contested final : public WorkSource {
+public:
+    bool begin_reading() override {
+        m_asked.raise();
+        m_ended.wait();
+        return false;
+    }
+    bool read_until(FunctionRef<bool()>) override { return false; }
+    void end_reading() override {
+        if (m_taken) m_ended.raise();
+    }
+    void wake_reader() override {}
+    /// The calling thread reads from now on, while another one asks for it.
+    bool take() {
+        const bool asked = m_asked.wait();
+        m_taken = true;
+        return asked;
+    }
+    bool given_up() { return m_ended.wait(); }
+
+private:
+    Flag m_asked;
+    Flag m_ended;
+    std::atomic<bool> m_taken{false};
+};
+
+TEST(Executor, WhoSleepsGivesTheReadingUp_B2) {
+    Contested source;
+    Executor executor({.source = &source});
+    executor.push(one([&] {
+        executor.release_order();
+        executor.push(one([] {}));  // of another thread, which then asks to read
+        EXPECT_TRUE(source.take());
+    }));
+    EXPECT_TRUE(source.given_up());
+}
+
 }  // namespace
 }  // namespace warpline::server
