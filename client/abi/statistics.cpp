@@ -79,6 +79,7 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats)
                        {"blocking_round_trips", stats.blocking_round_trips},
                        {"waits", as_json(stats.waits)},
                        {"calls_sent", stats.calls_sent},
+                       {"calls_alike", stats.calls_alike},
                        {"batches", stats.batches},
                        {"frames_sent", stats.frames_sent},
                        {"frames_received", stats.frames_received},

@@ -24,6 +24,7 @@ struct Call {
     uint64_t context = 0;     ///< token that travels with the call: the thread's current context unless a hook changes it
     bool per_thread = false;  ///< came through a _ptds or _ptsz symbol: the default stream is the thread's own
     uint64_t number = 0;      ///< in the session's order; set when the call is queued
+    uint64_t subject = 0;     ///< token of what it is about, if calls about the same are alike. Set by a hook
     /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
     const CopyTarget* copy_to = nullptr;
     /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.

@@ -56,7 +56,7 @@ struct NumberNote {
 
 CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
     const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr || call.background != nullptr,
-                                      call.thread.number, call.context};
+                                      call.thread.number, call.context, call.subject};
     protocol::Outbox& outbox = call.session.calls().outbox();
     const NumberNote note{call, waiter};
     if (payload.size() > ConnectionToServer::k_chunk_bytes) {

@@ -25,7 +25,9 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_shape(*find_device(call.device()), *function, shape); refused != CUDA_SUCCESS) return refused;
-    return ensure_announced(call, to_token(f), *function);
+    if (CUresult refused = ensure_announced(call, to_token(f), *function); refused != CUDA_SUCCESS) return refused;
+    call.subject = to_token(f);
+    return CUDA_SUCCESS;
 }
 
 CUresult settle(Call& call, CUresult launched, uint64_t stream) {

@@ -19,9 +19,20 @@ namespace warpline::client {
 namespace {
 constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to start, and its driver
 constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
+// Of calls that the server has given no credit for yet: a million launches and more, which their thread need not wait for.
+constexpr size_t k_backlog_bytes = 64u << 20;
+// Between two calls of a program that copies back and forth there is less time than this.
+constexpr std::chrono::microseconds k_nap{50};
+constexpr unsigned k_idle_naps = 20;
 protocol::LinkOptions link_options(const ConnectionSettings& settings) {
     protocol::LinkOptions options;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
+    if (settings.switches.uses(config::Optimisation::batching)) {
+        options.outbox.backlog_bytes = k_backlog_bytes;
+        options.outbox.nap = k_nap;
+        // A thread that looks now and then takes its time from others where there is one core.
+        if (std::thread::hardware_concurrency() > 1) options.outbox.idle_naps = k_idle_naps;
+    }
     options.heartbeat = settings.heartbeat;
     options.codecs = settings.compression.codecs;
     return options;
@@ -195,6 +206,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);
     outbox().set_credit(credit);
+    if (info->remembered_calls != 0 && uses(config::Optimisation::compact)) outbox().remember_calls(info->remembered_calls);
     agree_on_codecs(info->codecs);
     return std::move(*info);
 }

@@ -151,6 +151,7 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
         info.bulk_lanes = limits.getBulkLanes();
         info.lanes_may_end = limits.getLanesMayEnd();
+        info.remembered_calls = limits.getRememberedCalls();
         info.codecs = reply.getCodecs();
         return info;
     });

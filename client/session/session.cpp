@@ -432,6 +432,7 @@ SessionStats Session::stats() const {
         stats.encoded_received = link.outbox().encoding().received();
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;
+        stats.calls_alike += counters.calls_alike;
         stats.credit_waits += counters.credit_waits;
         stats.reconnects += connection->reconnects();
         stats.frames_again += counters.frames_again;

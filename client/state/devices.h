@@ -58,9 +58,10 @@ struct ServerInfo {
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;
     uint64_t memory_credit_bytes = 0;
-    unsigned bulk_lanes = 0;     ///< that the server allows
-    bool lanes_may_end = false;  ///< it takes what was on their way over the others
-    uint32_t codecs = 0;         ///< that the server takes (compress::CodecSet)
+    unsigned bulk_lanes = 0;        ///< that the server allows
+    bool lanes_may_end = false;     ///< it takes what was on their way over the others
+    uint16_t remembered_calls = 0;  ///< not 0: calls may be compact, and like one of so many
+    uint32_t codecs = 0;            ///< that the server takes (compress::CodecSet)
     protocol::SessionId session_id{};
     protocol::SessionKey key{};  ///< who has it may continue the session
 };

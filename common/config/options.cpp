@@ -101,10 +101,9 @@ constexpr Option k_options[] = {
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
     {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file,
      "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
-     "`compression`, `lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who "
-     "waits reads the "
-     "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
-     "two.",
+     "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
+     "copies), `polling` (repeated questions are answered here), `reading` (who waits reads the answer itself), `spin` (and "
+     "looks for it before it sleeps), or `all`. The client heeds all of them, the server `compact`, `reading` and `spin`.",
      "Each makes programs slower, and changes nothing else."},
     {k_server, "compression", boolean, "", "true", 0, 0, "WARPLINE_SERVER_COMPRESS", "--compression", k_in_file,
      "Compress what sessions send and receive, where their clients wish it and it pays. `false`: nothing is.",
@@ -199,10 +198,9 @@ constexpr Option k_options[] = {
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
     {k_client, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "", k_in_file,
      "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
-     "`compression`, `lanes` (connections for large copies), `polling` (repeated questions are answered here), `reading` (who "
-     "waits reads the "
-     "answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all of them, the server the last "
-     "two.",
+     "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
+     "copies), `polling` (repeated questions are answered here), `reading` (who waits reads the answer itself), `spin` (and "
+     "looks for it before it sleeps), or `all`. The client heeds all of them, the server `compact`, `reading` and `spin`.",
      "Each makes programs slower, and changes nothing else."},
     {k_client, "compression", text, "", "auto", 0, 0, "WARPLINE_COMPRESS", "", k_in_file,
      "What is compressed on its way, in both directions: `auto`, what gets there sooner for it, by the rates of link and codec "

@@ -46,9 +46,12 @@ void PayloadStream::fail(Error error) {
 
 Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
     Unit unit;
+    const BatchHeader header = WL_TRY(read_batch_header(frame.body.view()));
+    unit.cost_bytes = credit_cost(header, frame.header);
+    WL_TRY(m_grant.received(unit.cost_bytes, header.count));
+    if (m_compact && header.expanded_bytes != 0) WL_TRY(expand_batch(m_compact_calls, header, frame.body));
+    WL_TRY(BatchReader::open(frame.body.view(), frame.payload.view()));
     {
-        auto reader = WL_TRY(BatchReader::open(frame.body.view(), frame.payload.view()));
-        const BatchHeader& header = reader.header();
         MutexLock lock(m_mutex);
         if (header.first_call != m_next_call) return malformed("a batch does not continue the numbers of the calls");
         m_next_call += header.count;
@@ -64,8 +67,6 @@ Result<CallReceiver::Unit> CallReceiver::accept_batch(Frame frame) {
         if (!m_early.empty() && m_early.begin()->first < m_next_call)
             return malformed("a call has parts of a payload, and no payload");
     }
-    unit.cost_bytes = credit_cost(frame.header);
-    WL_TRY(m_grant.received(unit.cost_bytes, unit.calls));
     unit.batch = std::move(frame);
     return unit;
 }

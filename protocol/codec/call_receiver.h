@@ -80,9 +80,11 @@ public:
         std::shared_ptr<PayloadStream> stream;  ///< payload of the last call, or null. Shared: receiver pushes, executor pulls
     };
 
-    explicit CallReceiver(CreditLimits limits)
-        : m_least_part_bytes(std::min(k_least_part_bytes, limits.bytes / k_most_parts)), m_grant(limits) {}
+    /// @param compact  batches may have compact calls
+    explicit CallReceiver(CreditLimits limits, bool compact = false)
+        : m_compact(compact), m_least_part_bytes(std::min(k_least_part_bytes, limits.bytes / k_most_parts)), m_grant(limits) {}
 
+    /// What it gives has no compact calls any more.
     /// @errors  malformed (numbers do not continue, the batch is not well-formed), quota @thread the command lane's
     Result<Unit> accept_batch(Frame frame);
     /// @errors  malformed (of a call that has no payload, or all of it, or bytes that have come before; a very small part
@@ -110,8 +112,10 @@ private:
     static constexpr uint64_t k_least_part_bytes = 4096;
     static constexpr uint64_t k_most_parts = 2048;  // of a small credit
 
+    const bool m_compact;
     const uint64_t m_least_part_bytes;
     CreditGrant m_grant;
+    CompactReader m_compact_calls;  // the command lane's
     Mutex m_mutex;
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     std::map<uint64_t, Arriving> m_arriving WL_GUARDED_BY(m_mutex);             // payloads that are not complete, by call

@@ -26,15 +26,22 @@ Outbox::~Outbox() = default;
 
 Result<uint64_t> Outbox::add_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
                                   BytesView payload, Urgency urgency) {
+    CallImage image;
+    WL_TRY(image.build(header, max_words, payload.size(), fill));
     MutexLock lock(m_mutex);
-    WL_TRY(wait_for_turn(call_cost(max_words, payload.size()), payload.size()));
-    size_t cost = WL_TRY(m_batch.append(header, max_words, fill, payload));
+    WL_TRY(wait_for_turn(image.message().size() + payload.size(), payload.size(), false));
+    size_t cost = WL_TRY(m_batch.append(header, image, payload));
     uint64_t number = call_added(cost);
     on_number(number);
-    const bool wake = writer_must_wake(urgency);
+    const bool wake = !command().writer_naps && batch_may_leave() && writer_must_wake(urgency);
     lock.unlock();
     if (wake) m_writer_wake[k_command_lane].notify_one();
     return number;
+}
+
+void Outbox::remember_calls(uint16_t most_calls) {
+    MutexLock lock(m_mutex);
+    m_batch.remember(most_calls);
 }
 
 void Outbox::set_credit(CreditLimits limits) {
@@ -57,18 +64,31 @@ Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
     MutexLock lock(m_mutex);
     WL_TRY(m_credit.progress(calls, bytes));
     m_waiting.tell();
-    const Writers writers = m_transfers.empty() ? 0 : writers_with_output();
+    const Writers writers = m_transfers.empty() && m_backlog.empty() && m_batch.empty() ? 0 : writers_with_output();
     lock.unlock();
     wake(writers);
     return {};
 }
 
-Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes) {
+/// True if the open batch must be closed before a call is added. What has no credit yet must not grow beyond what will be
+/// given.
+bool Outbox::batch_is_full(uint64_t cost, size_t payload_bytes) const {
+    const CreditLimits& limits = m_credit.limits();
+    const bool costs_much = m_batch_cost.bytes + cost > limits.bytes / 4 || m_batch_cost.calls + 1 > limits.calls / 4;
+    if (m_options.backlog_bytes != 0 && costs_much) return true;
+    return m_batch.expanded_bytes() + (cost - payload_bytes) > m_options.batch_body_bytes ||
+           m_batch.payload_bytes() + payload_bytes > m_options.batch_payload_bytes;
+}
+
+/// @param at_once  with credit for all that is queued, so that nothing of it stays behind
+Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes, bool at_once) {
     if (payload_bytes > m_options.chunk_bytes) return Error{Code::bad_argument, "a payload this long must be streamed"};
     if (cost > m_credit.largest_item_bytes()) return Error{Code::quota, "a call is larger than the server grants"};
-    // Calls behind a long payload may wait for it on the other side, holding their credit: half of it is the payload's.
-    const auto reserved = [&]() WL_REQUIRES(m_mutex) { return m_transfers.empty() ? 0 : m_credit.limits().bytes / 2; };
-    const auto may_go = [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_closed || m_credit.can_spend(cost, 1, reserved()); };
+    const auto may_go = [&]() WL_NO_THREAD_SAFETY_ANALYSIS {
+        if (m_closed) return true;
+        if (!at_once && m_backlog_bytes + m_batch.body_bytes() + m_batch.payload_bytes() < m_options.backlog_bytes) return true;
+        return can_spend({m_backlog_cost.bytes + m_batch_cost.bytes + cost, m_backlog_cost.calls + m_batch_cost.calls + 1});
+    };
     while (!may_go()) {
         ++m_counters.credit_waits;
         // What is in the batch must leave, or no credit ever comes back.
@@ -76,24 +96,22 @@ Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes) {
         m_waiting.wait(m_mutex, may_go);
     }
     if (m_closed) return m_error;
-    size_t body_bytes = cost - payload_bytes;
-    if (!m_batch.empty() && (m_batch.body_bytes() + body_bytes > m_options.batch_body_bytes ||
-                             m_batch.payload_bytes() + payload_bytes > m_options.batch_payload_bytes))
-        close_batch();
+    if (!m_batch.empty() && batch_is_full(cost, payload_bytes)) close_batch();
     if (m_batch.empty()) m_batch.begin(m_next_call);
     return {};
 }
 
 uint64_t Outbox::call_added(size_t cost) {
-    m_credit.spend(cost, 1);
+    m_batch_cost.bytes += cost;
+    ++m_batch_cost.calls;
     ++m_counters.calls;
     return m_next_call++;
 }
 
 bool Outbox::writer_must_wake(Urgency urgency, uint16_t lane) {
-    if (urgency == Urgency::caller || !m_lanes[lane].writer_sleeps) return false;
-    m_lanes[lane].writer_sleeps = false;
-    return true;
+    if (urgency == Urgency::caller) return false;
+    const bool naps = std::exchange(m_lanes[lane].writer_naps, false);
+    return std::exchange(m_lanes[lane].writer_sleeps, false) || naps;
 }
 
 /// Those that sleep, and have something to do: the caller wakes them, best when it has let go of the lock.
@@ -119,12 +137,37 @@ Result<void> Outbox::wait_for_room() {
     return {};
 }
 
+/// Makes a frame of the open batch, which is queued when there is credit for it.
 void Outbox::close_batch() {
-    if (m_batch.empty()) return;
-    FramePtr frame = free_frame();
-    m_batch.finish(frame->body, frame->payload);
-    ++m_counters.batches;
-    push(FrameKind::batch, std::move(frame));
+    if (!m_batch.empty()) {
+        FramePtr frame = free_frame();
+        m_batch.finish(frame->body, frame->payload);
+        ++m_counters.batches;
+        m_backlog_bytes += frame->body.size() + frame->payload.size();
+        m_backlog_cost.bytes += m_batch_cost.bytes;
+        m_backlog_cost.calls += m_batch_cost.calls;
+        m_backlog.push_back({std::move(frame), std::exchange(m_batch_cost, Cost{})});
+    }
+    release_backlog();
+}
+
+void Outbox::release_backlog() {
+    while (!m_backlog.empty() && can_spend(m_backlog.front().cost)) {
+        Backlogged& first = m_backlog.front();
+        m_credit.spend(first.cost.bytes, first.cost.calls);
+        m_backlog_bytes -= first.frame->body.size() + first.frame->payload.size();
+        m_backlog_cost.bytes -= first.cost.bytes;
+        m_backlog_cost.calls -= first.cost.calls;
+        push(FrameKind::batch, std::move(first.frame));
+        m_backlog.pop_front();
+        if (!m_waiting.empty()) m_waiting.tell();
+    }
+}
+
+/// True if close_batch() would have something for the writer.
+bool Outbox::batch_may_leave() const {
+    if (!m_backlog.empty()) return can_spend(m_backlog.front().cost);
+    return !m_batch.empty() && can_spend(m_batch_cost);
 }
 
 uint64_t Outbox::push(FrameKind kind, FramePtr frame, uint16_t lane) {
@@ -309,6 +352,7 @@ Outbox::Counters Outbox::counters() const {
     MutexLock lock(m_mutex);
     Counters counters = m_counters;
     for (const OutLane& lane : m_lanes) counters.frames_again += lane.items.sent_again();
+    counters.calls_alike = m_batch.alike();
     return counters;
 }
 

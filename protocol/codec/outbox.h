@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -33,7 +34,7 @@ enum class Urgency : uint8_t {
 
 struct OutboxOptions {
     FrameLimits frame_limits;                  ///< what the peer accepts
-    size_t batch_body_bytes = 256 * 1024;      ///< an open batch is closed beyond this
+    size_t batch_body_bytes = 256 * 1024;      ///< an open batch is closed beyond this, counted as messages
     size_t batch_payload_bytes = 1024 * 1024;  ///< likewise
     uint32_t chunk_bytes = 1024 * 1024;        ///< longer payloads travel apart from their call, in Bulk frames
     uint32_t part_bytes = 256 * 1024;          ///< of a payload on the command lane: a call waits for one part at most
@@ -44,6 +45,12 @@ struct OutboxOptions {
     /// the way keeps calls waiting.
     uint64_t window_bytes = 4u << 20;
     size_t retain_limit_bytes = 32u << 20;  ///< sent and not acknowledged, kept for a resume; beyond it sending waits
+    /// Calls that there is no credit for wait here, up to so many bytes as they travel; 0: their callers wait instead.
+    size_t backlog_bytes = 0;
+    /// While calls come that nobody waits for, the writer looks for them so often by itself: waking it would cost each of their
+    /// threads more than the call. 0: it is woken.
+    std::chrono::microseconds nap{0};
+    unsigned idle_naps = 0;  ///< without a call, before it sleeps and has to be woken again
 };
 
 /// The sending half of a session: calls are gathered into batches, frames are queued in order, a writer takes what has come
@@ -62,6 +69,8 @@ public:
 
     /// Gives the window that the server granted. Before it the default of CreditLimits holds.
     void set_credit(CreditLimits limits);
+    /// Calls travel compactly from now on: as what is different from one of so many earlier ones. Before the first call.
+    void remember_calls(uint16_t most_calls);
     /// See OutboxOptions::window_bytes. @thread any
     void set_window(uint16_t lane, uint64_t bytes);
     /// The server's report of what is executed. @errors malformed
@@ -69,14 +78,14 @@ public:
 
     /// Adds a call to the open batch.
     ///
-    /// @param max_words  see BatchBuilder::append
-    /// @param fill       `fill(typename Wire::Builder)`
+    /// @param max_words  see CallImage::build
+    /// @param fill       `fill(typename Wire::Builder)`, called without a lock
     /// @param on_number  `on_number(uint64_t)`: told the call's number before the call can leave, under the outbox's lock: the
     ///                   place to register who waits for the reply. Must not call the outbox
     /// @param payload    copied; at most `chunk_bytes` (else use add_streamed_call)
     /// @return           the call's number
     /// @errors           malformed (max_words too small), quota (too large), alloc_failed, and the error of close()
-    /// @blocks           while the credit is used up
+    /// @blocks           while the credit is used up, and the backlog full
     template <typename Wire, typename F, typename N>
     Result<uint64_t> add_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload = {},
                               Urgency urgency = Urgency::writer) {
@@ -198,6 +207,7 @@ public:
 
     struct Counters {
         uint64_t frames = 0, batches = 0, calls = 0, bursts = 0, credit_waits = 0;
+        uint64_t calls_alike = 0;    ///< that travelled as what is different from an earlier one
         uint64_t bytes = 0;          ///< as they travelled
         uint64_t payload_bytes = 0;  ///< decoded
         uint64_t frames_again = 0;   ///< that a lost connection may have lost
@@ -213,11 +223,26 @@ public:
 private:
     using Writers = uint32_t;  // a bit for each lane
 
-    static uint64_t call_cost(unsigned max_words, size_t payload_bytes) {
-        return (uint64_t{max_words} + k_call_words + 1) * 8 + payload_bytes;
-    }
-    Result<void> wait_for_turn(uint64_t cost, size_t payload_bytes) WL_REQUIRES(m_mutex);
+    /// What waits for credit: a batch, or what the open one costs so far.
+    struct Cost {
+        uint64_t bytes = 0;
+        uint64_t calls = 0;
+    };
+    struct Backlogged {
+        FramePtr frame;
+        Cost cost;
+    };
+    Result<void> wait_for_turn(uint64_t cost, size_t payload_bytes, bool at_once) WL_REQUIRES(m_mutex);
     uint64_t call_added(size_t cost) WL_REQUIRES(m_mutex);
+    bool can_spend(Cost cost) const WL_REQUIRES(m_mutex) {
+        return m_credit.can_spend(cost.bytes, cost.calls, m_transfers.empty() ? 0 : m_credit.limits().bytes / 2);
+    }
+    bool batch_is_full(uint64_t cost, size_t payload_bytes) const WL_REQUIRES(m_mutex);
+    bool batch_may_leave() const WL_REQUIRES(m_mutex);
+    bool may_nap(const OutLane& lane) const WL_REQUIRES(m_mutex);
+    uint64_t calls_since_nap() const WL_REQUIRES(m_mutex) { return m_next_call - m_napped_at; }
+    void nap(OutLane& lane) WL_REQUIRES(m_mutex);
+    void release_backlog() WL_REQUIRES(m_mutex);
     bool writer_must_wake(Urgency urgency, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
     Writers writers_with_output() WL_REQUIRES(m_mutex);
     void wake(Writers writers);
@@ -269,6 +294,10 @@ private:
     mutable Mutex m_mutex;
     std::array<ConditionVariable, k_max_lanes> m_writer_wake;
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
+    Cost m_batch_cost WL_GUARDED_BY(m_mutex);
+    std::deque<Backlogged> m_backlog WL_GUARDED_BY(m_mutex);  // batches without credit: before m_batch
+    Cost m_backlog_cost WL_GUARDED_BY(m_mutex);
+    size_t m_backlog_bytes WL_GUARDED_BY(m_mutex) = 0;     // as they travel
     std::deque<OutLane> m_lanes WL_GUARDED_BY(m_mutex);    // k_max_lanes of them
     unsigned m_bulk_lanes_up WL_GUARDED_BY(m_mutex) = 0;   // that have a connection
     std::vector<FramePtr> m_first WL_GUARDED_BY(m_mutex);  // Hello and its answer: before everything
@@ -284,6 +313,8 @@ private:
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     unsigned m_window_waits WL_GUARDED_BY(m_mutex) = 0;  // threads that have a part, and no window for it
     WaitList m_waiting WL_GUARDED_BY(m_mutex);           // for credit, room, a frame to leave
+    uint64_t m_napped_at WL_GUARDED_BY(m_mutex) = 1;     // m_next_call at the last nap
+    unsigned m_idle_naps WL_GUARDED_BY(m_mutex) = 0;     // since a call came
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};

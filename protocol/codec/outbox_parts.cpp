@@ -11,10 +11,13 @@ Result<uint64_t> Outbox::add_streamed_call(const CallHeader& header, unsigned ma
                                            BytesView payload, Lent lent) {
     std::shared_ptr<Transfer> transfer;
     Writers writers;
+    CallImage image;
+    WL_TRY(image.build(header, max_words, payload.size(), fill));
     {
         MutexLock lock(m_mutex);
-        WL_TRY(wait_for_turn(call_cost(max_words, 0), 0));
-        size_t cost = WL_TRY(m_batch.append_streamed(header, max_words, fill, payload.size()));
+        // Parts that leave before what must be executed before them would take its credit.
+        WL_TRY(wait_for_turn(image.message().size(), 0, true));
+        size_t cost = WL_TRY(m_batch.append_streamed(header, image, payload.size()));
         const uint64_t number = call_added(cost);
         on_number(number);
         close_batch();

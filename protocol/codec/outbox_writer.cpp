@@ -14,7 +14,7 @@ constexpr size_t k_burst_bytes = 2u << 20;
 
 /// Close goes when everything else has, on all lanes.
 bool Outbox::close_is_next() const {
-    return m_last != nullptr && m_batch.empty() && m_transfers.empty() &&
+    return m_last != nullptr && m_batch.empty() && m_backlog.empty() && m_transfers.empty() &&
            std::all_of(m_lanes.begin(), m_lanes.end(), [](const OutLane& lane) { return lane.items.drained(); });
 }
 
@@ -24,7 +24,7 @@ bool Outbox::has_output(uint16_t lane) const {
     if (out.ping_due || out.pong_due || out.items.can_take()) return true;
     if (lane == k_command_lane && !m_first.empty()) return true;
     if (!out.items.drained()) return false;
-    if (lane == k_command_lane && !m_batch.empty()) return out.items.has_room();
+    if (lane == k_command_lane && batch_may_leave()) return out.items.has_room();
     return part_is_ready(lane) || (lane == k_command_lane && close_is_next());
 }
 
@@ -138,9 +138,29 @@ void Outbox::sent(uint16_t lane) {
     wake(writers);
 }
 
+/// True if nothing but calls that nobody waits for would leave now.
+bool Outbox::may_nap(const OutLane& lane) const {
+    if (m_options.nap.count() == 0 || m_closed || lane.poked || lane.ping_due || lane.pong_due) return false;
+    if (!m_first.empty() || !m_transfers.empty() || !m_waiting.empty() || !lane.items.drained()) return false;
+    return m_backlog.empty() && m_batch.expanded_bytes() < m_options.batch_body_bytes / 2;
+}
+
+/// Lets calls gather for a moment. Who adds one does not wake the writer meanwhile.
+void Outbox::nap(OutLane& lane) {
+    m_idle_naps = calls_since_nap() == 0 ? m_idle_naps + 1 : 0;
+    m_napped_at = m_next_call;
+    lane.writer_naps = true;
+    m_writer_wake[k_command_lane].wait_until(m_mutex, Clock::now() + m_options.nap);
+    lane.writer_naps = false;
+}
+
 bool Outbox::wait(uint16_t lane) {
+    // Many calls in the time that the last burst took: more are coming.
+    constexpr uint64_t k_many_calls = 8;
     MutexLock lock(m_mutex);
     OutLane& out = m_lanes[lane];
+    const bool is_command = lane == k_command_lane;
+    if (is_command && calls_since_nap() >= k_many_calls && may_nap(out)) nap(out);
     for (;;) {
         if (m_abandoned || !out.items.attached()) return false;
         if (has_output(lane) || out.poked) {
@@ -148,9 +168,13 @@ bool Outbox::wait(uint16_t lane) {
             return true;
         }
         // Bulk lanes end with the session; until then the other side may have something to be acknowledged.
-        const bool over = m_closed && lane == k_command_lane && !m_last;
-        if (over && out.items.drained() && m_batch.empty() && m_transfers.empty()) return false;
+        const bool over = m_closed && is_command && !m_last;
+        if (over && out.items.drained() && m_batch.empty() && m_backlog.empty() && m_transfers.empty()) return false;
         if (next_transfer(lane) == nullptr && m_window_waits == 0) out.had_nothing_to_do = true;
+        if (is_command && may_nap(out) && (calls_since_nap() == 0 ? m_idle_naps : 0) < m_options.idle_naps) {
+            nap(out);
+            continue;
+        }
         out.writer_sleeps = true;
         m_writer_wake[lane].wait(m_mutex);
         out.writer_sleeps = false;
@@ -169,6 +193,7 @@ bool Outbox::small_enough_to_flush(uint16_t lane) const {
     MutexLock lock(m_mutex);
     if (part_is_ready(lane)) return false;
     if (lane != k_command_lane) return m_lanes[lane].items.drained();
+    if (!m_backlog.empty()) return false;
     return queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
 }
 

@@ -116,6 +116,7 @@ struct Limits {
   maxBodyBytes @3 :UInt32;
   bulkLanes @4 :UInt16;           # how many the client may open
   lanesMayEnd @5 :Bool;           # the server understands Event.laneGivenUp
+  rememberedCalls @6 :UInt16;     # not 0: calls may be compact, and like one of so many that the server remembers
 }
 
 # The snapshot of one device: everything that a program asks at its start.

@@ -2,6 +2,7 @@
 #include "server/objects/functions.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/log/log.h"
 #include "cuda/image/image.h"
@@ -31,6 +32,24 @@ void read_layouts(BytesView bytes, std::map<std::string, std::shared_ptr<const P
 }
 
 }  // namespace
+
+struct Functions::Lately {
+    uint64_t epoch = 0;
+    uint64_t context = 0;
+    Found found;
+
+    static Lately& of(uint64_t token) {
+        static thread_local std::array<Lately, 64> t_lately;
+        // The lower bits of a token are its index.
+        return t_lately[token % t_lately.size()];
+    }
+};
+
+Functions::Functions(const Driver& driver, HandleTable& handles) : m_driver(driver), m_handles(handles) {
+    // Another session of this process (a test's) may have used the thread before.
+    static std::atomic<uint64_t> sessions{0};
+    m_epoch = (sessions.fetch_add(1) + 1) << 40;
+}
 
 bool Functions::bind_kernel(uint64_t token, CUkernel kernel, uint64_t library, const std::string& name) {
     return m_handles.bind(HandleKind::function, token,
@@ -104,6 +123,16 @@ std::shared_ptr<const ParamLayout> Functions::layout(uint64_t token, CUresult& w
 }
 
 Functions::Found Functions::function(uint64_t token, uint64_t context, CUresult& why) {
+    Lately& lately = Lately::of(token);
+    const uint64_t now = epoch();
+    if (lately.epoch == now && lately.found.token == token && lately.context == context) return lately.found;
+    Found found = look_up(token, context, why);
+    // The first launch asks for the parameters; from the second one on they are here.
+    if (found.function != nullptr && found.layout != nullptr) lately = {now, context, found};
+    return found;
+}
+
+Functions::Found Functions::look_up(uint64_t token, uint64_t context, CUresult& why) {
     why = CUDA_ERROR_INVALID_HANDLE;
     const auto entry = m_handles.find(HandleKind::function, token);
     if (!entry) return {};
@@ -149,6 +178,7 @@ void Functions::sweep() {
 }
 
 void Functions::context_ended(uint64_t context) {
+    m_epoch.fetch_add(1, std::memory_order_release);
     MutexLock lock(m_mutex);
     std::erase_if(m_found, [context](const auto& item) { return item.first.second == context; });
 }

@@ -1,6 +1,7 @@
 // Kernels by their tokens.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,7 +22,7 @@ namespace warpline::server {
 /// @thread  any
 class Functions {
 public:
-    Functions(const Driver& driver, HandleTable& handles) : m_driver(driver), m_handles(handles) {}
+    Functions(const Driver& driver, HandleTable& handles);
 
     /// Names a kernel of a library, or a function of a module, by a token.
     bool bind_kernel(uint64_t token, CUkernel kernel, uint64_t library, const std::string& name);
@@ -33,7 +34,8 @@ public:
         std::shared_ptr<const ParamLayout> layout;
         uint64_t token = 0;
     };
-    /// The function behind a token in a context, which is current. Null: no such function, or none in this context.
+    /// The function behind a token in a context, which is current. Null: no such function, or none in this context. Takes no
+    /// lock for those that the thread has found lately.
     /// @param why  of null: the driver's error where it would not give one (a context that has failed), else invalid handle
     Found function(uint64_t token, uint64_t context, CUresult& why);
     /// What a function's parameters are, as the driver says; as its image says, with drivers that cannot tell (before
@@ -60,6 +62,10 @@ private:
         }
     };
 
+    /// What a thread has found lately, and when: it holds while nothing has been forgotten.
+    struct Lately;
+    uint64_t epoch() const { return m_epoch.load(std::memory_order_acquire) + m_handles.functions_forgotten(); }
+    Found look_up(uint64_t token, uint64_t context, CUresult& why);
     void sweep() WL_REQUIRES(m_mutex);
     std::shared_ptr<const ParamLayout> layout_in_image(uint64_t image, const std::string& name);
     bool driver_tells() const;
@@ -69,6 +75,7 @@ private:
 
     const Driver& m_driver;
     HandleTable& m_handles;
+    std::atomic<uint64_t> m_epoch;  // begins where no other session's does, and grows when a context ends
     Mutex m_mutex;
     std::unordered_map<std::pair<uint64_t, uint64_t>, CUfunction, PairHash> m_found WL_GUARDED_BY(m_mutex);  // (token, context)
     std::map<uint64_t, Layouts> m_images WL_GUARDED_BY(m_mutex);  // by token, with drivers that do not tell

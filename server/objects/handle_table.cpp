@@ -66,6 +66,7 @@ void HandleTable::forget(uint64_t token) {
             m_tokens.erase(known);
         }
         m_entries.erase(entry);
+        if (token_is(HandleKind::function, next)) m_functions_forgotten.fetch_add(1, std::memory_order_release);
     }
 }
 

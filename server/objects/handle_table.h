@@ -1,6 +1,7 @@
 // The client's names for the driver's objects.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,6 +65,8 @@ public:
     /// The driver's handles of this kind that die with the owner.
     std::vector<uint64_t> values_of(HandleKind kind, uint64_t owner) const WL_EXCLUDES(m_mutex);
     size_t size() const WL_EXCLUDES(m_mutex);
+    /// How many functions have been forgotten: while it is the same, what was found of one holds. @thread any
+    uint64_t functions_forgotten() const { return m_functions_forgotten.load(std::memory_order_acquire); }
 
 private:
     static bool is_indexed(HandleKind kind) {
@@ -72,6 +75,7 @@ private:
     }
     void forget(uint64_t token) WL_REQUIRES(m_mutex);
 
+    std::atomic<uint64_t> m_functions_forgotten{0};
     mutable Mutex m_mutex;
     std::unordered_map<uint64_t, Entry> m_entries WL_GUARDED_BY(m_mutex);
     std::unordered_map<uint64_t, std::unordered_set<uint64_t>> m_owned WL_GUARDED_BY(m_mutex);

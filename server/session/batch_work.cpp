@@ -1,6 +1,8 @@
 // Calls on their way through the executor: served at once, or kept back behind one that was overtaken.
 #include "server/session/batch_work.h"
 
+#include <bitset>
+
 #include "common/log/log.h"
 #include "server/session/call.h"
 #include "server/session/serve.h"
@@ -33,10 +35,18 @@ Footprint footprint_of(Session& session, const protocol::CallView& view) {
 
 /// Calls that give work to the legacy default stream without naming it.
 bool uses_default_stream(cuda::CallId id) {
-    const cuda::CallInfo* info = cuda::call_info(id);
-    if (info == nullptr) return false;
-    const std::string_view area(info->area);
-    return area == "memset" || area == "copy" || id == cuda::CallId::wlCopyToDevice || id == cuda::CallId::wlCopyOnDevice;
+    static const auto* const k_users = [] {
+        auto* users = new std::bitset<size_t{1} << 16>;
+        for (size_t i = 0; i < users->size(); ++i) {
+            const cuda::CallInfo* info = cuda::call_info(static_cast<cuda::CallId>(i));
+            const std::string_view area(info == nullptr ? "" : info->area);
+            (*users)[i] = area == "memset" || area == "copy";
+        }
+        (*users)[static_cast<size_t>(cuda::CallId::wlCopyToDevice)] = true;
+        (*users)[static_cast<size_t>(cuda::CallId::wlCopyOnDevice)] = true;
+        return users;
+    }();
+    return (*k_users)[static_cast<uint16_t>(id)];
 }
 
 /// Sees to it that what a call in this context takes for granted is there. The context is current.
@@ -90,9 +100,9 @@ bool BatchWork::step() {
         return false;
     }
     if (!*more) return false;
-    m_session.counters().calls.fetch_add(1, std::memory_order_relaxed);
     const protocol::CallView& view = m_reader->call();
     const bool is_last = m_reader->at_last();
+    if (is_last) m_session.counters().calls.fetch_add(m_unit.calls, std::memory_order_relaxed);
     const bool has_order = m_session.call_order().any();
     const bool not_ready = has_order && is_not_ready(view);
     const bool kept_back = has_order && !not_ready && keep_back(view);
@@ -127,7 +137,7 @@ bool BatchWork::is_not_ready(const protocol::CallView& view) {
 }
 
 void BatchWork::answer_not_ready(const protocol::CallView& view) {
-    ServerCall call(m_session, view, shared_from_this(), nullptr);
+    ServerCall call(m_session, view, nullptr);
     const Result<void> answered = finish(call, CUDA_ERROR_NOT_READY);
     if (!answered.ok() && answered.error().code != Code::shutting_down) m_session.client().did_misbehave(answered.error().what);
 }
@@ -135,7 +145,8 @@ void BatchWork::answer_not_ready(const protocol::CallView& view) {
 void BatchWork::serve(const protocol::CallView& view) {
     const DispatchEntry* entry = find_dispatch(view.header.id);
     if (entry == nullptr) return m_session.client().did_misbehave("a call that does not exist");
-    ServerCall call(m_session, view, shared_from_this(), view.streamed ? m_unit.stream : nullptr);
+    // Whoever executes a step holds its work, and that this batch.
+    ServerCall call(m_session, view, view.streamed ? m_unit.stream : nullptr);
     const CUresult current = m_session.contexts().make_current(view.header.context);
     if (current == CUDA_SUCCESS) prepare_context(m_session, view.header.context);
     if (uses_default_stream(call.id())) m_session.streams().note_default_used(view.header.context);

@@ -11,12 +11,10 @@
 
 namespace warpline::server {
 
-ServerCall::ServerCall(Session& session, const protocol::CallView& view, std::shared_ptr<const void> frame,
-                       std::shared_ptr<protocol::PayloadStream> stream)
+ServerCall::ServerCall(Session& session, const protocol::CallView& view, std::shared_ptr<protocol::PayloadStream> stream)
     : m_session(session),
       m_driver(session.driver()),
       m_view(view),
-      m_frame(std::move(frame)),
       m_stream(std::move(stream)),
       m_id(static_cast<cuda::CallId>(view.header.id)),
       m_wants_reply(view.header.wants_reply),

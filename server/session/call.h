@@ -34,8 +34,8 @@ Handle value_to_handle(uint64_t value) {
 /// One call of a client while it is executed: what generated bodies and hooks are given.
 class ServerCall {
 public:
-    ServerCall(Session& session, const protocol::CallView& view, std::shared_ptr<const void> frame,
-               std::shared_ptr<protocol::PayloadStream> stream);
+    /// @param view  with the bytes that arguments and payload point into: they live as long as the call
+    ServerCall(Session& session, const protocol::CallView& view, std::shared_ptr<protocol::PayloadStream> stream);
 
     ~ServerCall();
     ServerCall(const ServerCall&) = delete;
@@ -137,8 +137,7 @@ public:
 private:
     Session& m_session;
     const Driver& m_driver;
-    const protocol::CallView& m_view;           // until the order is released
-    const std::shared_ptr<const void> m_frame;  // keeps the bytes that arguments and payload point into
+    const protocol::CallView& m_view;  // until the order is released
     const std::shared_ptr<protocol::PayloadStream> m_stream;
     const cuda::CallId m_id;
     const bool m_wants_reply;

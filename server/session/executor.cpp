@@ -3,16 +3,19 @@
 
 #include <pthread.h>
 
+#include <utility>
+
 #include "common/log/log.h"
 
 namespace warpline::server {
 
 namespace {
 
-/// The executor that this thread leads, or led until it gave the order free or was overtaken; and as which leader.
+/// The executor that this thread leads, or led until its step was overtaken; and as which leader.
 struct Lead {
     const Executor* executor = nullptr;
     uint64_t number = 0;
+    bool may_be_overtaken = false;  // since the step that runs has said so
 };
 thread_local Lead t_lead;
 
@@ -35,6 +38,7 @@ void Executor::resume(std::vector<std::shared_ptr<OrderedWork>> works) {
     if (works.empty()) return;
     MutexLock lock(m_mutex);
     for (auto& work : works) m_resumed.push_back(std::move(work));
+    m_leader_called.store(true, std::memory_order_release);
     if (m_leader == 0) call_next_leader();
 }
 
@@ -42,7 +46,7 @@ void Executor::release_order() {
     if (t_lead.executor != this) return;
     {
         MutexLock lock(m_mutex);
-        if (m_leader != t_lead.number) return;
+        if (m_leader != std::exchange(t_lead, {}).number) return;
         give_order_free();
     }
     if (m_options.source) m_options.source->end_reading();
@@ -57,14 +61,16 @@ void Executor::give_order_free() {
 }
 
 void Executor::allow_overtaking() {
-    if (t_lead.executor == this) m_may_be_overtaken.store(t_lead.number, std::memory_order_release);
+    if (t_lead.executor != this) return;
+    t_lead.may_be_overtaken = true;
+    m_may_be_overtaken.store(t_lead.number, std::memory_order_release);
 }
 
 void Executor::be_overtaken() {
     if (t_lead.executor != this) return;
     {
         MutexLock lock(m_mutex);
-        if (m_leader != t_lead.number) return;
+        if (m_leader != std::exchange(t_lead, {}).number) return;
         overtake();
     }
     if (m_options.source) m_options.source->end_reading();
@@ -138,11 +144,11 @@ void Executor::lead(MutexLock& lock) {
         if (resumed) m_resumed.pop_front();
         m_current = work;
         m_current_is_front = !resumed;
-        ++m_steps;
+        m_leader_called.store(false, std::memory_order_relaxed);
         lock.unlock();
-        const bool more = work->step();
+        const Ran ran = run(*work, me);
         lock.lock();
-        if (m_leader != me) {
+        if (ran == Ran::until_others_lead) {
             // The step gave the order free, or was overtaken: `work` is another thread's now.
             t_lead = {};
             auto at_end = m_at_end.extract(me);
@@ -152,12 +158,30 @@ void Executor::lead(MutexLock& lock) {
             lock.lock();
             return;
         }
-        m_may_be_overtaken.store(0, std::memory_order_relaxed);
-        if (!resumed && !more) m_queue.pop_front();
+        if (!resumed && ran == Ran::to_its_end) m_queue.pop_front();
     }
     t_lead = {};
     m_leader = 0;
     m_current.reset();
+}
+
+/// Does step after step, until there is none left, or somebody calls.
+Executor::Ran Executor::run(OrderedWork& work, uint64_t leader) {
+    for (;;) {
+        m_steps.store(m_steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        const bool more = work.step();
+        if (!still_leads(leader)) return Ran::until_others_lead;
+        if (!more) return Ran::to_its_end;
+        if (m_leader_called.load(std::memory_order_acquire)) return Ran::until_called;
+    }
+}
+
+/// False if the step that this thread has just ended gave the order away, or was overtaken.
+bool Executor::still_leads(uint64_t leader) {
+    if (t_lead.executor != this) return false;
+    if (!std::exchange(t_lead.may_be_overtaken, false)) return true;
+    uint64_t said = leader;
+    return m_may_be_overtaken.compare_exchange_strong(said, 0, std::memory_order_acq_rel);
 }
 
 void Executor::watch() {
@@ -187,13 +211,15 @@ void Executor::watch() {
 /// Looks at what is being done for one turn, and overtakes it if it is the same at its end, and may be. False if nobody led.
 bool Executor::watch_steps(bool& takes_long) {
     const uint64_t leader = m_leader;
-    const uint64_t steps = m_steps;
+    const uint64_t steps = m_steps.load(std::memory_order_relaxed);
     const auto end = std::chrono::steady_clock::now() + m_options.overtake_after;
     while (!m_stopping && m_watch_changed.wait_until(m_mutex, end)) {
     }
     if (m_stopping || leader == 0) return leader != 0;
-    takes_long = m_leader == leader && m_steps == steps;
-    if (takes_long && m_may_be_overtaken.load(std::memory_order_acquire) == leader) overtake();
+    takes_long = m_leader == leader && m_steps.load(std::memory_order_relaxed) == steps;
+    uint64_t said = leader;
+    // From here on the step's end is not the leader's.
+    if (takes_long && m_may_be_overtaken.compare_exchange_strong(said, 0, std::memory_order_acq_rel)) overtake();
     return true;
 }
 
@@ -208,6 +234,7 @@ void Executor::stop() {
     {
         MutexLock lock(m_mutex);
         m_stopping = true;
+        m_leader_called.store(true, std::memory_order_release);
         threads.swap(m_threads);
         watch.swap(m_watch);
         m_reader_called.store(true);

@@ -21,7 +21,7 @@ namespace warpline::server {
 class OrderedWork {
 public:
     virtual ~OrderedWork() = default;
-    /// Does the next step. False: there was none left. After the step gave the order free, or was overtaken, the object belongs
+    /// Does the next step. False: none is left. After the step gave the order free, or was overtaken, the object belongs
     /// to others and is not touched any more by the caller.
     virtual bool step() = 0;
     /// True if no step comes after the one that runs. @thread the one that runs it, or that lets it be overtaken
@@ -32,7 +32,8 @@ public:
     virtual std::function<void()> overtaken() { return {}; }
 };
 
-/// Runs a session's calls in one order. Exactly one thread at a time holds the order ("leads"). A call that has to wait for the
+/// Runs a session's calls in one order. Between the steps of one piece of work the mutex is not taken: a leader looks only
+/// whether somebody has called it. Exactly one thread at a time holds the order ("leads"). A call that has to wait for the
 /// device gives the order free and waits on the thread where it is, while another thread goes on with the next call: so no
 /// waiting call holds up those of the program's other threads, and a program with one thread never pays for a change of
 /// threads.
@@ -76,6 +77,10 @@ private:
     void thread_main() WL_EXCLUDES(m_mutex);
     /// With the mutex held through `lock`, which it opens while a step runs: more than the analysis can follow.
     void lead(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
+    /// How a leader comes back from a piece of work.
+    enum class Ran : uint8_t { to_its_end, until_called, until_others_lead };
+    Ran run(OrderedWork& work, uint64_t leader) WL_EXCLUDES(m_mutex);
+    bool still_leads(uint64_t leader);
     bool read(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
     void call_next_leader() WL_REQUIRES(m_mutex);
     void give_order_free() WL_REQUIRES(m_mutex);
@@ -99,11 +104,14 @@ private:
     // Who leads: a number that each leader gets anew; 0: nobody.
     uint64_t m_leader WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_last_leader WL_GUARDED_BY(m_mutex) = 0;
-    uint64_t m_steps WL_GUARDED_BY(m_mutex) = 0;
+    std::atomic<uint64_t> m_steps{0};          // the leader's; the watch reads it
+    std::atomic<bool> m_leader_called{false};  // to come back after the step; set under the mutex, acquired by the leader
     std::shared_ptr<OrderedWork> m_current WL_GUARDED_BY(m_mutex);                        // what the leader is at
     bool m_current_is_front WL_GUARDED_BY(m_mutex) = false;                               // of m_queue
     std::unordered_map<uint64_t, std::function<void()>> m_at_end WL_GUARDED_BY(m_mutex);  // by leaders that were overtaken
-    std::atomic<uint64_t> m_may_be_overtaken{0};  // the leader that says so; released by it, acquired by the watch
+    // The leader whose step says so, until it ends, or the watch takes it: whoever exchanges it first has the step's end. Each
+    // acquires what the other one released.
+    std::atomic<uint64_t> m_may_be_overtaken{0};
 
     // The thread that overtakes. It sleeps while nobody leads for long.
     std::thread m_watch WL_GUARDED_BY(m_mutex);

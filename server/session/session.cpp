@@ -95,7 +95,7 @@ void Session::context_ends(uint64_t context) {
 }
 
 void Session::context_used(uint64_t context) {
-    if (context == 0 || m_staging_ready.exchange(true, std::memory_order_relaxed)) return;
+    if (context == 0 || m_staging_ready.load(std::memory_order_relaxed) || m_staging_ready.exchange(true)) return;
     m_copies.staging().prepare();
     if (StagingMemory* arrivals = m_client.arrivals()) arrivals->prepare();
 }

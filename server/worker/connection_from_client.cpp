@@ -59,7 +59,7 @@ ConnectionFromClient::ConnectionFromClient(const Driver& driver, const std::vect
       m_options(options),
       m_arrivals(driver, arrivals_bytes(options), StagingMemory::FirstSlab::when_wanted),
       m_link(*this, link_options(options)),
-      m_receiver(options.credit) {}
+      m_receiver(options.credit, options.compact_calls) {}
 
 ConnectionFromClient::~ConnectionFromClient() {
     stop_lanes();
@@ -197,6 +197,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     welcome.tenant = m_options.tenant;
     welcome.credit = m_options.credit;
     welcome.bulk_lanes = m_options.bulk_lanes;
+    if (m_options.compact_calls) welcome.remembered_calls = protocol::RememberedCalls::k_most_calls;
     agree_on_codecs(hello.compression);
     welcome.codecs = m_codecs.load();
     welcome.chunk_bytes = k_chunk_bytes;

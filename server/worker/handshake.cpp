@@ -52,6 +52,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         limits.setChunkBytes(welcome.chunk_bytes);
         limits.setBulkLanes(welcome.bulk_lanes);
         limits.setLanesMayEnd(true);
+        limits.setRememberedCalls(welcome.remembered_calls);
         limits.setMaxBodyBytes(protocol::FrameLimits{}.max_body_bytes);
         reply.setWindowAddress(welcome.window.address);
         reply.setWindowBytes(welcome.window.bytes);

@@ -38,6 +38,7 @@ struct Welcome {
     protocol::CreditLimits credit;
     uint32_t chunk_bytes = 0;
     uint16_t bulk_lanes = 0;
+    uint16_t remembered_calls = 0;
     compress::CodecSet codecs = 0;
     uint32_t heartbeat_ms = 0;
     DeviceMemory::Window window;

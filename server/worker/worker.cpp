@@ -296,6 +296,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     std::string problem;
     const config::Switches switches(m_settings, problem);
     if (!problem.empty()) WL_LOG(warn, "worker", "{}", problem);
+    options.compact_calls = switches.uses(config::Optimisation::compact);
     options.idle_threads_read = switches.uses(config::Optimisation::reading);
     if (switches.uses(config::Optimisation::spin)) options.spin = config::spin_of(m_settings);
     options.tenant = get_text(m_assigned.tenant);

@@ -93,6 +93,16 @@ FencePtr Scheduler::submit(const QueuePtr& queue, std::function<void()> run, std
     return fence;
 }
 
+void Scheduler::mark(const QueuePtr& queue) {
+    {
+        std::vector<FencePtr> order;
+        MutexLock lock(m_mutex);
+        collect_order(*queue, order);
+        if (order.empty() && queue->m_items.empty() && !queue->m_busy) return;
+    }
+    submit(queue, nullptr);
+}
+
 void Scheduler::submit_and_wait(const QueuePtr& queue, std::function<void()> run) {
     std::vector<FencePtr> order;
     {

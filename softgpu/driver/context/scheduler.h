@@ -94,6 +94,9 @@ public:
     /// @thread any; does not block
     FencePtr submit(const QueuePtr& queue, std::function<void()> run, std::span<const FencePtr> after = {});
 
+    /// Appends a marker that ends as soon as it is reached, for which nobody will wait: costs nothing if nothing is before it.
+    void mark(const QueuePtr& queue);
+
     /// As submit, but returns when the work has ended; runs it on the calling thread if nothing is before it.
     void submit_and_wait(const QueuePtr& queue, std::function<void()> run);
 

@@ -51,6 +51,11 @@ FencePtr Stream::submit_always(std::function<void()> run, std::span<const FenceP
     return Scheduler::instance().submit(m_queue, std::move(run), after);
 }
 
+void Stream::mark() {
+    wait_for_room();
+    Scheduler::instance().mark(m_queue);
+}
+
 void Stream::submit_and_wait(std::function<void()> run) {
     Scheduler::instance().submit_and_wait(m_queue, [context = m_context, run = std::move(run)] {
         if (context->sticky() == CUDA_SUCCESS) run();

@@ -42,6 +42,8 @@ public:
     FencePtr submit(std::function<void()> run, std::span<const FencePtr> after = {});
     /// Appends work that runs whatever the context's state is.
     FencePtr submit_always(std::function<void()> run, std::span<const FencePtr> after = {});
+    /// In place of work that does nothing.
+    void mark();
     /// Runs work at its turn and returns when it has ended.
     void submit_and_wait(std::function<void()> run);
     /// Waits for everything so far. Sticky error of the context.

@@ -2,6 +2,7 @@
 #include "softgpu/driver/graph/enqueue.h"
 
 #include "softgpu/driver/context/event.h"
+#include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/process/process.h"
 
@@ -27,6 +28,12 @@ CUresult enqueue(Stream& stream, KernelOperation operation) {
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, std::move(operation));
     auto context = stream.context_ptr();
+    if (!context->device().config().execute) {
+        // What is left of a kernel in dry mode is its turn.
+        stream.mark();
+        if (!operation.attributes.empty()) record_events(operation, stream);
+        return CUDA_SUCCESS;
+    }
     auto shared = std::make_shared<const KernelOperation>(std::move(operation));
     stream.submit([context, shared, id = stream.id()] { execute(*context, *shared, id); });
     if (!shared->attributes.empty()) record_events(*shared, stream);

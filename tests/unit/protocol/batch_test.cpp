@@ -88,7 +88,7 @@ TEST(Batch, CostsWhatBothSidesCount_B2) {
     FrameHeader header;
     header.body_bytes = static_cast<uint32_t>(out.body.size());
     header.payload_raw_bytes = static_cast<uint32_t>(out.payload.size());
-    EXPECT_EQ(credit_cost(header), cost);
+    EXPECT_EQ(credit_cost(*read_batch_header(out.body.view()), header), cost);
 }
 
 TEST(Batch, ACallThatIsLargerThanAnnouncedIsRefusedAndTheRestStays_F3) {

@@ -141,7 +141,8 @@ TEST_P(EachCodec, CarriesPayloadsOfCallsAndEvents_B4) {
     ASSERT_TRUE(batch.ok());
     while (batch->next().value()) EXPECT_TRUE(copy(batch->call().payload) == payload);
     EXPECT_TRUE(copy(b.frames[1].payload_view()) == payload);
-    EXPECT_EQ(credit_cost(b.frames[0].header), b.frames[0].body.size() - k_batch_header_bytes + 3 * payload.size());
+    EXPECT_EQ(credit_cost(*read_batch_header(b.frames[0].body.view()), b.frames[0].header),
+              b.frames[0].body.size() - k_batch_header_bytes + 3 * payload.size());
 }
 
 TEST_P(EachCodec, CallsAreEncodedWithWhatTheyCarry_B4) {

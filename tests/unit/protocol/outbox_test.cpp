@@ -177,7 +177,7 @@ struct Writer {
             for (const Frame& frame : frames_in(burst)) {
                 if (frame.header.kind == FrameKind::batch) {
                     calls += batch_header(frame).count;
-                    bytes += credit_cost(frame.header);
+                    bytes += credit_cost(*read_batch_header(frame.body.view()), frame.header);
                 } else if (frame.header.kind == FrameKind::bulk) {
                     bytes += frame.payload.size();
                 }
