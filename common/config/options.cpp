@@ -108,6 +108,9 @@ constexpr Option k_options[] = {
     {k_server, "compression", boolean, "", "true", 0, 0, "WARPLINE_SERVER_COMPRESS", "--compression", k_in_file,
      "Compress what sessions send and receive, where their clients wish it and it pays. `false`: nothing is.",
      "false spares the server's processors; copies over slow links take longer."},
+    {k_server, "tell_executed", boolean, "", "true", 0, 0, "WARPLINE_TELL_EXECUTED", "--tell-executed", k_in_file,
+     "Tell a client that asks for it (`trace`) when its calls were executed. `false`: its trace has no server side.",
+     "About ten bytes for each call of such a client. Nobody is told of the calls of others."},
     {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},
@@ -211,6 +214,13 @@ constexpr Option k_options[] = {
      "What is logged, to stderr, as for the server.", "trace writes a line per call."},
     {k_client, "stats", path, "", "", 0, 0, "WARPLINE_STATS", "--stats", k_in_file,
      "A file to which each process appends one line of JSON about its session when it ends.", ""},
+    {k_client, "trace", path, "", "", 0, 0, "WARPLINE_TRACE", "--trace", k_in_file,
+     "A file to which the process writes what it does, for Perfetto and `warpline analyze`: see trace.md. `%p` becomes the "
+     "process's number; without it, a process that finds the file in use by another one appends its number to the name.",
+     "Some 0.1 µs and 150 bytes of the file for each call."},
+    {k_client, "trace_limit", bytes, "bytes", "1GiB", k_mib, 64 * k_tib, "WARPLINE_TRACE_LIMIT", "", k_in_file,
+     "How long that file may get; what comes after is not traced.",
+     "A larger file takes Perfetto and `warpline analyze` as much more memory."},
 
     // libsoftgpu.so
     {k_software, "devices", integer, "devices", "1", 1, 16, "SOFTGPU_DEVICES", "", k_not_in_file,

@@ -38,6 +38,7 @@ Link::Link(Handler& handler, Outbox& outbox, uint16_t lane, LinkOptions options)
 
 Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16_t lane, const LinkOptions& options)
     : m_handler(handler),
+      m_observer(options.observer),
       m_lane(lane),
       m_least_window_bytes(least_window_bytes(lane, options.outbox)),
       m_own_outbox(std::move(own)),
@@ -126,9 +127,18 @@ bool Link::take_output(std::vector<BytesView>& views) {
     if (!m_outbox.take(m_lane, m_taken, m_received_sequence.load(std::memory_order_relaxed))) return false;
     m_encoder.encode(
         m_taken, [this] { return m_outbox.delivery_costs(m_lane); }, views);
+    if (m_observer != nullptr) [[unlikely]]
+        m_observer->taken(m_lane, m_taken);
     if (m_lane == k_command_lane) m_outbox.note_command_traffic();
     m_last_sent_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
     return true;
+}
+
+void Link::output_sent() {
+    // Before anybody else may have the frames.
+    if (m_observer != nullptr) [[unlikely]]
+        m_observer->sent(m_lane);
+    m_outbox.sent(m_lane);
 }
 
 void Link::detach() {
@@ -146,12 +156,16 @@ Result<void> Link::attach(uint64_t received) {
     return {};
 }
 
-void Link::say_goodbye(Code code, std::string_view reason) {
+void Link::announce_end(Code code, std::string_view reason) {
     auto body = build_message<wire::Close>([&](wire::Close::Builder close) {
         close.setReason(kj::StringPtr(std::string(reason).c_str()));
         close.setCode(static_cast<uint16_t>(code));
     });
     if (body.ok()) (void)m_outbox.add_body(FrameKind::close, std::move(*body));
+}
+
+void Link::say_goodbye(Code code, std::string_view reason) {
+    announce_end(code, reason);
     m_outbox.close(Error{Code::shutting_down, "the connection has been closed"}, false);
 }
 
@@ -165,6 +179,8 @@ Result<Place> Link::place_payload(const FrameHeader& header, BytesView body) {
 Result<void> Link::on_frame(Frame frame) {
     const FrameHeader& header = frame.header;
     m_frames_received.fetch_add(1, std::memory_order_relaxed);
+    if (m_observer != nullptr) [[unlikely]]
+        m_observer->received(m_lane, frame);
     if (header.acknowledgement > m_acknowledged) {
         WL_TRY(m_outbox.acknowledge(m_lane, header.acknowledgement));
         m_acknowledged = header.acknowledgement;

@@ -8,6 +8,7 @@
 #include "protocol/codec/frame_reader.h"
 #include "protocol/codec/heartbeat.h"
 #include "protocol/codec/outbox.h"
+#include "protocol/codec/traffic.h"
 
 namespace warpline::protocol {
 
@@ -15,7 +16,8 @@ struct LinkOptions {
     OutboxOptions outbox;
     FrameLimits receive_limits;
     HeartbeatOptions heartbeat;
-    uint32_t codecs = 0;  ///< that payloads may arrive in
+    uint32_t codecs = 0;                  ///< that payloads may arrive in
+    TrafficObserver* observer = nullptr;  ///< outlives the link; null: nobody watches
 };
 
 /// The protocol's half of a lane, one connection of a session: frames in, frames out, sequence numbers, acknowledgements,
@@ -73,7 +75,7 @@ public:
     bool wait_for_output() { return m_outbox.wait(m_lane); }
     void wake_writer() { m_outbox.poke(m_lane); }
     bool take_output(std::vector<BytesView>& views);
-    void output_sent() { m_outbox.sent(m_lane); }
+    void output_sent();
     /// To be called between pieces of a long output.
     void between_pieces() { let_calls_pass(m_writing); }
     bool may_flush() const { return m_outbox.small_enough_to_flush(m_lane); }
@@ -92,6 +94,8 @@ public:
     void close(Error error, bool abandon) { m_outbox.close(error, abandon); }
     /// Sends Close with a reason, after all that is queued, and ends the sending side.
     void say_goodbye(Code code, std::string_view reason);
+    /// Only sends Close: the connection stays until the peer ends it, which so can say all that it has to say.
+    void announce_end(Code code, std::string_view reason);
 
     /// As it was at the last look at the clock, and the rates of now. @thread any
     LinkQuality quality() const WL_EXCLUDES(m_quality_mutex);
@@ -116,6 +120,7 @@ private:
     Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16_t lane, const LinkOptions& options);
 
     Handler& m_handler;
+    TrafficObserver* const m_observer;
     const uint16_t m_lane;
     const uint64_t m_least_window_bytes;
     const std::unique_ptr<Outbox> m_own_outbox;  // the command lane's

@@ -15,6 +15,7 @@
 #include "protocol/codec/encoding.h"
 #include "protocol/codec/out_lane.h"
 #include "protocol/codec/session_state.h"
+#include "protocol/codec/traffic.h"
 
 namespace warpline::protocol {
 
@@ -51,6 +52,7 @@ struct OutboxOptions {
     /// threads more than the call. 0: it is woken.
     std::chrono::microseconds nap{0};
     unsigned idle_naps = 0;  ///< without a call, before it sleeps and has to be woken again
+    TrafficObserver* observer = nullptr;  ///< is told who waits; outlives the outbox; null: nobody watches
 };
 
 /// The sending half of a session: calls are gathered into batches, frames are queued in order, a writer takes what has come

@@ -115,6 +115,7 @@ bool Outbox::somebody_writes() const {
 }
 
 Result<void> Outbox::wait_transferred(const Transfer& transfer) {
+    const BlockedNote note(m_options.observer, BlockedBy::payload);
     MutexLock lock(m_mutex);
     return wait_until_sent(transfer, transfer.payload);
 }

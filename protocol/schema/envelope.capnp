@@ -24,6 +24,7 @@ struct Hello {
   codecs @15 :UInt32;             # that the client encodes and decodes payloads with, a bit for each number; 0: none
   forcedCodec @16 :UInt8;         # not 0: what both sides shall use for all that it makes smaller, if the server has it
   forcedLevel @17 :UInt8;         # 0: the codec's own
+  wantsExecuted @18 :Bool;        # asks for Event.executed
 }
 
 struct HelloReply {
@@ -183,6 +184,7 @@ struct Event {
     progress @7 :Progress;
     hostData @8 :HostData;        # client to server; payload: the bytes
     laneGivenUp @9 :LaneGivenUp;  # of the client; and the server's answer, behind what it had for the lane
+    executed @10 :Executed;       # where Hello asks for it, and the server likes; payload: docs/wire-format.md#executed-calls
   }
 }
 
@@ -196,6 +198,7 @@ struct Output { stream @0 :UInt8; }   # 1: stdout, 2: stderr
 struct HostCall { id @0 :UInt64; result @1 :Int32; }  # result: what a stream callback is told
 struct HostData { id @0 :UInt64; offset @1 :UInt64; }  # of the memory that host call `id` sends, before its hostCallDone
 struct LaneGivenUp { lane @0 :UInt16; received @1 :UInt64; }  # received: the highest number that the sender of this has
+struct Executed { calls @0 :UInt32; dropped @1 :UInt64; }  # dropped: calls that are told of in no such event, since the start
 struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
 
 # Part of the payload of a call (to the server) or of a reply or event (to the client).

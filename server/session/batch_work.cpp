@@ -145,6 +145,7 @@ void BatchWork::answer_not_ready(const protocol::CallView& view) {
 void BatchWork::serve(const protocol::CallView& view) {
     const DispatchEntry* entry = find_dispatch(view.header.id);
     if (entry == nullptr) return m_session.client().did_misbehave("a call that does not exist");
+    const ExecutedCalls::Clock::time_point began = m_session.executed().now();
     // Whoever executes a step holds its work, and that this batch.
     ServerCall call(m_session, view, view.streamed ? m_unit.stream : nullptr);
     const CUresult current = m_session.contexts().make_current(view.header.context);
@@ -154,6 +155,7 @@ void BatchWork::serve(const protocol::CallView& view) {
     // From here on the batch may be another thread's.
     if (!served.ok() && served.error().code != Code::shutting_down) m_session.client().did_misbehave(served.error().what);
     call.skip_payload();
+    m_session.executed().add(call, began);
 }
 
 void BatchWork::part_done() {

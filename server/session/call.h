@@ -1,6 +1,7 @@
 // A call while it is executed, as hooks and generated code see it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -133,6 +134,9 @@ public:
     const protocol::CallView& view() const { return m_view; }
     uint64_t sent_payload() const { return m_sent_payload_bytes; }
     protocol::Buffer& reply_buffer() { return m_reply_payload; }
+    /// The reply is about to be sent.
+    void note_answered() { m_answered = std::chrono::steady_clock::now(); }
+    std::chrono::steady_clock::time_point answered() const { return m_answered; }
 
 private:
     Session& m_session;
@@ -153,6 +157,7 @@ private:
     protocol::PayloadPart m_part;
     protocol::Buffer m_reply_payload;
     uint64_t m_sent_payload_bytes = 0;
+    std::chrono::steady_clock::time_point m_answered;
     uint64_t m_room_bytes = 0;  // that the session lent for payloads in one piece
 };
 

@@ -27,6 +27,7 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_copies(driver, client, m_watch, options.max_staging_bytes),
       m_host_calls(client, m_copies),
       m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
+      m_executed(client),
       m_executor({.source = client.work_source()}) {}
 
 Session::~Session() {
@@ -193,6 +194,8 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
 Result<void> Session::send_reply(ServerCall& call, CUresult result, unsigned value_words,
                                  FunctionRef<void(capnp::AnyPointer::Builder)> fill) {
     const ReplyExtras extras = WL_TRY(before_reply(call, result));
+    if (m_executed.is_on()) [[unlikely]]
+        call.note_answered();
     return add_reply(call, result, extras, value_words, fill);
 }
 

@@ -31,6 +31,7 @@
 #include "server/objects/streams.h"
 #include "server/objects/waits.h"
 #include "server/session/call_order.h"
+#include "server/session/executed_calls.h"
 #include "server/session/executor.h"
 #include "server/session/output.h"
 
@@ -79,6 +80,7 @@ public:
     Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
     CallOrder& call_order() { return m_call_order; }
+    ExecutedCalls& executed() { return m_executed; }
     void set_output(std::unique_ptr<Output> output) { m_output = std::move(output); }
 
     /// Says of the streams that a call works in what it has to come after, and what after it. @thread any
@@ -152,6 +154,7 @@ private:
     std::unique_ptr<Output> m_output;
 
     CallOrder m_call_order;
+    ExecutedCalls m_executed;
     std::atomic<bool> m_staging_ready{false};  // the executor's, in the session's order
 
     Executor m_executor;  // last: its threads use all of the above

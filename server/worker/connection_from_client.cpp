@@ -136,7 +136,10 @@ Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
 Result<void> ConnectionFromClient::on_close() {
     m_closing = true;
     m_host.closing();
-    const auto over = [this] { m_host.over("the client has finished"); };
+    const auto over = [this] {
+        if (m_session) m_session->executed().tell();
+        m_host.over("the client has finished");
+    };
     if (!m_session || !m_session->push_last(over).ok()) over();
     return {};
 }
@@ -177,6 +180,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     m_host.session_sees(m_visible);
     m_session =
         std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), session_options(m_options));
+    if (hello.wants_executed && m_options.tell_executed) m_session->executed().begin();
     m_begun.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());
     // Virtual GPUs and some virtual machines cannot map: then allocations wait, and have the driver's addresses.
@@ -206,6 +210,11 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
     auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
     return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));
+}
+
+void ConnectionFromClient::on_tick() {
+    count_bytes();
+    if (m_session) m_session->executed().tell();
 }
 
 void ConnectionFromClient::agree_on_codecs(const compress::Wish& wish) {

@@ -57,6 +57,7 @@ public:
         bool idle_threads_read = true;      ///< a thread without a call to execute reads the next one itself
         std::chrono::microseconds spin{0};  ///< that a thread looks for a call before it sleeps
         bool compression = true;            ///< as clients wish; else none
+        bool tell_executed = true;          ///< clients that ask for it when calls were executed
         std::string server_name;
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -104,7 +105,7 @@ private:
     Result<void> on_frame(protocol::Frame frame) override;
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
-    void on_tick() override { count_bytes(); }
+    void on_tick() override;
 
     // BulkLane::Owner
     Result<protocol::Place> place_part(size_t bytes) override;

@@ -28,6 +28,7 @@ Result<HelloData> read_hello(BytesView body) {
         data.driver_version = hello.getDriverVersion();
         data.visible_devices = text_of(hello.getVisibleDevices());
         data.reported = hello.getReported();
+        data.wants_executed = hello.getWantsExecuted();
         data.compression = {hello.getCodecs() & compress::k_all_codecs, std::nullopt};
         // A codec that is newer than this server is not forced on it.
         if (const auto forced = compress::codec_from_wire(hello.getForcedCodec());

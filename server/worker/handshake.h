@@ -25,6 +25,7 @@ struct HelloData {
     std::string visible_devices;
     bool reported = false;  ///< somebody tells us when the program is dead
     compress::Wish compression;
+    bool wants_executed = false;  ///< to be told when its calls were executed
 };
 
 /// @errors malformed

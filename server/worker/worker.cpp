@@ -292,6 +292,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
     options.compression = m_settings.boolean("compression");
+    options.tell_executed = m_settings.boolean("tell_executed");
     options.bulk_lanes = static_cast<uint16_t>(m_settings.integer("bulk_lanes"));
     std::string problem;
     const config::Switches switches(m_settings, problem);
