@@ -14,6 +14,7 @@
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
 #include "client/state/thread_state.h"
+#include "client/trace/trace.h"
 #include "common/base/scope_guard.h"
 #include "common/config/settings.h"
 #include "common/log/log.h"
@@ -24,6 +25,12 @@ namespace warpline::client {
 namespace {
 
 std::atomic<int> g_connecting{0};  // threads that connect, or want to
+
+void start_trace(const config::Settings& settings) {
+    const std::string path = settings.path("trace");
+    std::string problem;
+    if (!path.empty() && !trace::start(path, settings.bytes("trace_limit"), problem)) WL_LOG(warn, "client", "{}", problem);
+}
 
 }  // namespace
 
@@ -44,6 +51,7 @@ void Process::watch_forks() { ::pthread_atfork(nullptr, nullptr, &Process::after
 void Process::after_fork_in_child() noexcept {
     Process& process = instance();
     forget_threads_after_fork();
+    trace::forget_after_fork();
     if (g_connecting.load() != 0) {
         // Another thread was about to connect, holds its locks for ever here, and its connection is the parent's.
         process.m_forked.store(true);
@@ -118,10 +126,12 @@ CUresult Process::connect() {
     log::configure(settings.text("log"));
     if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
     m_statistics_path = settings.path("stats");
+    start_trace(settings);
     std::string why;
     auto session = start_session(
         *m_state, settings, [](CUresult status) { Process::instance().end_session(status); }, why);
     if (!session.ok()) {
+        trace::finish();
         // The reason must reach the user whatever the log level is: CUDA's own error says only that there is no device.
         std::string line = "warpline: " + why + "\n";
         (void)!::write(STDERR_FILENO, line.data(), line.size());
@@ -130,6 +140,7 @@ CUresult Process::connect() {
                                                                                                 : CUDA_ERROR_NO_DEVICE;
     }
     m_session = session->release();
+    trace::describe(m_session->info().name, m_session->info().address);
     return CUDA_SUCCESS;
 }
 
@@ -147,6 +158,7 @@ void Process::finish() noexcept {
     try {
         m_session->finish();
         if (!m_statistics_path.empty()) write_statistics(*m_session, m_statistics_path);
+        trace::finish();
     } catch (...) {
         return;
     }

@@ -1,6 +1,8 @@
 // What all calls have in common on their way: compiled once, not for each of them.
 #include "client/call/send.h"
 
+#include "client/trace/trace.h"
+
 namespace warpline::client {
 
 namespace {
@@ -44,6 +46,8 @@ struct NumberNote {
     void operator()(uint64_t number) const {
         call.number = number;
         call.session.note_number(number);
+        if (trace::is_on()) [[unlikely]]
+            trace::note_number(number);
         if (leaves_work(call.id)) call.session.note_work(number);
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);

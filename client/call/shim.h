@@ -11,6 +11,7 @@
 #include "client/abi/process.h"
 #include "client/call/call.h"
 #include "client/session/session.h"
+#include "client/trace/trace.h"
 #include "common/base/bytes.h"
 #include "cuda/abi/driver_log.h"
 
@@ -24,12 +25,14 @@ using cuda::CallId;
 /// What an exception that left a hook means; logged. Nothing is thrown into the program.
 CUresult result_of_exception() noexcept;
 
+/// What a call of the program's goes through. @param name  as the program calls it
 template <typename F>
-CUresult guard(F&& body) noexcept {
+CUresult enter(const char* name, F&& body) noexcept {
+    trace::CallScope scope(name);
     try {
-        return body();
+        return scope.returns(cuda::abi::noted(name, body()));
     } catch (...) {
-        return result_of_exception();
+        return scope.returns(cuda::abi::noted(name, result_of_exception()));
     }
 }
 

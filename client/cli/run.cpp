@@ -46,6 +46,7 @@ std::map<std::string, std::string> environment_for(const RunOptions& options, co
     }
     if (!options.server.empty()) environment["WARPLINE_SERVERS"] = options.server;
     if (!options.stats.empty()) environment["WARPLINE_STATS"] = options.stats;
+    if (!options.trace.empty()) environment["WARPLINE_TRACE"] = options.trace;
     return environment;
 }
 

@@ -13,6 +13,7 @@ struct RunOptions {
     std::string driver = "auto";  ///< of the private server
     std::string server;           ///< overrides WARPLINE_SERVERS
     std::string stats;            ///< overrides WARPLINE_STATS
+    std::string trace;            ///< overrides WARPLINE_TRACE
     std::vector<std::string> command;
 };
 

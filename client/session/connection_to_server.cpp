@@ -9,6 +9,7 @@
 #include "client/session/hello.h"
 #include "client/session/session.h"
 #include "client/session/waiter.h"
+#include "client/trace/trace.h"
 #include "common/log/log.h"
 #include "common/net/pump_handlers.h"
 #include "common/net/socket.h"
@@ -24,8 +25,9 @@ constexpr size_t k_backlog_bytes = 64u << 20;
 // Between two calls of a program that copies back and forth there is less time than this.
 constexpr std::chrono::microseconds k_nap{50};
 constexpr unsigned k_idle_naps = 20;
-protocol::LinkOptions link_options(const ConnectionSettings& settings) {
+protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Traffic* traffic) {
     protocol::LinkOptions options;
+    options.observer = options.outbox.observer = traffic;
     options.outbox.chunk_bytes = ConnectionToServer::k_chunk_bytes;
     if (settings.switches.uses(config::Optimisation::batching)) {
         options.outbox.backlog_bytes = k_backlog_bytes;
@@ -60,10 +62,11 @@ struct ConnectionToServer::HelloAnswer {
 ConnectionToServer::ConnectionToServer(Session& session, const ConnectionSettings& settings)
     : m_session(session),
       m_settings(settings),
-      m_link(*this, link_options(settings)),
+      m_traffic(trace::is_on() ? std::make_unique<trace::Traffic>() : nullptr),
+      m_link(*this, link_options(settings, m_traffic.get())),
       m_hello(std::make_unique<HelloAnswer>()),
       m_bulk(*this, m_link.outbox(),
-             {link_options(settings), settings.grace, settings.reconnect_first, settings.reconnect_longest}) {}
+             {link_options(settings, m_traffic.get()), settings.grace, settings.reconnect_first, settings.reconnect_longest}) {}
 
 ConnectionToServer::~ConnectionToServer() { join(); }
 
@@ -208,6 +211,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     outbox().set_credit(credit);
     if (info->remembered_calls != 0 && uses(config::Optimisation::compact)) outbox().remember_calls(info->remembered_calls);
     agree_on_codecs(info->codecs);
+    if (m_traffic) m_traffic->measure(outbox());
     return std::move(*info);
 }
 
@@ -314,6 +318,11 @@ Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
                 case wire::Event::LANE_GIVEN_UP:
                     WL_TRY(m_bulk.server_gave_up(event.getLaneGivenUp().getLane(), event.getLaneGivenUp().getReceived()));
                     m_order.parts_moved();
+                    return true;
+                case wire::Event::EXECUTED:
+                    if (m_traffic)
+                        WL_TRY(m_traffic->executed(frame.payload_view(), event.getExecuted().getCalls(),
+                                                   event.getExecuted().getDropped()));
                     return true;
                 // An event that is newer than this client is not for it.
                 default: return true;
@@ -473,7 +482,9 @@ void ConnectionToServer::send_host_data(uint64_t id, uint64_t offset, BytesView 
 
 bool ConnectionToServer::finish() {
     std::future<void> ended = m_ended.get_future();
-    m_link.say_goodbye(Code::ok, "the program has ended");
+    constexpr const char* k_reason = "the program has ended";
+    // Where a trace is written, the server has something to say yet.
+    m_traffic ? m_link.announce_end(Code::ok, k_reason) : m_link.say_goodbye(Code::ok, k_reason);
     // The server closes when it has executed what came before; a program that ends does not wait longer than this for it.
     const bool heard = ended.wait_for(k_goodbye_timeout) == std::future_status::ready;
     leave();

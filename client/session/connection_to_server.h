@@ -14,6 +14,7 @@
 #include "client/session/bulk_lanes.h"
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
+#include "client/trace/traffic.h"
 #include "common/base/mutex.h"
 #include "common/config/switches.h"
 #include "common/net/channel_pump.h"
@@ -157,7 +158,8 @@ private:
     Session& m_session;
     const ConnectionSettings m_settings;
     net::Endpoint m_endpoint;
-    std::optional<net::TlsContext> m_tls;  // since the first connection
+    std::optional<net::TlsContext> m_tls;             // since the first connection
+    const std::unique_ptr<trace::Traffic> m_traffic;  // null: no trace is written
     protocol::Link m_link;
     std::unique_ptr<net::ChannelPump> m_pump;
     protocol::SessionId m_session_id{};      // these two since the session was opened

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/trace/trace.h"
 #include "common/log/log.h"
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
@@ -116,6 +117,7 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
         hello.setDriverVersion(CUDA_VERSION);
         hello.setVisibleDevices(settings.visible_devices);
         hello.setReported(settings.reported);
+        hello.setWantsExecuted(trace::is_on());
         hello.setCodecs(settings.compression.codecs);
         if (const auto& forced = settings.compression.forced) {
             hello.setForcedCodec(static_cast<uint8_t>(forced->codec));

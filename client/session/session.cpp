@@ -12,6 +12,7 @@
 #include "client/session/threads.h"
 #include "client/session/waiter.h"
 #include "client/state/completion.h"
+#include "client/trace/trace.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -41,6 +42,32 @@ bool is_sticky(int result) {
     }
 }
 
+/// TCP, TLS, Open, TLS of the first lane, Hello: docs/session.md#start.
+constexpr uint32_t k_round_trips_to_start = 5;
+constexpr uint32_t k_round_trips_to_end = 1;
+
+/// A part of the session's life in the trace: from when it began until now.
+void note_part(const char* name, uint64_t begin_ns, uint32_t round_trips) {
+    trace::Event event;
+    event.kind = trace::EventKind::start;
+    event.name = name;
+    event.begin_ns = begin_ns;
+    event.end_ns = trace::now_ns();
+    event.count = round_trips;
+    trace::note(event);
+}
+
+/// The calling thread has waited for a reply, from then until now.
+void note_wait(const char* name, uint64_t begin_ns, uint64_t number) {
+    trace::Event event;
+    event.kind = trace::EventKind::wait;
+    event.name = name;
+    event.begin_ns = begin_ns;
+    event.end_ns = trace::now_ns();
+    event.first = number;
+    trace::note(event);
+}
+
 uint64_t inode_of(int fd) {
     struct stat status {};
     return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
@@ -62,12 +89,14 @@ Session::~Session() {
 
 Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& settings, std::function<void(CUresult)> on_end,
                                                   std::string& why) {
+    const uint64_t began = trace::now_ns();
     std::unique_ptr<Session> session(new Session(std::move(on_end)));
     session->m_connections.push_back(WL_TRY(ConnectionToServer::connect(*session, settings, why)));
     session->m_info = WL_TRY(session->calls().exchange_hello(settings, why));
     session->m_memory_credit.grant(0, session->m_info.memory_credit_bytes);
     session->m_connected_at = std::chrono::steady_clock::now();
     WL_TRY(session->establish(why));
+    note_part("connect", began, k_round_trips_to_start);
     return session;
 }
 
@@ -108,7 +137,10 @@ CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
         MutexLock lock(m_waits_mutex);
         ++m_waits[call];
     }
+    const uint64_t began = trace::is_on() ? trace::now_ns() : 0;
     calls().wait_for(waiter, schedule);
+    if (began != 0) [[unlikely]]
+        note_wait(cuda::call_name(call), began, waiter.number);
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
     if (is_sticky(waiter.result)) defer(waiter.result);
@@ -173,7 +205,7 @@ void Session::part_arrived(uint64_t call, uint64_t bytes) {
 }
 
 bool Session::has_other_threads() const {
-    unsigned own = m_host_calls.has_thread() ? 1 : 0;
+    unsigned own = (m_host_calls.has_thread() ? 1 : 0) + trace::threads();
     for (const auto& connection : m_connections) own += connection->threads();
     return client::has_other_threads(own);
 }
@@ -404,8 +436,10 @@ void Session::send_report() {
 void Session::finish() {
     if (m_quiet.exchange(true)) return;
     m_finishing.store(true);
+    const uint64_t began = trace::now_ns();
     bool heard = true;
     for (auto& connection : m_connections) heard = connection->finish() && heard;
+    note_part("goodbye", began, k_round_trips_to_end);
     // What the server has not heard, it is told when the process has ended.
     m_report.finished = heard;
     if (heard) send_report();
