@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
+#include "client/cli/analyze.h"
 #include "client/cli/devices.h"
 #include "client/cli/run.h"
 #include "client/cli/survey.h"
@@ -10,6 +11,29 @@
 #include "common/log/log.h"
 
 using namespace warpline;
+
+namespace {
+
+void add_analyze(CLI::App& app, cli::AnalyzeOptions& options) {
+    const std::map<std::string, double> times{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}};
+    const std::map<std::string, double> rates{{"kbit", 1e-3}, {"Mbit", 1}, {"Gbit", 1e3}};
+    auto* analyze = app.add_subcommand(
+        "analyze", "Say where the time of a traced program went, what waits, what to change, what another link would cost");
+    analyze->add_option("file", options.file, "The trace (WARPLINE_TRACE)")->required()->type_name("FILE");
+    auto* round_trip = analyze->add_option("--rtt", options.round_trip_ms, "Predict for this round trip, such as 30ms")
+                           ->type_name("TIME")
+                           ->check(CLI::NonNegativeNumber)
+                           ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_INSENSITIVE));
+    analyze->add_option("--rate", options.rate_mbit, "and this rate, such as 1Gbit (default: any)")
+        ->type_name("RATE")
+        ->needs(round_trip)
+        ->check(CLI::NonNegativeNumber)
+        ->transform(CLI::AsNumberWithUnit(rates, CLI::AsNumberWithUnit::CASE_INSENSITIVE));
+    analyze->add_flag("--json", options.json, "One JSON object instead of tables");
+    analyze->footer("docs/trace.md says what the figures mean.\nExit code: 0; 1 if the file is no trace.");
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     CLI::App app{
@@ -31,6 +55,8 @@ int main(int argc, char** argv) {
                     "With --local: the driver of the private server: auto, nvidia, software or a path")
         ->capture_default_str();
     run->add_option("--stats", run_options.stats, "Append one JSON object with this program's statistics to a file")
+        ->type_name("FILE");
+    run->add_option("--trace", run_options.trace, "Write what the program does to a file, for Perfetto and `warpline analyze`")
         ->type_name("FILE");
     local->excludes(direct)->excludes(server);
     direct->excludes(server);
@@ -66,12 +92,15 @@ int main(int argc, char** argv) {
     auto* status = app.add_subcommand("servers", "Show the servers: sessions, limits, which are draining, which do not answer");
     status->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
     status->footer("Exit code: 0 if every server answered, 1 if one did not, 2 if there is none to ask.");
+    cli::AnalyzeOptions analyze_options;
+    add_analyze(app, analyze_options);
     auto* watch = app.add_subcommand("watch", "Started by `run`: tells servers when a program has died")->group("");
 
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (run->parsed()) return cli::run(run_options);
     if (watch->parsed()) return cli::watch();
+    if (app.got_subcommand("analyze")) return cli::analyze(analyze_options);
     auto servers = cli::servers_to_visit(given);
     if (status->parsed()) return cli::servers(servers);
     return devices->parsed() ? cli::devices(servers) : cli::ping(servers, ping_options);

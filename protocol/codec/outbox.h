@@ -51,7 +51,7 @@ struct OutboxOptions {
     /// While calls come that nobody waits for, the writer looks for them so often by itself: waking it would cost each of their
     /// threads more than the call. 0: it is woken.
     std::chrono::microseconds nap{0};
-    unsigned idle_naps = 0;  ///< without a call, before it sleeps and has to be woken again
+    unsigned idle_naps = 0;               ///< without a call, before it sleeps and has to be woken again
     TrafficObserver* observer = nullptr;  ///< is told who waits; outlives the outbox; null: nobody watches
 };
 

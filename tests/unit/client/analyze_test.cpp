@@ -1,0 +1,261 @@
+// Analyses of traces that were made by hand (E8): what is added up, what is advised, what another link would cost.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "client/analyze/report.h"
+
+namespace warpline::analyze {
+namespace {
+
+/// Writes traces as programs do, with times of its own.
+class Script {
+public:
+    Script() { m_text = "[\n"; }
+    Script& call(const char* name, double begin, double us, int number = 0, int count = 1, int thread = 1, int result = 0) {
+        std::string args;
+        if (number != 0) args = "\"call\":" + std::to_string(number) + ",\"calls\":" + std::to_string(count);
+        if (result != 0) args += std::string(number != 0 ? "," : "") + "\"result\":" + std::to_string(result);
+        return slice("call", name, begin, us, thread, args);
+    }
+    Script& wait(const char* name, double begin, double us, int number, int thread = 1) {
+        return slice("wait", (std::string("wait: ") + name).c_str(), begin, us, thread, "\"call\":" + std::to_string(number));
+    }
+    Script& executed(const char* name, double begin, double us, int number) {
+        return slice("server", name, begin, us, 1, "\"call\":" + std::to_string(number));
+    }
+    Script& frame(const char* category, const char* name, double begin, int number, int calls, uint64_t bytes) {
+        return slice(category, name, begin, 1, 9,
+                     "\"lane\":0,\"call\":" + std::to_string(number) + ",\"calls\":" + std::to_string(calls) +
+                         ",\"bytes\":" + std::to_string(bytes) + ",\"wire\":" + std::to_string(bytes));
+    }
+    Script& part(const char* name, double begin, double us, int round_trips) {
+        return slice("start", name, begin, us, 1, "\"round_trips\":" + std::to_string(round_trips));
+    }
+    Script& blocked(const char* name, double begin, double us) { return slice("blocked", name, begin, us, 1, ""); }
+    Script& round_trip(double us) {
+        m_text +=
+            R"({"ph":"C","cat":"round trip","name":"","pid":1,"tid":1,"ts":0,"args":{"us":)" + std::to_string(us) + "}},\n";
+        return *this;
+    }
+    Trace trace() const {
+        std::istringstream in(m_text + R"({"ph":"M","name":"warpline_end","pid":1,"args":{"server_calls_dropped":0}})" +
+                              "\n]\n");
+        std::string problem;
+        auto read = read_trace(in, problem);
+        EXPECT_TRUE(read.ok()) << problem;
+        return std::move(*read);
+    }
+    const std::string& text() const { return m_text; }
+
+private:
+    Script& slice(const char* category, const char* name, double begin, double us, int thread, const std::string& args) {
+        m_text += std::string(R"({"ph":"X","cat":")") + category + R"(","name":")" + name + R"(","pid":1,"tid":)" +
+                  std::to_string(thread) + ",\"ts\":" + std::to_string(begin) + ",\"dur\":" + std::to_string(us) +
+                  ",\"args\":{" + args + "}},\n";
+        return *this;
+    }
+    std::string m_text;
+};
+
+/// Steps of a launch of 5 µs, 1000 µs of the program's own, and a copy of a word that waits for 150 µs, of which the server
+/// executes for 60.
+Script steps(int count) {
+    Script script;
+    script.round_trip(80);
+    for (int i = 0; i < count; ++i) {
+        const double at = i * 1200;
+        const int number = 1 + 2 * i;
+        script.call("cuLaunchKernel", at, 5, number).executed("cuLaunchKernel", at + 45, 4, number);
+        script.call("cuMemcpyDtoH_v2", at + 1005, 155, number + 1).wait("cuMemcpyDtoH_v2", at + 1008, 150, number + 1);
+        script.executed("cuMemcpyDtoH_v2", at + 1048, 60, number + 1);
+        script.frame("sent", "batch", at + 6, number, 1, 150).frame("sent", "batch", at + 1008, number + 1, 1, 150);
+        script.frame("received", "reply", at + 1150, number + 1, 1, 120);
+    }
+    return script;
+}
+
+double predicted_us(const Trace& trace, double round_trip_ms, double rate_mbit = 0) {
+    return predict(trace, make_timeline(trace), {round_trip_ms * 1e3, rate_mbit / 8}).us;
+}
+
+TEST(Analyze, adds_up_to_the_whole_E8) {
+    const Trace trace = steps(100).trace();
+    const Account account = make_account(trace);
+    const Shares& shares = account.shares;
+    EXPECT_DOUBLE_EQ(account.whole.us(), 99 * 1200 + 1160);
+    EXPECT_NEAR(shares.all_us, account.whole.us(), 1e-6);
+    EXPECT_NEAR(shares.own_us, 100 * 1000 + 99 * 40, 1e-6);
+    EXPECT_NEAR(shares.calls_us, 100 * 10, 1e-6);
+    EXPECT_NEAR(shares.executing_us, 100 * 60, 1e-6);
+    EXPECT_NEAR(shares.link_us, 100 * 90, 1e-6);
+    EXPECT_NEAR(shares.own_us + shares.calls_us + shares.executing_us + shares.link_us, shares.all_us, 1e-6);
+    ASSERT_EQ(account.waits.size(), 1u);
+    EXPECT_EQ(account.waits[0].call, "cuMemcpyDtoH_v2");
+    EXPECT_EQ(account.waits[0].count, 100u);
+    EXPECT_EQ(account.waits[0].bytes_down, 12'000u);
+    EXPECT_EQ(account.wait_count, 100u);
+    ASSERT_EQ(account.lanes.size(), 2u);
+    EXPECT_EQ(account.lanes[0].calls, 200u);
+}
+
+TEST(Analyze, advises_about_what_waits_often_E8) {
+    const Account small = make_account(steps(100).trace());
+    ASSERT_EQ(small.advice.size(), 1u);
+    EXPECT_NE(small.advice[0].find("cuMemcpyDtoH_v2 of about 120 bytes waits 100 times"), std::string::npos) << small.advice[0];
+    EXPECT_TRUE(make_account(steps(5).trace()).advice.empty()) << "five times are no pattern";
+    Script pageable, stepwise;
+    for (int i = 0; i < 20; ++i) {
+        const double at = i * 1000;
+        pageable.call("cuMemcpyDtoHAsync_v2", at, 300, 1 + 2 * i, 2).wait("cuStreamSynchronize", at + 10, 280, 2 + 2 * i);
+        stepwise.call("cuLaunchKernel", at, 5, 1 + 2 * i).call("cuCtxSynchronize", at + 10, 300, 2 + 2 * i);
+        stepwise.wait("cuCtxSynchronize", at + 10, 300, 2 + 2 * i);
+    }
+    const auto of_pageable = make_account(pageable.trace()).advice, of_stepwise = make_account(stepwise.trace()).advice;
+    ASSERT_EQ(of_pageable.size(), 1u);
+    EXPECT_NE(of_pageable[0].find("pageable"), std::string::npos) << of_pageable[0];
+    ASSERT_EQ(of_stepwise.size(), 1u);
+    EXPECT_NE(of_stepwise[0].find("after every 1.0 launches"), std::string::npos) << of_stepwise[0];
+}
+
+TEST(Analyze, predicts_a_round_trip_for_each_wait_E8) {
+    const Trace trace = steps(100).trace();
+    const double here = trace.whole().us();
+    EXPECT_NEAR(predicted_us(trace, 0.080), here, 1) << "of the link that was traced";
+    EXPECT_NEAR(predicted_us(trace, 30.080), here + 100 * 30'000, 10);
+    EXPECT_GE(predicted_us(trace, 30), 100 * 30'000);
+    EXPECT_LT(predicted_us(trace, 0), here) << "and a shorter one";
+}
+
+TEST(Analyze, predicts_what_bytes_take_E8) {
+    // A megabyte up, that nobody waits for; then a wait; then a megabyte down.
+    Script script;
+    script.round_trip(100);
+    script.call("cuMemcpyHtoD_v2", 0, 200, 1).executed("cuMemcpyHtoD_v2", 250, 150, 1);
+    script.frame("sent", "batch", 100, 1, 1, 1'000'000);
+    script.call("cuCtxSynchronize", 1000, 200, 2).wait("cuCtxSynchronize", 1000, 200, 2);
+    script.executed("cuCtxSynchronize", 1060, 20, 2)
+        .frame("sent", "batch", 1000, 2, 1, 100)
+        .frame("received", "reply", 1190, 2, 1, 100);
+    script.call("cuMemcpyDtoH_v2", 1300, 700, 3)
+        .wait("cuMemcpyDtoH_v2", 1300, 700, 3)
+        .executed("cuMemcpyDtoH_v2", 1360, 400, 3);
+    script.frame("sent", "batch", 1300, 3, 1, 100).frame("received", "part", 1900, 3, 1, 1'000'000);
+    script.frame("received", "reply", 1990, 3, 1, 100);
+    const Trace trace = script.trace();
+    const double here = trace.whole().us();
+    // 100 Mb/s: 80 ms each way. What was done meanwhile is no time on top.
+    const double there = predicted_us(trace, 0.1, 100);
+    EXPECT_NEAR(there, here + 2 * 80'000, 1500);
+    EXPECT_GE(there, 2 * 80'000);
+    EXPECT_NEAR(predicted_us(trace, 10.1, 100), there + 2 * 10'000, 100);
+}
+
+TEST(Analyze, counts_the_sessions_own_round_trips_E8) {
+    Script script;
+    script.round_trip(100).part("connect", 0, 8000, 5).call("cuLaunchKernel", 9000, 10, 1).part("goodbye", 10'000, 500, 1);
+    script.executed("cuLaunchKernel", 9100, 10, 1);
+    const Trace trace = script.trace();
+    EXPECT_NEAR(predicted_us(trace, 20.1) - trace.whole().us(), 6 * 20'000, 1);
+    EXPECT_NEAR(make_account(trace).shares.session_us, 8500, 1e-6);
+}
+
+// The device works while the program does something else: a longer way there changes nothing that was hidden before.
+TEST(Analyze, what_the_device_does_meanwhile_stays_hidden_E8) {
+    Script script;
+    script.round_trip(100);
+    script.call("cuLaunchKernel", 0, 10, 1).executed("cuLaunchKernel", 60, 10, 1);
+    script.call("cuCtxSynchronize", 100, 50'000, 2).wait("cuCtxSynchronize", 100, 50'000, 2);
+    script.executed("cuCtxSynchronize", 160, 49'890, 2).frame("received", "reply", 50'098, 2, 1, 100);
+    const Trace trace = script.trace();
+    EXPECT_NEAR(predicted_us(trace, 10.1) - trace.whole().us(), 10'000, 20);
+}
+
+// The server waits for a function of the program's, and goes on when it has returned.
+TEST(Analyze, host_functions_take_a_round_trip_each_E8) {
+    Script script;
+    script.round_trip(100);
+    script.call("cuLaunchHostFunc", 0, 10, 1, 1).executed("cuLaunchHostFunc", 60, 10, 1);
+    script.call("cuStreamSynchronize", 100, 1000, 2).wait("cuStreamSynchronize", 100, 1000, 2);
+    script.executed("cuStreamSynchronize", 160, 890, 2).frame("received", "reply", 1098, 2, 1, 100);
+    for (int i = 0; i < 3; ++i) script.frame("received", "host call", 300 + i * 200, 0, 0, 80);
+    const Trace trace = script.trace();
+    EXPECT_NEAR(predicted_us(trace, 10.1) - trace.whole().us(), 4 * 10'000, 20);
+}
+
+TEST(Analyze, polls_end_when_the_answer_comes_E8) {
+    Script script;
+    script.round_trip(100);
+    // The first question travels, and a second call that tells the end; the rest is answered here.
+    script.call("cuEventQuery", 0, 120, 1, 2, 1, 600).wait("cuEventQuery", 5, 110, 1).executed("cuEventQuery", 55, 2, 1);
+    script.executed("cuEventSynchronize", 170, 3000, 2).frame("received", "reply", 3230, 2, 1, 100);
+    for (int i = 0; i < 30; ++i) script.call("cuEventQuery", 130 + i * 100, 50, 0, 0, 1, 600);
+    script.call("cuEventQuery", 3240, 1).call("cuLaunchKernel", 3300, 5, 3);
+    const Trace trace = script.trace();
+    // Two round trips: for the question, and for the answer that comes by itself.
+    EXPECT_NEAR(predicted_us(trace, 20.1) - trace.whole().us(), 2 * 20'000, 150);
+}
+
+TEST(Analyze, threads_that_are_waited_for_count_once_E8) {
+    Script script;
+    script.round_trip(100);
+    script.call("cuInit", 0, 10, 0, 0, 1);
+    for (int thread = 2; thread <= 5; ++thread) {
+        for (int i = 0; i < 10; ++i) {
+            const double at = 1000 + i * 200 + thread;
+            const int number = thread * 100 + i;
+            script.call("cuStreamSynchronize", at, 150, number, 1, thread).wait("cuStreamSynchronize", at, 150, number, thread);
+            script.executed("cuStreamSynchronize", at + 50, 10, number);
+        }
+    }
+    // The first thread has done nothing meanwhile: it has waited for the others.
+    script.call("cuCtxSynchronize", 4000, 150, 900)
+        .wait("cuCtxSynchronize", 4000, 150, 900)
+        .executed("cuCtxSynchronize", 4050, 10, 900);
+    const Trace trace = script.trace();
+    EXPECT_NEAR(predicted_us(trace, 30.1) - trace.whole().us(), 11 * 30'000, 1000);
+}
+
+TEST(Analyze, reads_what_a_killed_program_has_left_E8) {
+    const std::string text = steps(3).text();
+    for (size_t length = 3; length < text.size(); ++length) {
+        std::istringstream in(text.substr(0, length));
+        std::string problem;
+        const auto trace = read_trace(in, problem);
+        const bool has_a_line = text.substr(0, length).find("}},") != std::string::npos;
+        ASSERT_EQ(trace.ok(), has_a_line || length == text.find("}}") + 2) << length << problem;
+        if (trace.ok()) {
+            EXPECT_FALSE(trace->complete);
+        }
+    }
+}
+
+TEST(Analyze, says_what_is_no_trace_E8) {
+    for (const char* text :
+         {"", "[\n", "hello\nworld\n", "{\"a\":1}x\n{}\n", "[\n{\"ph\":\"X\",\"cat\":\"call\",\"ts\":\"soon\"},\n{}\n]"}) {
+        std::istringstream in(text);
+        std::string problem;
+        EXPECT_FALSE(read_trace(in, problem).ok()) << text;
+        EXPECT_FALSE(problem.empty());
+    }
+}
+
+TEST(Analyze, says_the_same_as_text_and_as_json_E8) {
+    const Trace trace = steps(100).trace();
+    const Account account = make_account(trace);
+    const std::vector<Prediction> predictions = {predict(trace, make_timeline(trace), {30'000, 125})};
+    const auto json = nlohmann::json::parse(as_json(trace, account, predictions));
+    EXPECT_EQ(json["wait_count"], 100);
+    EXPECT_EQ(json["waits"][0]["count"], 100);
+    EXPECT_EQ(json["predictions"][0]["rate_mbit"], 1000.0);
+    EXPECT_EQ(json["advice"].size(), 1u);
+    const std::string text = as_text(trace, account, predictions);
+    for (const char* part :
+         {"Calls that wait (100 waits)", "30 ms, 1 Gb/s", "cuMemcpyDtoH_v2 of about 120 bytes waits 100 times"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+}  // namespace
+}  // namespace warpline::analyze
