@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import checks  # noqa: E402
 import loader  # noqa: E402
+import prototypes  # noqa: E402
 import targets  # noqa: E402
 from diagnostics import DescriptionError, Diagnostics  # noqa: E402
 from mapping import field_name, struct_name  # noqa: E402
@@ -31,9 +32,10 @@ from model import Api  # noqa: E402
 BANNER = "Generated from cuda/api by cuda/gen. Do not edit."
 
 
-def read(folder: Path, ignore: tuple[str, ...] = ()) -> Api:
-    """The checked description. Errors: DescriptionError with every finding, except those of the kinds to ignore."""
-    api, found = loader.load(folder)
+def read(folder: Path, include: Path, ignore: tuple[str, ...] = ()) -> Api:
+    """The checked description, of the functions that the headers in `include` declare. Errors: DescriptionError with every finding,
+    except those of the kinds to ignore."""
+    api, found = loader.load(folder, prototypes.declared_in(include))
     checks.check(api, found)
     found.found = [d for d in found.found if d.kind not in ignore]
     found.raise_if_any()
@@ -76,9 +78,9 @@ def write_if_changed(path: Path, text: str) -> bool:
     return True
 
 
-def append_lock(folder: Path) -> int:
+def append_lock(folder: Path, include: Path) -> int:
     """Appends the ids of entries that ids.lock does not know. Errors: every finding but those."""
-    api = read(folder, ignore=("id-not-locked", "symbol-missing"))
+    api = read(folder, include, ignore=("id-not-locked", "symbol-missing"))
     new = [c for c in api.calls if c.name not in api.lock]
     with (folder / "ids.lock").open("a", encoding="utf-8") as stream:
         for call in sorted(new, key=lambda c: c.id):
@@ -90,6 +92,7 @@ def append_lock(folder: Path) -> int:
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--api", type=Path, required=True, metavar="DIR", help="the description: cuda/api")
+    parser.add_argument("--include", type=Path, metavar="DIR", default=Path("/usr/local/cuda/include"), help="where cuda.h is")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of generated files")
     parser.add_argument("--target", required=True, choices=[*targets.FOLDERS, "check", "lock"])
     parser.add_argument("--list", action="store_true", help="print the names of the files instead of writing them")
@@ -98,10 +101,10 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     try:
         if options.target == "lock":
-            return append_lock(options.api)
+            return append_lock(options.api, options.include)
         if options.list:
             return list_outputs(options)
-        api = read(options.api)
+        api = read(options.api, options.include)
     except DescriptionError as error:
         print(error, file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ import yamlplace
 from diagnostics import Diagnostics
 from mapping import TypeTable, map_call
 from model import ORDERS, Api, Area, Call, Group, HandleKind, Param, Place, Scalar, Symbol, Twin
+from prototypes import Prototypes
 from ranges import read_ranges
 from yamlplace import Map, Seq
 
@@ -29,11 +30,12 @@ FLAGS = (
     ("may_wait", "may_wait"),
     ("foreign", "foreign"),
 )
-PARAM_KEYS = {"name", "type", "dir", "len", "null", "min", "destroys", "makes", "payload", "string", "max"}
+PARAM_KEYS = {"dir", "len", "null", "min", "destroys", "makes", "payload", "string", "max"}
 
 
-def load(folder: Path) -> tuple[Api, Diagnostics]:
-    """Everything below cuda/api. Errors: findings in the Diagnostics; DescriptionError for a file that is no YAML."""
+def load(folder: Path, prototypes: Prototypes) -> tuple[Api, Diagnostics]:
+    """Everything below cuda/api, with the parameters of these prototypes. Errors: findings in the Diagnostics; DescriptionError for
+    a file that is no YAML."""
     found = Diagnostics()
     api = Api([], [], _read_all_symbols(folder), [], {}, [], {}, set(), _read_lock(folder / "ids.lock"))
     types = _read_types(folder / "types.yaml", found)
@@ -47,7 +49,7 @@ def load(folder: Path) -> tuple[Api, Diagnostics]:
         if path.name == "unsupported.yaml":
             _read_groups(document, api, found, Place(_shown(path), 1))
         else:
-            _read_area(document, api, types, twins, found, Place(_shown(path), 1), path.stem)
+            _read_area(document, api, types, twins, prototypes, found, Place(_shown(path), 1), path.stem)
     _add_newer_group(api, Place("cuda/api/newer_symbols.txt", 1))
     _set_since(api)
     return api, found
@@ -144,7 +146,7 @@ def _read_groups(document, api: Api, found: Diagnostics, place: Place) -> None:
         api.groups.append(Group(group.get("reason", ""), list(group.get("calls", [])), group.place))
 
 
-def _read_area(document, api: Api, types: TypeTable, twins, found: Diagnostics, place: Place, stem: str) -> None:
+def _read_area(document, api: Api, types: TypeTable, twins, prototypes, found: Diagnostics, place: Place, stem: str) -> None:
     if not isinstance(document, Map) or not isinstance(document.get("calls"), Seq):
         found.add(place, "", "bad-yaml", "an area must be a mapping with a list `calls`")
         return
@@ -152,7 +154,7 @@ def _read_area(document, api: Api, types: TypeTable, twins, found: Diagnostics, 
         found.add(document.place, "", "bad-value", f"`area` must be {stem}, as the file is named")
     area = Area(stem, document.place, document.get("title") or stem)
     for entry in document["calls"]:
-        call = _read_call(entry, stem, document.get("order", "objects"), types, twins, found)
+        call = _read_call(entry, stem, document.get("order", "objects"), types, twins, prototypes, found)
         if call is not None:
             area.calls.append(call)
     for call in area.calls:
@@ -166,7 +168,7 @@ def _known_keys(entry: Map, known: set[str], name: str, found: Diagnostics) -> N
             found.add(entry.places[key], name, "unknown-key", f"`{key}` is no key here")
 
 
-def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Diagnostics) -> Call | None:
+def _read_call(entry, area: str, order: str, types: TypeTable, twins, prototypes, found: Diagnostics) -> Call | None:
     name = entry.get("call") if isinstance(entry, Map) else None
     if not isinstance(name, str):
         found.add(getattr(entry, "place", Place(area, 1)), "", "bad-value", "an entry must begin with `call: <name>`")
@@ -198,10 +200,7 @@ def _read_call(entry, area: str, order: str, types: TypeTable, twins, found: Dia
         found.add(place, name, "bad-value", f"`order` is one of: {', '.join(ORDERS)}")
     _read_hooks(entry, call, found)
     _read_softgpu(entry, call, found)
-    for param in entry.get("params") or []:
-        read = _read_param(param, call, found)
-        if read is not None:
-            call.params.append(read)
+    _read_params(entry, call, prototypes, found)
     map_call(call, entry, types, found)
     read_ranges(call, entry, types, found)
     return call
@@ -225,17 +224,31 @@ def _read_softgpu(entry: Map, call: Call, found: Diagnostics) -> None:
         found.add(entry.places["softgpu"], call.name, "bad-value", 'softgpu is `yes` or `{unsupported: "reason"}`')
 
 
-def _read_param(entry, call: Call, found: Diagnostics) -> Param | None:
-    if not isinstance(entry, Map) or not isinstance(entry.get("name"), str) or not isinstance(entry.get("type"), str):
-        found.add(getattr(entry, "place", call.place), call.name, "missing-key", "a parameter needs `name` and `type`")
-        return None
+def _read_params(entry: Map, call: Call, prototypes: Prototypes, found: Diagnostics) -> None:
+    """Types and names are the header's; the entry says what the header does not."""
+    said = entry.get("params", Map())
+    if not isinstance(said, Map) or not all(isinstance(how, Map) for how in said.values()):
+        found.add(entry.places["params"], call.name, "bad-value", "`params` is a mapping of names to {dir: …, …}")
+        return
+    if call.name not in prototypes and call.cls != "internal":
+        found.add(call.place, call.name, "no-prototype", f"cuda.h declares no {call.name}")
+    declared = prototypes.get(call.name, [])
+    for name in said:
+        if name not in (n for _, n in declared):
+            found.add(said.places[name], call.name, "unknown-param", f"{call.name} has no parameter {name}")
+    for c_type, name in declared:
+        place = said.places[name] if name in said else call.place
+        call.params.append(_read_param(said.get(name, Map()), c_type, name, place, call, found))
+
+
+def _read_param(entry: Map, c_type: str, name: str, place: Place, call: Call, found: Diagnostics) -> Param:
     _known_keys(entry, PARAM_KEYS, call.name, found)
-    param = Param(entry["name"], entry["type"], entry.get("dir", ""), "none", entry.place)
+    param = Param(name, c_type, entry.get("dir", ""), "none", place)
     if param.dir not in ("", "in", "out", "inout", "none"):
-        found.add(entry.place, call.name, "bad-value", f"`dir: {param.dir}` of {param.name} is not in, out, inout or none")
+        found.add(place, call.name, "bad-value", f"`dir: {param.dir}` of {param.name} is not in, out, inout or none")
     null = entry.get("null")
     if null not in (None, "ok", "empty", "invalid_value"):
-        found.add(entry.place, call.name, "bad-value", f"`null` of {param.name} is ok, empty or invalid_value")
+        found.add(place, call.name, "bad-value", f"`null` of {param.name} is ok, empty or invalid_value")
     # Stream 0 is the legacy default stream: a handle parameter of that type never refuses it.
     param.null_ok = null in ("ok", "empty") or (param.type == "CUstream" and null is None)
     param.null_empty = null == "empty"

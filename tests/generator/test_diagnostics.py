@@ -21,28 +21,36 @@ class Shape(ToyTest):
         self.write("stream.yaml", STREAM.replace("  class: query\n", "  class: query\n  class: query\n"))
         found = self.findings()
         self.assertEqual([d.kind for d in found], ["bad-yaml"])
-        self.assertEqual(found[0].place.line, 14)
+        self.assertEqual(found[0].place.line, 13)
 
     def test_unknown_key(self):
         self.write("stream.yaml", STREAM.replace("  class: query\n", "  class: query\n  colour: red\n"))
-        self.assert_finding("unknown-key", "cuStreamQuery", 14, "colour")
+        self.assert_finding("unknown-key", "cuStreamQuery", 13, "colour")
 
     def test_unknown_key_of_a_parameter(self):
-        self.write("stream.yaml", STREAM.replace("type: CUstream, dir: in", "type: CUstream, way: in, dir: in"))
-        self.assert_finding("unknown-key", "cuStreamQuery", 15, "way")
+        self.write("stream.yaml", STREAM.replace("hStream: {dir: in}", "hStream: {way: in, dir: in}"))
+        self.assert_finding("unknown-key", "cuStreamQuery", 14, "way")
 
     def test_missing_key(self):
         self.write("stream.yaml", STREAM.replace('  source: "somewhere"\n', "", 1))
         self.assert_finding("missing-key", "cuStreamCreate", text="source")
 
     def test_bad_value(self):
-        self.write("stream.yaml", STREAM.replace("type: CUstream, dir: in", "type: CUstream, dir: sideways"))
+        self.write("stream.yaml", STREAM.replace("hStream: {dir: in}", "hStream: {dir: sideways}"))
         self.assertIn("bad-value", [d.kind for d in self.findings()])
+
+    def test_a_function_that_cuda_h_does_not_declare(self):
+        (self.include / "cuda.h").write_text("")
+        self.assertEqual({d.kind for d in self.findings()}, {"no-prototype", "unknown-param", "bad-range"})
+
+    def test_no_header(self):
+        (self.include / "cuda.h").unlink()
+        self.assertEqual([d.kind for d in self.findings()], ["bad-header"])
 
     def test_the_message_says_where_and_what(self):
         self.write("stream.yaml", STREAM.replace("class: query", "class: quick"))
         line = str(self.findings()[0])
-        self.assertRegex(line, r"^cuda/api/stream.yaml:13: error: cuStreamQuery: class 'quick' .* \[unknown-class\]$")
+        self.assertRegex(line, r"^cuda/api/stream.yaml:12: error: cuStreamQuery: class 'quick' .* \[unknown-class\]$")
 
 
 class Parameters(ToyTest):
@@ -51,71 +59,86 @@ class Parameters(ToyTest):
         self.symbols("cuEventCreate")
         self.lock("0x0501 cuEventCreate")
 
-    def described(self, param: str, more: str = "class: query") -> None:
+    def described(self, param: str, how: str, more: str = "class: query") -> None:
+        self.declare(f"cuEventCreate({param})")
         self.entry(f"""
             call: cuEventCreate
             id: 0x0501
             {more}
             params:
-            - {param}
+              {param.split()[-1]}: {{{how}}}
             source: "somewhere"
         """)
 
     def test_a_right_one(self):
-        self.described('{name: phEvent, type: "CUevent*", dir: out}')
+        self.described("CUevent* phEvent", "dir: out")
         self.assertEqual(self.findings(), [])
 
-    def test_unknown_class(self):
-        self.described('{name: phEvent, type: "CUevent*", dir: out}', "class: sometimes")
-        self.assert_finding("unknown-class", "cuEventCreate", 5)
+    def test_a_parameter_that_cuda_h_does_not_declare(self):
+        self.described("CUevent* phEvent", "dir: out}\n              flags: {min: 1")
+        self.assert_finding("unknown-param", "cuEventCreate", 8, "flags")
 
-    def test_unknown_type(self):
-        self.described("{name: hEvent, type: CUsomething, dir: in}")
-        self.assert_finding("unknown-type", "cuEventCreate", 7, "CUsomething")
-
-    def test_pointer_without_direction(self):
-        self.described('{name: phEvent, type: "CUevent*"}')
-        self.assert_finding("pointer-without-dir", "cuEventCreate", 7, "phEvent")
-
-    def test_pointer_to_bytes_without_length(self):
-        self.described('{name: data, type: "void*", dir: out}')
-        self.assert_finding("pointer-without-length", "cuEventCreate", 7, "data")
-
-    def test_pointer_to_numbers_without_length(self):
-        self.described('{name: data, type: "const int*", dir: in}')
-        self.assert_finding("pointer-without-length", "cuEventCreate", 7, "data")
-
-    def test_length_that_is_no_parameter(self):
-        self.described('{name: data, type: "void*", dir: out, len: size}')
-        self.assert_finding("bad-length", "cuEventCreate", 7, "size")
-
-    def test_structure_with_pointers(self):
-        self.described('{name: copy, type: "const CUDA_MEMCPY2D*", dir: in}')
-        found = self.findings()
-        self.assertIn("needs-wire", [d.kind for d in found])
-
-    def test_two_payloads(self):
+    def test_parameters_as_a_list(self):
         self.entry("""
             call: cuEventCreate
             id: 0x0501
             class: ordered
             params:
-            - {name: a, type: "const void*", dir: in, len: 4, payload: yes}
-            - {name: b, type: "const void*", dir: in, len: 4, payload: yes}
+            - {name: phEvent, dir: out}
+            source: "somewhere"
+        """)
+        self.assert_finding("bad-value", "cuEventCreate", 6, "params")
+
+    def test_unknown_class(self):
+        self.described("CUevent* phEvent", "dir: out", "class: sometimes")
+        self.assert_finding("unknown-class", "cuEventCreate", 5)
+
+    def test_unknown_type(self):
+        self.described("CUsomething hEvent", "dir: in")
+        self.assert_finding("unknown-type", "cuEventCreate", 7, "CUsomething")
+
+    def test_pointer_without_direction(self):
+        self.described("CUevent* phEvent", "")
+        self.assert_finding("pointer-without-dir", "cuEventCreate", 7, "phEvent")
+
+    def test_pointer_to_bytes_without_length(self):
+        self.described("void* data", "dir: out")
+        self.assert_finding("pointer-without-length", "cuEventCreate", 7, "data")
+
+    def test_pointer_to_numbers_without_length(self):
+        self.described("const int* data", "dir: in")
+        self.assert_finding("pointer-without-length", "cuEventCreate", 7, "data")
+
+    def test_length_that_is_no_parameter(self):
+        self.described("void* data", "dir: out, len: size")
+        self.assert_finding("bad-length", "cuEventCreate", 7, "size")
+
+    def test_structure_with_pointers(self):
+        self.described("const CUDA_MEMCPY2D* copy", "dir: in")
+        found = self.findings()
+        self.assertIn("needs-wire", [d.kind for d in found])
+
+    def test_two_payloads(self):
+        self.declare("cuEventCreate(const void* a, const void* b)")
+        self.entry("""
+            call: cuEventCreate
+            id: 0x0501
+            class: ordered
+            params:
+              a: {dir: in, len: 4, payload: yes}
+              b: {dir: in, len: 4, payload: yes}
             source: "somewhere"
         """)
         self.assert_finding("bad-payload", "cuEventCreate", 8)
 
     def ranged(self, ranges):
+        self.declare("cuEventCreate(CUdeviceptr at, size_t n, int i, const CUmemLocation* items)")
         self.entry(f"""
             call: cuEventCreate
             id: 0x0501
             class: ordered
             params:
-            - {{name: at, type: CUdeviceptr, dir: in}}
-            - {{name: n, type: size_t, dir: in}}
-            - {{name: i, type: int, dir: in}}
-            - {{name: items, type: "const CUmemLocation*", dir: in, len: n}}
+              items: {{dir: in, len: n}}
             ranges:
             - {ranges}
             source: "somewhere"
@@ -147,13 +170,11 @@ class Parameters(ToyTest):
                 self.assertIn("bad-range", [d.kind for d in self.findings()])
 
     def test_two_parameters_of_one_name(self):
+        self.declare("cuEventCreate(int a, int a)")
         self.entry("""
             call: cuEventCreate
             id: 0x0501
             class: ordered
-            params:
-            - {name: a, type: int, dir: in}
-            - {name: a, type: int, dir: in}
             source: "somewhere"
         """)
         self.assertEqual({d.kind for d in self.findings()}, {"duplicate-name"})
@@ -173,11 +194,11 @@ class Parameters(ToyTest):
     def test_unknown_owner_of_a_kind(self):
         types = (self.api / "types.yaml").read_text()
         self.write("types.yaml", types.replace("dies_with: [library, context]", "dies_with: [spoon]"))
-        self.described('{name: phEvent, type: "CUevent*", dir: out}')
+        self.described("CUevent* phEvent", "dir: out")
         self.assert_finding("unknown-handle", "", text="spoon")
 
     def test_reply_that_nobody_waits_for(self):
-        self.described('{name: ms, type: "float*", dir: out}', "class: ordered")
+        self.described("float* ms", "dir: out", "class: ordered")
         self.assert_finding("reply-without-wait", "cuEventCreate")
 
 
@@ -261,6 +282,7 @@ class Meaning(ToyTest):
 
     def test_symbol_that_the_driver_has_not(self):
         self.lock("0x0502 cuEventFlip")
+        self.declare("cuEventFlip(void)")
         self.event(name="cuEventFlip")
         self.assertEqual({d.kind for d in self.findings()}, {"symbol-surplus", "symbol-missing"})
 

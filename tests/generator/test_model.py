@@ -34,15 +34,13 @@ class Calls(ToyTest):
 
     def fills(self, sends: str, align: str = "align: 2") -> None:
         self.symbols("cuFill", "cuFillAsync")
+        self.declare("cuFill(CUdeviceptr at, size_t Count)", "cuFillAsync(CUdeviceptr at, size_t Count, CUstream hStream)")
         self.lock("0x0501 cuFill", "0x0502 cuFillAsync")
         self.entry(f"""
             call: cuFill
             id: 0x0501
             class: ordered
             sends: {sends}
-            params:
-            - {{name: at, type: CUdeviceptr, dir: in}}
-            - {{name: Count, type: size_t, dir: in}}
             source: "somewhere"
         """)
         text = (self.api / "extra.yaml").read_text()
@@ -50,10 +48,6 @@ class Calls(ToyTest):
 - call: cuFillAsync
   id: 0x0502
   class: ordered
-  params:
-  - {{name: at, type: CUdeviceptr, dir: in}}
-  - {{name: Count, type: size_t, dir: in}}
-  - {{name: hStream, type: CUstream, dir: in}}
   ranges:
   - {{address: at, bytes: Count * 2, access: write, {align}}}
   source: "somewhere"
@@ -79,14 +73,13 @@ class Calls(ToyTest):
         self.lock("0x0501 cuStreamOf", "0x0502 cuGraphNodeOf", "0x0503 cuLibraryOf")
         expected = {"cuStreamOf": ("CUstream", "context"), "cuGraphNodeOf": ("CUgraphNode", "hGraph"), "cuLibraryOf": ("CUlibrary", "")}
         for i, (name, (made, _)) in enumerate(expected.items()):
+            self.declare(f"{name}({made}* made, CUcontext ctx, CUgraph hGraph)")
             self.entry(f"""
                 call: {name}
                 id: 0x050{i + 1}
                 class: create
                 params:
-                - {{name: made, type: "{made}*", dir: out}}
-                - {{name: ctx, type: CUcontext, dir: in}}
-                - {{name: hGraph, type: CUgraph, dir: in}}
+                  made: {{dir: out}}
                 source: "somewhere"
             """, f"extra{i}")
         for name, (_, owner) in expected.items():
@@ -101,13 +94,14 @@ class Calls(ToyTest):
 
     def test_streams_may_be_null_and_other_handles_not(self):
         self.symbols("cuEventDestroy")
+        self.declare("cuEventDestroy(CUevent hEvent)")
         self.lock("0x0501 cuEventDestroy")
         self.entry("""
             call: cuEventDestroy
             id: 0x0501
             class: ordered
             params:
-            - {name: hEvent, type: CUevent, dir: in, destroys: yes}
+              hEvent: {destroys: yes}
             source: "somewhere"
         """)
         api = self.read()
@@ -120,28 +114,29 @@ class Calls(ToyTest):
         self.lock("0x0501 cuEverything")
         forms = [
             ("a", "int", "dir: in", "scalar", "i32", None),
-            ("b", '"size_t*"', "dir: out", "scalar_out", None, "u64"),
-            ("c", '"int*"', "dir: inout", "scalar_inout", "i32", "i32"),
-            ("d", '"const CUgraphNode*"', "dir: in, len: a", "handles_in", "list_u64", None),
-            ("e", '"const CUmemLocation*"', "dir: in", "struct_in", "data", None),
-            ("f", '"CUuuid*"', "dir: out", "struct_out", None, "data"),
-            ("g", '"const CUmemAccessDesc*"', "dir: in, len: a", "array_in", "data", None),
-            ("h", '"char*"', "dir: out, len: a", "array_out", None, "data"),
-            ("i", '"const char*"', "dir: in, string: yes, null: ok", "string_in", "text", None),
+            ("b", "size_t*", "dir: out", "scalar_out", None, "u64"),
+            ("c", "int*", "dir: inout", "scalar_inout", "i32", "i32"),
+            ("d", "const CUgraphNode*", "dir: in, len: a", "handles_in", "list_u64", None),
+            ("e", "const CUmemLocation*", "dir: in", "struct_in", "data", None),
+            ("f", "CUuuid*", "dir: out", "struct_out", None, "data"),
+            ("g", "const CUmemAccessDesc*", "dir: in, len: a", "array_in", "data", None),
+            ("h", "char*", "dir: out, len: a", "array_out", None, "data"),
+            ("i", "const char*", "dir: in, string: yes, null: ok", "string_in", "text", None),
             ("j", "CUmemLocation", "dir: in", "struct_value", "data", None),
-            ("k", '"void*"', "dir: out, len: 8", "array_out", None, "data"),
+            ("k", "void*", "dir: out, len: 8", "array_out", None, "data"),
             ("l", "CUmemGenericAllocationHandle", "dir: in", "handle", "handle", None),
             ("m", "float", "dir: in", "scalar", "f32", None),
             ("n", "CUlimit", "dir: in", "scalar", "u32", None),
         ]
-        params = "\n            ".join(f"- {{name: {n}, type: {t}, {how}}}" for n, t, how, *_ in forms)
+        params = "\n              ".join(f"{name}: {{{how}}}" for name, _, how, *_ in forms)
+        self.declare("cuEverything(" + ", ".join(f"{c_type} {name}" for name, c_type, *_ in forms) + ")")
         self.entry(f"""
             call: cuEverything
             id: 0x0501
             class: blocking
             parks: no
             params:
-            {params}
+              {params}
             source: "somewhere"
         """)
         call = self.read().call("cuEverything")
@@ -153,6 +148,7 @@ class Calls(ToyTest):
 
     def test_a_message_of_its_own(self):
         self.symbols("cuLaunch")
+        self.declare("cuLaunch(CUfunction f, void** kernelParams)")
         self.lock("0x0501 cuLaunch")
         self.entry("""
             call: cuLaunch
@@ -160,8 +156,7 @@ class Calls(ToyTest):
             class: ordered
             hooks: [client, server]
             params:
-            - {name: f, type: CUfunction, dir: in}
-            - {name: kernelParams, type: "void**", dir: in, null: ok}
+              kernelParams: {dir: in, null: ok}
             wire:
             - {name: f, type: handle, kind: function}
             - {name: params, type: data}
@@ -176,6 +171,7 @@ class Calls(ToyTest):
 
     def test_wire_none(self):
         self.symbols("cuMemAlloc")
+        self.declare("cuMemAlloc(CUdeviceptr* dptr)")
         self.lock("0x0501 cuMemAlloc")
         self.entry("""
             call: cuMemAlloc
@@ -183,7 +179,7 @@ class Calls(ToyTest):
             class: create
             hooks: [client]
             params:
-            - {name: dptr, type: "CUdeviceptr*", dir: out}
+              dptr: {dir: out}
             wire: none
             source: "somewhere"
         """)
@@ -193,14 +189,13 @@ class Calls(ToyTest):
 
     def test_refused_on_the_client_and_not_on_the_software_gpu(self):
         self.symbols("cuMemAllocManaged")
+        self.declare("cuMemAllocManaged(CUdeviceptr* dptr)")
         self.lock("0x0501 cuMemAllocManaged")
         self.entry("""
             call: cuMemAllocManaged
             id: 0x0501
             class: unsupported
             reason: "no common address space"
-            params:
-            - {name: dptr, type: "CUdeviceptr*"}
             source: "somewhere"
         """)
         api = self.read()

@@ -4,7 +4,7 @@ import re
 import subprocess
 import unittest
 
-from toy import REAL_API, ROOT
+from toy import CUDA_INCLUDE, REAL_API, ROOT
 
 import generate
 
@@ -32,7 +32,7 @@ def git(*arguments: str) -> str:
 class RealDescription(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.api = generate.read(REAL_API)
+        cls.api = generate.read(REAL_API, CUDA_INCLUDE)
 
     def test_every_symbol_has_one_owner(self):
         names = {s.symbol for s in self.api.symbols}

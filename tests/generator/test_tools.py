@@ -1,16 +1,14 @@
 """The scripts beside the generator."""
 
-import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from toy import REAL_API, ROOT, ToyTest
+from toy import CUDA_INCLUDE, REAL_API, ROOT, ToyTest
 
 TOOLS = ROOT / "cuda/gen/tools"
-CUDA_INCLUDE = Path(os.environ.get("WARPLINE_CUDA_INCLUDE", "/usr/local/cuda/include"))
 
 
 class NewCall(ToyTest):
@@ -20,9 +18,10 @@ class NewCall(ToyTest):
 
     def test_a_first_version_passes_the_checks(self):
         self.symbols("cuStreamGetPriority")
+        self.include = CUDA_INCLUDE
         text = self.new_call("cuStreamGetPriority").stdout
         self.assertIn("- call: cuStreamGetPriority\n  id: 0x0404\n", text)
-        self.assertIn('  - {name: priority, type: "int*", dir: out}\n', text)
+        self.assertIn("  params:\n    priority: {dir: out}\n", text)
         self.write("stream.yaml", (self.api / "stream.yaml").read_text() + text)
         self.lock("0x0404 cuStreamGetPriority")
         self.assertEqual(self.findings(), [])

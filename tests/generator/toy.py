@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import textwrap
@@ -13,9 +14,11 @@ sys.path.insert(0, str(ROOT / "cuda/gen"))
 sys.dont_write_bytecode = True
 
 import generate  # noqa: E402
+import prototypes  # noqa: E402
 from diagnostics import DescriptionError  # noqa: E402
 
 REAL_API = ROOT / "cuda/api"
+CUDA_INCLUDE = Path(os.environ.get("WARPLINE_CUDA_INCLUDE", "/usr/local/cuda/include"))
 
 STREAM = """\
 area: stream
@@ -25,25 +28,29 @@ calls:
   id: 0x0401
   class: create
   params:
-  - {name: phStream, type: "CUstream*", dir: out}
-  - {name: Flags, type: "unsigned int", dir: in}
+    phStream: {dir: out}
   source: "somewhere"
 - call: cuStreamQuery
   id: 0x0402
   class: query
   params:
-  - {name: hStream, type: CUstream, dir: in}
+    hStream: {dir: in}
   source: "somewhere"
 - call: cuMemcpyHtoD_v2
   id: 0x0403
   class: ordered
   params:
-  - {name: dstDevice, type: CUdeviceptr, dir: in}
-  - {name: srcHost, type: "const void*", dir: in, len: ByteCount, payload: yes}
-  - {name: ByteCount, type: size_t, dir: in}
+    srcHost: {dir: in, len: ByteCount, payload: yes}
   ranges:
   - {address: dstDevice, bytes: ByteCount, access: write}
   source: "somewhere"
+"""
+
+HEADER = """\
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags);
+CUresult cuStreamQuery(CUstream hStream);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
+CUresult cuProfilerStart(void);
 """
 
 UNSUPPORTED = """\
@@ -82,6 +89,10 @@ class ToyTest(unittest.TestCase):
         self.write("unsupported.yaml", UNSUPPORTED)
         self.write("symbols.txt", SYMBOLS)
         self.write("ids.lock", LOCK)
+        self.include = self.folder / "include"
+        self.include.mkdir()
+        (self.include / "cuda.h").write_text(HEADER)
+        (self.include / "cudaProfiler.h").touch()
 
     def write(self, name: str, text: str) -> None:
         (self.api / name).write_text(text)
@@ -91,8 +102,16 @@ class ToyTest(unittest.TestCase):
         body = textwrap.indent(textwrap.dedent(text).strip(), "  ")
         self.write(f"{name}.yaml", f"area: {name}\ncalls:\n- " + body[2:] + "\n")
 
+    def declare(self, *functions: str) -> None:
+        """Adds declarations to cuda.h, "cuInit(unsigned int Flags)"; the last one of a function counts."""
+        with (self.include / "cuda.h").open("a") as stream:
+            for function in functions:
+                stream.write(f"CUresult {function};\n")
+        prototypes.declared_in.cache_clear()
+
     def symbols(self, *names: str) -> None:
-        """Says that the driver has these functions, too."""
+        """Says that the driver has these functions, too, without parameters."""
+        self.declare(*(f"{name}(void)" for name in names))
         with (self.api / "symbols.txt").open("a") as stream:
             for name in names:
                 stream.write(f"{name} {name.split('_v')[0]} 2000\n")
@@ -103,11 +122,11 @@ class ToyTest(unittest.TestCase):
                 stream.write(line + "\n")
 
     def read(self):
-        return generate.read(self.api)
+        return generate.read(self.api, self.include)
 
     def findings(self) -> list:
         try:
-            generate.read(self.api)
+            generate.read(self.api, self.include)
         except DescriptionError as error:
             return error.found
         return []

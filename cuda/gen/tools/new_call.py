@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,38 +19,21 @@ GENERATOR = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(GENERATOR))
 
 import loader  # noqa: E402
-
-
-def prototype(name: str, include: Path) -> list[tuple[str, str]]:
-    """The (type, name) of each parameter. Exits if cuda.h declares no such function."""
-    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n"
-    command = ["cc", "-E", "-P", "-I", str(include), "-x", "c", "-"]
-    text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
-    found = re.search(rf"CUresult\s+{name}\s*\(([^)]*)\)", re.sub(r"__attribute__\(\([^)]*\)\)", "", text))
-    if found is None:
-        sys.exit(f"cuda.h declares no {name}")
-    params = []
-    for param in found[1].split(","):
-        param = " ".join(param.split())
-        if param in ("", "void"):
-            continue
-        match = re.fullmatch(r"(.*?)(\w+)(\[\w*\])?", param)
-        c_type = re.sub(r"\s*\*\s*", "*", match[1].strip() + ("*" if match[3] else ""))
-        params.append((c_type, match[2]))
-    return params
+import prototypes  # noqa: E402
 
 
 def guess(c_type: str) -> str:
+    """What there is to be said of a parameter beside its type; nothing of one by value."""
     if not c_type.endswith("*"):
-        return "dir: in"
+        return ""
     if c_type == "const char*":
         return "dir: in, string: yes"
     return "dir: in" if c_type.startswith("const ") else "dir: out"
 
 
-def next_id(folder: Path, area: str) -> int:
+def next_id(folder: Path, include: Path, area: str) -> int:
     """One more than the highest id of the area, in ids.lock or in the description."""
-    api, _ = loader.load(folder)
+    api, _ = loader.load(folder, prototypes.declared_in(include))
     names = {c.name for a in api.areas if a.name == area for c in a.calls}
     used = [c.id for a in api.areas if a.name == area for c in a.calls] + [n for name, n in api.lock.items() if name in names]
     if not used:
@@ -69,10 +51,12 @@ def main() -> None:
     parser.add_argument("--include", type=Path, default=Path("/usr/local/cuda/include"), metavar="DIR")
     parser.add_argument("--api", type=Path, default=GENERATOR.parent / "api", metavar="DIR")
     options = parser.parse_args()
-    print(f"- call: {options.call}\n  id: 0x{next_id(options.api, options.area):04x}\n  class: blocking\n  parks: no\n  params:")
-    for c_type, name in prototype(options.call, options.include):
-        shown = f'"{c_type}"' if re.search(r"[*\s]", c_type) else c_type
-        print(f"  - {{name: {name}, type: {shown}, {guess(c_type)}}}")
+    declared = prototypes.declared_in(options.include)
+    if options.call not in declared:
+        sys.exit(f"cuda.h declares no {options.call}")
+    print(f"- call: {options.call}\n  id: 0x{next_id(options.api, options.include, options.area):04x}\n  class: blocking\n  parks: no")
+    guesses = [f"    {name}: {{{guess(c_type)}}}" for c_type, name in declared[options.call] if guess(c_type)]
+    print("\n".join(["  params:", *guesses] if guesses else []), end="\n" if guesses else "")
     print(f'  source: "CUDA Driver API 13.0, …, {re.sub("_v[0-9]+$", "", options.call)}"')
 
 
