@@ -72,7 +72,7 @@ ROOMS = {
         "driver": ["exec", "check"],
     },
     "softgpu/driver": in_order(
-        "config", "space", "share", "device", "process", "memory", "context", "texture", "code", "work", "graph", "life", "calls"
+        "config", "space", "share", "device", "process", "memory", "context", "texture", "code", "operations", "graph", "life", "calls"
     ),
 }
 # Folders of functions with one file for each area of cuda/api, and what comes before the name of a call there.

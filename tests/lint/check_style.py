@@ -24,7 +24,7 @@ POLLS = {
     "client/pool/user_file.cpp": "a lock of a file, which has no deadline of its own",
     "softgpu/driver/context/context.cpp": "contexts take time to make (docs/driver-behaviour.md, DB-16)",
     "tests/unit/server/fake_driver.cpp": "a driver that is slow to begin",
-    "softgpu/driver/work/operation.cpp": "cuStreamWaitValue: memory changes without a word",
+    "softgpu/driver/operations/operation.cpp": "cuStreamWaitValue: memory changes without a word",
     "tests/unit/server/daemon_test.cpp": "the end of processes that are not our children",
     "tests/unit/server/door_test.cpp": "the end of a process that is not our child",
     "tests/unit/server/server_process.cpp": "lines in another process's log, and its end",

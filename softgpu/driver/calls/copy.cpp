@@ -1,12 +1,12 @@
 // Copies of all shapes: what the call says is made an operation and handed to its stream.
-#include "softgpu/driver/work/copy.h"
+#include "softgpu/driver/operations/copy.h"
 #include "cuda/abi/copy_forms.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
 #include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/operations/operation.h"
 #include "softgpu/driver/process/process.h"
-#include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
 

@@ -4,8 +4,8 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/device/device.h"
+#include "softgpu/driver/operations/launch.h"
 #include "softgpu/driver/process/process.h"
-#include "softgpu/driver/work/launch.h"
 
 namespace warpline::softgpu::driver {
 

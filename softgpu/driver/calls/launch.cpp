@@ -1,5 +1,5 @@
 // Launches of kernels.
-#include "softgpu/driver/work/launch.h"
+#include "softgpu/driver/operations/launch.h"
 
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/enqueue.h"

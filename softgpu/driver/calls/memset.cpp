@@ -2,9 +2,9 @@
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/enqueue.h"
 #include "softgpu/driver/memory/reach.h"
+#include "softgpu/driver/operations/copy.h"
+#include "softgpu/driver/operations/operation.h"
 #include "softgpu/driver/process/process.h"
-#include "softgpu/driver/work/copy.h"
-#include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
 

@@ -8,9 +8,9 @@
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
 #include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/operations/host_thread.h"
+#include "softgpu/driver/operations/operation.h"
 #include "softgpu/driver/process/process.h"
-#include "softgpu/driver/work/host_thread.h"
-#include "softgpu/driver/work/operation.h"
 
 namespace warpline::softgpu::driver {
 

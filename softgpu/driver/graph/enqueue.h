@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "softgpu/driver/work/operation.h"
+#include "softgpu/driver/operations/operation.h"
 
 namespace warpline::softgpu::driver {
 

@@ -13,7 +13,7 @@
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/graph/conditional.h"
 #include "softgpu/driver/graph/graph_memory.h"
-#include "softgpu/driver/work/operation.h"
+#include "softgpu/driver/operations/operation.h"
 
 namespace warpline::softgpu::driver {
 

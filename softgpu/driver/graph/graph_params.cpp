@@ -8,9 +8,9 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/operations/copy.h"
+#include "softgpu/driver/operations/launch.h"
 #include "softgpu/driver/process/process.h"
-#include "softgpu/driver/work/copy.h"
-#include "softgpu/driver/work/launch.h"
 
 namespace warpline::softgpu::driver {
 

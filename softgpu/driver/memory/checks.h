@@ -1,5 +1,5 @@
 // The driver's part of SOFTGPU_CHECK: red zones, freed memory that is not reused at once, memory that nothing has written,
-// leaks; work/copy_checks.h says what copies do. Every function does nothing where the check is off.
+// leaks; operations/copy_checks.h says what copies do. Every function does nothing where the check is off.
 #pragma once
 
 #include <cstdint>

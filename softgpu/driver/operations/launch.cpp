@@ -1,5 +1,5 @@
 // Checks the shape and the parameters of a launch.
-#include "softgpu/driver/work/launch.h"
+#include "softgpu/driver/operations/launch.h"
 
 #include <algorithm>
 #include <cstring>

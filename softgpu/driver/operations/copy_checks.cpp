@@ -1,5 +1,5 @@
 // Carries the marks of written memory along with copies, row by row.
-#include "softgpu/driver/work/copy_checks.h"
+#include "softgpu/driver/operations/copy_checks.h"
 
 #include "common/log/log.h"
 #include "softgpu/driver/memory/array.h"

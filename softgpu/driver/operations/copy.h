@@ -1,7 +1,7 @@
 // From CUDA's many descriptions of a copy to ours.
 #pragma once
 
-#include "softgpu/driver/work/operation.h"
+#include "softgpu/driver/operations/operation.h"
 
 namespace warpline::softgpu::driver {
 

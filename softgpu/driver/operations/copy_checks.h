@@ -2,7 +2,7 @@
 // nothing has written. Nothing happens where the check is off.
 #pragma once
 
-#include "softgpu/driver/work/operation.h"
+#include "softgpu/driver/operations/operation.h"
 
 namespace warpline::softgpu::driver {
 

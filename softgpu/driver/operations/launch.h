@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "softgpu/driver/work/operation.h"
+#include "softgpu/driver/operations/operation.h"
 
 namespace warpline::softgpu::driver {
 

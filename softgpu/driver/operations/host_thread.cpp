@@ -1,5 +1,5 @@
 // The one thread that calls host functions, where the profile wants one.
-#include "softgpu/driver/work/host_thread.h"
+#include "softgpu/driver/operations/host_thread.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // Executes operations on the calling thread.
-#include "softgpu/driver/work/operation.h"
+#include "softgpu/driver/operations/operation.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,11 +11,11 @@
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/operations/copy.h"
+#include "softgpu/driver/operations/copy_checks.h"
+#include "softgpu/driver/operations/host_thread.h"
 #include "softgpu/driver/process/process.h"
 #include "softgpu/driver/space/memory_in_use.h"
-#include "softgpu/driver/work/copy.h"
-#include "softgpu/driver/work/copy_checks.h"
-#include "softgpu/driver/work/host_thread.h"
 
 namespace warpline::softgpu::driver {
 

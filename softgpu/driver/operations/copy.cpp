@@ -1,5 +1,5 @@
 // Resolves both sides of a copy to memory that is there.
-#include "softgpu/driver/work/copy.h"
+#include "softgpu/driver/operations/copy.h"
 
 #include "common/base/region.h"
 #include "softgpu/driver/memory/array.h"
