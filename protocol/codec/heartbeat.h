@@ -77,6 +77,8 @@ public:
 
     /// All but the rates.
     void describe(LinkQuality& quality) const;
+    /// 0 before the first one.
+    uint64_t minimum_round_trip_us() const { return m_round_trips.minimum_us(); }
 
 private:
     struct Asked {

@@ -1,6 +1,7 @@
 // What becomes of each frame that arrives.
 #include "protocol/codec/link.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -81,6 +82,7 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
     m_heartbeat.sent(Clock::time_point(std::chrono::nanoseconds(m_last_sent_ns.load(std::memory_order_relaxed))));
     const Heartbeat::Action action = m_heartbeat.tick(now, unacknowledged_for);
     note_quality(now);
+    set_window(now);
     if (m_heartbeat.has_change()) tell_level();
     m_handler.on_tick();
     switch (action) {
@@ -92,10 +94,13 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
     return {};
 }
 
-void Link::set_path_capacity(uint64_t bytes) {
+void Link::set_window(Clock::time_point now) {
+    if (m_lane == k_command_lane) m_outbox.note_round_trip(m_heartbeat.minimum_round_trip_us());
+    m_path.look(now, m_outbox.delivered_bytes(m_lane), m_outbox.round_trip_us());
+    const uint64_t bytes = std::max(m_kernels_capacity, m_path.capacity_bytes());
     // Twice: what is sent fills the path while the acknowledgement of what was sent before comes back. It grows as long as more
     // of it makes the connection faster.
-    m_outbox.set_window(m_lane, m_least_window_bytes + 2 * bytes);
+    if (bytes != 0) m_outbox.set_window(m_lane, m_least_window_bytes + 2 * bytes);
 }
 
 void Link::tell_level() {

@@ -8,6 +8,7 @@
 #include "protocol/codec/frame_reader.h"
 #include "protocol/codec/heartbeat.h"
 #include "protocol/codec/outbox.h"
+#include "protocol/codec/path_meter.h"
 #include "protocol/codec/traffic.h"
 
 namespace warpline::protocol {
@@ -68,8 +69,8 @@ public:
     /// @errors                    connection_lost: the peer is silent
     Result<void> tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for = {});
 
-    /// @param bytes  that the way to the peer holds without a queue
-    void set_path_capacity(uint64_t bytes);
+    /// @param bytes  that the way to the peer holds without a queue, as far as the kernel knows. @thread reading
+    void set_path_capacity(uint64_t bytes) { m_kernels_capacity = bytes; }
 
     // --- for the writing thread ---
     bool wait_for_output() { return m_outbox.wait(m_lane); }
@@ -115,6 +116,7 @@ private:
     void let_calls_pass(Courtesy& courtesy);
     void tell_level();
     void note_quality(Clock::time_point now) WL_EXCLUDES(m_quality_mutex);
+    void set_window(Clock::time_point now);
     RateWindow::Totals totals() const;
 
     Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16_t lane, const LinkOptions& options);
@@ -133,13 +135,15 @@ private:
     std::atomic<int64_t> m_last_sent_ns{0};  // written by the writing thread, read by the reading one; likewise
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
-    uint64_t m_acknowledged = 0;     // the reading thread's: the last one passed on
-    Courtesy m_reading;              // the reading thread's
-    bool m_flush_due = false;        // likewise
-    Courtesy m_writing;              // the writing thread's
-    FrameEncoder m_encoder;          // likewise, and
-    std::vector<OutFrame*> m_taken;  // likewise
-    mutable Mutex m_quality_mutex;   // taken a few times per second, not per frame
+    uint64_t m_kernels_capacity = 0;  // the reading thread's
+    PathMeter m_path;                 // likewise
+    uint64_t m_acknowledged = 0;      // the reading thread's: the last one passed on
+    Courtesy m_reading;               // the reading thread's
+    bool m_flush_due = false;         // likewise
+    Courtesy m_writing;               // the writing thread's
+    FrameEncoder m_encoder;           // likewise, and
+    std::vector<OutFrame*> m_taken;   // likewise
+    mutable Mutex m_quality_mutex;    // taken a few times per second, not per frame
     LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);
     RateWindow m_rates WL_GUARDED_BY(m_quality_mutex);
 };

@@ -345,6 +345,13 @@ uint64_t Outbox::wire_bytes(uint16_t lane) const {
     return m_lanes[lane].wire_bytes;
 }
 
+uint64_t Outbox::delivered_bytes(uint16_t lane) const {
+    MutexLock lock(m_mutex);
+    const OutLane& out = m_lanes[lane];
+    const uint64_t kept = out.items.unacknowledged_bytes() - out.saved_bytes;
+    return out.wire_bytes - std::min(out.wire_bytes, kept);
+}
+
 DeliveryCosts Outbox::delivery_costs(uint16_t lane) const {
     MutexLock lock(m_mutex);
     return m_lanes[lane].delivery.costs();

@@ -75,6 +75,9 @@ public:
     void remember_calls(uint16_t most_calls);
     /// See OutboxOptions::window_bytes. @thread any
     void set_window(uint16_t lane, uint64_t bytes);
+    /// The shortest round trip that the session has seen, in microseconds; 0: none yet. @thread any
+    void note_round_trip(uint64_t shortest_us) { m_round_trip_us.store(shortest_us, std::memory_order_relaxed); }
+    uint64_t round_trip_us() const { return m_round_trip_us.load(std::memory_order_relaxed); }
     /// The server's report of what is executed. @errors malformed
     Result<void> progress(uint64_t calls, uint64_t bytes);
 
@@ -199,6 +202,8 @@ public:
     size_t retained_bytes() const;
     /// Handed to this lane's connections.
     uint64_t wire_bytes(uint16_t lane) const;
+    /// Of these, what the peer has acknowledged, about: frames that were sent again count each time.
+    uint64_t delivered_bytes(uint16_t lane) const;
     /// True while somebody waits for credit, for room, or for a frame to leave.
     bool has_waiters() const;
 
@@ -293,6 +298,7 @@ private:
     const OutboxOptions m_options;
     Encoding m_encoding;
     std::atomic<uint64_t> m_command_traffic{0};
+    std::atomic<uint64_t> m_round_trip_us{0};
     mutable Mutex m_mutex;
     std::array<ConditionVariable, k_max_lanes> m_writer_wake;
     BatchBuilder m_batch WL_GUARDED_BY(m_mutex);
