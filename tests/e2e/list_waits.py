@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/programs/waits.toml anew: which calls of each program waited for the server, and how often at most in several runs.
+"""Writes tests/programs/waits.toml: which calls of each program waited for the server, and how often at most in several runs.
+
+Usage: list_waits.py [PROGRAM…]     the programs whose sections are to be made anew (default: all)
 
 To be run when a program is new, or waits less than before; a program that waits more is a question, not a new list."""
 
@@ -32,16 +34,31 @@ def waits_of(program, server):
     return limits
 
 
+def section(name, limits):
+    return ["", f"[{name}]", *(f"{call} = {count}" for call, count in sorted(limits.items()))]
+
+
+def as_written(program):
+    """What waits.toml says of a program already."""
+    return {call: '"any"' if count == "any" else count for call, count in harness.waits(program).items()}
+
+
 def main():
     os.environ["SOFTGPU_PROFILE"] = "strict"
+    wanted = set(sys.argv[1:]) or set(harness.programs())
+    if wanted - set(harness.programs()):
+        sys.exit(f"no such programs: {', '.join(sorted(wanted - set(harness.programs())))}")
     lines = ["# Which calls of each program wait for the server, and how often at most: written by tests/e2e/list_waits.py."]
     with harness.Server() as server:
-        for program in harness.programs().values():
+        for name, program in harness.programs().items():
             if "remote" not in program.modes:
                 continue
+            if name not in wanted:
+                lines += section(name, as_written(program))
+                continue
             harness.build_program(program)
-            print(program.name, flush=True)
-            lines += ["", f"[{program.name}]", *(f"{call} = {count}" for call, count in sorted(waits_of(program, server).items()))]
+            print(name, flush=True)
+            lines += section(name, waits_of(program, server))
     (harness.PROGRAMS / "waits.toml").write_text("\n".join(lines) + "\n")
 
 
