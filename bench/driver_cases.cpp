@@ -50,13 +50,18 @@ Metrics launch_rate() {
 
 Metrics synchronize() {
     Driver* driver = WL_TRY(Driver::instance());
+    CUdeviceptr memory = 0;
+    if (CUresult r = driver->mem_alloc(&memory, 256); r != CUDA_SUCCESS) return refused("cuMemAlloc", r);
     std::vector<uint64_t> samples;
-    for (int i = 0; i < 2000; ++i) {
+    for (uint32_t i = 0; i < 2000; ++i) {
+        // Where nothing was asked of the device, nothing is waited for.
+        if (CUresult r = driver->to_device(memory, &i, sizeof i); r != CUDA_SUCCESS) return refused("cuMemcpyHtoD", r);
         uint64_t began = now_ns();
         CUresult r = driver->synchronize();
         samples.push_back(now_ns() - began);
         if (r != CUDA_SUCCESS) return refused("cuCtxSynchronize", r);
     }
+    (void)driver->mem_free(memory);
     return distribution(samples, "us", 1e3);
 }
 
@@ -102,7 +107,7 @@ std::vector<Case> driver_cases() {
     return {
         {"launch", "kernel launch of four parameters, as the program sees it", true, launch},
         {"launch_rate", "20,000 launches and one synchronisation", true, launch_rate},
-        {"sync", "cuCtxSynchronize of an idle context: one round trip", true, synchronize},
+        {"sync", "cuCtxSynchronize behind a copy of four bytes: one round trip", true, synchronize},
         {"h2d_4b", "copy of 4 bytes from pageable memory to the device", true, [] { return small_copies(true); }},
         {"d2h_4b", "copy of 4 bytes from the device", true, [] { return small_copies(false); }},
         {"alloc_1m", "cuMemAlloc and cuMemFree of one mebibyte", true, allocate},

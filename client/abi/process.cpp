@@ -157,7 +157,7 @@ void Process::finish() noexcept {
     if (before == CUDA_ERROR_DEINITIALIZED) return;
     try {
         m_session->finish();
-        if (!m_statistics_path.empty()) write_statistics(*m_session, m_statistics_path);
+        if (!m_statistics_path.empty()) write_statistics(*m_session, m_state->foresight, m_statistics_path);
         trace::finish();
     } catch (...) {
         return;

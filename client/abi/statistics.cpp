@@ -50,6 +50,14 @@ Json as_json(const std::map<cuda::CallId, uint64_t>& waits) {
     return calls;
 }
 
+Json as_json(const Foresight::Counts& foreseen) {
+    return {{"answers", foreseen.answers},
+            {"asked_ahead", foreseen.asked},
+            {"used", foreseen.used},
+            {"bytes", foreseen.bytes},
+            {"used_bytes", foreseen.used_bytes}};
+}
+
 /// What was compressed, before and after, by codec.
 Json as_json(const protocol::Encoding::ByCodec& encoded) {
     Json codecs = Json::object();
@@ -70,7 +78,7 @@ Json calls_json() {
 
 }  // namespace
 
-std::string statistics_json(const ServerInfo& server, const SessionStats& stats) {
+std::string statistics_json(const ServerInfo& server, const SessionStats& stats, const Foresight::Counts& foreseen) {
     const Json json = {{"pid", ::getpid()},
                        {"server", server.name},
                        {"address", server.address},
@@ -89,6 +97,7 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats)
                        {"payload_bytes_received", stats.payload_bytes_received},
                        {"compressed_sent", as_json(stats.encoded_sent)},
                        {"compressed_received", as_json(stats.encoded_received)},
+                       {"foreseen", as_json(foreseen)},
                        {"credit_waits", stats.credit_waits},
                        {"reconnects", stats.reconnects},
                        {"frames_sent_again", stats.frames_again},
@@ -99,8 +108,8 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats)
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void write_statistics(const Session& session, const std::string& path) {
-    const std::string line = statistics_json(session.info(), session.stats()) + "\n";
+void write_statistics(const Session& session, const Foresight& foresight, const std::string& path) {
+    const std::string line = statistics_json(session.info(), session.stats(), foresight.counts()) + "\n";
     int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) {
         WL_LOG(warn, "client", "the statistics cannot be written to {}", path);

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "client/state/foresight.h"
+
 namespace warpline::client {
 
 class Session;
@@ -11,9 +13,9 @@ struct SessionStats;
 
 /// What there is to be said about a session and this process's calls: a JSON object in one line, without its end. What is no
 /// UTF-8 in the names of others is replaced. Asks for the counts of all threads.
-std::string statistics_json(const ServerInfo& server, const SessionStats& stats);
+std::string statistics_json(const ServerInfo& server, const SessionStats& stats, const Foresight::Counts& foreseen);
 
 /// Appends the line to a file. Lines of several processes do not mix. What fails is told by the log. @blocks for the file
-void write_statistics(const Session& session, const std::string& path);
+void write_statistics(const Session& session, const Foresight& foresight, const std::string& path);
 
 }  // namespace warpline::client

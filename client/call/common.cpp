@@ -1,8 +1,9 @@
 // What hooks of several areas ask of devices, contexts and streams.
 #include "client/call/common.h"
 
+#include "client/call/ahead.h"
 #include "client/call/allocate.h"
-#include "client/gen/context_calls.gen.h"
+#include "client/call/completion.h"
 #include "client/gen/stream_calls.gen.h"
 
 namespace warpline::client {
@@ -36,8 +37,10 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
     const uint64_t records = call.state.records();
-    CUresult result = gen::request_cuStreamSynchronize(call, stream);
+    if (is_known_done(call, stream)) return CUDA_SUCCESS;
+    CUresult result = stream <= 1 ? wait_for_default_stream(call) : gen::request_cuStreamSynchronize(call, stream);
     if (result != CUDA_SUCCESS) return result;
+    note_done(call, stream);
     if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
     if (stream <= 1) note_default_idle(call);
     for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
@@ -50,7 +53,8 @@ CUresult synchronize_context(Call& call) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
     const uint64_t records = call.state.records();
-    CUresult result = gen::request_cuCtxSynchronize(call);
+    if (is_context_known_idle(call)) return CUDA_SUCCESS;
+    CUresult result = wait_for_context(call);
     if (result != CUDA_SUCCESS) return result;
     if (Context* synced = call.current()) {
         raise_to(synced->synced, records);

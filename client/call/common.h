@@ -40,8 +40,12 @@ CUresult synchronize_context(Call& call);
 
 /// The call that was just answered has waited for the legacy default stream.
 inline void note_default_idle(const Call& call) {
-    if (Context* context = call.current()) raise_to(context->default_idle_at, call.number);
+    if (Context* context = call.current()) {
+        raise_to(context->default_idle_at, call.number);
+        context->default_stream.reached(call.number);
+    }
 }
+
 /// CUDA_SUCCESS if all of a region that is not empty is known, its rows do not overlap, and address and pitch are multiples of
 /// `align`.
 inline CUresult check_region(const Call& call, const Region& region, uint64_t align) {

@@ -56,6 +56,11 @@ std::shared_ptr<ThreadState::OwnCompletion> own_completion(const Call& call) {
     return own;
 }
 
+Completion* completion_of(const Call& call, uint64_t stream) {
+    if (stream == k_per_thread_token) return &own_completion(call)->completion;
+    return completion_of_stream(call.state, stream, call.context);
+}
+
 /// @param find  see watch()
 template <typename Find>
 CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
@@ -101,6 +106,23 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
     };
     watch(call, number, event.completion, find, [&] { return gen::issue_cuEventSynchronize(call, token); });
     return result;
+}
+
+bool is_context_known_idle(const Call& call) {
+    const Context* context = call.current();
+    return context && call.session.calls().uses(config::Optimisation::polling) &&
+           context->idle_at.load(std::memory_order_acquire) == call.session.last_number();
+}
+
+bool is_known_done(const Call& call, uint64_t stream) {
+    if (is_context_known_idle(call)) return true;
+    const Completion* completion = completion_of(call, stream);
+    return completion && call.session.calls().uses(config::Optimisation::polling) &&
+           completion->done.load(std::memory_order_acquire) == call.session.last_number();
+}
+
+void note_done(const Call& call, uint64_t stream) {
+    if (Completion* completion = completion_of(call, stream)) completion->reached(call.number);
 }
 
 CUresult query_stream(Call& call, uint64_t token) {

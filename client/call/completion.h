@@ -1,7 +1,8 @@
 #pragma once
 
 // Questions about work that goes on. The first one travels; if the answer is "not yet", the server is asked to tell the end,
-// and until it does the answer to the next ones is known here: a program that polls pays for one round trip.
+// and until it does the answer to the next ones is known here: a program that polls pays for one round trip. And what is known
+// to be done is not waited for again.
 
 #include "client/call/common.h"
 
@@ -15,5 +16,11 @@ CUresult query_event(Call& call, uint64_t token, Event& event);
 
 /// cuStreamQuery. @blocks for a round trip if the answer is not known
 CUresult query_stream(Call& call, uint64_t token);
+
+/// True if nothing was sent since all work of the call's context, or of the stream, was found to be done.
+bool is_context_known_idle(const Call& call);
+bool is_known_done(const Call& call, uint64_t stream);
+/// The call that was just answered has found the stream's work done.
+void note_done(const Call& call, uint64_t stream);
 
 }  // namespace warpline::client

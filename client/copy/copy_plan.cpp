@@ -1,6 +1,7 @@
 // How copies of all shapes travel: what the program describes is brought into one form, and sent in the direction it has.
 #include "client/copy/copy_plan.h"
 
+#include "client/call/ahead.h"
 #include "client/copy/array_part.h"
 #include "client/copy/graph_copies.h"
 #include "client/copy/program_memory.h"
@@ -239,9 +240,12 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
-    if (timing == Timing::synchronous && stream == 0) {
-        const CUresult result = gen::request_cuMemcpyDtoH_v2(call, source, size_bytes, target);
-        if (result == CUDA_SUCCESS) note_default_idle(call);
+    // To page-locked memory an asynchronous copy is that; to pageable memory CUDA returns when it is complete
+    // (CUDA Driver API, API synchronization behavior).
+    const bool waits = timing == Timing::synchronous || !is_page_locked(call.state, target.base, 1);
+    if (waits && stream <= 1 && !call.state.captures.any()) {
+        const CUresult result = read_device(call, target, source, size_bytes);
+        if (result == CUDA_SUCCESS && call.number != 0) note_default_idle(call);
         return result;
     }
     if (is_capturing(call, stream)) {
@@ -257,11 +261,7 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
     CUresult result = gen::issue_cuMemcpyDtoHAsync_v2(call, source, size_bytes, stream);
     call.copy_to = nullptr;
     if (result != CUDA_SUCCESS) return result;
-    // To page-locked memory the copy is asynchronous; to pageable memory CUDA returns when it is complete
-    // (CUDA Driver API, API synchronization behavior).
-    bool pinned = call.state.host_memory.find(reinterpret_cast<uint64_t>(target.base)).has_value();
-    if (timing == Timing::asynchronous && pinned) return CUDA_SUCCESS;
-    return synchronize_stream(call, stream);
+    return waits ? synchronize_stream(call, stream) : CUDA_SUCCESS;
 }
 
 CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing) {

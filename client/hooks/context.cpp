@@ -62,6 +62,10 @@ void end_primary(Call& call, Context& context) {
     context.peers = 0;
 }
 
+void note_context_used(State& state) {
+    if (state.contexts_used.fetch_add(1) != 0) state.works_beside_default.store(true);
+}
+
 CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
@@ -72,6 +76,7 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
     made.object->device = dev;
     made.object->flags.store(flags);
     made.object->retained.store(1);
+    note_context_used(call.state);
     CUresult result = gen::issue_cuCtxCreate_v2(call, made.token, flags, dev);
     if (result != CUDA_SUCCESS) {
         call.state.contexts.remove(made.token);
@@ -89,7 +94,7 @@ CUresult hook_client_cuDevicePrimaryCtxRetain(Call& call, CUcontext* pctx, CUdev
     if (!context) return CUDA_ERROR_INVALID_DEVICE;
     context->ended.store(false);
     // The server's worker holds the primary contexts of its devices: retaining one is a matter of counting.
-    context->retained.fetch_add(1, std::memory_order_acq_rel);
+    if (context->retained.fetch_add(1, std::memory_order_acq_rel) == 0) note_context_used(call.state);
     *pctx = to_handle<CUcontext>(context->token);
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,5 @@
 // Events. Only those that were recorded are asked about.
+#include "client/call/ahead.h"
 #include "client/call/common.h"
 #include "client/call/completion.h"
 #include "client/gen/event_calls.gen.h"
@@ -82,7 +83,7 @@ CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     const uint64_t number = event->record.load(std::memory_order_acquire);
     if (is_complete(call, *event, number)) return CUDA_SUCCESS;
     call.context = event->context;
-    CUresult result = gen::request_cuEventSynchronize(call, to_token(hEvent));
+    CUresult result = wait_for_event(call, to_token(hEvent));
     if (result == CUDA_SUCCESS) event->completion.reached(number);
     return result;
 }
@@ -97,10 +98,7 @@ CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUe
         if (event->record.load() == 0 && !call.state.device_records_events.load()) return CUDA_ERROR_INVALID_HANDLE;
     }
     call.context = start->context;
-    gen::CuEventElapsedTimeV2Values answer;
-    CUresult result = gen::request_cuEventElapsedTime_v2(call, to_token(hStart), to_token(hEnd), answer);
-    if (result == CUDA_SUCCESS) *pMilliseconds = answer.pMilliseconds;
-    return result;
+    return elapsed_time(call, to_token(hStart), to_token(hEnd), *pMilliseconds);
 }
 
 }  // namespace warpline::client

@@ -1,10 +1,12 @@
 // Device memory and host memory that no stream orders.
 #include <algorithm>
+#include <chrono>
 
 #include "client/call/allocate.h"
 #include "client/copy/program_memory.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/graph/memory.h"
+#include "client/session/connection_to_server.h"
 
 namespace warpline::client {
 
@@ -31,6 +33,31 @@ CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
 }
 
 }  // namespace
+
+/// A program that polls is told again what it was told a moment ago, unless it has asked anything of the device since: what
+/// others do on the same device is news for it a moment later.
+CUresult hook_client_cuMemGetInfo_v2(Call& call, size_t* free, size_t* total) {
+    constexpr std::chrono::milliseconds k_moment(10);
+    Context* context = call.current();
+    const auto now = std::chrono::steady_clock::now();
+    const bool polls = call.session.calls().uses(config::Optimisation::polling);
+    if (MutexLock lock(context->mutex); polls && context->memory_info.number != 0) {
+        const Context::MemoryInfo& known = context->memory_info;
+        if (known.number == call.session.last_number() && now - known.when < k_moment) {
+            *free = known.free_bytes;
+            *total = known.total_bytes;
+            return CUDA_SUCCESS;
+        }
+    }
+    gen::CuMemGetInfoV2Values values;
+    const CUresult result = gen::request_cuMemGetInfo_v2(call, values);
+    if (result != CUDA_SUCCESS) return result;
+    *free = values.free;
+    *total = values.total;
+    MutexLock lock(context->mutex);
+    context->memory_info = {call.number, std::chrono::steady_clock::now(), *free, *total};
+    return result;
+}
 
 CUresult hook_client_cuMemAlloc_v2(Call& call, CUdeviceptr* dptr, size_t bytesize) {
     uint64_t address = 0;

@@ -19,6 +19,7 @@ CUresult create_stream(Call& call, CUstream* out, unsigned flags, int priority) 
     const Device* device = find_device(call.device());
     made.object->id = call.state.next_id();
     made.object->flags = flags;
+    if (flags & CU_STREAM_NON_BLOCKING) call.state.works_beside_default.store(true);
     // Out of range is not an error: CUDA takes the nearest.
     made.object->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
     CUresult result = priority == 0 ? gen::issue_cuStreamCreate(call, made.token, flags)

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -35,6 +36,13 @@ struct Context {
 
     Mutex mutex;  // protects what follows
     std::array<std::optional<size_t>, k_limit_count> limits WL_GUARDED_BY(mutex);
+    /// The last answer about the device's memory.
+    struct MemoryInfo {
+        uint64_t number = 0;  ///< of the call that asked
+        std::chrono::steady_clock::time_point when;
+        size_t free_bytes = 0, total_bytes = 0;
+    };
+    MemoryInfo memory_info WL_GUARDED_BY(mutex);
     uint64_t peers WL_GUARDED_BY(mutex) = 0;  ///< devices whose memory cuCtxEnablePeerAccess opened, as bits
 
     bool active() const { return retained.load(std::memory_order_acquire) != 0; }

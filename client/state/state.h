@@ -8,6 +8,7 @@
 #include "client/state/code.h"
 #include "client/state/context.h"
 #include "client/state/device_memory.h"
+#include "client/state/foresight.h"
 #include "client/state/freed_memory.h"
 #include "client/state/graph_ends.h"
 #include "client/state/host_memory.h"
@@ -54,12 +55,18 @@ public:
     GraphEnds graph_ends;
     DevicePools device_pools;
     Textures textures;
+    Foresight foresight;
 
     /// Records of events are numbered when they have been sent: what was sent after reading the number comes after the record.
     uint64_t next_record() { return m_records.fetch_add(1, std::memory_order_acq_rel) + 1; }
     uint64_t records() const { return m_records.load(std::memory_order_acquire); }
     /// Graphs or kernels record events, and nobody here sees it: from then on every question goes to the server.
     std::atomic<bool> device_records_events{false};
+
+    /// Work may go on beside that for which the legacy default stream waits: there are streams that do not block it, or several
+    /// contexts.
+    std::atomic<bool> works_beside_default{false};
+    std::atomic<unsigned> contexts_used{0};  ///< how often one became active
 
     uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }
 

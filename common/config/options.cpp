@@ -12,6 +12,14 @@ constexpr Program k_server = Program::server, k_client = Program::client, k_soft
 constexpr int64_t k_kib = 1024, k_mib = 1024 * k_kib, k_gib = 1024 * k_mib, k_tib = 1024 * k_gib;
 constexpr bool k_not_in_file = false, k_in_file = true;
 
+// The server's and the client's are the same.
+constexpr const char* k_disable_meaning =
+    "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
+    "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
+    "copies), `polling` (repeated questions are answered here), `prefetch` (what will probably be asked next comes along), "
+    "`reading` (who waits reads the answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all "
+    "of them, the server `compact`, `reading` and `spin`.";
+
 constexpr Option k_options[] = {
     // gpu-server
     {k_server, "listen", text, "", "0.0.0.0:14833", 0, 0, "WARPLINE_LISTEN", "--listen", k_in_file,
@@ -99,11 +107,7 @@ constexpr Option k_options[] = {
      "How long a session that has no call to execute looks for the next one before its thread sleeps. "
      "-1: 50 where there are at least 4 processors, else 0.",
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
-    {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file,
-     "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
-     "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
-     "copies), `polling` (repeated questions are answered here), `reading` (who waits reads the answer itself), `spin` (and "
-     "looks for it before it sleeps), or `all`. The client heeds all of them, the server `compact`, `reading` and `spin`.",
+    {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file, k_disable_meaning,
      "Each makes programs slower, and changes nothing else."},
     {k_server, "compression", boolean, "", "true", 0, 0, "WARPLINE_SERVER_COMPRESS", "--compression", k_in_file,
      "Compress what sessions send and receive, where their clients wish it and it pays. `false`: nothing is.",
@@ -199,11 +203,7 @@ constexpr Option k_options[] = {
      "CU_CTX_SCHED_SPIN and CU_CTX_SCHED_YIELD look for at least 1,000, CU_CTX_SCHED_BLOCKING_SYNC never. "
      "-1: 50 where there are at least 4 processors, else 0.",
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
-    {k_client, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "", k_in_file,
-     "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
-     "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
-     "copies), `polling` (repeated questions are answered here), `reading` (who waits reads the answer itself), `spin` (and "
-     "looks for it before it sleeps), or `all`. The client heeds all of them, the server `compact`, `reading` and `spin`.",
+    {k_client, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "", k_in_file, k_disable_meaning,
      "Each makes programs slower, and changes nothing else."},
     {k_client, "compression", text, "", "auto", 0, 0, "WARPLINE_COMPRESS", "", k_in_file,
      "What is compressed on its way, in both directions: `auto`, what gets there sooner for it, by the rates of link and codec "

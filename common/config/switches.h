@@ -15,10 +15,11 @@ enum class Optimisation : uint8_t {
     compression,  ///< what gets there sooner for it is compressed
     lanes,        ///< connections for large copies
     polling,      ///< questions whether work is done are answered without asking the server each time
+    prefetch,     ///< what will probably be asked next is asked along
     reading,      ///< a thread that waits reads what it waits for itself
     spin,         ///< it looks for that before it sleeps
 };
-inline constexpr size_t k_optimisation_count = 7;
+inline constexpr size_t k_optimisation_count = 8;
 
 /// Which of them are used: all, but for those that the option `disable` names. So a difference in what a program does, or how
 /// fast, can be pinned to one of them.

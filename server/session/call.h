@@ -124,6 +124,8 @@ public:
     bool reserve_reply_payload(uint64_t size_bytes);
     MutableBytesView reply_payload() { return m_reply_payload.mutable_view(); }
     void drop_reply_payload() { m_reply_payload.clear(); }
+    /// Keeps the first bytes of it.
+    void cut_reply_payload(uint64_t size_bytes) { (void)m_reply_payload.resize(size_bytes); }
     /// A hook that sent the payload itself, in Bulk frames, says how long it was.
     void set_sent_payload(uint64_t size_bytes) { m_sent_payload_bytes = size_bytes; }
 

@@ -52,6 +52,19 @@ void Executor::release_order() {
     if (m_options.source) m_options.source->end_reading();
 }
 
+bool Executor::retake_order() {
+    MutexLock lock(m_mutex);
+    if (m_stopping || m_leader != 0 || has_work()) return false;
+    m_leader = ++m_last_leader;
+    return true;
+}
+
+void Executor::return_order() {
+    MutexLock lock(m_mutex);
+    m_leader = 0;
+    if (has_work()) call_next_leader();
+}
+
 void Executor::give_order_free() {
     if (m_current_is_front && m_current->is_last_step()) m_queue.pop_front();
     m_leader = 0;

@@ -70,6 +70,11 @@ public:
     /// The same for a step that will wait for certain: it is overtaken at once.
     void be_overtaken() WL_EXCLUDES(m_mutex);
 
+    /// Takes the order again after it was given free, if nobody leads and nothing is to be done: then no other step begins
+    /// until return_order(). False: it is somebody else's. @blocks no
+    bool retake_order() WL_EXCLUDES(m_mutex);
+    void return_order() WL_EXCLUDES(m_mutex);
+
     /// No further steps; what runs is waited for.
     void stop() WL_EXCLUDES(m_mutex);
 

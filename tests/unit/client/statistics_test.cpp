@@ -35,7 +35,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     stats.link.smoothed_round_trip_us = 42;
     stats.bulk_links[2].pings = 5;
     stats.encoded_sent[static_cast<size_t>(compress::Codec::zstd)] = {1000, 10};
-    const std::string line = statistics_json(server, stats);
+    const std::string line = statistics_json(server, stats, {7, 5, 6, 4000, 3000});
     EXPECT_EQ(line.find('\n'), std::string::npos);
     const Json json = Json::parse(line, nullptr, false);
     ASSERT_TRUE(json.is_object()) << line;
@@ -56,6 +56,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "payload_bytes_received",
                                                        "compressed_sent",
                                                        "compressed_received",
+                                                       "foreseen",
                                                        "credit_waits",
                                                        "reconnects",
                                                        "frames_sent_again",
@@ -70,6 +71,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     EXPECT_EQ(json["waits"], Json({{"cuCtxSynchronize", 6}}));
     EXPECT_EQ(json["compressed_sent"].dump(), R"({"zstd":{"bytes":1000,"compressed_bytes":10}})");
     EXPECT_EQ(json["compressed_received"], Json::object());
+    EXPECT_EQ(json["foreseen"].dump(), R"({"answers":6,"asked_ahead":7,"used":5,"bytes":4000,"used_bytes":3000})");
     EXPECT_EQ(json["bytes_sent"], uint64_t{1} << 63);
     EXPECT_EQ(json["frames_sent_again"], 3);
     EXPECT_EQ(json["round_trip_us"], 42);
@@ -99,7 +101,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
 TEST(Statistics, NamesOfOthersDoNoHarm_F3) {
     ServerInfo server;
     server.name = "quote \" backslash \\ newline \n no UTF-8 \xff\xc3";
-    const std::string line = statistics_json(server, {});
+    const std::string line = statistics_json(server, {}, {});
     EXPECT_EQ(line.find('\n'), std::string::npos);
     const Json json = Json::parse(line, nullptr, false);
     ASSERT_TRUE(json.is_object()) << line;
