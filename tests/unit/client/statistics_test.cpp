@@ -47,6 +47,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "blocking_round_trips",
                                                        "waits",
                                                        "calls_sent",
+                                                       "calls_alike",
                                                        "batches",
                                                        "frames_sent",
                                                        "frames_received",
