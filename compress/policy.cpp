@@ -92,7 +92,14 @@ Choice Policy::best_of(const Sample& sample, double link_ns, CodecSet allowed) c
     return best;
 }
 
-double Policy::estimated_ratio(const Sample& sample, size_t candidate, double repeated) const {
+double Policy::expected_share(const Sample& sample, double link_bytes_per_second, CodecSet allowed) {
+    if (link_bytes_per_second <= 0 || link_bytes_per_second > k_fastest_link) return 1;
+    const Choice choice = Policy().best_of(sample, 1e9 / link_bytes_per_second, allowed);
+    const size_t index = index_of(choice);
+    return index == k_candidate_count ? 1 : std::min(estimated_ratio(sample, index, sample.repeated_ratio()), 1.0);
+}
+
+double Policy::estimated_ratio(const Sample& sample, size_t candidate, double repeated) {
     // zstd sees further than a sample does, and codes what LZ4 leaves.
     constexpr double k_zstd_by_lz4 = 0.75, k_zstd6_by_lz4 = 0.70;
     const Choice& choice = k_candidates[candidate].choice;

@@ -42,10 +42,13 @@ public:
 
     double pack_bytes_per_second(Choice choice) const;
 
+    /// By what is assumed before anything is measured: the share of its bytes that such a chunk would travel as; 1: as it is.
+    static double expected_share(const Sample& sample, double link_bytes_per_second, CodecSet allowed);
+
 private:
     static constexpr size_t k_candidate_count = 6;
 
-    double estimated_ratio(const Sample& sample, size_t candidate, double repeated) const;
+    static double estimated_ratio(const Sample& sample, size_t candidate, double repeated);
     /// Nanoseconds a byte.
     double cost(size_t candidate, double ratio, double link_ns) const;
     Choice best_of(const Sample& sample, double link_ns, CodecSet allowed) const;

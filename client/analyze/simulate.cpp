@@ -269,9 +269,11 @@ Simulated simulate(const Timeline& timeline, const Machines& machines, const Lin
     return Simulation(timeline, machines, link).run();
 }
 
-Prediction predict(const Trace& trace, const Timeline& timeline, const Link& link) {
+Prediction predict(const Trace& trace, Timeline& timeline, const Link& link) {
     const Machines machines = measure_machines(trace, timeline);
+    count_bytes(trace, 0, timeline);
     const Simulated then = simulate(timeline, machines, {machines.round_trip_us, 0});
+    count_bytes(trace, link.bytes_per_us, timeline);
     const Simulated now = simulate(timeline, machines, link);
     Prediction prediction;
     prediction.link = link;

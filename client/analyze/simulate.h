@@ -34,6 +34,7 @@ struct Prediction {
 };
 /// How long the program takes there. What the model makes of the link that was traced is compared to what was; the difference,
 /// which has nothing to do with links, stays.
-Prediction predict(const Trace& trace, const Timeline& timeline, const Link& link);
+/// @param timeline  of the trace; with the bytes of that link afterwards
+Prediction predict(const Trace& trace, Timeline& timeline, const Link& link);
 
 }  // namespace warpline::analyze

@@ -13,23 +13,36 @@ constexpr int k_not_ready = 600;  // CUDA_ERROR_NOT_READY
 
 bool asks_whether_done(std::string_view name) { return name.starts_with("cuEventQuery") || name.starts_with("cuStreamQuery"); }
 
+/// What travels over a link before it is known that compressing pays there: a lane's writer learns it from acknowledgements,
+/// and until they come fills the window with plain bytes.
+class Learning {
+public:
+    /// @return how many bytes the frame travels as
+    double bytes_of(const Frame& frame, double bytes_per_us) {
+        const bool large = frame.encoded || frame.percent[0] != 0;
+        if (bytes_per_us == 0 || !large) return frame.bytes_at(bytes_per_us);
+        double& plain = m_plain[{frame.lane, frame.received}];
+        if (plain >= (frame.lane == 0 ? k_command_bytes : k_bulk_bytes)) return frame.bytes_at(bytes_per_us);
+        plain += static_cast<double>(frame.bytes);
+        return static_cast<double>(frame.bytes);
+    }
+
+private:
+    static constexpr double k_command_bytes = 2.75 * (1 << 20);  // docs/trace.md#the-prediction
+    static constexpr double k_bulk_bytes = 7.0 * (1 << 20);
+    std::map<std::pair<unsigned, bool>, double> m_plain;
+};
+
 /// Something in a thread's life that is not its own time.
 struct Item : Span {
     enum class Kind : uint8_t { call, wait, block, part } kind = Kind::call;
     const void* what = nullptr;
 };
 
-void add_frames(const Trace& trace, Timeline& timeline) {
+void add_replies(const Trace& trace, Timeline& timeline) {
     for (const Frame& frame : trace.frames) {
         if (frame.received && frame.kind == "host call") timeline.host_calls_us.push_back(frame.begin_us);
-        if (frame.call == 0 || frame.calls == 0) continue;
-        const bool part = frame.kind == "part";
-        const double each = static_cast<double>(frame.wire_bytes) / frame.calls;
-        for (uint64_t number = frame.call; number < frame.call + frame.calls; ++number) {
-            CallFacts& facts = timeline.calls[number];
-            (frame.received ? facts.bytes_down : part ? facts.payload_up : facts.bytes_up) += each;
-            if (frame.received && frame.kind == "reply") facts.reply_us = frame.begin_us;
-        }
+        if (frame.received && frame.kind == "reply" && frame.call != 0) timeline.calls[frame.call].reply_us = frame.begin_us;
     }
     for (const Executed& executed : trace.executed) {
         CallFacts& facts = timeline.calls[executed.number];
@@ -229,6 +242,20 @@ void tie_threads(Timeline& timeline) {
 
 }  // namespace
 
+void count_bytes(const Trace& trace, double bytes_per_us, Timeline& timeline) {
+    for (auto& [number, facts] : timeline.calls) facts.bytes_up = facts.payload_up = facts.bytes_down = 0;
+    Learning learning;
+    for (const Frame& frame : trace.frames) {
+        if (frame.call == 0 || frame.calls == 0) continue;
+        const bool part = frame.kind == "part";
+        const double each = learning.bytes_of(frame, bytes_per_us) / frame.calls;
+        for (uint64_t number = frame.call; number < frame.call + frame.calls; ++number) {
+            CallFacts& facts = timeline.calls[number];
+            (frame.received ? facts.bytes_down : part ? facts.payload_up : facts.bytes_up) += each;
+        }
+    }
+}
+
 Timeline make_timeline(const Trace& trace) {
     Timeline timeline;
     timeline.whole = trace.whole();
@@ -249,7 +276,8 @@ Timeline make_timeline(const Trace& trace) {
               [](const ThreadSteps& a, const ThreadSteps& b) { return a.span.begin_us < b.span.begin_us; });
     std::map<uint32_t, size_t> index;
     for (size_t i = 0; i < timeline.threads.size(); ++i) index[timeline.threads[i].thread] = i;
-    add_frames(trace, timeline);
+    count_bytes(trace, 0, timeline);
+    add_replies(trace, timeline);
     find_owners(trace, index, timeline);
     for (size_t i = 0; i < timeline.threads.size(); ++i) take_steps(trace, timeline, i);
     if (!timeline.threads.empty()) tie_threads(timeline);

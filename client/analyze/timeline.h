@@ -51,8 +51,11 @@ struct Timeline {
     Span whole;
 };
 
-/// Takes a trace apart. Threads that a thread seems to have waited for, because they ended while it did nothing and did nothing
-/// any more, are joined by it.
+/// How many bytes travel for each call over a link of this rate; 0: as many as did.
+void count_bytes(const Trace& trace, double bytes_per_us, Timeline& timeline);
+
+/// Takes a trace apart, with its bytes as they travelled. Threads that a thread seems to have waited for, because they ended
+/// while it did nothing and did nothing any more, are joined by it.
 Timeline make_timeline(const Trace& trace);
 
 }  // namespace warpline::analyze

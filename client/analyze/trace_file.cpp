@@ -34,7 +34,7 @@ public:
             m_trace.parts.push_back({span, thread, view(name), m_args.value("round_trips", uint32_t{0})});
         } else if (category == "sent" || category == "received") {
             m_trace.frames.push_back({span, category == "received", view(name), m_args.value("lane", 0u), number("call"),
-                                      count(), number("bytes"), number("wire")});
+                                      count(), number("bytes"), number("wire"), m_args.contains("codec"), percent()});
         } else if (category == "server") {
             m_trace.executed.push_back({span, view(name), number("call")});
         } else if (category == "round trip") {
@@ -46,6 +46,12 @@ public:
 
 private:
     uint64_t number(const char* key) const { return m_args.value(key, uint64_t{0}); }
+    std::array<unsigned, 3> percent() const {
+        std::array<unsigned, 3> percent{};
+        const Json packs = m_args.value("packs", Json::array());
+        for (size_t i = 0; i < std::min(packs.size(), percent.size()); ++i) percent.at(i) = packs[i].get<unsigned>();
+        return percent;
+    }
     /// A batch has no more: what says so is damaged.
     uint32_t count() const { return std::min(m_args.value("calls", uint32_t{0}), uint32_t{1} << 20); }
     std::string_view view(const std::string& name) { return *m_trace.names.insert(name).first; }
@@ -77,6 +83,17 @@ void sort_by_begin(std::vector<T>& spans) {
 }
 
 }  // namespace
+
+double Frame::bytes_at(double bytes_per_us) const {
+    constexpr double k_fastest_link = 250;  // compress::Policy: faster ones compress nothing
+    constexpr double k_mbit = 1.0 / 8;
+    const auto raw = static_cast<double>(bytes), travelled = static_cast<double>(wire_bytes);
+    if (bytes_per_us == 0) return travelled;
+    if (bytes_per_us > k_fastest_link) return raw;
+    if (encoded || percent[0] == 0) return travelled;
+    const size_t rate = bytes_per_us < 30 * k_mbit ? 0 : bytes_per_us < 300 * k_mbit ? 1 : 2;
+    return raw * percent.at(rate) / 100;
+}
 
 Span Trace::whole() const {
     Span whole{};

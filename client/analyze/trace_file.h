@@ -1,6 +1,7 @@
 // A trace, read back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <istream>
 #include <map>
@@ -57,6 +58,10 @@ struct Frame : Span {
     uint32_t calls = 0;
     uint64_t bytes = 0;  ///< before they were encoded
     uint64_t wire_bytes = 0;
+    bool encoded = false;               ///< it was compressed
+    std::array<unsigned, 3> percent{};  ///< that it would travel as at 10, 100 and 1,000 Mb/s; 0: not known
+    /// As it would travel over a link of this rate; 0: as it did.
+    double bytes_at(double bytes_per_us) const;
 };
 
 /// A call as the server executed it.

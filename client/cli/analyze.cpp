@@ -34,7 +34,7 @@ int analyze(const AnalyzeOptions& options) {
         return 1;
     }
     const analyze::Account account = analyze::make_account(*trace);
-    const analyze::Timeline timeline = analyze::make_timeline(*trace);
+    analyze::Timeline timeline = analyze::make_timeline(*trace);
     std::vector<analyze::Prediction> predictions;
     for (const analyze::Link& link : links_to_predict(options)) predictions.push_back(analyze::predict(*trace, timeline, link));
     const std::string text =

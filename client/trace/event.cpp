@@ -83,6 +83,14 @@ void put_frame(std::string& out, const Event& event) {
     if (event.count != 0) put_number(out, "calls", event.count);
     put_number(out, "bytes", event.bytes);
     put_number(out, "wire", event.wire_bytes);
+    if (event.result != 0) {
+        put(out, R"(,"packs":[)");
+        for (size_t rate = 0; rate < k_share_rates.size(); ++rate) {
+            if (rate != 0) out.push_back(',');
+            put(out, share_percent(event, rate));
+        }
+        out.push_back(']');
+    }
     if (event.codec == 0) return;
     put(out, R"(,"codec":")");
     put(out, to_string(static_cast<compress::Codec>(event.codec)));

@@ -31,11 +31,19 @@ struct Event {
     uint64_t end_ns = 0;
     uint64_t first = 0;
     uint32_t count = 0;   ///< of calls
-    uint32_t result = 0;  ///< CUresult
+    uint32_t result = 0;  ///< CUresult; of a frame: see put_share()
     uint64_t bytes = 0;   ///< of a frame, decoded
     uint64_t wire_bytes = 0;
 };
 static_assert(sizeof(Event) <= 64);
+
+/// Rates that a trace says of what large frames would be compressed to there, bits a second.
+inline constexpr std::array<double, 3> k_share_rates = {10e6, 100e6, 1000e6};
+/// A frame: the percentage of its bytes that it would travel as at one of these rates; 0: not known.
+inline void put_share(Event& event, size_t rate, double share) {
+    event.result |= static_cast<uint32_t>(share * 100 + 0.5) << (8 * rate);
+}
+inline unsigned share_percent(const Event& event, size_t rate) { return event.result >> (8 * rate) & 0xff; }
 
 /// Appends the event as one line of a JSON array in the trace-event format, with a comma at its end.
 void append_line(std::string& out, const Event& event, uint32_t pid);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "client/trace/trace.h"
+#include "compress/policy.h"
 #include "cuda/gen/call_id.gen.h"
 #include "protocol/codec/executed.h"
 #include "protocol/codec/message.h"
@@ -14,8 +15,9 @@ namespace warpline::client::trace {
 
 namespace {
 
-constexpr unsigned k_first_round_trips = 8;  // one after the other, at the start
-constexpr size_t k_codec_offset = 6;         // docs/wire-format.md#frame-header
+constexpr unsigned k_first_round_trips = 8;    // one after the other, at the start
+constexpr size_t k_sampled_bytes = 32 * 1024;  // of smaller payloads a sample costs too much
+constexpr size_t k_codec_offset = 6;           // docs/wire-format.md#frame-header
 
 int64_t as_ns(uint64_t us) { return static_cast<int64_t>(us * 1000); }
 
@@ -76,6 +78,8 @@ void describe_calls(const protocol::Frame& frame, Event& event) {
 }  // namespace
 
 void Traffic::measure(protocol::Outbox& outbox) {
+    const compress::Wish agreed = outbox.encoding().agreed();
+    if (!agreed.forced) m_codecs.store(agreed.codecs);
     m_asks.store(&outbox);
     outbox.add_ping(protocol::k_command_lane);
 }
@@ -101,6 +105,7 @@ void Traffic::taken(uint16_t lane, std::span<protocol::OutFrame* const> frames) 
         event.bytes = frame->raw_bytes();
         event.wire_bytes = event.bytes - frame->saved_bytes;
         describe_calls(*frame, event);
+        if (event.codec == 0) add_shares(frame->payload_view(), event);
         in_hand.push_back(event);
     }
 }
@@ -123,6 +128,15 @@ void Traffic::sent(uint16_t lane) {
         note(event);
     }
     in_hand.clear();
+}
+
+/// What compressing would make of it on slower links, by a sample.
+void Traffic::add_shares(BytesView payload, Event& event) const {
+    const compress::CodecSet codecs = m_codecs.load(std::memory_order_relaxed);
+    if (payload.size() < k_sampled_bytes || codecs == 0) return;
+    const compress::Sample sample(payload);
+    for (size_t rate = 0; rate < k_share_rates.size(); ++rate)
+        put_share(event, rate, compress::Policy::expected_share(sample, k_share_rates[rate] / 8, codecs));
 }
 
 void Traffic::blocked(protocol::BlockedBy by, std::chrono::steady_clock::time_point since) {
@@ -150,6 +164,7 @@ void Traffic::received(uint16_t lane, const protocol::Frame& frame) {
     event.bytes = protocol::k_frame_header_bytes + frame.header.body_bytes + frame.header.payload_raw_bytes;
     event.wire_bytes = event.bytes - frame.header.decoded_bytes() + frame.header.payload_bytes;
     describe_calls(frame, event);
+    if (event.codec == 0) add_shares(frame.payload_view(), event);
     note(event);
 }
 

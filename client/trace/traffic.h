@@ -10,6 +10,7 @@
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "common/base/result.h"
+#include "compress/wish.h"
 #include "protocol/codec/preamble.h"
 #include "protocol/codec/traffic.h"
 
@@ -22,7 +23,8 @@ namespace warpline::client::trace {
 /// Watches all lanes of one session. Lives as long as the process.
 class Traffic final : public protocol::TrafficObserver {
 public:
-    /// Asks for a few round trips at once, so that the server's clock is known from the beginning. @blocks no
+    /// The session is agreed on. Asks for a few round trips at once, so that the server's clock is known from the beginning.
+    /// @blocks no
     void measure(protocol::Outbox& outbox);
     /// The server's account of the calls that it has executed: Event.executed. @errors malformed
     Result<void> executed(BytesView list, size_t count, uint64_t dropped) WL_EXCLUDES(m_mutex);
@@ -33,11 +35,13 @@ public:
     void blocked(protocol::BlockedBy by, std::chrono::steady_clock::time_point since) override;
 
 private:
+    void add_shares(BytesView payload, Event& event) const;
     void note_clock(int64_t now_ns) WL_REQUIRES(m_mutex);
     void hear_clock(const protocol::Frame& frame, uint64_t now_ns) WL_EXCLUDES(m_mutex);
 
     std::array<std::vector<Event>, protocol::k_max_lanes> m_in_hand;  // each its lane's writer's
     std::atomic<protocol::Outbox*> m_asks{nullptr};                   // while round trips are wanted
+    std::atomic<compress::CodecSet> m_codecs{0};                      // that the session chooses from
     Mutex m_mutex;
     ServerClock m_clock WL_GUARDED_BY(m_mutex);
     unsigned m_round_trips WL_GUARDED_BY(m_mutex) = 0;

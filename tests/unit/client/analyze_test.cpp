@@ -78,7 +78,8 @@ Script steps(int count) {
 }
 
 double predicted_us(const Trace& trace, double round_trip_ms, double rate_mbit = 0) {
-    return predict(trace, make_timeline(trace), {round_trip_ms * 1e3, rate_mbit / 8}).us;
+    Timeline timeline = make_timeline(trace);
+    return predict(trace, timeline, {round_trip_ms * 1e3, rate_mbit / 8}).us;
 }
 
 TEST(Analyze, adds_up_to_the_whole_E8) {
@@ -151,6 +152,47 @@ TEST(Analyze, predicts_what_bytes_take_E8) {
     EXPECT_NEAR(there, here + 2 * 80'000, 1500);
     EXPECT_GE(there, 2 * 80'000);
     EXPECT_NEAR(predicted_us(trace, 10.1, 100), there + 2 * 10'000, 100);
+}
+
+TEST(Analyze, what_compresses_takes_less_on_slow_links_E8) {
+    Frame frame;
+    frame.bytes = frame.wire_bytes = 1'000'000;
+    frame.percent = {20, 30, 60};
+    EXPECT_EQ(frame.bytes_at(0), 1e6) << "as it travelled";
+    EXPECT_EQ(frame.bytes_at(10.0 / 8), 200'000);
+    EXPECT_EQ(frame.bytes_at(100.0 / 8), 300'000);
+    EXPECT_EQ(frame.bytes_at(1000.0 / 8), 600'000);
+    EXPECT_EQ(frame.bytes_at(10'000.0 / 8), 1e6) << "on fast links nothing is compressed";
+    frame.wire_bytes = 250'000;
+    frame.encoded = true;
+    EXPECT_EQ(frame.bytes_at(100.0 / 8), 250'000) << "it was";
+    EXPECT_EQ(frame.bytes_at(10'000.0 / 8), 1e6);
+    frame.percent = {};
+    frame.encoded = false;
+    EXPECT_EQ(frame.bytes_at(10.0 / 8), 250'000) << "nobody has looked";
+}
+
+// Until acknowledgements tell that it pays nothing is compressed.
+TEST(Analyze, what_compresses_begins_plain_E8) {
+    std::string text = "[\n";
+    for (int i = 1; i <= 20; ++i)
+        text += R"({"ph":"X","cat":"sent","name":"batch","pid":1,"tid":9,"ts":)" + std::to_string(i) +
+                R"(,"dur":1,"args":{"lane":0,"call":)" + std::to_string(i) +
+                R"(,"calls":1,"bytes":1048576,"wire":1048576,"packs":[10,10,10]}},)" + "\n";
+    std::istringstream in(text);
+    std::string problem;
+    const auto trace = read_trace(in, problem);
+    ASSERT_TRUE(trace.ok()) << problem;
+    Timeline timeline;
+    const auto total = [&](double mbit) {
+        count_bytes(*trace, mbit / 8, timeline);
+        double sum = 0;
+        for (const auto& [number, facts] : timeline.calls) sum += facts.bytes_up;
+        return sum / (1 << 20);
+    };
+    EXPECT_NEAR(total(0), 20, 1e-6) << "as they travelled";
+    EXPECT_NEAR(total(100), 3 + 17 * 0.1, 0.01);
+    EXPECT_NEAR(total(10'000), 20, 1e-6);
 }
 
 TEST(Analyze, counts_the_sessions_own_round_trips_E8) {
@@ -245,7 +287,8 @@ TEST(Analyze, says_what_is_no_trace_E8) {
 TEST(Analyze, says_the_same_as_text_and_as_json_E8) {
     const Trace trace = steps(100).trace();
     const Account account = make_account(trace);
-    const std::vector<Prediction> predictions = {predict(trace, make_timeline(trace), {30'000, 125})};
+    Timeline timeline = make_timeline(trace);
+    const std::vector<Prediction> predictions = {predict(trace, timeline, {30'000, 125})};
     const auto json = nlohmann::json::parse(as_json(trace, account, predictions));
     EXPECT_EQ(json["wait_count"], 100);
     EXPECT_EQ(json["waits"][0]["count"], 100);

@@ -91,6 +91,12 @@ TEST(TraceLine, has_what_the_format_asks_for_E8) {
     const Json sent = Json::parse(line.substr(0, line.size() - 2));
     EXPECT_EQ(sent["args"], Json({{"lane", 2}, {"call", 7}, {"calls", 1}, {"bytes", 100}, {"wire", 60}, {"codec", "lz4"}}));
     EXPECT_EQ(sent["tid"], lane_track(2, false));
+    put_share(frame, 0, 0.231);
+    put_share(frame, 1, 0.5);
+    put_share(frame, 2, 1);
+    line.clear();
+    append_line(line, frame, 42);
+    EXPECT_EQ(Json::parse(line.substr(0, line.size() - 2))["args"]["packs"], Json({23, 50, 100}));
     Event failed = call_event(0);
     failed.count = 0;
     failed.result = 700;
