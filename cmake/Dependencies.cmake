@@ -25,11 +25,11 @@ wl_static(wl_lz4 liblz4.a)
 wl_static(wl_zstd libzstd.a)
 wl_static(wl_xxhash libxxhash.a)
 
-# Asio stand-alone, spdlog and fmt are used as headers: Debian ships no static archive of the latter two.
+# Asio stand-alone and fmt are used as headers: Debian ships no static archive of the latter.
 add_library(wl_asio INTERFACE)
 target_compile_definitions(wl_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
-add_library(wl_spdlog INTERFACE)
-target_compile_definitions(wl_spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
+add_library(wl_fmt INTERFACE)
+target_compile_definitions(wl_fmt INTERFACE FMT_HEADER_ONLY)
 
 find_program(CAPNP capnp REQUIRED)
 find_program(CAPNPC_CXX capnpc-c++ REQUIRED)

@@ -1,15 +1,16 @@
 // What is logged, in which form and where to.
 #include "common/log/log.h"
 
+#include <fmt/chrono.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ namespace warpline::log {
 namespace {
 
 constexpr std::array<std::string_view, 6> k_level_names = {"trace", "debug", "info", "warn", "error", "off"};
+/// As lines have them.
+constexpr std::array<std::string_view, 6> k_shown_levels = {"trace", "debug", "info", "warning", "error", "off"};
 
 /// Writes whole lines with one write(2) each, so that lines of several processes on one stderr do not mix.
 struct State {
@@ -32,20 +35,13 @@ struct State {
     Mutex mutex;
     std::vector<std::pair<std::string, Level>> areas WL_GUARDED_BY(mutex);
     std::string process WL_GUARDED_BY(mutex);
-    Mutex formatter_mutex;
 };
 
 State& state();
 
-// A child has the locks as they were, and none of the threads that held them: nobody holds them while a process forks.
-void before_fork() WL_NO_THREAD_SAFETY_ANALYSIS {
-    state().mutex.lock();
-    state().formatter_mutex.lock();
-}
-void after_fork() WL_NO_THREAD_SAFETY_ANALYSIS {
-    state().formatter_mutex.unlock();
-    state().mutex.unlock();
-}
+// A child has the lock as it was, and none of the threads that held it: nobody holds it while a process forks.
+void before_fork() WL_NO_THREAD_SAFETY_ANALYSIS { state().mutex.lock(); }
+void after_fork() WL_NO_THREAD_SAFETY_ANALYSIS { state().mutex.unlock(); }
 
 State& state() {
     // Never destroyed: the client library logs while the process exits.
@@ -146,15 +142,14 @@ void vwrite(Level level, std::string_view area, fmt::string_view format, fmt::fo
             MutexLock lock(s.mutex);
             process = s.process;
         }
-        spdlog::memory_buf_t line;
-        static auto* formatter = new spdlog::pattern_formatter("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v");
-        std::string text = fmt::format("warpline{}{} {}: {}", process.empty() ? "" : " ", process, std::string(area),
-                                       fmt::vformat(format, args));
-        spdlog::details::log_msg message("", static_cast<spdlog::level::level_enum>(level), text);
-        {
-            MutexLock lock(s.formatter_mutex);
-            formatter->format(message, line);
-        }
+        const auto now = std::chrono::system_clock::now();
+        const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+        fmt::memory_buffer line;
+        fmt::format_to(std::back_inserter(line), "{:%Y-%m-%d %H:%M:%S}.{:03} {:<5} warpline{}{} {}: ",
+                       fmt::localtime(std::chrono::system_clock::to_time_t(now)), milliseconds,
+                       k_shown_levels[static_cast<size_t>(level)], process.empty() ? "" : " ", process, area);
+        fmt::vformat_to(std::back_inserter(line), format, args);
+        line.push_back('\n');
         write_line(s, {line.data(), line.size()});
     } catch (...) {
         write_all(2, "warpline: a log line could not be written\n");

@@ -1,4 +1,4 @@
-// Logging: the only way to spdlog.
+// Logging: lines with a time, a level, the process and the area of the code.
 #pragma once
 
 #include <fmt/core.h>

@@ -82,7 +82,7 @@ BY_AREA = {"client/hooks": "hook_client_", "softgpu/driver/calls": ""}
 WRAPPED = {
     r"^asio[/.]": ["common/net", "bench/link"],
     r"^openssl/": ["common/net"],
-    r"^spdlog/": ["common/log"],
+    r"^fmt/chrono": ["common/log"],
     r"^CLI/": ["common/config", "client/cli", "server/daemon", "bench"],
     r"^toml\+\+/": ["common/config"],
     r"^cuda(Typedefs)?\.h$": ["cuda/abi", "tests/programs"],
