@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 Result<std::pair<net::Socket, net::Socket>> tcp_pair() {
     std::string why;
     net::Listener listener = WL_TRY(net::Listener::open("127.0.0.1", 0, why));
-    net::Socket client = WL_TRY(net::connect_tcp({"127.0.0.1", listener.port()}, 5s, why));
+    net::Socket client = WL_TRY(net::dial({"127.0.0.1", listener.port()}, 5s, why));
     net::Socket server = WL_TRY(listener.accept());
     net::tune_stream_socket(client.fd());
     net::tune_stream_socket(server.fd());

@@ -8,6 +8,7 @@
 
 #include "bench/case.h"
 #include "bench/driver.h"
+#include "bench/transport.h"
 
 namespace warpline::bench {
 
@@ -62,7 +63,13 @@ Metrics synchronize() {
         if (r != CUDA_SUCCESS) return refused("cuCtxSynchronize", r);
     }
     (void)driver->mem_free(memory);
-    return distribution(samples, "us", 1e3);
+    auto metrics = distribution(samples, "us", 1e3);
+    // What two threads need at least, where a round trip leaves this process at all and stays on this machine.
+    auto pings = WL_TRY(round_trips(Wiring::unix_socket, 2000));
+    const double ping_us = quantile(pings, 0.5) / 1e3;
+    metrics.push_back({"unix_pingpong", ping_us, "us"});
+    metrics.push_back({"of_unix", metrics.front().value / ping_us, "ratio"});
+    return metrics;
 }
 
 Metrics small_copies(bool to_device) {
@@ -107,7 +114,8 @@ std::vector<Case> driver_cases() {
     return {
         {"launch", "kernel launch of four parameters, as the program sees it", true, launch},
         {"launch_rate", "20,000 launches and one synchronisation", true, launch_rate},
-        {"sync", "cuCtxSynchronize behind a copy of four bytes: one round trip", true, synchronize},
+        {"sync", "cuCtxSynchronize behind a copy of four bytes: one round trip, beside a ping-pong over a Unix socket", true,
+         synchronize},
         {"h2d_4b", "copy of 4 bytes from pageable memory to the device", true, [] { return small_copies(true); }},
         {"d2h_4b", "copy of 4 bytes from the device", true, [] { return small_copies(false); }},
         {"alloc_1m", "cuMemAlloc and cuMemFree of one mebibyte", true, allocate},

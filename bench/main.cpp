@@ -25,9 +25,10 @@ void add_case_options(CLI::App& app, CaseOptions& options) {
     app.add_flag("--json", options.json, "One JSON object per line")->excludes(csv);
     app.add_flag("--list", options.list, "Show the cases and stop");
     app.add_flag("--execute", options.execute, "Let the software GPU compute in the driver cases (default: it only accepts)");
-    app.add_option("--mode", options.mode, "How the driver cases run: --local or --direct")
+    app.add_option("--mode", options.mode,
+                   "How the driver cases run: --local, --local-tcp (as to a server elsewhere) or --direct")
         ->capture_default_str()
-        ->check(CLI::IsMember({"--local", "--direct"}));
+        ->check(CLI::IsMember({"--local", "--local-tcp", "--direct"}));
     app.add_flag("--inside", options.inside)->group("");
 }
 
@@ -66,6 +67,7 @@ void add_target(CLI::App& command, Target& target, bool only_servers) {
     auto* server =
         command.add_option("--server", target.server, "This server instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
     auto* local = command.add_flag("--local", target.local, "A private server on this machine: on its GPU if there is one");
+    command.add_flag("--tcp", target.tcp, "With --local: over TCP with TLS, as to a server elsewhere")->needs(local);
     server->excludes(local);
     command.add_flag("--inside", target.inside)->group("");
     if (only_servers) return;

@@ -73,8 +73,11 @@ int run_driver_cases(const CaseOptions& options) {
     std::string self = own_path();
     std::string command = self.substr(0, self.rfind('/') + 1) + "warpline";
     std::string runs = std::to_string(options.runs);
-    std::vector<const char*> arguments = {command.c_str(), "run",     options.mode.c_str(),  "--",     self.c_str(),
-                                          "--inside",      "--cases", options.cases.c_str(), "--runs", runs.c_str()};
+    const bool tcp = options.mode == "--local-tcp";
+    std::vector<const char*> arguments = {command.c_str(), "run", tcp ? "--local" : options.mode.c_str()};
+    if (tcp) arguments.push_back("--tcp");
+    for (const char* word : {"--", self.c_str(), "--inside", "--cases", options.cases.c_str(), "--runs", runs.c_str()})
+        arguments.push_back(word);
     if (options.csv) arguments.push_back("--csv");
     if (options.json) arguments.push_back("--json");
     arguments.push_back(nullptr);

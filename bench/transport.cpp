@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -137,11 +138,30 @@ auto over_tcp(const Work& work) -> decltype(work(Ends{})) {
 }
 
 template <typename Work>
+auto over_unix(const Work& work) -> decltype(work(Ends{})) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return Error{Code::io, "no pair of Unix sockets", static_cast<uint32_t>(errno)};
+    const net::Socket a(ends[0]), b(ends[1]);
+    const auto end = [](int fd, bool receive) { return [=](std::byte* d, size_t n) { return whole(fd, d, n, receive); }; };
+    return work(Ends{end(a.fd(), false), end(a.fd(), true), end(b.fd(), true), end(b.fd(), false)});
+}
+
+template <typename Work>
 auto over_tls(const Work& work) -> decltype(work(Ends{})) {
     TlsPair pair = WL_TRY(tls_pair());
     const auto sender = [](net::TlsChannel& c) { return [&c](std::byte* d, size_t n) { return write_whole(c, d, n); }; };
     const auto receiver = [](net::TlsChannel& c) { return [&c](std::byte* d, size_t n) { return read_whole(c, d, n); }; };
     return work(Ends{sender(*pair.client), receiver(*pair.client), receiver(*pair.server), sender(*pair.server)});
+}
+
+template <typename Work>
+auto over(Wiring wiring, const Work& work) -> decltype(work(Ends{})) {
+    switch (wiring) {
+        case Wiring::tls: return over_tls(work);
+        case Wiring::unix_socket: return over_unix(work);
+        default: return over_tcp(work);
+    }
 }
 
 /// What comes is copied once, to where it belongs.
@@ -174,13 +194,11 @@ int usable_cores() {
 
 Result<std::vector<uint64_t>> round_trips(Wiring wiring, int count, Placement placement) {
     if (placement == Placement::two_cores && usable_cores() < 2) return Error{Code::unsupported, "there is one core only"};
-    const auto work = [&](const Ends& ends) { return ping_pong(ends, count, placement); };
-    return wiring == Wiring::tls ? over_tls(work) : over_tcp(work);
+    return over(wiring, [&](const Ends& ends) { return ping_pong(ends, count, placement); });
 }
 
 Result<double> rate(Wiring wiring, size_t mebibytes) {
-    const auto work = [&](const Ends& ends) { return one_way(ends, mebibytes); };
-    return wiring == Wiring::tls ? over_tls(work) : over_tcp(work);
+    return over(wiring, [&](const Ends& ends) { return one_way(ends, mebibytes); });
 }
 
 Result<double> tls_rate(size_t connections, const std::vector<uint32_t>& source, std::vector<uint32_t>& target) {

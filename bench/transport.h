@@ -9,7 +9,7 @@
 
 namespace warpline::bench {
 
-enum class Wiring : uint8_t { tcp, tls };
+enum class Wiring : uint8_t { tcp, tls, unix_socket };
 
 /// Where the two threads of a ping-pong run. Left alone, they change between one core and two, and with that the time by ten.
 enum class Placement : uint8_t { anywhere, one_core, two_cores };
@@ -17,7 +17,7 @@ enum class Placement : uint8_t { anywhere, one_core, two_cores };
 /// How many cores this thread may run on.
 int usable_cores();
 
-/// One byte there and back over loopback, between two threads, many times.
+/// One byte there and back over loopback, or a Unix socket, between two threads, many times.
 /// @return nanoseconds of each @errors connection_lost, io, unsupported (two cores, and there is one)
 Result<std::vector<uint64_t>> round_trips(Wiring wiring, int count, Placement placement = Placement::anywhere);
 

@@ -66,6 +66,7 @@ std::vector<Case> transport_cases() {
         {"encode", "launch-sized calls into batches, and out of them", false, encode},
         {"tcp_pingpong", "one byte there and back, plain TCP on loopback", false, [] { return pings(Wiring::tcp); }},
         {"tls_pingpong", "one byte there and back, TLS 1.3 with client certificates", false, [] { return pings(Wiring::tls); }},
+        {"unix_pingpong", "one byte there and back, over a Unix socket", false, [] { return pings(Wiring::unix_socket); }},
         {"tcp_bulk", "512 MiB one way, plain TCP on loopback", false, [] { return bulk(Wiring::tcp); }},
         {"tls_bulk", "512 MiB one way, TLS 1.3 with client certificates", false, [] { return bulk(Wiring::tls); }},
     };

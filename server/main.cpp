@@ -41,11 +41,26 @@ pid_t take_role(std::vector<std::string>& arguments, std::string_view role) {
 
 int supervise(const config::Settings& settings, std::vector<std::string> arguments) {
     SupervisorOptions options;
-    const std::string& listen = settings.text("listen");
-    if (!split_address(listen, options.host, options.port)) {
-        std::fprintf(stderr, "gpu-server: '%s' is no address to listen on (--listen ADDRESS:PORT)\n", listen.c_str());
+    options.listen = settings.text_list("listen");
+    for (const std::string& listen : options.listen) {
+        if (is_listen_address(listen)) continue;
+        std::fprintf(
+            stderr,
+            "gpu-server: '%s' is no address to listen on (--listen ADDRESS:PORT, unix:PATH or vsock:PORT, or several)\n",
+            listen.c_str());
         return EXIT_FAILURE;
     }
+    if (options.listen.empty()) {
+        std::fprintf(stderr, "gpu-server: there is no address to listen on (--listen)\n");
+        return EXIT_FAILURE;
+    }
+    const auto mode = unix_mode_of(settings.text("unix_mode"));
+    if (!mode) {
+        std::fprintf(stderr, "gpu-server: '%s' is no mode of a file, such as 0660 (--unix-mode)\n",
+                     settings.text("unix_mode").c_str());
+        return EXIT_FAILURE;
+    }
+    options.unix_mode = *mode;
     const std::string& contexts = settings.text("ready_contexts");
     if (contexts != "none" && contexts != "first" && contexts != "all") {
         std::fprintf(stderr, "gpu-server: '%s' is not where contexts can be ready (--ready-contexts none, first or all)\n",
@@ -68,9 +83,10 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
     options.drain = settings.seconds("drain_seconds");
     options.nvml = settings.path("nvml");
     options.ready_fd = static_cast<int>(settings.integer("ready_fd"));
-    auto supervisor = Supervisor::create(options, std::move(arguments));
+    std::string which;
+    auto supervisor = Supervisor::create(options, std::move(arguments), which);
     if (!supervisor.ok()) {
-        std::fprintf(stderr, "gpu-server: %s: %s%s%s\n", listen.c_str(), supervisor.error().what,
+        std::fprintf(stderr, "gpu-server: %s: %s%s%s\n", which.c_str(), supervisor.error().what,
                      supervisor.error().detail != 0 ? ": " : "",
                      supervisor.error().detail != 0 ? std::strerror(static_cast<int>(supervisor.error().detail)) : "");
         return EXIT_FAILURE;
@@ -80,15 +96,14 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
 
 /// `gpu-server status` and `gpu-server drain`.
 int look_after(const config::CommandLine& line) {
-    const std::string& listen = line.settings.text("listen");
-    std::string host;
-    uint16_t port = 0;
-    if (!split_address(listen, host, port) || port == 0) {
+    const auto addresses = line.settings.text_list("listen");
+    const std::string listen = addresses.empty() ? "" : addresses.front();
+    const std::string address = operator_address(listen);
+    if (address.empty()) {
         std::fprintf(stderr, "gpu-server: '%s' is no address of a server (--listen ADDRESS:PORT, as the server has it)\n",
                      listen.c_str());
         return EXIT_FAILURE;
     }
-    const std::string address = listen_address(host, port);
     if (line.command == config::CommandLine::Command::status) return operator_status(address, line.json);
     return operator_drain(address, line.wait);
 }

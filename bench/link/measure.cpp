@@ -58,7 +58,7 @@ Result<LinkTime> median_ping(net::Socket& socket, int pings) {
 
 Result<LinkTime> ping_and_send(uint16_t port, int pings, size_t bytes) {
     std::string why;
-    net::Socket socket = WL_TRY(net::connect_tcp({"127.0.0.1", port}, 5s, why));
+    net::Socket socket = WL_TRY(net::dial({"127.0.0.1", port}, 5s, why));
     const LinkTime round_trip = WL_TRY(median_ping(socket, pings));
     const std::vector<std::byte> data(256 << 10, std::byte{0x5a});
     for (size_t sent = 0; sent < bytes; sent += data.size())

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <asio/connect.hpp>
+#include <asio/generic/stream_protocol.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
@@ -19,6 +21,7 @@ namespace warpline::bench {
 // Named, because Relay::State, which a header declares, has members of these types.
 namespace relaying {
 
+using asio::generic::stream_protocol;  // TCP, or a Unix socket
 using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
@@ -40,7 +43,7 @@ struct Pair {
     /// Ends both directions at once.
     void abort();
 
-    tcp::socket client, server;
+    stream_protocol::socket client, server;
     std::vector<std::weak_ptr<Flow>> flows;
 };
 
@@ -75,7 +78,8 @@ struct Shared {
 /// One direction of one connection.
 class Flow : public std::enable_shared_from_this<Flow> {
 public:
-    Flow(asio::io_context& io, Shared& shared, Gate& gate, std::shared_ptr<Pair> pair, tcp::socket& source, tcp::socket& target)
+    Flow(asio::io_context& io, Shared& shared, Gate& gate, std::shared_ptr<Pair> pair, stream_protocol::socket& source,
+         stream_protocol::socket& target)
         : m_shared(shared),
           m_gate(gate),
           m_pair(std::move(pair)),
@@ -88,7 +92,7 @@ public:
 
     /// Waits for bytes and sends them, again and again.
     void receive() {
-        m_source.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const asio::error_code& error) {
+        m_source.async_wait(stream_protocol::socket::wait_read, [self = shared_from_this()](const asio::error_code& error) {
             if (error) return;
             self->m_gate.wait(self);
         });
@@ -150,7 +154,7 @@ private:
     void deliver() {
         if (m_pieces.front().empty()) {
             asio::error_code ignored;
-            m_target.shutdown(tcp::socket::shutdown_send, ignored);
+            m_target.shutdown(stream_protocol::socket::shutdown_send, ignored);
             return;
         }
         asio::async_write(m_target, asio::buffer(m_pieces.front()),
@@ -166,8 +170,8 @@ private:
     Shared& m_shared;
     Gate& m_gate;
     std::shared_ptr<Pair> m_pair;
-    tcp::socket& m_source;
-    tcp::socket& m_target;
+    stream_protocol::socket& m_source;
+    stream_protocol::socket& m_target;
     Stream m_stream;
     std::deque<std::vector<std::byte>> m_pieces;  // as the stream has them
     asio::steady_timer m_window, m_arrival;
@@ -209,7 +213,7 @@ void Gate::next() {
     }
 }
 
-void prepare(tcp::socket& socket, const LinkProperties& link) {
+void prepare(stream_protocol::socket& socket, const LinkProperties& link) {
     asio::error_code ignored;
     socket.non_blocking(true, ignored);
     socket.set_option(tcp::no_delay(true), ignored);
@@ -226,17 +230,20 @@ struct Relay::State {
     State(const LinkProperties& link) : shared(io, link), acceptor(io) {}
 
     void accept() {
-        auto pair = std::make_shared<Pair>(io);
-        acceptor.async_accept(pair->client, [this, pair](const asio::error_code& error) {
+        acceptor.async_accept([this](const asio::error_code& error, tcp::socket client) {
             if (!acceptor.is_open()) return;
-            if (!error) connect(pair);
+            if (!error) {
+                auto pair = std::make_shared<Pair>(io);
+                pair->client = std::move(client);
+                connect(pair);
+            }
             accept();
         });
     }
 
     void connect(const std::shared_ptr<Pair>& pair) {
         ++shared.connections;
-        asio::async_connect(pair->server, targets, [this, pair](const asio::error_code& error, const tcp::endpoint&) {
+        asio::async_connect(pair->server, targets, [this, pair](const asio::error_code& error, const auto&) {
             if (error) return pair->abort();  // as one who is not there
             prepare(pair->client, shared.link);
             prepare(pair->server, shared.link);
@@ -247,7 +254,8 @@ struct Relay::State {
         });
     }
 
-    std::shared_ptr<Flow> start(const std::shared_ptr<Pair>& pair, Gate& gate, tcp::socket& source, tcp::socket& target) {
+    std::shared_ptr<Flow> start(const std::shared_ptr<Pair>& pair, Gate& gate, stream_protocol::socket& source,
+                                stream_protocol::socket& target) {
         const auto flow = std::make_shared<Flow>(io, shared, gate, pair, source, target);
         pair->flows.push_back(flow);
         return flow;
@@ -266,20 +274,35 @@ struct Relay::State {
     asio::io_context io{1};
     Shared shared;
     tcp::acceptor acceptor;
-    std::vector<tcp::endpoint> targets;
+    std::vector<stream_protocol::endpoint> targets;
     std::vector<std::weak_ptr<Pair>> pairs;  // connected
 };
 
-Result<std::unique_ptr<Relay>> Relay::open(const net::Endpoint& listen, const net::Endpoint& target, const LinkProperties& link,
-                                           std::string& why) {
+namespace {
+
+/// Where connections lead to. @errors those of finding a host
+Result<std::vector<stream_protocol::endpoint>> targets_of(const net::Endpoint& target, std::string& why) {
     using namespace std::chrono_literals;
+    if (target.kind == net::Endpoint::Kind::unix_socket)
+        return std::vector<stream_protocol::endpoint>{asio::local::stream_protocol::endpoint(target.host)};
     std::vector<std::string> addresses = target.addresses;
     if (addresses.empty()) addresses = WL_TRY(net::addresses_of_host(target.host, Clock::now() + 5s, why));
+    std::vector<stream_protocol::endpoint> targets;
+    asio::error_code ignored;
+    for (const std::string& address : addresses)
+        targets.emplace_back(tcp::endpoint(asio::ip::make_address(address, ignored), target.port));
+    return targets;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Relay>> Relay::open(const net::Endpoint& listen, const net::Endpoint& target, const LinkProperties& link,
+                                           std::string& why) {
+    auto targets = WL_TRY(targets_of(target, why));
     std::unique_ptr<Relay> relay(new Relay(std::make_unique<State>(link)));
     State& state = *relay->m_state;
+    state.targets = std::move(targets);
     asio::error_code error;
-    for (const std::string& address : addresses)
-        state.targets.emplace_back(asio::ip::make_address(address, error), target.port);
     const auto own = asio::ip::make_address(listen.host, error);
     if (error) {
         why = "'" + listen.host + "' is no numeric address to listen at";

@@ -103,7 +103,9 @@ private:
         const LinkProperties properties = WL_TRY(calibrated(link.properties()));
         std::string why;
         RunningRelay relay(WL_TRY(Relay::open({"127.0.0.1", 0}, m_server, properties, why)));
-        const std::string servers = m_server.host + "[127.0.0.1]:" + std::to_string(relay.port());
+        // The relay speaks TCP, whatever the server does.
+        const bool is_tcp = m_server.kind == net::Endpoint::Kind::tcp;
+        const std::string servers = (is_tcp ? m_server.host + "[127.0.0.1]:" : "127.0.0.1:") + std::to_string(relay.port());
         ::setenv("WARPLINE_SERVERS", servers.c_str(), 1);
         return costs(link.round_trip_ms, copy_bytes(m_options.copy_bytes, properties.bits_per_s));
     }

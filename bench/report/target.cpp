@@ -13,7 +13,7 @@
 namespace warpline::bench {
 
 std::string Target::to_string() const {
-    if (local) return "a private server on this machine";
+    if (local) return tcp ? "a private server on this machine, over TCP and TLS" : "a private server on this machine";
     if (direct) return "the software GPU, without a server";
     if (native) return "this machine's own driver";
     if (!server.empty()) return "server " + server;
@@ -33,6 +33,7 @@ bool is_inside(const Target& target) {
     const std::string self = own_path(), warpline = self.substr(0, self.rfind('/') + 1) + "warpline";
     std::vector<std::string> words = {warpline, "run"};
     if (target.local) words.push_back("--local");
+    if (target.tcp) words.push_back("--tcp");
     if (target.direct) words.push_back("--direct");
     if (!target.server.empty()) words.insert(words.end(), {"--server", target.server});
     words.insert(words.end(), {"--", self});

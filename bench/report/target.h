@@ -9,6 +9,7 @@ namespace warpline::bench {
 struct Target {
     std::string server;   ///< HOST:PORT; empty: that of WARPLINE_SERVERS, unless one of the following says otherwise
     bool local = false;   ///< a private server on this machine
+    bool tcp = false;     ///< … reached as one elsewhere is
     bool direct = false;  ///< the software GPU in this process
     bool native = false;  ///< this machine's own driver, without Warpline
     bool inside = false;  ///< under `warpline run` already

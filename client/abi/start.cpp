@@ -138,8 +138,8 @@ Result<std::unique_ptr<Session>> connect_to_best(const ServerPool& pool, Names& 
     // One alone is asked only if we would wait for it: a question is cheaper than an attempt.
     if (expanded.servers.size() == 1 && expanded.failed.empty() && pool.wait.count() == 0)
         return connect_to(expanded.servers.front().address, start, on_end, why);
-    auto tls = WL_TRY(net::TlsContext::create(net::TlsRole::client, start.connection.credentials, why));
-    ServerChoice choice(expanded.servers, pool.policy, std::move(tls), start.connection.connect_timeout, pool.quarantine);
+    ServerChoice choice(expanded.servers, pool.policy, start.connection.identity, start.connection.connect_timeout,
+                        pool.quarantine);
     if (!expanded.failed.empty()) choice.refused(expanded.last_error, expanded.reasons());
     while (const auto server = choice.next()) {
         std::string reason;
@@ -223,15 +223,13 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     }
     StartSettings start;
     ConnectionSettings& connection = start.connection;
-    auto credentials = net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), why);
-    if (!credentials.ok()) {
-        why += "; set WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA to the files that the server's owner gave you";
-        return credentials.error();
+    connection.identity = WL_TRY(Identity::load(settings, why));
+    WL_TRY(connection.identity.suits_any(settings.text_list("servers"), why));
+    if (connection.identity.has_certificate()) {
+        start.report.ca = absolute_path(settings.path("ca"));
+        start.report.certificate = absolute_path(settings.path("certificate"));
+        start.report.key = absolute_path(settings.path("key"));
     }
-    connection.credentials = std::move(*credentials);
-    start.report.ca = absolute_path(settings.path("ca"));
-    start.report.certificate = absolute_path(settings.path("certificate"));
-    start.report.key = absolute_path(settings.path("key"));
     connection.connect_timeout = settings.seconds("connect_timeout");
     connection.heartbeat =
         protocol::HeartbeatOptions::of(settings.seconds("heartbeat_seconds"), settings.seconds("heartbeat_lost_seconds"),

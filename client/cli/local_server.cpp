@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,10 +23,15 @@ namespace warpline::cli {
 
 namespace {
 
+constexpr const char* k_folder_pattern = "/warpline-local-XXXXXX";
+constexpr const char* k_socket = "/server";
+
 /// A new folder that only this user may enter.
 Result<std::string> make_folder() {
     const char* parent = std::getenv("TMPDIR");
-    std::string name = std::string(parent && *parent ? parent : "/tmp") + "/warpline-local-XXXXXX";
+    std::string name = std::string(parent && *parent ? parent : "/tmp") + k_folder_pattern;
+    // The name of a Unix socket has little room.
+    if (name.size() + std::strlen(k_socket) >= sizeof sockaddr_un::sun_path) name = std::string("/tmp") + k_folder_pattern;
     if (::mkdtemp(name.data()) == nullptr)
         return Error{Code::io, "no folder for temporary files", static_cast<uint32_t>(errno)};
     return name;
@@ -45,14 +51,14 @@ std::string read_line(int fd) {
 
 }  // namespace
 
-Result<std::unique_ptr<LocalServer>> LocalServer::start(const std::string& driver, std::string& why) {
+Result<std::unique_ptr<LocalServer>> LocalServer::start(const std::string& driver, bool tcp, std::string& why) {
     auto folder = make_folder();
     if (!folder.ok()) {
         why = std::string("no temporary folder can be made in $TMPDIR or /tmp: ") +
               std::strerror(static_cast<int>(folder.error().detail));
         return folder.error();
     }
-    std::unique_ptr<LocalServer> server(new LocalServer(*folder));
+    std::unique_ptr<LocalServer> server(new LocalServer(*folder, tcp));
     if (auto written = net::write_local_certificates(*folder); !written.ok()) {
         why = "the throw-away certificates cannot be written to " + *folder + ": " + written.error().what;
         return written.error();
@@ -70,7 +76,9 @@ Result<void> LocalServer::launch(const std::string& driver, std::string& why) {
     pid_t parent = ::getpid();
     std::vector<std::string> command = {executable,
                                         "--listen",
-                                        "127.0.0.1:0",
+                                        m_tcp ? "127.0.0.1:0" : "unix:" + m_folder + k_socket,
+                                        "--unix-tenants",
+                                        "self=local",
                                         "--driver",
                                         driver,
                                         "--cert",
@@ -123,6 +131,8 @@ LocalServer::~LocalServer() {
 
 std::map<std::string, std::string> LocalServer::environment() const {
     return {{"WARPLINE_SERVERS", m_address},
+            {"WARPLINE_UNIX_IDENTITY", "user"},
+            // For programs that put something between themselves and the server.
             {"WARPLINE_CERT", m_folder + "/client.pem"},
             {"WARPLINE_KEY", m_folder + "/client.key"},
             {"WARPLINE_CA", m_folder + "/ca.pem"}};

@@ -47,6 +47,9 @@ int main(int argc, char** argv) {
     auto* local = run->add_flag(
         "--local", run_options.local,
         "Start a private gpu-server for this program: on this machine's GPU if there is one, else on the software GPU");
+    run->add_flag("--tcp", run_options.tcp,
+                  "With --local: over TCP with TLS, as to a server elsewhere, instead of a Unix socket and shared memory")
+        ->needs(local);
     auto* direct =
         run->add_flag("--direct", run_options.direct, "Put the software GPU into the program's own process, without a server");
     auto* server =

@@ -85,7 +85,7 @@ int run(const RunOptions& options) {
         return cannot_execute(options.command[0], errno);
     }
     std::string why;
-    auto server = LocalServer::start(options.driver, why);
+    auto server = LocalServer::start(options.driver, options.tcp, why);
     if (!server.ok()) {
         std::fprintf(stderr, "warpline: %s\n", why.c_str());
         return k_exit_failed;

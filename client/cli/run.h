@@ -9,6 +9,7 @@ namespace warpline::cli {
 /// What `warpline run` was asked for.
 struct RunOptions {
     bool local = false;
+    bool tcp = false;  ///< the private server is reached as one elsewhere is
     bool direct = false;
     std::string driver = "auto";  ///< of the private server
     std::string server;           ///< overrides WARPLINE_SERVERS

@@ -84,14 +84,10 @@ int servers(const std::vector<ServerToVisit>& given) {
     if (given.empty()) return 2;
     std::string problem;
     const auto settings = config::load_client(problem);
-    const auto credentials =
-        net::load_credentials(settings.path("ca"), settings.path("certificate"), settings.path("key"), problem);
-    if (!credentials.ok()) {
-        std::fprintf(stderr, "warpline: %s; set WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA\n", problem.c_str());
-        return 2;
-    }
-    auto tls = net::TlsContext::create(net::TlsRole::client, *credentials, problem);
-    if (!tls.ok()) {
+    const auto identity = client::Identity::load(settings, problem);
+    std::vector<std::string> all;
+    for (const ServerToVisit& server : given) all.push_back(server.address);
+    if (!identity.ok() || !identity->suits_any(all, problem).ok()) {
         std::fprintf(stderr, "warpline: %s\n", problem.c_str());
         return 2;
     }
@@ -107,7 +103,7 @@ int servers(const std::vector<ServerToVisit>& given) {
     }
     const auto deadline = client::Poll::Clock::now() + settings.seconds("connect_timeout");
     const client::Quarantine quarantine(settings.seconds("quarantine_seconds"));
-    client::Poll poll(addresses, std::make_shared<const net::TlsContext>(std::move(*tls)), deadline, true,
+    client::Poll poll(addresses, *identity, deadline, true,
                       [quarantine](const std::string& server, const Error& error) { quarantine.failed(server, error); });
     bool all_answered = true;
     size_t heard = 0;

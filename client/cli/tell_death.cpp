@@ -1,4 +1,4 @@
-// A lane of a dead program's session: preamble, TLS with the session's key, one request, one answer.
+// A lane of a dead program's session: one request, one answer.
 #include "client/cli/tell_death.h"
 
 #include <algorithm>
@@ -22,18 +22,14 @@ constexpr milliseconds k_patience{5000};
 constexpr milliseconds k_first_pause{100}, k_longest_pause{2000};
 
 /// One attempt. @errors those of connecting and of TLS; malformed. A refusal is an answer.
-Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, const net::TlsContext& tls, uint32_t epoch,
+Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, const client::Identity& identity, uint32_t epoch,
                                          std::string& why) {
     const net::Endpoint server = WL_TRY(net::parse_endpoint(session.server));
-    net::Socket socket = WL_TRY(net::connect_tcp(server, k_patience, why));
-    const auto preamble =
-        protocol::encode_preamble({protocol::Preamble::Kind::lane, session.session, protocol::k_death_lane, epoch});
-    WL_TRY(socket.write_all(preamble, k_patience));
-    net::TlsChannel::Options options;
-    options.handshake_timeout = k_patience;
-    // Where the session has gone, the door answers, with certificates.
-    options.key = net::PresharedKey{session.session_key, Bytes(preamble.begin(), preamble.end())};
-    const auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), server.host, options, why));
+    net::Socket socket = WL_TRY(net::dial(server, k_patience, why));
+    // Where the session has gone, the door answers.
+    const auto channel = WL_TRY(identity.greet(std::move(socket), server,
+                                               {protocol::Preamble::Kind::lane, session.session, protocol::k_death_lane, epoch},
+                                               session.session_key, k_patience, why));
     protocol::ResumeRequest request;
     request.dead = true;
     request.session = session.session;
@@ -42,19 +38,14 @@ Result<protocol::ResumeAnswer> tell_once(const client::SessionReport& session, c
 
 }  // namespace
 
-void tell_death(const client::SessionReport& session, const net::TlsCredentials& credentials) {
+void tell_death(const client::SessionReport& session, const client::Identity& identity) {
     std::string why;
-    const auto tls = net::TlsContext::create(net::TlsRole::client, credentials, why);
-    if (!tls.ok()) {
-        WL_LOG(warn, "client", "{}: {}", session.server, why);
-        return;
-    }
     // At least one attempt, and as many as the server may be waiting for the program.
     const auto until = Clock::now() + session.grace;
     uint32_t epoch = 0;
     for (milliseconds pause = k_first_pause;; pause = std::min(pause * 2, k_longest_pause)) {
         why.clear();
-        const auto answer = tell_once(session, *tls, ++epoch, why);
+        const auto answer = tell_once(session, identity, ++epoch, why);
         if (answer.ok()) {
             if (answer->refused != Code::ok) WL_LOG(info, "client", "{}: {}", session.server, answer->reason);
             return;

@@ -39,7 +39,7 @@ struct Watched {
     net::Socket socket;
     net::Socket process;  // a pidfd; invalid if the process is dead
     std::optional<client::SessionReport> session;
-    net::TlsCredentials credentials;
+    client::Identity identity;
 };
 
 class Watcher {
@@ -104,7 +104,7 @@ bool Watcher::look_at(Watched& watched, bool heard, bool dead) {
     if (!dead) return true;
     m_telling.remove_if([](const auto& told) { return told.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
     if (watched.session) {
-        m_telling.push_back(std::async(std::launch::async, tell_death, *watched.session, std::move(watched.credentials)));
+        m_telling.push_back(std::async(std::launch::async, tell_death, *watched.session, watched.identity));
     }
     return false;
 }
@@ -124,12 +124,14 @@ bool Watcher::hear(Watched& watched) {
         auto report = client::decode_report(BytesView(bytes.data(), static_cast<size_t>(n)));
         if (!report.ok() || report->finished) return false;
         std::string why;
-        auto credentials = net::load_credentials(report->ca, report->certificate, report->key, why);
-        if (!credentials.ok()) {
-            WL_LOG(warn, "client", "{}", why);
-            return false;
+        if (!report->certificate.empty()) {
+            const auto credentials = net::load_credentials(report->ca, report->certificate, report->key, why);
+            if (!credentials.ok()) {
+                WL_LOG(warn, "client", "{}", why);
+                return false;
+            }
+            watched.identity = client::Identity(*credentials);
         }
-        watched.credentials = std::move(*credentials);
         watched.session = std::move(*report);
     }
     return true;

@@ -32,10 +32,10 @@ size_t random_below(size_t bound) {
 
 }  // namespace
 
-ServerChoice::ServerChoice(std::vector<PoolServer> servers, Policy policy, net::TlsContext tls,
+ServerChoice::ServerChoice(std::vector<PoolServer> servers, Policy policy, Identity identity,
                            std::chrono::milliseconds patience, Quarantine quarantine)
     : m_servers(std::move(servers)),
-      m_tls(std::make_shared<const net::TlsContext>(std::move(tls))),
+      m_identity(std::move(identity)),
       m_patience(patience),
       m_quarantine(quarantine),
       m_wants_load(policy == Policy::gpu_utilisation),
@@ -66,7 +66,7 @@ void ServerChoice::begin(std::vector<size_t> servers) {
         m_is_awaited[index] = true;
     }
     m_poll.emplace(
-        addresses, m_tls, m_deadline, m_wants_load,
+        addresses, m_identity, m_deadline, m_wants_load,
         [quarantine = m_quarantine](const std::string& server, const Error& error) { quarantine.failed(server, error); });
 }
 

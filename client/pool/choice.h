@@ -19,7 +19,7 @@ namespace warpline::client {
 class ServerChoice {
 public:
     /// Asks all servers at the same time. @param patience for those that do not answer, if nobody else takes us @blocks no
-    ServerChoice(std::vector<PoolServer> servers, Policy policy, net::TlsContext tls, std::chrono::milliseconds patience,
+    ServerChoice(std::vector<PoolServer> servers, Policy policy, Identity identity, std::chrono::milliseconds patience,
                  Quarantine quarantine);
 
     /// The address of the next server to try; a place is kept for us there. Nothing if none is left.
@@ -47,7 +47,7 @@ private:
     void pass_over(size_t index, const protocol::ServerStatus& status);
 
     const std::vector<PoolServer> m_servers;
-    const std::shared_ptr<const net::TlsContext> m_tls;
+    const Identity m_identity;
     const std::chrono::milliseconds m_patience;
     const Quarantine m_quarantine;
     const bool m_wants_load;

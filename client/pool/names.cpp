@@ -96,9 +96,13 @@ Result<PoolEntry> parse_pool_entry(std::string_view text, std::string& why) {
     if (!take_weight(text, entry.weight)) return bad("a server's weight is a number from 1 to 1000");
     entry.name = text;
     const auto endpoint = net::parse_endpoint(text);
-    if (!endpoint.ok()) return bad("not a server address; write host:port, dns:NAME:PORT or srv:_warpline._tcp.NAME");
+    if (!endpoint.ok())
+        return bad(
+            "not a server address; write host:port, unix:PATH, vsock:CID:PORT, dns:NAME:PORT or srv:_warpline._tcp.NAME");
     // An address stands for itself.
-    if (!is_name || net::is_numeric_address(endpoint->host)) return entry;
+    if (!is_name) return entry;
+    if (endpoint->kind != net::Endpoint::Kind::tcp) return bad("only names of TCP servers are asked for");
+    if (net::is_numeric_address(endpoint->host)) return entry;
     if (!endpoint->addresses.empty()) return bad("a name that DNS is asked for has no address yet; write dns:NAME:PORT");
     entry.kind = PoolEntry::Kind::addresses;
     entry.name = endpoint->host;

@@ -6,7 +6,6 @@
 #include "common/base/mutex.h"
 #include "common/base/quiet_thread.h"
 #include "common/net/socket.h"
-#include "protocol/codec/preamble.h"
 
 namespace warpline::client {
 
@@ -19,23 +18,17 @@ std::chrono::milliseconds left_until(StatusConnection::Clock::time_point deadlin
 
 }  // namespace
 
-Result<std::unique_ptr<StatusConnection>> StatusConnection::open(const net::TlsContext& tls, const std::string& server,
+Result<std::unique_ptr<StatusConnection>> StatusConnection::open(const Identity& identity, const std::string& server,
                                                                  Clock::time_point deadline, std::string& why,
                                                                  const std::function<void()>& reached) {
     const auto endpoint = net::parse_endpoint(server);
     if (!endpoint.ok()) {
-        why = "'" + server + "' is not a server address; write host:port";
+        why = "'" + server + "' is not a server address; write host:port, unix:PATH or vsock:CID:PORT";
         return endpoint.error();
     }
-    net::Socket socket = WL_TRY(net::connect_tcp(*endpoint, left_until(deadline), why));
+    net::Socket socket = WL_TRY(net::dial(*endpoint, left_until(deadline), why));
     if (reached) reached();
-    if (auto sent = socket.write_all(protocol::encode_preamble({}), left_until(deadline)); !sent.ok()) {
-        why = endpoint->to_string() + ": the server closed the connection at once";
-        return sent.error();
-    }
-    net::TlsChannel::Options options;
-    options.handshake_timeout = left_until(deadline);
-    auto channel = WL_TRY(net::TlsChannel::handshake(tls, std::move(socket), endpoint->host, options, why));
+    auto channel = WL_TRY(identity.greet(std::move(socket), *endpoint, {}, std::nullopt, left_until(deadline), why));
     return std::unique_ptr<StatusConnection>(new StatusConnection(endpoint->to_string(), std::move(channel)));
 }
 
@@ -61,8 +54,8 @@ Result<protocol::ServerStatus> StatusConnection::ask(protocol::StatusRequest req
 }
 
 struct Poll::State {
-    explicit State(std::shared_ptr<const net::TlsContext> context) : tls(std::move(context)) {}
-    const std::shared_ptr<const net::TlsContext> tls;
+    explicit State(Identity as) : identity(std::move(as)) {}
+    const Identity identity;
     Mutex mutex;
     ConditionVariable changed;
     std::deque<Answer> answers WL_GUARDED_BY(mutex);
@@ -77,9 +70,9 @@ struct Poll::State {
     }
 };
 
-Poll::Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::TlsContext> tls, Clock::time_point deadline,
-           bool wants_load, std::function<void(const std::string& server, const Error& error)> failed)
-    : m_state(std::make_shared<State>(std::move(tls))) {
+Poll::Poll(const std::vector<std::string>& servers, Identity identity, Clock::time_point deadline, bool wants_load,
+           std::function<void(const std::string& server, const Error& error)> failed)
+    : m_state(std::make_shared<State>(std::move(identity))) {
     {
         MutexLock lock(m_state->mutex);
         m_state->awaited = servers.size();
@@ -95,7 +88,7 @@ Poll::Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::T
                 ++state->reached;
             };
             const auto outcome = [&]() -> Result<void> {
-                answer.connection = WL_TRY(StatusConnection::open(*state->tls, server, deadline, answer.why, note));
+                answer.connection = WL_TRY(StatusConnection::open(state->identity, server, deadline, answer.why, note));
                 answer.status = WL_TRY(answer.connection->ask({{}, 0, wants_load}, deadline, answer.why));
                 return {};
             }();

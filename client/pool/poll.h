@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "client/identity/identity.h"
 #include "common/base/result.h"
-#include "common/net/tls.h"
 #include "protocol/session/status.h"
 
 namespace warpline::client {
@@ -19,10 +19,9 @@ class StatusConnection {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// TCP, the preamble, TLS.
-    /// @param reached  called when TCP has connected: the machine is there
-    /// @errors as net::connect_tcp() and net::TlsChannel::handshake(), with `why` @blocks up to the deadline
-    static Result<std::unique_ptr<StatusConnection>> open(const net::TlsContext& tls, const std::string& server,
+    /// @param reached  called when the socket has connected: the machine is there
+    /// @errors as net::dial() and Identity::greet(), with `why` @blocks up to the deadline
+    static Result<std::unique_ptr<StatusConnection>> open(const Identity& identity, const std::string& server,
                                                           Clock::time_point deadline, std::string& why,
                                                           const std::function<void()>& reached = {});
 
@@ -34,11 +33,11 @@ public:
     double round_trip_ms() const { return m_round_trip_ms; }
 
 private:
-    StatusConnection(std::string server, std::unique_ptr<net::TlsChannel> channel)
+    StatusConnection(std::string server, std::unique_ptr<net::Channel> channel)
         : m_server(std::move(server)), m_channel(std::move(channel)) {}
 
     const std::string m_server;
-    const std::unique_ptr<net::TlsChannel> m_channel;
+    const std::unique_ptr<net::Channel> m_channel;
     double m_round_trip_ms = 0;
 };
 
@@ -61,8 +60,8 @@ public:
     /// for
     ///                the answers any more
     /// @blocks no
-    Poll(const std::vector<std::string>& servers, std::shared_ptr<const net::TlsContext> tls, Clock::time_point deadline,
-         bool wants_load, std::function<void(const std::string& server, const Error& error)> failed = {});
+    Poll(const std::vector<std::string>& servers, Identity identity, Clock::time_point deadline, bool wants_load,
+         std::function<void(const std::string& server, const Error& error)> failed = {});
 
     /// The next answer, in the order in which they come. Nothing: all have been given, or it is `until`. @blocks until then
     std::optional<Answer> next(Clock::time_point until);

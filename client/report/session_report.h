@@ -14,7 +14,7 @@ struct SessionReport {
     protocol::SessionId session{};
     protocol::SessionKey session_key{};
     std::string server;                  ///< as net::parse_endpoint() reads it
-    std::string ca, certificate, key;    ///< files, with absolute paths
+    std::string ca, certificate, key;    ///< files, with absolute paths; "": the program has none
     std::chrono::milliseconds grace{0};  ///< how long the server may keep the session
     bool finished = false;               ///< the session has ended in peace: nothing is left to be told
 };

@@ -181,7 +181,7 @@ Result<void> BulkLanes::attempt(Lane& lane) {
     auto connected = m_owner.connect_lane(lane.link.lane(), ++lane.epoch, patience);
     // Until TLS protects what comes, it may have been damaged on the way, and says nothing about the server.
     if (!connected.ok()) return Error{Code::connection_lost, connected.error().what, connected.error().detail};
-    std::unique_ptr<net::TlsChannel> channel = std::move(*connected);
+    std::unique_ptr<net::Channel> channel = std::move(*connected);
     const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {lane.link.received_sequence(), false, m_session}, answer_by));
     // Who has lost the session itself hears it on the command lane.
     if (answer.refused != Code::ok || !channel->proved_by_key())

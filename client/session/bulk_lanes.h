@@ -29,10 +29,10 @@ public:
         virtual Result<void> on_part(uint16_t lane, const protocol::Frame& frame) = 0;
         /// Its connection has ended: of a part that was half received nothing is being written any more.
         virtual void lane_ended(uint16_t lane) = 0;
-        /// A connection for a lane: TCP, and TLS with the session's key.
+        /// A connection for a lane, proved by the session's key.
         /// @thread the one that opens lanes @blocks up to `patience`
-        virtual Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
-                                                                      std::chrono::milliseconds patience) = 0;
+        virtual Result<std::unique_ptr<net::Channel>> connect_lane(uint16_t lane, uint32_t epoch,
+                                                                   std::chrono::milliseconds patience) = 0;
         /// A lane has not come back, and is not opened again: the server is to be told up to which number it has been received.
         /// @thread the one that opens lanes @blocks while much is queued
         virtual void lane_given_up(uint16_t lane, uint64_t received) = 0;

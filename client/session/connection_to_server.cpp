@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "client/session/environment.h"
@@ -91,40 +92,29 @@ void ConnectionToServer::join_recovery() {
     if (recovery.joinable()) recovery.join();
 }
 
-Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_lane(net::Socket socket, uint16_t lane, uint32_t epoch,
-                                                                       std::chrono::milliseconds timeout, std::string& why) {
-    const auto preamble = protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session_id, lane, epoch});
-    if (auto sent = socket.write_all(preamble, timeout); !sent.ok()) {
-        why = log::format("{}: the server closed the connection at once", m_address);
-        return sent.error();
-    }
-    net::TlsChannel::Options options;
-    options.handshake_timeout = timeout;
-    options.key = net::PresharedKey{m_key, Bytes(preamble.begin(), preamble.end())};
-    return net::TlsChannel::handshake(*m_tls, std::move(socket), m_endpoint.host, options, why);
+Result<std::unique_ptr<net::Channel>> ConnectionToServer::open_lane(net::Socket socket, uint16_t lane, uint32_t epoch,
+                                                                    std::chrono::milliseconds timeout, std::string& why) {
+    return m_settings.identity.greet(std::move(socket), m_endpoint, {protocol::Preamble::Kind::lane, m_session_id, lane, epoch},
+                                     m_key, timeout, why);
 }
 
-Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::string& why) {
+Result<std::unique_ptr<net::Channel>> ConnectionToServer::open_session(std::string& why) {
+    constexpr std::chrono::seconds k_longest_handshake{10};
     const auto timeout = m_settings.connect_timeout;
     const auto answer_by = std::chrono::steady_clock::now() + timeout;
-    net::Socket to_door = WL_TRY(net::connect_tcp(m_endpoint, timeout, why));
-    // A name may stand for several servers; the session is on the one at this address.
-    const auto reached = net::parse_endpoint(to_door.peer_address());
-    if (reached.ok() && reached->host != m_endpoint.host) m_endpoint.addresses = {reached->host};
-    if (auto sent = to_door.write_all(protocol::encode_preamble({}), timeout); !sent.ok()) {
-        why = log::format("{}: the server closed the connection at once", m_address);
-        return sent.error();
+    net::Socket to_door = WL_TRY(net::dial(m_endpoint, timeout, why));
+    if (m_endpoint.kind == net::Endpoint::Kind::tcp) {
+        // A name may stand for several servers; the session is on the one at this address.
+        const auto reached = net::parse_endpoint(to_door.peer_address());
+        if (reached.ok() && reached->host != m_endpoint.host) m_endpoint.addresses = {reached->host};
     }
-    // It takes milliseconds, in which the server finds its door.
-    if (!m_tls) m_tls = WL_TRY(net::TlsContext::create_undecoded(net::TlsRole::client, m_settings.credentials));
-    net::TlsChannel::Options options;
-    options.handshake_timeout = std::min(options.handshake_timeout, timeout);
-    const auto door = WL_TRY(net::TlsChannel::handshake(*m_tls, std::move(to_door), m_endpoint.host, options, why));
+    const auto door = WL_TRY(m_settings.identity.greet(std::move(to_door), m_endpoint, {}, std::nullopt,
+                                                       std::min<std::chrono::milliseconds>(timeout, k_longest_handshake), why));
     // Right behind our end of the handshake; and while it is answered, the lane's socket is connected.
     const Bytes request = WL_TRY(protocol::encode_open({WARPLINE_VERSION, driver_settings()}));
     const BytesView pieces[] = {request};
     const auto sent = door->write(pieces);
-    auto lane = net::connect_tcp(m_endpoint, timeout, why);
+    auto lane = net::dial(m_endpoint, timeout, why);
     const auto exchange = [&]() -> Result<protocol::OpenAnswer> {
         WL_TRY(sent);
         const auto frame = WL_TRY(protocol::read_single_frame(
@@ -150,6 +140,7 @@ Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::open_session(std::s
     // The door has just given us the key: it is right, and what does not fit was changed on the way.
     if (!channel.ok() && channel.error().code == Code::auth_failed)
         return Error{Code::connection_lost, "the first lane of the session is lost"};
+    if (channel.ok() && may_share()) (*channel)->accept_descriptor();
     if (!channel.ok() || (*channel)->proved_by_key()) return channel;
     why = log::format("{}: the server has given up the session that it had opened", m_address);
     return Error{Code::connection_lost, "the session has gone before it began"};
@@ -159,7 +150,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
                                                                         std::string& why) {
     Result<net::Endpoint> endpoint = net::parse_endpoint(settings.server);
     if (!endpoint.ok()) {
-        why = log::format("'{}' is not a server address; write host:port", settings.server);
+        why = log::format("'{}' is not a server address; write host:port, unix:PATH or vsock:CID:PORT", settings.server);
         return endpoint.error();
     }
     std::unique_ptr<ConnectionToServer> connection(new ConnectionToServer(session, settings));
@@ -180,7 +171,7 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
 
 Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& settings, std::string& why) {
     std::future<Result<protocol::Buffer>> answer = m_hello->promise.get_future();
-    WL_TRY(outbox().add_body(protocol::FrameKind::hello, WL_TRY(make_hello(settings))));
+    WL_TRY(outbox().add_body(protocol::FrameKind::hello, WL_TRY(make_hello(settings, may_share()))));
     if (answer.wait_for(k_hello_timeout) != std::future_status::ready) {
         why = log::format("{}: the server does not answer", m_address);
         return Error{Code::deadline, "no answer to Hello"};
@@ -204,7 +195,11 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     info->session_id = m_session_id;
     info->key = m_key;
     m_lanes_may_end.store(info->lanes_may_end, std::memory_order_relaxed);
-    m_bulk_lanes_wanted.store(std::min<unsigned>(settings.bulk_lanes, info->bulk_lanes), std::memory_order_relaxed);
+    info->connection = to_string(m_endpoint.kind);
+    info->cipher = m_pump->channel().cipher();
+    // What lies in shared memory needs no connections of its own.
+    m_bulk_lanes_wanted.store(m_slots ? 0 : std::min<unsigned>(settings.bulk_lanes, info->bulk_lanes),
+                              std::memory_order_relaxed);
     m_established.store(true, std::memory_order_release);
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);
@@ -265,6 +260,8 @@ void ConnectionToServer::on_level(const protocol::LinkLevelChange& change) {
 
 Result<void> ConnectionToServer::on_hello_reply(const protocol::Frame& frame) {
     if (m_hello->answered) return Error{Code::malformed, "a second answer to Hello"};
+    // Who waits for the answer hears why there is none.
+    WL_TRY(take_shared_memory(frame.body.view()));
     m_hello->answered = true;
     protocol::Buffer body;
     if (!body.append(frame.body.view())) return Error{Code::alloc_failed, "no memory for the answer to Hello"};
@@ -272,8 +269,26 @@ Result<void> ConnectionToServer::on_hello_reply(const protocol::Frame& frame) {
     return {};
 }
 
+Result<void> ConnectionToServer::take_shared_memory(BytesView hello_reply) {
+    uint64_t to_server = 0, to_client = 0;
+    WL_TRY(protocol::read_message<wire::HelloReply>(hello_reply, [&](wire::HelloReply::Reader reply) -> Result<void> {
+        to_server = reply.getSharedToServer();
+        to_client = reply.getSharedToClient();
+        return {};
+    }));
+    if (to_server == 0 && to_client == 0) return {};
+    if (!may_share()) return Error{Code::malformed, "the server shares memory, and was not asked to"};
+    const auto layout = WL_TRY(protocol::SharedLayout::checked(to_server, to_client));
+    m_shared = WL_TRY(net::SharedMemory::open(m_pump->channel().take_descriptor(), layout.total_bytes()));
+    m_slots.emplace(layout.to_server(m_shared.bytes()));
+    m_link.share_in(layout.to_client(m_shared.bytes()));
+    outbox().encoding().share(*m_slots);
+    return {};
+}
+
 Result<bool> ConnectionToServer::on_reply(protocol::Frame& frame) {
     ReplyHeader header;
+    uint64_t freed_slots = 0;
     WL_TRY(protocol::read_message<wire::Reply>(frame.body.view(), [&](wire::Reply::Reader reply) -> Result<void> {
         header.call = reply.getCall();
         header.result = static_cast<CUresult>(reply.getResult());
@@ -281,12 +296,15 @@ Result<bool> ConnectionToServer::on_reply(protocol::Frame& frame) {
         header.memory_credit_bytes = reply.getCreditBytes();
         header.memory_credit_device = reply.getCreditDevice();
         header.freed_through = reply.getFreedThrough();
+        freed_slots = reply.getProgress().getFreedSlots();
         if (reply.hasProgress()) return outbox().progress(reply.getProgress().getCalls(), reply.getProgress().getBytes());
         return {};
     }));
     const uint64_t here = frame.payload_view().size();
     if (!m_order.has_arrived(header.call, header.payload_bytes - std::min(header.payload_bytes, here))) return false;
     m_order.forget(header.call);
+    // A reply that has to wait is looked at again, and this is told once.
+    WL_TRY(outbox().slots_freed(freed_slots));
     WL_TRY(m_session.on_reply(header, std::move(frame)));
     return true;
 }
@@ -346,9 +364,26 @@ Result<protocol::Place> ConnectionToServer::place_part(uint16_t lane, const prot
     MutexLock lock(m_order_mutex);
     const std::optional<CopyTarget> target = WL_TRY(m_session.target_of(part.call, part.offset));
     m_part_targets[lane] = target;
+    m_part_is_placed[lane] = false;
     if (!target || part.total > target->total_bytes()) return protocol::Place{};
     m_order.part_begins(lane, part.call);
-    return protocol::Place(target->together(part.offset, bytes));
+    protocol::Place place(target->together(part.offset, bytes));
+    m_part_is_placed[lane] = place.data() != nullptr;
+    return place;
+}
+
+Result<protocol::Place> ConnectionToServer::take_shared(uint64_t call, uint64_t offset, uint64_t total,
+                                                        MutableBytesView bytes) {
+    protocol::Place place = WL_TRY(place_part(protocol::k_command_lane, {call, offset, total}, bytes.size()));
+    if (place.data() != nullptr) {
+        std::memcpy(place.data(), bytes.data(), bytes.size());
+        return place;
+    }
+    // Now, too: it is the server's again as soon as the frame is acknowledged, which another thread may do at any time.
+    const std::optional<CopyTarget>& target = m_part_targets[protocol::k_command_lane];
+    if (target && !target->write(offset, bytes)) return Error{Code::malformed, "more bytes than were asked for"};
+    m_part_is_placed[protocol::k_command_lane] = true;
+    return protocol::Place(bytes);
 }
 
 Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& frame) {
@@ -356,7 +391,7 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
     const uint64_t bytes = frame.payload_view().size();
     note_long_payload(bytes);
     const std::optional<CopyTarget>& target = m_part_targets[lane];  // none: of a copy that was given up
-    if (target && !frame.placed.data() && !target->write(part.offset, frame.payload_view()))
+    if (target && !m_part_is_placed[lane] && !target->write(part.offset, frame.payload_view()))
         return Error{Code::malformed, "more bytes than were asked for"};
     MutexLock lock(m_order_mutex);
     if (target) m_session.part_arrived(part.call, bytes);
@@ -385,11 +420,11 @@ void ConnectionToServer::lane_ended(uint16_t lane) {
     if (!taken.ok()) lanes_failed(taken.error(), goodbye());
 }
 
-Result<std::unique_ptr<net::TlsChannel>> ConnectionToServer::connect_lane(uint16_t lane, uint32_t epoch,
-                                                                          std::chrono::milliseconds patience) {
+Result<std::unique_ptr<net::Channel>> ConnectionToServer::connect_lane(uint16_t lane, uint32_t epoch,
+                                                                       std::chrono::milliseconds patience) {
     std::string why;
     const auto until = std::chrono::steady_clock::now() + patience;
-    net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
+    net::Socket socket = WL_TRY(net::dial(m_endpoint, patience, why));
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     return open_lane(std::move(socket), lane, epoch, std::max(left, std::chrono::milliseconds(1)), why);
 }

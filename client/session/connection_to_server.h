@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/identity/identity.h"
 #include "client/session/bulk_lanes.h"
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
@@ -18,11 +19,12 @@
 #include "common/base/mutex.h"
 #include "common/config/switches.h"
 #include "common/net/channel_pump.h"
+#include "common/net/shared_memory.h"
 #include "common/net/socket.h"
-#include "common/net/tls.h"
 #include "compress/wish.h"
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"
+#include "protocol/codec/shared_bulk.h"
 #include "protocol/session/arrival_order.h"
 #include "protocol/session/open.h"
 #include "protocol/session/resume.h"
@@ -32,10 +34,10 @@ namespace warpline::client {
 class Session;
 class Waiter;
 
-/// Where to connect to, and as whom.
+/// Where to connect to, and how.
 struct ConnectionSettings {
-    std::string server;  ///< host:port
-    net::TlsCredentials credentials;
+    std::string server;  ///< as net::parse_endpoint() reads it
+    Identity identity;   ///< as whom
     std::chrono::milliseconds connect_timeout{10000};
     protocol::HeartbeatOptions heartbeat;
     std::chrono::milliseconds grace{0};                         ///< for another connection to take the place of a lost one
@@ -109,6 +111,7 @@ private:
     ConnectionToServer(Session& session, const ConnectionSettings& settings);
     Result<void> on_frame(protocol::Frame frame) override;
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
+    Result<protocol::Place> take_shared(uint64_t call, uint64_t offset, uint64_t total, MutableBytesView bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
 
     // BulkLanes::Owner; the first two for the command lane as well
@@ -116,8 +119,8 @@ private:
         WL_EXCLUDES(m_order_mutex);
     Result<void> on_part(uint16_t lane, const protocol::Frame& frame) override WL_EXCLUDES(m_order_mutex);
     void lane_ended(uint16_t lane) override WL_EXCLUDES(m_order_mutex);
-    Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
-                                                          std::chrono::milliseconds patience) override;
+    Result<std::unique_ptr<net::Channel>> connect_lane(uint16_t lane, uint32_t epoch,
+                                                       std::chrono::milliseconds patience) override;
     void lane_given_up(uint16_t lane, uint64_t received) override WL_EXCLUDES(m_order_mutex);
     void lanes_failed(const Error& error, const std::string& why) override;
 
@@ -128,6 +131,9 @@ private:
     }
     void agree_on_codecs(compress::CodecSet of_server);
     Result<void> on_hello_reply(const protocol::Frame& frame);
+    Result<void> take_shared_memory(BytesView hello_reply);
+    /// Both ends may map the same memory.
+    bool may_share() const { return m_endpoint.is_local() && uses(config::Optimisation::shm); }
     Result<bool> on_reply(protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
     Result<bool> on_event(const protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
     Result<bool> on_copy_done(wire::CopyDone::Reader done, BytesView payload) WL_REQUIRES(m_order_mutex);
@@ -135,11 +141,11 @@ private:
     void on_ended(const Error& error, const std::string& explanation);
 
     /// Has the server open a session, and connects its first lane: four round trips. @errors as connect()
-    Result<std::unique_ptr<net::TlsChannel>> open_session(std::string& why);
-    /// TLS with a lane's socket, which is connected. If the session has gone, the door answers, and shows its certificate.
-    /// @errors as net::TlsChannel::handshake()
-    Result<std::unique_ptr<net::TlsChannel>> open_lane(net::Socket socket, uint16_t lane, uint32_t epoch,
-                                                       std::chrono::milliseconds timeout, std::string& why);
+    Result<std::unique_ptr<net::Channel>> open_session(std::string& why);
+    /// The handshake of a lane's socket, which is connected. If the session has gone, the door answers.
+    /// @errors as Identity::greet()
+    Result<std::unique_ptr<net::Channel>> open_lane(net::Socket socket, uint16_t lane, uint32_t epoch,
+                                                    std::chrono::milliseconds timeout, std::string& why);
     void join_recovery() WL_EXCLUDES(m_recovery_mutex);
     /// The process ends: no further attempt to connect.
     void leave() WL_EXCLUDES(m_recovery_mutex, m_order_mutex);
@@ -158,7 +164,8 @@ private:
     Session& m_session;
     const ConnectionSettings m_settings;
     net::Endpoint m_endpoint;
-    std::optional<net::TlsContext> m_tls;             // since the first connection
+    net::SharedMemory m_shared;  // these two since Hello was answered, if there is any; written by the reading thread
+    std::optional<protocol::SharedSlots> m_slots;
     const std::unique_ptr<trace::Traffic> m_traffic;  // null: no trace is written
     protocol::Link m_link;
     std::unique_ptr<net::ChannelPump> m_pump;
@@ -181,6 +188,7 @@ private:
     protocol::ArrivalOrder<protocol::Frame> m_order WL_GUARDED_BY(m_order_mutex);
     std::string m_goodbye WL_GUARDED_BY(m_order_mutex);                           // what the server said when it closed
     std::array<std::optional<CopyTarget>, protocol::k_max_lanes> m_part_targets;  // each its lane's: of the Bulk frame at hand
+    std::array<bool, protocol::k_max_lanes> m_part_is_placed{};                   // likewise: it is where it shall be
 
     std::atomic<uint64_t> m_long_payload_bytes{0};
     std::atomic<unsigned> m_bulk_lanes_wanted{0};  // since Hello was answered, these two

@@ -104,7 +104,7 @@ DriverKind driver_kind(wire::DriverKind kind) {
 
 }  // namespace
 
-Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
+Result<protocol::Buffer> make_hello(const ConnectionSettings& settings, bool shares_memory) {
     return protocol::build_message<wire::Hello>([&](wire::Hello::Builder hello) {
         hello.setVersionMin(protocol::k_protocol_version_min);
         hello.setVersionMax(protocol::k_protocol_version_max);
@@ -118,6 +118,7 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings) {
         hello.setVisibleDevices(settings.visible_devices);
         hello.setReported(settings.reported);
         hello.setWantsExecuted(trace::is_on());
+        hello.setSharesMemory(shares_memory);
         hello.setCodecs(settings.compression.codecs);
         if (const auto& forced = settings.compression.forced) {
             hello.setForcedCodec(static_cast<uint8_t>(forced->codec));

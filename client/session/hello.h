@@ -6,7 +6,7 @@
 namespace warpline::client {
 
 /// The Hello of this process, encoded.
-Result<protocol::Buffer> make_hello(const ConnectionSettings& settings);
+Result<protocol::Buffer> make_hello(const ConnectionSettings& settings, bool shares_memory);
 
 /// Reads a HelloReply.
 ///

@@ -78,7 +78,7 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
     const auto patience = std::clamp(left, std::chrono::milliseconds(1), m_settings.connect_timeout);
     const auto answer_by = SteadyClock::now() + patience;
-    net::Socket socket = WL_TRY(net::connect_tcp(m_endpoint, patience, why));
+    net::Socket socket = WL_TRY(net::dial(m_endpoint, patience, why));
     auto channel = WL_TRY(open_lane(std::move(socket), protocol::k_command_lane, ++m_epoch, patience, why));
     const auto answer = WL_TRY(protocol::ask_to_resume(*channel, {m_link.received_sequence(), false, m_session_id}, answer_by));
     if (answer.refused != Code::ok) {

@@ -464,6 +464,8 @@ SessionStats Session::stats() const {
         stats.payload_bytes_sent += counters.payload_bytes;
         stats.encoded_sent = link.outbox().encoding().sent();
         stats.encoded_received = link.outbox().encoding().received();
+        if (const auto* shared = link.outbox().encoding().shared()) stats.shared_bytes_sent += shared->bytes();
+        stats.shared_bytes_received += link.shared_bytes_received();
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;
         stats.calls_alike += counters.calls_alike;

@@ -52,6 +52,8 @@ struct ServerInfo {
     std::string address;  ///< host:port, as configured
     std::string dialled;  ///< likewise, with the one address of the host at which the session is
     std::string tenant;
+    std::string connection;  ///< what it goes over: "tcp", "unix", "vsock"
+    std::string cipher;      ///< of TLS; "": there is none
     int driver_version = 0;
     DriverKind driver_kind = DriverKind::unknown;
     std::vector<Device> devices;

@@ -17,14 +17,24 @@ constexpr const char* k_disable_meaning =
     "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
     "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
     "copies), `polling` (repeated questions are answered here), `prefetch` (what will probably be asked next comes along), "
-    "`reading` (who waits reads the answer itself), `spin` (and looks for it before it sleeps), or `all`. The client heeds all "
-    "of them, the server `compact`, `reading` and `spin`.";
+    "`reading` (who waits reads the answer itself), `shm` (large copies lie in memory that client and server share, over Unix "
+    "sockets), `spin` (who waits looks for the answer before it sleeps), or `all`. The client heeds all of them, the server "
+    "`compact`, `reading`, `shm` and `spin`.";
 
 constexpr Option k_options[] = {
     // gpu-server
-    {k_server, "listen", text, "", "0.0.0.0:14833", 0, 0, "WARPLINE_LISTEN", "--listen", k_in_file,
-     "Address and port to listen on. Port 0 takes a free one and prints it; [::]:14833 listens on IPv6 as well.",
+    {k_server, "listen", text_list, "", "0.0.0.0:14833", 0, 0, "WARPLINE_LISTEN", "--listen", k_in_file,
+     "Addresses to listen on: an address and port, where port 0 takes a free one and prints it, and [::]:14833 listens on IPv6 "
+     "as well; unix:PATH, a Unix socket, for programs on this machine and in its containers; vsock:PORT, for virtual machines. "
+     "The first one is also the name by which `gpu-server status` and `drain` know the server.",
      "An address of one interface keeps others out."},
+    {k_server, "unix_mode", text, "", "0600", 0, 0, "WARPLINE_UNIX_MODE", "--unix-mode", k_in_file,
+     "The mode of the files of Unix sockets, octal: who can write to one may connect.",
+     "Whoever connects still needs a certificate, or a place in `unix_tenants`."},
+    {k_server, "unix_tenants", text_list, "", "", 0, 0, "WARPLINE_UNIX_TENANTS", "--unix-tenants", k_in_file,
+     "Users of this machine who need no certificate on Unix sockets: the kernel says who they are. `self` is the server's own "
+     "user and root; else a user's name or number; with =NAME behind it that is the tenant's name, else it is the user's.",
+     "All programs of these users may use the GPUs, and there is no TLS between them and the server."},
     {k_server, "driver", path, "", "auto", 0, 0, "WARPLINE_DRIVER", "--driver", k_in_file,
      "The CUDA driver to execute on: a library, `nvidia` for the system's libcuda.so.1, `software` for the software GPU, "
      "`auto` for the former if it finds a device, else the latter.",
@@ -119,11 +129,14 @@ constexpr Option k_options[] = {
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},
     {k_server, "ready_fd", integer, "", "-1", -1, 1048576, "", "--ready-fd", k_not_in_file,
-     "Write `ready ADDRESS:PORT` and a newline to this open file descriptor when sessions are accepted, for scripts.", ""},
+     "Write `ready ADDRESS` (the first one of `listen`) and a newline to this open file descriptor when sessions are accepted, "
+     "for scripts.",
+     ""},
 
     // libcuda.so.1 and the warpline command
     {k_client, "servers", text_list, "", "", 0, 0, "WARPLINE_SERVERS", "--server", k_in_file,
-     "The servers, host:port each, or host:port*3 for one with three times the weight; dns:NAME:PORT, where each address of "
+     "The servers, host:port each, or host:port*3 for one with three times the weight; unix:PATH and vsock:CID:PORT on this "
+     "machine; dns:NAME:PORT, where each address of "
      "the "
      "name is a server; srv:_warpline._tcp.NAME, where each SRV record is one, with its priority and weight. Without one the "
      "program sees no CUDA device.",
@@ -154,6 +167,11 @@ constexpr Option k_options[] = {
      "The private key of the certificate (PEM).", ""},
     {k_client, "ca", path, "", "~/.config/warpline/ca.crt", 0, 0, "WARPLINE_CA", "--ca", k_in_file,
      "The certificate authority (PEM) that servers must be signed by.", ""},
+    {k_client, "unix_identity", text, "", "auto", 0, 0, "WARPLINE_UNIX_IDENTITY", "", k_in_file,
+     "Who the program is for a server at unix:PATH: `certificate`, as elsewhere; `user`, the user that it runs as, without "
+     "TLS, if the server takes that (its `unix_tenants`); `auto`, the former if there are certificate, key and CA, else the "
+     "latter.",
+     "Without TLS a session starts sooner, and small calls take less of the processor."},
     {k_client, "connect_timeout", seconds, "seconds", "10", 1, 3600, "WARPLINE_CONNECT_TIMEOUT", "--connect-timeout", k_in_file,
      "How long cuInit waits for a server to be reached and to accept the session; DNS has half of it to answer dns: and srv: "
      "entries.",

@@ -8,8 +8,8 @@
 namespace warpline::config {
 
 namespace {
-constexpr std::array<std::string_view, k_optimisation_count> k_words = {"batching", "compact",  "compression", "lanes",
-                                                                        "polling",  "prefetch", "reading",     "spin"};
+constexpr std::array<std::string_view, k_optimisation_count> k_words = {
+    "batching", "compact", "compression", "lanes", "polling", "prefetch", "reading", "shm", "spin"};
 }
 
 Switches::Switches(const Settings& settings, std::string& problem) {

@@ -1,4 +1,4 @@
-// The threads that move bytes between a TLS channel and the protocol.
+// The threads that move bytes between a channel and the protocol.
 #include "common/net/channel_pump.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 void name_this_thread(const std::string& name) { (void)::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str()); }
 }  // namespace
 
-ChannelPump::ChannelPump(std::unique_ptr<TlsChannel> channel, PumpHandlers handlers, PumpOptions options)
+ChannelPump::ChannelPump(std::unique_ptr<Channel> channel, PumpHandlers handlers, PumpOptions options)
     : m_channel(std::move(channel)), m_handlers(std::move(handlers)), m_options(std::move(options)) {}
 
 ChannelPump::~ChannelPump() {
@@ -63,7 +63,7 @@ void ChannelPump::stop() {
     m_channel->shutdown();
 }
 
-Result<void> ChannelPump::restart(std::unique_ptr<TlsChannel> channel, FunctionRef<Result<void>()> attach) {
+Result<void> ChannelPump::restart(std::unique_ptr<Channel> channel, FunctionRef<Result<void>()> attach) {
     {
         MutexLock lock(m_channel_mutex);
         MutexLock reading(m_read_mutex);
@@ -124,6 +124,7 @@ Result<void> ChannelPump::read_until_end() {
 
 /// Hands on what has come, until nothing more has, or it is enough, or the clock is to be looked at.
 Result<void> ChannelPump::read_available(FunctionRef<bool()> enough) {
+    m_channel->expect_input();
     do {
         const size_t count = WL_TRY(m_channel->read_some(m_handlers.space()));
         const uint64_t heard_bytes = m_channel->wire_bytes_received();

@@ -12,8 +12,8 @@
 #include "common/base/function_ref.h"
 #include "common/base/look_again.h"
 #include "common/base/mutex.h"
+#include "common/net/channel.h"
 #include "common/net/read_gate.h"
-#include "common/net/tls.h"
 
 namespace warpline::net {
 
@@ -25,7 +25,7 @@ struct PumpHandlers {
     std::function<Result<void>(size_t count)> received;
     /// After `received`: true if something short has been queued that who reads shall flush(). May be empty.
     std::function<bool()> flush_due;
-    /// Called every tick_interval, also while bytes come; an error ends the connection. Gets TlsChannel::path().
+    /// Called every tick_interval, also while bytes come; an error ends the connection. Gets Channel::path().
     std::function<Result<void>(const std::optional<TcpPath>&)> tick;
     /// `received` failed: the last chance to queue why, for the other side. May be empty.
     std::function<void(const Error& error)> refuse;
@@ -64,7 +64,7 @@ struct Looking {
 /// Two threads that move bytes between a channel and a protocol that knows nothing of sockets (docs/threading.md#transport).
 class ChannelPump {
 public:
-    ChannelPump(std::unique_ptr<TlsChannel> channel, PumpHandlers handlers, PumpOptions options = {});
+    ChannelPump(std::unique_ptr<Channel> channel, PumpHandlers handlers, PumpOptions options = {});
     /// stop() and join().
     ~ChannelPump();
     ChannelPump(const ChannelPump&) = delete;
@@ -98,10 +98,10 @@ public:
     /// @param attach  tells whoever gives the output that there is another channel; if it fails, there is none
     /// @errors        io, and those of `attach`
     /// @thread        one; stop() and flush() may be called by others meanwhile
-    Result<void> restart(std::unique_ptr<TlsChannel> channel, FunctionRef<Result<void>()> attach);
+    Result<void> restart(std::unique_ptr<Channel> channel, FunctionRef<Result<void>()> attach);
 
     /// Of the threads that stop() and restart() are called by.
-    TlsChannel& channel() { return *m_channel; }
+    Channel& channel() { return *m_channel; }
     /// True if a handler ended the connection: what the peer sent was not acceptable. Of `ended`, and after it.
     bool refused() const { return m_refused; }
 
@@ -118,7 +118,7 @@ private:
     void write_loop();
     Result<bool> write_burst(Mode mode) WL_REQUIRES(m_write_mutex);
 
-    std::unique_ptr<TlsChannel> m_channel;  // another one with all of the first three mutexes held, and no thread running
+    std::unique_ptr<Channel> m_channel;  // another one with all of the first three mutexes held, and no thread running
     PumpHandlers m_handlers;
     PumpOptions m_options;
     Mutex m_channel_mutex;  // between stop() and restart()

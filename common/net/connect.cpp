@@ -1,10 +1,11 @@
-// Connecting to the first address of a host that answers.
+// Connecting: to the first address of a host that answers, or to a socket of this machine.
 #include <fcntl.h>
 
 #include <asio/connect.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 
+#include "common/net/local_sockets.h"
 #include "common/net/resolve.h"
 #include "common/net/socket.h"
 
@@ -77,7 +78,8 @@ Result<Socket> connect_each(const Endpoint& endpoint, Clock::time_point deadline
 
 }  // namespace
 
-Result<Socket> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout, std::string& why) {
+Result<Socket> dial(const Endpoint& endpoint, std::chrono::milliseconds timeout, std::string& why) {
+    if (endpoint.kind != Endpoint::Kind::tcp) return dial_local(endpoint, timeout, why);
     try {
         return connect_each(endpoint, Clock::now() + timeout, why);
     } catch (const std::exception& e) {

@@ -2,10 +2,12 @@
 #include "common/net/socket.h"
 
 #include <arpa/inet.h>
+#include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -102,10 +104,33 @@ std::string Socket::peer_address() const {
         ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
         return Endpoint{text, ntohs(v6->sin6_port)}.to_string();
     }
-    return address.ss_family == AF_UNIX ? "local" : "";
+    if (const auto user = peer_user(m_fd)) return "user:" + std::to_string(user->user) + ":" + std::to_string(user->process);
+    if (address.ss_family == AF_VSOCK) {
+        auto* vsock = reinterpret_cast<sockaddr_vm*>(&address);
+        return "vsock:" + std::to_string(vsock->svm_cid) + ":" + std::to_string(vsock->svm_port);
+    }
+    return "";
+}
+
+std::optional<PeerUser> peer_user(int fd) {
+    int family = 0;
+    socklen_t length = sizeof family;
+    ucred peer{};
+    socklen_t peer_length = sizeof peer;
+    // Of other sockets it has an answer as well, which says nothing.
+    if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) != 0 || family != AF_UNIX) return std::nullopt;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_length) != 0) return std::nullopt;
+    return PeerUser{peer.uid, peer.pid};
+}
+
+const char* to_string(Endpoint::Kind kind) {
+    constexpr const char* k_names[] = {"tcp", "unix", "vsock"};
+    return k_names[static_cast<size_t>(kind)];
 }
 
 std::string Endpoint::to_string() const {
+    if (kind == Kind::unix_socket) return "unix:" + host;
+    if (kind == Kind::vsock) return "vsock:" + host + ":" + std::to_string(port);
     bool is_v6 = host.find(':') != std::string::npos;
     std::string text = is_v6 ? "[" + host + "]" : host;
     for (size_t i = 0; i < addresses.size(); ++i) text += (i == 0 ? '[' : ' ') + addresses[i];
@@ -128,7 +153,40 @@ bool parse_addresses(std::string_view text, std::vector<std::string>& addresses)
 
 }  // namespace
 
+namespace {
+
+constexpr Error k_bad_port{Code::bad_argument, "a port is a number from 1 to 65535"};
+
+Result<uint16_t> parse_port(std::string_view text) {
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number == 0 || number > 65535) return k_bad_port;
+    return static_cast<uint16_t>(number);
+}
+
+Result<Endpoint> parse_unix(std::string_view path) {
+    if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path) || path.find_first_of(" \t\r\n") != std::string::npos)
+        return Error{Code::bad_argument, "not a Unix socket: write unix:PATH, of 107 bytes at most"};
+    return Endpoint{std::string(path), 0, {}, Endpoint::Kind::unix_socket};
+}
+
+Result<Endpoint> parse_vsock(std::string_view text, uint16_t default_port) {
+    const size_t colon = std::min(text.find(':'), text.size());
+    uint32_t machine = 0;
+    const std::string_view cid = text.substr(0, colon);
+    const auto [end, error] = std::from_chars(cid.data(), cid.data() + cid.size(), machine);
+    if (error != std::errc{} || end != cid.data() + cid.size() || cid.empty())
+        return Error{Code::bad_argument, "not a vsock: write vsock:CID or vsock:CID:PORT"};
+    Endpoint endpoint{std::to_string(machine), default_port, {}, Endpoint::Kind::vsock};
+    if (colon < text.size()) endpoint.port = WL_TRY(parse_port(text.substr(colon + 1)));
+    return endpoint;
+}
+
+}  // namespace
+
 Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port) {
+    if (text.starts_with("unix:")) return parse_unix(text.substr(5));
+    if (text.starts_with("vsock:")) return parse_vsock(text.substr(6), default_port);
     constexpr Error k_bad{Code::bad_argument, "not a server: write host, host:port or [address]:port"};
     Endpoint endpoint;
     endpoint.port = default_port;
@@ -155,10 +213,9 @@ Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port) {
     }
     if (endpoint.host.empty() || endpoint.host.find_first_of(" \t\r\n/@") != std::string::npos) return k_bad;
     if (!port.empty()) {
-        unsigned number = 0;
-        auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-        if (error != std::errc{} || end != port.data() + port.size() || number == 0 || number > 65535) return k_bad;
-        endpoint.port = static_cast<uint16_t>(number);
+        const auto number = parse_port(port);
+        if (!number.ok()) return k_bad;
+        endpoint.port = *number;
     }
     return endpoint;
 }

@@ -36,34 +36,58 @@ public:
     Result<void> write_all(BytesView bytes, std::chrono::milliseconds timeout);
     Result<void> read_exact(MutableBytesView bytes, std::chrono::milliseconds timeout);
 
-    /// "10.0.0.7:41234" of the other end, "local" if it is on this machine, or words that say that it has gone: for logs.
+    /// "10.0.0.7:41234" of the other end, "user:1000:4711" (a process) on a Unix socket, "vsock:3:1024", or words that say that
+    /// it has gone: for logs.
     std::string peer_address() const;
 
 private:
     int m_fd = -1;
 };
 
-/// A host and a port as users write them, and where the host is, if that is known already.
+/// A server's address as users write it.
 struct Endpoint {
-    std::string host;  ///< name or numeric address; what the server's certificate must carry
-    uint16_t port = 0;
-    std::vector<std::string> addresses{};  ///< numeric: these are dialled; none: those of the host
+    enum class Kind : uint8_t { tcp, unix_socket, vsock };
+    std::string host;   ///< name or numeric address; what the server's certificate must carry. Of a Unix socket its path, of a
+                        ///< vsock the number of the machine (CID)
+    uint16_t port = 0;  ///< not of Unix sockets
+    std::vector<std::string> addresses{};  ///< TCP, numeric: these are dialled; none: those of the host
+    Kind kind = Kind::tcp;
     std::string to_string() const;
+    /// Both ends are on one machine, and its kernel says who is who.
+    bool is_local() const { return kind == Kind::unix_socket; }
 };
 inline constexpr uint16_t k_default_port = 14833;
 
-/// Reads "host", "host:port", "1.2.3.4:port", "[::1]:port", and a host with its addresses: "host[1.2.3.4]:port",
-/// "host[1.2.3.4 ::1]:port".
+/// "tcp", "unix", "vsock".
+const char* to_string(Endpoint::Kind kind);
+
+/// Reads "host", "host:port", "1.2.3.4:port", "[::1]:port", a host with its addresses: "host[1.2.3.4]:port",
+/// "host[1.2.3.4 ::1]:port"; "unix:PATH"; "vsock:CID" and "vsock:CID:port".
 /// @errors  bad_argument
 Result<Endpoint> parse_endpoint(std::string_view text, uint16_t default_port = k_default_port);
 
-/// Connects to a server over TCP, trying each address of the name in turn; each gets its share of the time.
+/// Connects to a server, over TCP trying each address of the name in turn; each gets its share of the time.
 ///
 /// @param why  set when it fails: one sentence for the user, e.g. "10.0.0.7:14833: connection refused (is gpu-server running?)"
-/// @errors     connect_refused (refused, unreachable, or no such name), deadline
+/// @errors     connect_refused (refused, unreachable, or no such name), denied (a socket file that others may use), deadline
 /// @blocks     up to the timeout
 /// @thread     any; makes one for a name that is to be resolved
-Result<Socket> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout, std::string& why);
+Result<Socket> dial(const Endpoint& endpoint, std::chrono::milliseconds timeout, std::string& why);
+
+/// A listening Unix socket. A file that a server which has ended has left there is replaced.
+/// @param mode  who may connect: of the file
+/// @errors      io (detail errno; EADDRINUSE: somebody listens there), bad_argument (a path that is too long)
+Result<Socket> listen_on_unix(const std::string& path, unsigned mode);
+/// A listening vsock of all of this machine's numbers. @errors io (detail errno)
+Result<Socket> listen_on_vsock(uint16_t port);
+
+/// Who is at the other end of a Unix socket: of the process that connected, or that listens, when it did.
+struct PeerUser {
+    uint32_t user = 0;
+    int process = 0;
+};
+/// Nothing if it is no Unix socket. @source SO_PEERCRED, unix(7)
+std::optional<PeerUser> peer_user(int fd);
 
 /// Sets what both sides want: no Nagle, large buffers, keep-alive as a last resort.
 void tune_stream_socket(int fd);
@@ -76,7 +100,7 @@ struct TcpPath {
     /// What was under way at the best rate so far with nothing waiting in a queue: rate times least round trip. 0: not known.
     uint64_t capacity_bytes = 0;
 };
-/// Nothing if the kernel does not know (not a TCP socket).
+/// Nothing if the kernel does not know (vsock). The way over a Unix socket is this machine's memory: what was sent has arrived.
 /// @source  TCP_INFO, tcp(7) @blocks no @thread any
 std::optional<TcpPath> tcp_path(int fd);
 

@@ -7,8 +7,7 @@
 #include <span>
 #include <string>
 
-#include "common/base/function_ref.h"
-#include "common/net/socket.h"
+#include "common/net/channel.h"
 
 namespace warpline::net {
 
@@ -56,11 +55,9 @@ private:
     std::shared_ptr<State> m_state;  // shared with the channels made from it
 };
 
-/// A TLS 1.3 connection over a connected socket, with certificates on both sides or with a pre-shared key.
-///
-/// Full duplex: one thread reads and one thread writes at the same time. Cipher work is done under a short internal lock,
-/// waiting for the socket is not.
-class TlsChannel {
+/// A TLS 1.3 connection over a connected socket, with certificates on both sides or with a pre-shared key. Cipher work is done
+/// under a short internal lock, waiting for the socket is not.
+class TlsChannel final : public Channel {
 public:
     struct Options {
         std::chrono::milliseconds handshake_timeout{10000};
@@ -68,6 +65,8 @@ public:
         /// A client offers it, and goes on with certificates if the server does not take it (proved_by_key()). A server takes
         /// it under this name, and has nothing else to go on with if its context has no certificates.
         std::optional<PresharedKey> key;
+        /// A client's, for addresses that certificates do not name (unix:, vsock:): any server certificate of the CA will do.
+        bool any_server_of_ca = false;
     };
 
     /// Does the handshake on a connected socket, also on one that another process handed over.
@@ -81,69 +80,31 @@ public:
     static Result<std::unique_ptr<TlsChannel>> handshake(const TlsContext& context, Socket socket,
                                                          const std::string& server_name, const Options& options,
                                                          std::string& why);
-    ~TlsChannel();
-    TlsChannel(const TlsChannel&) = delete;
-    TlsChannel& operator=(const TlsChannel&) = delete;
+    ~TlsChannel() override;
 
-    /// Reads what there is, at least one byte, at most `into.size()`.
-    ///
-    /// @return  0 if a tick is set and it passed without data, or what came is not complete yet (see wire_bytes_received())
-    /// @errors  connection_lost (end of stream, reset, shutdown()), auth_failed (the peer refused us), malformed (not TLS).
-    ///          explain() has the sentence
-    /// @thread  one reader
-    Result<size_t> read(MutableBytesView into);
-    /// The same without waiting for the socket, and without a tick. @return 0 if nothing has come, or not all of it
-    Result<size_t> read_some(MutableBytesView into);
-    /// False: something that has come from the socket has not been read. @thread the reader
-    bool drained() const;
-    /// Reads exactly as many bytes as fit, and no more: before a pump has the channel.
-    /// @errors  deadline, and those of read()
-    Result<void> read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline);
-    /// How long read() waits before it returns 0. Default: for ever.
-    void set_read_tick(std::chrono::milliseconds tick);
-    /// What the socket gave so far, before decryption. @thread the reader
-    uint64_t wire_bytes_received() const;
-    /// See net::tcp_path(int).
-    std::optional<TcpPath> path() const;
-
-    /// Encrypts and sends all of it, small pieces gathered into large records.
-    ///
-    /// @errors  as read()
-    /// @blocks  while the socket takes no more
-    /// @thread  one writer
-    Result<void> write(std::span<const BytesView> pieces) {
-        return write(pieces, [] {});
-    }
-    /// The same, and calls `between()` whenever 64 KiB have been handed to the socket.
-    Result<void> write(std::span<const BytesView> pieces, FunctionRef<void()> between);
-
-    /// As write(), but what the socket does not take at once stays in the channel (bounded by the size of the pieces).
-    /// @return  true if everything left; else call finish_write() from a thread that may block
-    Result<bool> write_some(std::span<const BytesView> pieces);
-    Result<void> finish_write();
-
-    /// Ends the connection and wakes reader and writer, who get connection_lost. Safe from any thread, any number of times.
-    void shutdown();
-    /// Tells the peer that nothing more comes (close_notify), when the writer has finished.
-    void send_end();
-
-    /// Reads and drops what still comes, up to a bound, until the peer ends or the deadline passes: so that closing does not
-    /// reset the connection before the peer has read our last words. The reader's, after its last read().
-    void discard_input(std::chrono::steady_clock::time_point deadline);
-
-    /// The handshake was done with the key of the options: who is at the other end has it. No certificate was seen.
-    bool proved_by_key() const;
-    /// Subject CN of the peer's certificate: the tenant, on a server. "" if there was none.
-    const std::string& peer_name() const;
-    /// The peer's address, for logs.
-    const std::string& peer_address() const;
-    /// Name of the cipher suite.
-    std::string cipher() const;
-    /// Why reading or writing failed, for people; "" if it has not.
-    std::string explain() const;
-    /// The peer's machine, or one between, has closed or reset the connection: as a rule, the peer's process has ended.
-    bool ended_by_peer() const;
-    int fd() const;
+    // Channel
+    Result<size_t> read(MutableBytesView into) override;
+    Result<size_t> read_some(MutableBytesView into) override;
+    void expect_input() override;
+    bool drained() const override;
+    void set_read_tick(std::chrono::milliseconds tick) override;
+    uint64_t wire_bytes_received() const override;
+    using Channel::write;
+    Result<void> write(std::span<const BytesView> pieces, FunctionRef<void()> between) override;
+    Result<bool> write_some(std::span<const BytesView> pieces) override;
+    Result<void> finish_write() override;
+    void shutdown() override;
+    void send_end() override;
+    bool proved_by_key() const override;
+    const std::string& peer_name() const override;
+    const std::string& peer_address() const override;
+    std::string cipher() const override;
+    std::string explain() const override;
+    bool ended_by_peer() const override;
+    int fd() const override;
+    void pass_descriptor(Socket descriptor) override;
+    void accept_descriptor() override;
+    Socket take_descriptor() override;
 
 private:
     struct State;

@@ -1,10 +1,8 @@
 // Bytes through TLS while two threads use the channel.
 #include <openssl/err.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "common/net/tls_channel_state.h"
@@ -56,7 +54,7 @@ Result<size_t> TlsChannel::State::decrypt(MutableBytesView into) {
 
 // Takes what the socket has; false: nothing, yet. Only the reader puts bytes in, and OpenSSL takes them out in decrypt(), on
 // the same thread: the part behind `end` can be filled without the lock.
-Result<bool> TlsChannel::State::receive(int flags) WL_NO_THREAD_SAFETY_ANALYSIS {
+Result<bool> TlsChannel::State::receive_more(int flags) WL_NO_THREAD_SAFETY_ANALYSIS {
     CipherBuffer& in = pipes.in;
     if (in.begin == in.end) {
         in.begin = in.end = 0;
@@ -65,20 +63,10 @@ Result<bool> TlsChannel::State::receive(int flags) WL_NO_THREAD_SAFETY_ANALYSIS 
         in.end -= in.begin;
         in.begin = 0;
     }
-    for (;;) {
-        ssize_t got = ::recv(socket.fd(), in.room(), in.room_bytes(), flags);
-        if (got > 0) {
-            emptied = static_cast<size_t>(got) < in.room_bytes();
-            in.end += static_cast<size_t>(got);
-            wire_bytes_received += static_cast<size_t>(got);
-            drained = false;
-            return true;
-        }
-        if (got == 0) return ended();
-        if (errno == EINTR) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-        return socket_failed(errno);
-    }
+    const size_t got = WL_TRY(receive({in.room(), in.room_bytes()}, flags));
+    in.end += got;
+    if (got > 0) drained = false;
+    return got > 0;
 }
 
 Result<size_t> TlsChannel::read(MutableBytesView into) {
@@ -90,7 +78,7 @@ Result<size_t> TlsChannel::read(MutableBytesView into) {
         if (got > 0) return got;
         // On a slow link a record takes many ticks to arrive.
         if (received_some && state.has_tick) return size_t{0};
-        const auto received = state.receive(0);
+        const auto received = state.receive_more(0);
         if (!received.ok()) return state.read_error = received.error();
         if (!*received) return size_t{0};
     }
@@ -104,34 +92,17 @@ Result<size_t> TlsChannel::read_some(MutableBytesView into) {
         if (got > 0) return got;
         // Nothing is lost by not asking: who waits for the socket is told what it still has.
         if (std::exchange(state.emptied, false)) return size_t{0};
-        const auto received = state.receive(MSG_DONTWAIT);
+        const auto received = state.receive_more(MSG_DONTWAIT);
         if (!received.ok()) return state.read_error = received.error();
         if (!*received) return size_t{0};
     }
 }
 
+void TlsChannel::expect_input() { m_state->emptied = false; }
 bool TlsChannel::drained() const { return m_state->drained; }
 
-Result<void> TlsChannel::read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline) {
-    while (!bytes.empty()) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-        if (left.count() <= 0) return Error{Code::deadline, "the other side does not answer"};
-        set_read_tick(left);
-        bytes = bytes.subspan(WL_TRY(read(bytes)));
-    }
-    return {};
-}
-
-void TlsChannel::set_read_tick(std::chrono::milliseconds tick) {
-    timeval time{};
-    time.tv_sec = tick.count() / 1000;
-    time.tv_usec = static_cast<suseconds_t>(tick.count() % 1000 * 1000);
-    (void)::setsockopt(m_state->socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
-    m_state->has_tick = tick.count() > 0;
-}
-
+void TlsChannel::set_read_tick(std::chrono::milliseconds tick) { m_state->set_read_tick(tick); }
 uint64_t TlsChannel::wire_bytes_received() const { return m_state->wire_bytes_received; }
-std::optional<TcpPath> TlsChannel::path() const { return tcp_path(m_state->socket.fd()); }
 
 // --- writing ---
 
@@ -197,17 +168,10 @@ Result<void> TlsChannel::State::encrypt_pieces(std::span<const BytesView>& piece
 // True when nothing is left; false if the socket takes no more and `flags` says not to wait.
 Result<bool> TlsChannel::State::send_pending(int flags) {
     while (sending.size() > 0) {
-        ssize_t sent = ::send(socket.fd(), sending.data(), sending.size(), MSG_NOSIGNAL | flags);
-        if (sent > 0) {
-            sending.begin += static_cast<size_t>(sent);
-            continue;
-        }
-        if (errno == EINTR) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (flags & MSG_DONTWAIT) return false;
-            continue;
-        }
-        return socket_failed(errno);
+        const iovec part{sending.room() - sending.size(), sending.size()};
+        const size_t sent = WL_TRY(send({&part, 1}, flags));
+        sending.begin += sent;
+        if (sent == 0 && (flags & MSG_DONTWAIT)) return false;
     }
     return true;
 }
@@ -252,12 +216,7 @@ void TlsChannel::send_end() {
 
 // --- end, and what is known ---
 
-void TlsChannel::discard_input(std::chrono::steady_clock::time_point deadline) { m_state->discard_input(deadline); }
-
-void TlsChannel::shutdown() {
-    m_state->shut.store(true);
-    m_state->socket.shutdown();
-}
+void TlsChannel::shutdown() { m_state->shutdown(); }
 
 bool TlsChannel::proved_by_key() const { return m_state->proved_by_key; }
 const std::string& TlsChannel::peer_name() const { return m_state->peer_name; }
@@ -271,9 +230,9 @@ std::string TlsChannel::cipher() const {
     return name ? name : "";
 }
 
-std::string TlsChannel::explain() const {
-    MutexLock lock(m_state->text_mutex);
-    return m_state->text;
-}
+std::string TlsChannel::explain() const { return m_state->explain(); }
+void TlsChannel::pass_descriptor(Socket descriptor) { m_state->pass(std::move(descriptor)); }
+void TlsChannel::accept_descriptor() { m_state->takes_descriptor = true; }
+Socket TlsChannel::take_descriptor() { return std::move(m_state->descriptor_in); }
 
 }  // namespace warpline::net

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/net/channel_socket.h"
 #include "common/net/tls_internal.h"
 
 // What a TlsChannel consists of: for the .cpp files that implement it.
@@ -50,14 +49,12 @@ struct Pipes {
 /// A BIO that reads and writes the buffers above in place; BIO_s_mem would move every byte once more.
 BIO* new_pipe_bio(Pipes* pipes);
 
-struct TlsChannel::State {
+struct TlsChannel::State : ChannelSocket {
     explicit State(std::shared_ptr<TlsContext::State> shared_context, Socket connected)
-        : context(std::move(shared_context)), socket(std::move(connected)), peer_address(socket.peer_address()) {}
+        : ChannelSocket(std::move(connected)), context(std::move(shared_context)) {}
 
     // Constant after the handshake.
     const std::shared_ptr<TlsContext::State> context;
-    Socket socket;
-    const std::string peer_address;
     std::string peer_name;
     std::string server_name;
     bool proved_by_key = false;
@@ -75,42 +72,13 @@ struct TlsChannel::State {
 
     // The reader's.
     Error read_error{Code::ok};
-    uint64_t wire_bytes_received = 0;
-    bool has_tick = false;  // who reads looks after other things as well
-    bool drained = false;   // OpenSSL has nothing more for us, and nothing has come since
-    bool emptied = false;   // the socket gave less than there was room for
+    bool drained = false;  // OpenSSL has nothing more for us, and nothing has come since
 
-    std::atomic<bool> shut{false};           // only tells a wanted end from an unwanted one; nothing else depends on it
-    std::atomic<bool> ended_by_peer{false};  // likewise
-    mutable Mutex text_mutex;
-    std::string text WL_GUARDED_BY(text_mutex);
-
-    Error failed(Error error, std::string why) {
-        MutexLock lock(text_mutex);
-        if (text.empty()) text = std::move(why);
-        return error;
-    }
-    Error socket_failed(int error) {
-        if (shut.load())
-            return failed(Error{Code::connection_lost, "the connection is lost"}, "the connection was closed here");
-        if (error == ECONNRESET || error == EPIPE) ended_by_peer.store(true);
-        std::string why = "the connection to " + peer_address + " is lost: ";
-        return failed(Error{Code::connection_lost, "the connection is lost", static_cast<uint32_t>(error)},
-                      why + std::strerror(error));
-    }
-    Error ended() {
-        if (shut.load())
-            return failed(Error{Code::connection_lost, "the connection is lost"}, "the connection was closed here");
-        ended_by_peer.store(true);
-        return failed(Error{Code::connection_lost, "the connection is lost"}, peer_address + " has closed the connection");
-    }
-
-    Result<void> set_up(const std::string& name, const std::optional<PresharedKey>& key);
+    Result<void> set_up(const std::string& name, const Options& options);
     Result<void> show_certificate(std::string& why);
     Result<void> shake_hands(std::chrono::steady_clock::time_point deadline, std::string& why);
-    void discard_input(std::chrono::steady_clock::time_point deadline);
     Result<size_t> decrypt(MutableBytesView into);
-    Result<bool> receive(int flags);
+    Result<bool> receive_more(int flags);
     Result<void> encrypt(BytesView plain) WL_REQUIRES(mutex);
     Result<void> encrypt_pieces(std::span<const BytesView>& pieces, size_t& offset, size_t limit_bytes);
     Result<bool> send_pending(int flags);

@@ -16,8 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t k_input_bytes = 256 * 1024;  // received and not yet decrypted
-// What a refused peer may still send while we wait for it to read why.
-constexpr size_t k_linger_bytes = 1u << 20;
+// For a refused peer to read why.
 constexpr auto k_linger_time = std::chrono::milliseconds(500);
 
 bool is_ip_address(const std::string& name) {
@@ -29,7 +28,7 @@ bool is_ip_address(const std::string& name) {
 
 }  // namespace
 
-Result<void> TlsChannel::State::set_up(const std::string& name, const std::optional<PresharedKey>& key) {
+Result<void> TlsChannel::State::set_up(const std::string& name, const Options& options) {
     MutexLock lock(mutex);
     ssl.reset(SSL_new(context->ctx.get()));
     BIO* bio = new_pipe_bio(&pipes);
@@ -40,14 +39,15 @@ Result<void> TlsChannel::State::set_up(const std::string& name, const std::optio
     SSL_set_bio(ssl.get(), bio, bio);
     SSL_set_ex_data(ssl.get(), verify_report_index(), &report);
     pipes.in.reserve(k_input_bytes);
-    report.by_key = key.has_value();
-    if (key) WL_TRY(use_key(ssl.get(), context->role, *key));
+    report.by_key = options.key.has_value();
+    if (options.key) WL_TRY(use_key(ssl.get(), context->role, *options.key));
     if (context->role == TlsRole::server) {
         SSL_set_accept_state(ssl.get());
         return {};
     }
     SSL_set_connect_state(ssl.get());
     server_name = name;
+    if (options.any_server_of_ca) return {};
     bool set;
     if (is_ip_address(name)) {
         set = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), name.c_str()) == 1;
@@ -103,24 +103,11 @@ Result<void> TlsChannel::State::shake_hands(Clock::time_point deadline, std::str
             why = "the TLS handshake with " + peer_address + " took too long";
             return Error{Code::deadline, "the TLS handshake took too long"};
         }
-        auto received = receive(0);
+        auto received = receive_more(0);
         if (!received.ok()) {
-            MutexLock lock(text_mutex);
-            why = text;
+            why = explain();
             return received.error();
         }
-    }
-}
-
-void TlsChannel::State::discard_input(Clock::time_point deadline) {
-    std::byte scratch[4096];
-    for (size_t total = 0; total < k_linger_bytes;) {
-        auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        pollfd entry{socket.fd(), POLLIN, 0};
-        if (left <= 0 || ::poll(&entry, 1, static_cast<int>(left)) <= 0) return;
-        ssize_t got = ::recv(socket.fd(), scratch, sizeof scratch, MSG_DONTWAIT);
-        if (got <= 0) return;
-        total += static_cast<size_t>(got);
     }
 }
 
@@ -133,7 +120,7 @@ Result<std::unique_ptr<TlsChannel>> TlsChannel::handshake(const TlsContext& cont
     tune_stream_socket(socket.fd());
     auto state = std::make_unique<State>(context.shared_state(), std::move(socket));
     state->rekey_bytes = std::max<uint64_t>(options.rekey_bytes, 1);
-    WL_TRY(state->set_up(server_name, options.key));
+    WL_TRY(state->set_up(server_name, options));
     WL_TRY(state->shake_hands(Clock::now() + options.handshake_timeout, why));
     {
         MutexLock lock(state->mutex);

@@ -11,6 +11,8 @@ namespace {
 
 // Less is not worth the look; frames on the way to an answer are smaller.
 constexpr size_t k_least_bytes = compress::Policy::k_least_bytes;
+// Not worth a slot.
+constexpr size_t k_least_shared_bytes = 64;
 
 /// Codecs that are about as fast are measured together.
 uint8_t way_of(compress::Codec codec) { return std::min(static_cast<uint8_t>(codec), static_cast<uint8_t>(k_ways - 1)); }
@@ -75,10 +77,13 @@ void FrameEncoder::encode(std::span<OutFrame* const> frames, FunctionRef<Deliver
                           std::vector<BytesView>& views) {
     m_packed_count = 0;
     const bool is_on = m_encoding.is_on();
+    SharedOut* const shared = m_encoding.shared();
     bool asked = false;
     for (OutFrame* frame : frames) {
         frame->saved_bytes = 0;
         frame->way = k_tells_nothing;
+        frame->shared_bytes = 0;
+        if (shared != nullptr && frame->header.kind == FrameKind::bulk && share(*shared, *frame, views)) continue;
         if (is_on && is_sequenced(frame->header.kind) && frame->body.size() + frame->payload_view().size() >= k_least_bytes) {
             if (!std::exchange(asked, true)) {
                 m_agreed = m_encoding.agreed();
@@ -91,6 +96,24 @@ void FrameEncoder::encode(std::span<OutFrame* const> frames, FunctionRef<Deliver
         }
         frame->append_views(views);
     }
+}
+
+/// One frame. False if its payload has no place in shared memory.
+bool FrameEncoder::share(SharedOut& shared, OutFrame& frame, std::vector<BytesView>& views) {
+    if (frame.header.payload_bytes < k_least_shared_bytes) return false;
+    const auto where = shared.place(frame);
+    if (!where) return false;
+    frame.shared_place = *where;
+    frame.shared_bytes = frame.header.payload_bytes - k_shared_place_bytes;
+    shared.count(frame.header.payload_bytes);
+    FrameHeader header = frame.header;
+    header.flags = k_flag_shared;
+    header.payload_bytes = k_shared_place_bytes;
+    encode_frame_header(header, frame.wire_header);
+    views.emplace_back(frame.wire_header, k_frame_header_bytes);
+    views.push_back(frame.body.view());
+    views.push_back(as_bytes(&frame.shared_place, sizeof frame.shared_place));
+    return true;
 }
 
 /// One frame. False if it travels as it is.

@@ -14,6 +14,7 @@
 #include "protocol/codec/delivery_meter.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/out_lane.h"
+#include "protocol/codec/shared_bulk.h"
 
 namespace warpline::protocol {
 
@@ -33,6 +34,11 @@ public:
     /// True if anything may be encoded. Orders nothing.
     bool is_on() const { return m_on.load(std::memory_order_relaxed); }
 
+    /// Payloads of Bulk frames lie in shared memory from now on, where they can. @param out  outlives this
+    void share(SharedOut& out) { m_shared.store(&out, std::memory_order_release); }
+    /// Null: there is no shared memory.
+    SharedOut* shared() const { return m_shared.load(std::memory_order_acquire); }
+
     void count_sent(compress::Codec codec, Bytes bytes) { count(m_sent, codec, bytes); }
     void count_received(compress::Codec codec, Bytes bytes) { count(m_received, codec, bytes); }
     ByCodec sent() const { return read(m_sent); }
@@ -47,6 +53,7 @@ private:
     static ByCodec read(const Counters& counters);
 
     std::atomic<bool> m_on{false};
+    std::atomic<SharedOut*> m_shared{nullptr};
     mutable Mutex m_mutex;
     compress::Wish m_agreed WL_GUARDED_BY(m_mutex){0, std::nullopt};
     Counters m_sent, m_received;
@@ -88,6 +95,7 @@ public:
 
 private:
     bool encode(OutFrame& frame, std::vector<BytesView>& views);
+    bool share(SharedOut& shared, OutFrame& frame, std::vector<BytesView>& views);
     compress::Choice choose(BytesView raw);
     std::optional<BytesView> pack(BytesView raw, bool is_lent);
     Result<size_t> pack_data(compress::Choice choice, BytesView raw, bool is_lent, Buffer& out);

@@ -69,7 +69,7 @@ Result<void> check_encoding(const WireHeader& wire, uint32_t codecs) {
 
 }  // namespace
 
-Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limits, uint32_t codecs) {
+Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limits, uint32_t codecs, bool shares) {
     WireHeader wire;
     if (!read_at(bytes, 0, wire)) return malformed("a frame header is cut off");
     if (wire.magic != k_frame_magic) return malformed("this is not a frame of Warpline", wire.magic);
@@ -77,14 +77,18 @@ Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limi
         return Error{Code::version_mismatch, "a frame of another format version", wire.version};
     if (wire.kind < static_cast<uint8_t>(FrameKind::hello) || wire.kind > static_cast<uint8_t>(FrameKind::open))
         return malformed("a frame of an unknown kind", wire.kind);
-    const uint8_t known_flags = wire.codec == 0 ? 0 : k_flag_body_encoded;
+    const bool may_share = shares && wire.kind == static_cast<uint8_t>(FrameKind::bulk);
+    const uint8_t known_flags = wire.codec != 0 ? k_flag_body_encoded : may_share ? k_flag_shared : 0;
     if ((wire.flags & ~known_flags) != 0 || wire.reserved != 0)
         return malformed("a frame has bits set that mean nothing yet", wire.flags);
     if (wire.body_bytes % 8 != 0) return malformed("a frame's body is not a multiple of 8 bytes", wire.body_bytes);
     if (wire.body_bytes > limits.max_body_bytes) return malformed("a frame's body is longer than it may be", wire.body_bytes);
     if (wire.payload_bytes > limits.max_payload_bytes || wire.payload_raw_bytes > limits.max_payload_bytes)
         return malformed("a frame's payload is longer than it may be", wire.payload_bytes);
-    if (wire.codec == 0 && wire.payload_raw_bytes != wire.payload_bytes)
+    const bool is_shared = (wire.flags & k_flag_shared) != 0;
+    if (is_shared && (wire.payload_bytes != k_shared_place_bytes || wire.payload_raw_bytes == 0))
+        return malformed("a frame does not say where in shared memory its payload is", wire.payload_bytes);
+    if (wire.codec == 0 && !is_shared && wire.payload_raw_bytes != wire.payload_bytes)
         return malformed("a frame's payload has two lengths", wire.payload_raw_bytes);
     if (wire.codec != 0) WL_TRY(check_encoding(wire, codecs));
 

@@ -41,18 +41,21 @@ inline constexpr uint16_t k_protocol_version_max = 4;
 
 /// Body and payload are encoded together, and travel as the payload.
 inline constexpr uint8_t k_flag_body_encoded = 1;
+/// The payload lies in memory that both sides share: what travels is where, a u64. Of Bulk frames.
+inline constexpr uint8_t k_flag_shared = 2;
+inline constexpr uint32_t k_shared_place_bytes = 8;
 
 /// The fixed header of a frame (docs/wire-format.md#frame-header).
 struct FrameHeader {
     FrameKind kind = FrameKind::ping;
     uint8_t codec = 0;               ///< compress::Codec, of the payload; 0: none
-    uint8_t flags = 0;               ///< k_flag_body_encoded, or 0
+    uint8_t flags = 0;               ///< k_flag_body_encoded, k_flag_shared, or 0
     uint64_t sequence = 0;           ///< 0: not part of the sequence (hello, ping, pong, close)
     uint64_t acknowledgement = 0;    ///< highest sequence received in order
     uint64_t timestamp_us = 0;       ///< sender's steady clock
     uint32_t body_bytes = 0;         ///< multiple of 8; decoded
     uint32_t payload_bytes = 0;      ///< as it travels
-    uint32_t payload_raw_bytes = 0;  ///< after decoding; equal to payload_bytes with codec 0
+    uint32_t payload_raw_bytes = 0;  ///< after decoding, or in shared memory; else equal to payload_bytes
 
     /// Of what is encoded, if it is.
     uint64_t decoded_bytes() const {
@@ -79,8 +82,9 @@ void encode_frame_header(const FrameHeader& header, std::byte* out);
 /// Reads and checks a header: magic, version, kind, zero reserved fields, lengths against the limits and each other.
 ///
 /// @param codecs  those that the payload may be encoded with, a bit for each
+/// @param shares  payloads may lie in shared memory
 /// @errors  malformed (with the reason in `what`), version_mismatch
-Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limits, uint32_t codecs = 0);
+Result<FrameHeader> decode_frame_header(BytesView bytes, const FrameLimits& limits, uint32_t codecs = 0, bool shares = false);
 
 /// A received frame. Owns its bytes; the body is aligned for Cap'n Proto.
 struct Frame {

@@ -105,7 +105,7 @@ Result<bool> FrameReader::step() {
 }
 
 Result<void> FrameReader::begin_frame() {
-    auto header = decode_frame_header(m_input.view().subspan(m_begin, k_frame_header_bytes), m_limits, m_codecs);
+    auto header = decode_frame_header(m_input.view().subspan(m_begin, k_frame_header_bytes), m_limits, m_codecs, m_shares);
     if (!header.ok()) return fail(header.error());
     m_begin += k_frame_header_bytes;
     m_frame = Frame{};
@@ -122,7 +122,7 @@ Result<void> FrameReader::begin_payload() {
     const FrameHeader& header = m_frame.header;
     if (header.payload_bytes == 0) return deliver();
     m_state = State::payload;
-    if (header.codec != 0) {
+    if (header.codec != 0 || (header.flags & k_flag_shared) != 0) {
         if (!m_encoded.resize(header.payload_bytes)) return fail(k_no_frame_memory);
         return {};
     }
@@ -148,6 +148,13 @@ Result<void> FrameReader::complete() {
     if (m_frame.header.codec != 0) {
         WL_TRY(place());
         if (auto decoded = decode_frame(m_frame, m_encoded.view()); !decoded.ok()) return fail(decoded.error());
+    }
+    if ((m_frame.header.flags & k_flag_shared) != 0) {
+        uint64_t where = 0;
+        static_cast<void>(read_at(m_encoded.view(), 0, where));
+        auto place = m_sink.shared_payload(m_frame.header, m_frame.body.view(), where);
+        if (!place.ok()) return fail(place.error());
+        m_frame.placed = std::move(*place);
     }
     return deliver();
 }

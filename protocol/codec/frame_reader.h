@@ -20,6 +20,13 @@ public:
         (void)header, (void)body;
         return Place{};
     }
+
+    /// The payload of a Bulk frame lies in shared memory: where it is to be found when on_frame() is told of it. Asked only
+    /// after accept_shared(). @errors malformed
+    virtual Result<Place> shared_payload(const FrameHeader& header, BytesView body, uint64_t where) {
+        (void)header, (void)body, (void)where;
+        return malformed("a payload lies in shared memory, and there is none");
+    }
 };
 
 /// Finds frames in a stream of bytes that arrives in pieces of any size.
@@ -45,6 +52,8 @@ public:
 
     /// Payloads may be encoded with these from now on (compress::bit()); before with none.
     void accept_codecs(uint32_t codecs) { m_codecs = codecs; }
+    /// Payloads may lie in shared memory from now on.
+    void accept_shared() { m_shares = true; }
 
     /// Forgets what is half received: the stream begins anew.
     void reset();
@@ -61,13 +70,17 @@ private:
     Result<void> place();
     Result<void> complete();
     Result<void> deliver();
-    MutableBytesView arriving() { return m_frame.header.codec == 0 ? m_frame.payload_bytes() : m_encoded.mutable_view(); }
+    MutableBytesView arriving() {
+        const bool as_it_is = m_frame.header.codec == 0 && (m_frame.header.flags & k_flag_shared) == 0;
+        return as_it_is ? m_frame.payload_bytes() : m_encoded.mutable_view();
+    }
     size_t take(std::byte* destination, size_t wanted);
     Result<void> fail(Error error);
 
     FrameSink& m_sink;
     FrameLimits m_limits;
     uint32_t m_codecs = 0;
+    bool m_shares = false;
     State m_state = State::header;
     Error m_error{Code::ok};
     Buffer m_input;  // bytes not yet understood are [m_begin, m_end)

@@ -41,6 +41,7 @@ Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16
     : m_handler(handler),
       m_observer(options.observer),
       m_lane(lane),
+      m_first_window_bytes(options.outbox.window_bytes),
       m_least_window_bytes(least_window_bytes(lane, options.outbox)),
       m_own_outbox(std::move(own)),
       m_outbox(shared != nullptr ? *shared : *m_own_outbox),
@@ -100,7 +101,12 @@ void Link::set_window(Clock::time_point now) {
     const uint64_t bytes = std::max(m_kernels_capacity, m_path.capacity_bytes());
     // Twice: what is sent fills the path while the acknowledgement of what was sent before comes back. It grows as long as more
     // of it makes the connection faster.
-    if (bytes != 0) m_outbox.set_window(m_lane, m_least_window_bytes + 2 * bytes);
+    if (m_outbox.encoding().shared() != nullptr) {
+        // What lies in shared memory waits in no queue, and is acknowledged in larger portions.
+        m_outbox.set_window(m_lane, m_first_window_bytes);
+    } else if (bytes != 0) {
+        m_outbox.set_window(m_lane, m_least_window_bytes + 2 * bytes);
+    }
 }
 
 void Link::tell_level() {
@@ -181,6 +187,16 @@ Result<Place> Link::place_payload(const FrameHeader& header, BytesView body) {
     return m_handler.place_payload(bulk.call, bulk.offset, bulk.total, header.payload_raw_bytes);
 }
 
+Result<Place> Link::shared_payload(const FrameHeader& header, BytesView body, uint64_t where) {
+    const size_t bytes = header.payload_raw_bytes;
+    if (where > m_shared_in.size() || bytes > m_shared_in.size() - where)
+        return malformed("a payload lies outside of the shared memory");
+    if (header.sequence <= m_receive.received()) return Place{};
+    BulkHeader bulk = WL_TRY(read_bulk_header(body, bytes));
+    m_shared_bytes_received.fetch_add(bytes, std::memory_order_relaxed);
+    return m_handler.take_shared(bulk.call, bulk.offset, bulk.total, m_shared_in.subspan(where, bytes));
+}
+
 Result<void> Link::on_frame(Frame frame) {
     const FrameHeader& header = frame.header;
     m_frames_received.fetch_add(1, std::memory_order_relaxed);
@@ -198,7 +214,7 @@ Result<void> Link::on_frame(Frame frame) {
     if (m_receive.acknowledgement_due()) {
         m_receive.acknowledgement_left();
         // Where nothing else may wait to leave, who reads writes it: that saves a change of threads for each part.
-        m_flush_due = m_lane != k_command_lane;
+        m_flush_due = m_lane != k_command_lane || !m_shared_in.empty();
         m_outbox.add_pong(m_lane, 0, m_flush_due ? Urgency::caller : Urgency::writer);
     }
     if (WL_TRY(handle_own(frame))) return {};
@@ -226,7 +242,9 @@ Result<bool> Link::handle_own(const Frame& frame) {
         case FrameKind::event:
             return read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<bool> {
                 if (event.which() != wire::Event::PROGRESS) return false;
-                WL_TRY(m_outbox.progress(event.getProgress().getCalls(), event.getProgress().getBytes()));
+                const auto report = event.getProgress();
+                WL_TRY(m_outbox.slots_freed(report.getFreedSlots()));
+                WL_TRY(m_outbox.progress(report.getCalls(), report.getBytes()));
                 return true;
             });
         case FrameKind::resume: return Error{Code::unsupported, "this version does not resume sessions"};

@@ -40,6 +40,11 @@ public:
             (void)call, (void)offset, (void)total, (void)bytes;
             return Place{};
         }
+        /// A part of a payload that lies in shared memory (share_in()): where it shall be when on_frame() is told of it.
+        virtual Result<Place> take_shared(uint64_t call, uint64_t offset, uint64_t total, MutableBytesView bytes) {
+            (void)call, (void)offset, (void)total, (void)bytes;
+            return malformed("a payload lies in shared memory, and there is none");
+        }
         /// The connection has become better or worse: for the log.
         virtual void on_level(const LinkLevelChange& change) { (void)change; }
         /// Now and then, also when nothing arrives: see tick().
@@ -62,6 +67,15 @@ public:
     Result<void> received(size_t count);
     /// The handshake has agreed on these. @thread reading
     void accept_codecs(uint32_t codecs) { m_reader.accept_codecs(codecs); }
+    /// Parts of payloads from the peer may lie in this memory from now on. @thread reading
+    void share_in(MutableBytesView memory) {
+        m_shared_in = memory;
+        // They come faster than over any socket, and each acknowledgement wakes somebody.
+        m_receive.acknowledge_after(2u << 20);
+        m_reader.accept_shared();
+    }
+    /// In all, of parts that lay there. @thread any
+    uint64_t shared_bytes_received() const { return m_shared_bytes_received.load(std::memory_order_relaxed); }
     /// After received(): an acknowledgement waits that nobody has been woken for.
     bool flush_due() { return std::exchange(m_flush_due, false); }
     /// To be called now and then (several times per heartbeat interval), also when nothing arrives.
@@ -107,6 +121,7 @@ public:
 private:
     Result<void> on_frame(Frame frame) override;
     Result<Place> place_payload(const FrameHeader& header, BytesView body) override;
+    Result<Place> shared_payload(const FrameHeader& header, BytesView body, uint64_t where) override;
     Result<bool> handle_own(const Frame& frame);
     /// What a thread of a bulk lane has seen of the command lane.
     struct Courtesy {
@@ -124,6 +139,7 @@ private:
     Handler& m_handler;
     TrafficObserver* const m_observer;
     const uint16_t m_lane;
+    const uint64_t m_first_window_bytes;
     const uint64_t m_least_window_bytes;
     const std::unique_ptr<Outbox> m_own_outbox;  // the command lane's
     Outbox& m_outbox;
@@ -135,6 +151,8 @@ private:
     std::atomic<int64_t> m_last_sent_ns{0};  // written by the writing thread, read by the reading one; likewise
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
+    std::atomic<uint64_t> m_shared_bytes_received{0};
+    MutableBytesView m_shared_in;     // the reading thread's
     uint64_t m_kernels_capacity = 0;  // the reading thread's
     PathMeter m_path;                 // likewise
     uint64_t m_acknowledged = 0;      // the reading thread's: the last one passed on

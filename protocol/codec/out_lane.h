@@ -25,6 +25,8 @@ struct OutFrame {
     std::byte wire_header[k_frame_header_bytes] = {};
     // The writer's while it has the frame in hand:
     uint32_t saved_bytes = 0;       ///< by encoding it, when it was sent
+    uint32_t shared_bytes = 0;      ///< that did not travel, because its payload lies in shared memory
+    uint64_t shared_place = 0;      ///< where: as it travels
     uint8_t way = k_tells_nothing;  ///< in which it was sent: DeliveryMeter
     bool was_awaited = false;       ///< by a lane that had nothing to do: how long that took tells nothing
 

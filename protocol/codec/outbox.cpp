@@ -60,6 +60,18 @@ void Outbox::set_window(uint16_t lane, uint64_t bytes) {
     wake(writers);
 }
 
+Result<void> Outbox::slots_freed(uint64_t slots) {
+    if (slots == 0) return {};
+    SharedOut* const shared = m_encoding.shared();
+    if (shared == nullptr) return malformed("shared memory is given back where there is none");
+    WL_TRY(shared->freed(slots));
+    MutexLock lock(m_mutex);
+    const Writers writers = m_transfers.empty() ? 0 : writers_with_output();
+    lock.unlock();
+    wake(writers);
+    return {};
+}
+
 Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
     MutexLock lock(m_mutex);
     WL_TRY(m_credit.progress(calls, bytes));

@@ -80,6 +80,9 @@ public:
     uint64_t round_trip_us() const { return m_round_trip_us.load(std::memory_order_relaxed); }
     /// The server's report of what is executed. @errors malformed
     Result<void> progress(uint64_t calls, uint64_t bytes);
+    /// The server's report of shared memory that it has done with. Unlike the other one it is to be told once. @errors
+    /// malformed
+    Result<void> slots_freed(uint64_t slots);
 
     /// Adds a call to the open batch.
     ///
@@ -262,9 +265,12 @@ private:
     Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
     Transfer* next_transfer(uint16_t lane) const WL_REQUIRES(m_mutex);
     size_t next_part_bytes(uint16_t lane, const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    bool room_will_come(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool part_is_ready(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool cut_part(uint16_t lane) WL_REQUIRES(m_mutex);
     size_t part_bytes_of(uint16_t lane) const {
+        const SharedOut* const shared = m_encoding.shared();
+        if (shared != nullptr && lane == k_command_lane) return shared->part_bytes();
         return lane == k_command_lane ? std::min(m_options.part_bytes, m_options.chunk_bytes) : m_options.bulk_part_bytes;
     }
     void give_back_lent(OutLane& lane) WL_REQUIRES(m_mutex);

@@ -5,6 +5,13 @@
 
 namespace warpline::protocol {
 
+namespace {
+
+/// The server reports what it has executed after four parts: so many in flight are more than what it has not told yet.
+constexpr uint64_t k_kept_by_calls_parts = 16;
+
+}  // namespace
+
 // --- payloads that are cut here ---
 
 Result<uint64_t> Outbox::add_streamed_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
@@ -68,6 +75,14 @@ size_t Outbox::next_part_bytes(uint16_t lane, const Transfer& transfer) const {
     return bytes;
 }
 
+/// True if there is no room in shared memory, and will be when the server has executed what it has. What it has executed and
+/// still keeps there waits in streams, for anything: then the next part travels as bytes.
+bool Outbox::room_will_come(uint16_t lane) const {
+    const SharedOut* const shared = m_encoding.shared();
+    if (shared == nullptr || lane != k_command_lane || shared->has_room()) return false;
+    return m_credit.bytes_in_flight() >= k_kept_by_calls_parts * shared->part_bytes();
+}
+
 /// True if cut_part() would have the next item: nothing else waits on this lane, and it may leave.
 bool Outbox::part_is_ready(uint16_t lane) const {
     const OutLane& out = m_lanes[lane];
@@ -75,7 +90,8 @@ bool Outbox::part_is_ready(uint16_t lane) const {
     const Transfer* transfer = next_transfer(lane);
     if (transfer == nullptr) return false;
     const size_t bytes = next_part_bytes(lane, *transfer);
-    return out.in_window(bytes) && (!transfer->counts_credit || m_credit.can_spend(bytes, 0));
+    if (!out.in_window(bytes)) return false;
+    return !transfer->counts_credit || (m_credit.can_spend(bytes, 0) && !room_will_come(lane));
 }
 
 /// Makes the next part an item of this lane.
@@ -237,7 +253,9 @@ size_t Outbox::part_bytes() const {
 }
 
 Result<void> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part) {
-    if (part.size() == 0 || part.size() > std::max(m_options.bulk_part_bytes, m_options.part_bytes))
+    const SharedOut* const shared = m_encoding.shared();
+    const size_t most = std::max<size_t>(m_options.bulk_part_bytes, m_options.part_bytes);
+    if (part.size() == 0 || part.size() > std::max(most, shared != nullptr ? shared->part_bytes() : 0))
         return Error{Code::bad_argument, "a part of a payload has a wrong size"};
     FramePtr frame = WL_TRY(make_part(take_free(), call, offset, total, part.bytes()));
     frame->lent = std::move(part);

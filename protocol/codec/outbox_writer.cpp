@@ -113,11 +113,19 @@ bool Outbox::take(uint16_t lane, std::vector<OutFrame*>& frames, uint64_t acknow
 
 /// Of what has been handed to the socket: how many bytes that were, by what encoding has saved.
 void Outbox::count_saved(OutLane& lane) {
-    uint64_t saved_bytes = 0;
+    uint64_t saved_bytes = 0, shared_bytes = 0;
     for (uint64_t number = lane.in_hand_first; number != 0 && number <= lane.in_hand_last; ++number)
-        if (FramePtr* frame = lane.items.find(number)) saved_bytes += (*frame)->saved_bytes;
+        if (FramePtr* frame = lane.items.find(number)) {
+            saved_bytes += (*frame)->saved_bytes;
+            shared_bytes += (*frame)->shared_bytes;
+        }
+    // What lies in shared memory does not travel, and is under way all the same.
     lane.saved_bytes += saved_bytes;
-    for (const FramePtr& frame : lane.acknowledged_early) saved_bytes += frame->saved_bytes;
+    for (const FramePtr& frame : lane.acknowledged_early) {
+        saved_bytes += frame->saved_bytes;
+        shared_bytes += frame->shared_bytes;
+    }
+    saved_bytes += shared_bytes;
     m_counters.bytes += lane.in_hand_bytes - saved_bytes;
     lane.wire_bytes += lane.in_hand_bytes - saved_bytes;
 }

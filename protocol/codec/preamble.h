@@ -1,4 +1,4 @@
-// What comes before TLS.
+// What comes first on a connection.
 #pragma once
 
 #include <array>
@@ -26,6 +26,7 @@ struct Preamble {
     SessionId session{};  ///< these three of lanes only; zeros for the door
     uint16_t lane = 0;
     uint32_t epoch = 0;  ///< 0: the session begins; grows with each attempt to continue it
+    bool plain = false;  ///< no TLS follows: only on Unix sockets, where the kernel says who comes
 };
 inline constexpr size_t k_preamble_bytes = 32;
 

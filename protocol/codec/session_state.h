@@ -22,13 +22,16 @@ public:
 
     uint64_t received() const { return m_received; }
     /// Frames and bytes that came since the last acknowledgement left.
-    bool acknowledgement_due() const { return m_unacknowledged_frames >= 64 || m_unacknowledged_bytes >= (512u << 10); }
+    bool acknowledgement_due() const { return m_unacknowledged_frames >= 64 || m_unacknowledged_bytes >= m_due_bytes; }
+    /// So many bytes are worth an acknowledgement of their own.
+    void acknowledge_after(uint64_t bytes) { m_due_bytes = bytes; }
     void acknowledgement_left() { m_unacknowledged_frames = 0, m_unacknowledged_bytes = 0; }
 
 private:
     uint64_t m_received = 0;
     uint32_t m_unacknowledged_frames = 0;
     uint64_t m_unacknowledged_bytes = 0;
+    uint64_t m_due_bytes = 512u << 10;
 };
 
 /// What may be sent and not yet be executed.
@@ -76,6 +79,9 @@ public:
 
     explicit CreditGrant(CreditLimits limits) : m_limits(limits) {}
 
+    /// Progress is worth a message after so many bytes, or a quarter of the limit. Before the first call.
+    void report_after(uint64_t bytes) { m_report_bytes = bytes; }
+
     /// @errors  quota: the peer sent more than it may
     Result<void> received(uint64_t bytes, uint64_t calls);
 
@@ -87,6 +93,7 @@ public:
 
 private:
     CreditLimits m_limits;
+    uint64_t m_report_bytes = ~uint64_t{0};
     Mutex m_mutex;
     uint64_t m_received_bytes WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_received_calls WL_GUARDED_BY(m_mutex) = 0;

@@ -25,6 +25,7 @@ struct Hello {
   forcedCodec @16 :UInt8;         # not 0: what both sides shall use for all that it makes smaller, if the server has it
   forcedLevel @17 :UInt8;         # 0: the codec's own
   wantsExecuted @18 :Bool;        # asks for Event.executed
+  sharesMemory @19 :Bool;         # memory may be passed over this connection (a Unix socket), for parts of payloads to lie in
 }
 
 struct HelloReply {
@@ -46,6 +47,8 @@ struct HelloReply {
   tenant @15 :Text;
   heartbeatMs @16 :UInt32;
   codecs @17 :UInt32;             # that both sides may use from now on
+  sharedToServer @18 :UInt64;     # bytes of the memory whose descriptor comes with this: parts to the server lie in its beginning,
+  sharedToClient @19 :UInt64;     # and those to the client behind that; 0: there is none
 }
 
 # What is asked of the door for a session, and what it answers: once for each.
@@ -170,7 +173,11 @@ struct Reply {
 }
 
 # Cumulative since the start of the session, so that a lost or repeated report does no harm.
-struct Progress { calls @0 :UInt64; bytes @1 :UInt64; }
+struct Progress {
+  calls @0 :UInt64;
+  bytes @1 :UInt64;
+  freedSlots @2 :UInt64;          # of shared memory, a bit each: those that have become free since the last report
+}
 
 struct Event {
   union {

@@ -103,7 +103,8 @@ struct TakeMessage {
     uint16_t preamble_kind;
     uint16_t lane;
     uint32_t epoch;
-    char peer[72];  ///< address:port, for the log
+    uint32_t plain;  ///< 1: there is no TLS on it
+    char peer[72];   ///< address:port, for the log
 };
 
 struct AskMessage {

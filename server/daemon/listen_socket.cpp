@@ -4,11 +4,15 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <memory>
+#include <string_view>
+
+#include "server/control/operator_socket.h"
 
 namespace warpline::server {
 
@@ -22,22 +26,19 @@ uint16_t port_of(int fd) {
     return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-Result<int> try_listen(const addrinfo& candidate) {
-    const int fd = socket(candidate.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, candidate.ai_protocol);
+Result<net::Socket> try_listen(const addrinfo& candidate) {
+    net::Socket socket(::socket(candidate.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, candidate.ai_protocol));
+    const int fd = socket.fd();
     if (fd < 0) return Error{Code::io, "socket failed", static_cast<uint32_t>(errno)};
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, candidate.ai_addr, candidate.ai_addrlen) != 0 || listen(fd, 128) != 0) {
-        const int error = errno;
-        close(fd);
-        return Error{Code::io, "the address cannot be listened on", static_cast<uint32_t>(error)};
+        return Error{Code::io, "the address cannot be listened on", static_cast<uint32_t>(errno)};
     }
-    return fd;
+    return socket;
 }
 
-}  // namespace
-
-Result<int> listen_on(const std::string& host, uint16_t port, uint16_t& bound_port) {
+Result<net::Socket> listen_on(const std::string& host, uint16_t port, uint16_t& bound_port) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -47,28 +48,18 @@ Result<int> listen_on(const std::string& host, uint16_t port, uint16_t& bound_po
         return Error{Code::bad_argument, "the host to listen on does not resolve"};
     }
     std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-    Result<int> result = Error{Code::io, "no address to listen on"};
+    Result<net::Socket> result = Error{Code::io, "no address to listen on"};
     for (const addrinfo* candidate = found; candidate != nullptr; candidate = candidate->ai_next) {
         result = try_listen(*candidate);
         if (result.ok()) {
-            bound_port = port_of(*result);
+            bound_port = port_of(result->fd());
             break;
         }
     }
     return result;
 }
 
-std::string describe_address(const sockaddr_storage& address) {
-    char host[NI_MAXHOST];
-    char service[NI_MAXSERV];
-    if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), sizeof address, host, sizeof host, service, sizeof service,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        return "unknown address";
-    }
-    if (address.ss_family == AF_INET6) return "[" + std::string(host) + "]:" + service;
-    return std::string(host) + ":" + service;
-}
-
+/// Splits "host:port", "[v6]:port", "host" or ":port". False if the text is none of them.
 bool split_address(const std::string& text, std::string& host, uint16_t& port) {
     std::string port_text;
     if (!text.empty() && text.front() == '[') {
@@ -89,6 +80,72 @@ bool split_address(const std::string& text, std::string& host, uint16_t& port) {
     }
     const auto [end, error] = std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
     return error == std::errc{} && end == port_text.data() + port_text.size();
+}
+
+uint64_t file_number(const std::string& path) {
+    struct stat found {};
+    return ::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode) ? found.st_ino : 0;
+}
+
+constexpr std::string_view k_unix = "unix:", k_vsock = "vsock:";
+
+/// A port behind "vsock:".
+std::optional<uint16_t> vsock_port(std::string_view address) {
+    const std::string_view number = address.substr(k_vsock.size());
+    uint16_t port = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), port);
+    if (port == 0 || error != std::errc{} || end != number.data() + number.size()) return std::nullopt;
+    return port;
+}
+
+}  // namespace
+
+Result<ListenSocket> ListenSocket::open(const std::string& address, unsigned unix_mode) {
+    if (address.starts_with(k_unix)) {
+        const std::string path = address.substr(k_unix.size());
+        ListenSocket listening(WL_TRY(net::listen_on_unix(path, unix_mode)), address);
+        listening.m_file = file_number(path);
+        return listening;
+    }
+    if (address.starts_with(k_vsock)) {
+        const auto port = vsock_port(address);
+        if (!port) return Error{Code::bad_argument, "not a port of vsock"};
+        return ListenSocket(WL_TRY(net::listen_on_vsock(*port)), address);
+    }
+    std::string host;
+    uint16_t port = net::k_default_port, bound = 0;
+    if (!split_address(address, host, port)) return Error{Code::bad_argument, "not an address to listen on"};
+    auto socket = WL_TRY(listen_on(host, port, bound));
+    return ListenSocket(std::move(socket), listen_address(host, bound));
+}
+
+ListenSocket::~ListenSocket() {
+    if (!m_socket.valid() || m_file == 0) return;
+    const std::string path = m_address.substr(k_unix.size());
+    if (file_number(path) == m_file) ::unlink(path.c_str());
+}
+
+bool is_listen_address(const std::string& text) {
+    std::string host;
+    uint16_t port = 0;
+    if (text.starts_with(k_unix)) return net::parse_endpoint(text).ok();
+    return text.starts_with(k_vsock) ? vsock_port(text).has_value() : split_address(text, host, port);
+}
+
+std::string operator_address(const std::string& text) {
+    std::string host;
+    uint16_t port = net::k_default_port;
+    if (!is_listen_address(text)) return "";
+    if (text.starts_with(k_unix) || text.starts_with(k_vsock)) return text;
+    split_address(text, host, port);
+    return port != 0 ? listen_address(host, port) : "";
+}
+
+std::optional<unsigned> unix_mode_of(const std::string& text) {
+    unsigned mode = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size() || mode > 0777) return std::nullopt;
+    return mode;
 }
 
 }  // namespace warpline::server

@@ -38,9 +38,9 @@ Lobby::~Lobby() {
     for (const Visitor& visitor : m_visitors) close(visitor.fd);
 }
 
-void Lobby::admit(int fd, std::string peer) {
+void Lobby::admit(int fd, std::string peer, bool is_unix) {
     ++m_by_host[std::string(host_of(peer))];
-    m_visitors.push_back({fd, std::move(peer), Clock::now() + m_patience, {}, 0, {}});
+    m_visitors.push_back({fd, std::move(peer), is_unix, Clock::now() + m_patience, {}, 0, {}});
     if (m_visitors.size() <= m_most) return;
     const auto busiest =
         std::max_element(m_by_host.begin(), m_by_host.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -55,7 +55,9 @@ std::optional<Lobby::Guest> Lobby::hear(size_t index, bool ended, bool trusts) {
     Visitor& visitor = m_visitors[index];
     const bool had_preamble = visitor.have == protocol::k_preamble_bytes;
     Progress progress = had_preamble ? Progress::ready : read_preamble(visitor);
-    if (progress == Progress::ready && !trusts) progress = look_for_tls(visitor);
+    // How much of a record is there, poll() does not tell of Unix sockets; and whoever floods us there is a user of this
+    // machine.
+    if (progress == Progress::ready && !trusts && !visitor.is_unix) progress = look_for_tls(visitor);
     if (progress == Progress::waits && ended) {
         // Who has sent nothing at all only looked whether the port is open.
         if (visitor.have > 0) {
@@ -81,7 +83,9 @@ Lobby::Progress Lobby::read_preamble(Visitor& visitor) {
     if (got <= 0) return Progress::waits;
     visitor.have += static_cast<size_t>(got);
     if (visitor.have < protocol::k_preamble_bytes) return Progress::waits;
-    const auto preamble = protocol::decode_preamble(visitor.bytes);
+    auto preamble = protocol::decode_preamble(visitor.bytes);
+    if (preamble.ok() && preamble->plain && !visitor.is_unix)
+        preamble = Error{Code::denied, "a connection without TLS that is no Unix socket"};
     if (preamble.ok()) {
         visitor.preamble = *preamble;
         return Progress::ready;

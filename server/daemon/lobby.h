@@ -36,7 +36,8 @@ public:
     Lobby& operator=(const Lobby&) = delete;
 
     /// Takes a non-blocking socket in, which is ours from now on.
-    void admit(int fd, std::string peer);
+    /// @param is_unix  the kernel says who is at its other end: TLS need not follow
+    void admit(int fd, std::string peer, bool is_unix = false);
     /// @return how many are here
     size_t size() const { return m_visitors.size(); }
     /// To be polled for POLLIN and POLLRDHUP. Which connection is which changes with each other call.
@@ -56,6 +57,7 @@ private:
     struct Visitor {
         int fd;
         std::string peer;
+        bool is_unix;
         Clock::time_point deadline;
         std::array<std::byte, protocol::k_preamble_bytes> bytes;
         size_t have = 0;

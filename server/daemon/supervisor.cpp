@@ -39,7 +39,8 @@ void raise_descriptor_limit() {
 
 }  // namespace
 
-Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& options, std::vector<std::string> arguments) {
+Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& options, std::vector<std::string> arguments,
+                                                       std::string& which) {
     sigset_t handled;
     sigemptyset(&handled);
     for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&handled, number);
@@ -48,24 +49,22 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& 
     raise_descriptor_limit();
     // Whoever waits for the end of that pipe must not have to wait for the workers too.
     if (options.ready_fd > STDERR_FILENO) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
-    uint16_t port = 0;
-    const int listener = WL_TRY(listen_on(options.host, options.port, port));
-    const int signals = signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (signals < 0) {
-        const int error = errno;
-        close(listener);
-        return Error{Code::io, "signalfd failed", static_cast<uint32_t>(error)};
+    std::vector<ListenSocket> listeners;
+    for (const std::string& address : options.listen) {
+        which = address;
+        listeners.push_back(WL_TRY(ListenSocket::open(address, options.unix_mode)));
     }
-    return std::unique_ptr<Supervisor>(new Supervisor(options, std::move(arguments), listener, signals, port));
+    const int signals = signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (signals < 0) return Error{Code::io, "signalfd failed", static_cast<uint32_t>(errno)};
+    return std::unique_ptr<Supervisor>(new Supervisor(options, std::move(arguments), std::move(listeners), signals));
 }
 
-Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, int listener, int signals,
-                       uint16_t port)
+Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments,
+                       std::vector<ListenSocket> listeners, int signals)
     : m_options(options),
       m_arguments(std::move(arguments)),
-      m_listener(listener),
+      m_listeners(std::move(listeners)),
       m_signals(signals),
-      m_port(port),
       m_lobby(options.max_lobby, options.lobby_deadline) {}
 
 Supervisor::~Supervisor() {
@@ -73,7 +72,6 @@ Supervisor::~Supervisor() {
         for (const Connection& lane : opening.lanes) close(lane.fd);
     }
     for (const Connection& connection : m_for_door) close(connection.fd);
-    if (m_listener >= 0) close(m_listener);
     if (m_operator_listener >= 0) close(m_operator_listener);
     close(m_signals);
     forget_inventory();
@@ -114,8 +112,9 @@ int Supervisor::poll_timeout_ms() const {
 bool Supervisor::step() {
     if (m_stop_now || (m_draining && m_workers.empty())) return false;
     std::vector<pollfd> watched{{m_signals, POLLIN, 0}};
-    const bool accepting = m_listener >= 0 && m_announced && Clock::now() >= m_accept_again;
-    watched.push_back({accepting ? m_listener : -1, POLLIN, 0});
+    const bool accepting = m_announced && Clock::now() >= m_accept_again;
+    const size_t first_listener = watched.size();
+    for (const ListenSocket& listener : m_listeners) watched.push_back({accepting ? listener.fd() : -1, POLLIN, 0});
     const size_t first_worker = watched.size();
     const size_t worker_count = m_workers.size();
     for (const auto& worker : m_workers) watched.push_back({worker->control().fd(), POLLIN, 0});
@@ -144,7 +143,9 @@ bool Supervisor::step() {
             if (watched[first_door + i].revents != 0) handle_door(*m_doors[i]);
         }
         hear_lobby(&watched[first_in_lobby]);
-        if (watched[1].revents != 0) accept_connections();
+        for (size_t i = 0; i < m_listeners.size(); ++i) {
+            if (watched[first_listener + i].revents != 0) accept_connections(m_listeners[i]);
+        }
         // From the end, because connections leave while we go.
         for (size_t i = m_operators.size(); i-- > 0;) {
             if (watched[operators + i].revents != 0 && !hear_operator(m_operators[i]))
@@ -172,12 +173,10 @@ void Supervisor::hear_lobby(const pollfd* watched) {
     }
 }
 
-void Supervisor::accept_connections() {
+void Supervisor::accept_connections(const ListenSocket& listener) {
     // So many at a time: those who are here are heard in between.
     for (int i = 0; i < 64; ++i) {
-        sockaddr_storage address{};
-        socklen_t length = sizeof address;
-        const int fd = accept4(m_listener, reinterpret_cast<sockaddr*>(&address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
                 WL_LOG(warn, "server", "accept failed: errno={}; trying again in {} ms", errno, k_accept_pause.count());
@@ -185,7 +184,9 @@ void Supervisor::accept_connections() {
             }
             return;
         }
-        m_lobby.admit(fd, describe_address(address));
+        net::Socket socket(fd);
+        std::string peer = socket.peer_address();
+        m_lobby.admit(socket.release(), std::move(peer), listener.is_unix());
     }
 }
 
@@ -195,6 +196,7 @@ TakeMessage Supervisor::take_message(const Connection& connection) {
     take.preamble_kind = static_cast<uint16_t>(connection.preamble.kind);
     take.lane = connection.preamble.lane;
     take.epoch = connection.preamble.epoch;
+    take.plain = connection.preamble.plain ? 1 : 0;
     set_text(take.peer, connection.peer);
     return take;
 }

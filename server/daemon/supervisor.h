@@ -21,6 +21,7 @@
 #include "server/control/drop_notice.h"
 #include "server/daemon/claims.h"
 #include "server/daemon/helper_process.h"
+#include "server/daemon/listen_socket.h"
 #include "server/daemon/lobby.h"
 #include "server/daemon/worker_process.h"
 
@@ -29,8 +30,8 @@ namespace warpline::server {
 /// Bounds and times of the supervisor. Each has a name, a unit and a default; see docs/configuration.md for those that users
 /// set.
 struct SupervisorOptions {
-    std::string host = "0.0.0.0";
-    uint16_t port = 14833;
+    std::vector<std::string> listen{"0.0.0.0:14833"};
+    unsigned unix_mode = 0600;  ///< of the files of Unix sockets
     uint32_t max_sessions = 64;
     uint32_t warm_workers = 1;  ///< workers kept ready; each holds a driver's memory
     std::chrono::seconds drain{30};
@@ -58,9 +59,11 @@ struct SupervisorOptions {
 /// One thread, one poll loop: a few sockets and a few processes, whose bytes are routed and never read beyond the preamble.
 class Supervisor {
 public:
-    /// Binds the port. `arguments` start a worker (this program's own, argv[0] first).
+    /// Binds the addresses. `arguments` start a worker (this program's own, argv[0] first).
+    /// @param which  set when it fails: the address
     /// @errors io (the address is not to be had; detail errno), bad_argument (no such host)
-    static Result<std::unique_ptr<Supervisor>> create(const SupervisorOptions& options, std::vector<std::string> arguments);
+    static Result<std::unique_ptr<Supervisor>> create(const SupervisorOptions& options, std::vector<std::string> arguments,
+                                                      std::string& which);
     ~Supervisor();
 
     /// Runs until SIGTERM or SIGINT. @return the exit status. @blocks the whole life of the server
@@ -81,11 +84,12 @@ private:
         std::deque<Connection> lanes;  ///< that have come meanwhile
     };
 
-    Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, int listener, int signals, uint16_t port);
+    Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, std::vector<ListenSocket> listeners,
+               int signals);
 
     int poll_timeout_ms() const;
     bool step();
-    void accept_connections();
+    void accept_connections(const ListenSocket& listener);
     void hear_lobby(const pollfd* watched);
     std::map<uint64_t, size_t> workers_needed() const;
     void route(Connection connection);
@@ -146,7 +150,7 @@ private:
     void renew_pool();
     void announce();
     void tell_ready_fd();
-    std::string address() const;
+    const std::string& address() const;
     size_t count(WorkerState state) const;
     size_t available(uint64_t driver_settings) const;
     bool start_worker(uint64_t driver_settings);
@@ -156,9 +160,8 @@ private:
 
     SupervisorOptions m_options;
     std::vector<std::string> m_arguments;
-    int m_listener;
+    std::vector<ListenSocket> m_listeners;  // one at least
     int m_signals;
-    uint16_t m_port;
 
     std::vector<std::unique_ptr<WorkerProcess>> m_workers;
     std::vector<std::unique_ptr<DoorProcess>> m_doors;  // in the order of their starts; those that leave finish what they have

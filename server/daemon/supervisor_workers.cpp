@@ -192,12 +192,15 @@ void Supervisor::announce() {
     if (m_announced || !m_has_offer || door() == nullptr) return;
     m_announced = true;
     std::fputs(gpu_table(m_offer).c_str(), stdout);
-    std::fprintf(stdout, "Listening on %s, at most %u sessions.\n", address().c_str(), m_options.max_sessions);
+    std::string addresses;
+    for (const ListenSocket& listener : m_listeners) addresses += (addresses.empty() ? "" : ", ") + listener.address();
+    std::fprintf(stdout, "Listening on %s, at most %u sessions.\n", addresses.c_str(), m_options.max_sessions);
     std::fflush(stdout);
     tell_ready_fd();
 }
 
-std::string Supervisor::address() const { return listen_address(m_options.host, m_port); }
+/// The first one: the operator knows the server by it.
+const std::string& Supervisor::address() const { return m_listeners.front().address(); }
 
 /// Tells whoever started us that clients may come.
 void Supervisor::tell_ready_fd() {

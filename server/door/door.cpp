@@ -29,6 +29,7 @@
 #include "server/control/process_user.h"
 #include "server/control/reception.h"
 #include "server/control/worker_ends.h"
+#include "server/door/unix_tenants.h"
 
 namespace warpline::server {
 
@@ -74,9 +75,9 @@ private:
     void note_refused(const TakeMessage& take, const Error& error, const std::string& why) WL_EXCLUDES(m_mutex);
 
     void converse(const TakeMessage& take, net::Socket socket, Reception::Guest& guest);
-    void tell_gone(const TakeMessage& take, net::TlsChannel& channel);
-    void answer_questions(const TakeMessage& take, net::TlsChannel& channel);
-    Result<void> answer_one(const TakeMessage& take, net::TlsChannel& channel, Clock::time_point deadline);
+    void tell_gone(const TakeMessage& take, net::Channel& channel);
+    void answer_questions(const TakeMessage& take, net::Channel& channel);
+    Result<void> answer_one(const TakeMessage& take, net::Channel& channel, Clock::time_point deadline);
     Result<Bytes> tell_status(const protocol::Frame& frame);
     Result<Bytes> open_session(const protocol::Frame& frame, const TakeMessage& take, const std::string& tenant);
     /// Asks the supervisor: `message.question` is filled in.
@@ -92,6 +93,7 @@ private:
     ControlChannel m_control;
     const int m_wake;
     std::optional<net::TlsContext> m_tls;
+    UnixTenants m_unix_tenants;
     std::string m_name;       // of this machine
     bool m_stopping = false;  // the main thread's
     Reception m_reception{k_max_handshakes};
@@ -146,6 +148,8 @@ Result<void> Door::prepare(std::string& problem) {
     const auto credentials =
         WL_TRY(net::load_credentials(m_settings.path("ca"), m_settings.path("certificate"), m_settings.path("key"), problem));
     m_tls = WL_TRY(net::TlsContext::create(net::TlsRole::server, credentials, problem));
+    // "self" is who we are now.
+    m_unix_tenants = WL_TRY(UnixTenants::parse(m_settings.text_list("unix_tenants"), problem));
     WL_TRY(become_user({m_settings.text("door_user"), "the door", "door_user"}, problem));
     prctl(PR_SET_DUMPABLE, 0);
     return {};
@@ -251,7 +255,11 @@ bool Door::is_idle() {
 
 void Door::converse(const TakeMessage& take, net::Socket socket, Reception::Guest& guest) {
     std::string why;
-    const auto channel = greet(*m_tls, std::move(socket), std::nullopt, why);
+    const auto who_is = [this](const net::PeerUser& user, std::string& reason) {
+        return m_unix_tenants.tenant_of(user, reason);
+    };
+    const auto channel =
+        take.plain != 0 ? greet_user(take, std::move(socket), who_is, why) : greet(*m_tls, std::move(socket), why);
     guest.is_known();
     if (!channel.ok()) return note_refused(take, channel.error(), why);
     if (!begin_conversation()) return note_dropped(take, 1);
@@ -264,7 +272,7 @@ void Door::converse(const TakeMessage& take, net::Socket socket, Reception::Gues
 }
 
 /// Somebody wants to continue a session that this server does not have, any more or ever.
-void Door::tell_gone(const TakeMessage& take, net::TlsChannel& channel) {
+void Door::tell_gone(const TakeMessage& take, net::Channel& channel) {
     const auto request = read_resume(channel);
     if (!request) return;
     // A preamble that was damaged on the way names a session that never was. Who gets no answer comes again.
@@ -280,7 +288,7 @@ void Door::tell_gone(const TakeMessage& take, net::TlsChannel& channel) {
     if (answer.ok()) send_and_end(channel, *answer);
 }
 
-void Door::answer_questions(const TakeMessage& take, net::TlsChannel& channel) {
+void Door::answer_questions(const TakeMessage& take, net::Channel& channel) {
     const auto deadline = Clock::now() + k_conversation;
     for (unsigned answered = 0; answered < k_max_questions; ++answered) {
         const auto outcome = answer_one(take, channel, answered == 0 ? Clock::now() + k_first_question : deadline);
@@ -293,7 +301,7 @@ void Door::answer_questions(const TakeMessage& take, net::TlsChannel& channel) {
     }
 }
 
-Result<void> Door::answer_one(const TakeMessage& take, net::TlsChannel& channel, Clock::time_point deadline) {
+Result<void> Door::answer_one(const TakeMessage& take, net::Channel& channel, Clock::time_point deadline) {
     const auto frame =
         WL_TRY(protocol::read_single_frame([&](MutableBytesView bytes) { return channel.read_exact(bytes, deadline); }));
     Bytes answer;

@@ -19,6 +19,8 @@ public:
     virtual size_t chunk_bytes() const = 0;
     /// Page-locked memory that large payloads are received into. Null: they are received into the heap.
     virtual StagingMemory* arrivals() { return nullptr; }
+    /// Slots of shared memory that have been given back, and of which the client has not been told: a bit each.
+    virtual uint64_t take_freed_slots() { return 0; }
     /// Null: what the client sends is not read by threads of the session.
     virtual WorkSource* work_source() { return nullptr; }
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
@@ -35,7 +36,7 @@ StagingMemory::~StagingMemory() {
     MutexLock lock(m_mutex);
     for (const Slab& slab : m_slabs) {
         if (slab.registered_in != nullptr) m_driver->cuMemHostUnregister(slab.data);
-        munmap(slab.data, slab.bytes);
+        if (slab.is_ours) munmap(slab.data, slab.bytes);
     }
 }
 
@@ -72,21 +73,41 @@ bool StagingMemory::lock_pages(void* data, uint64_t bytes) const {
     return result == CUDA_SUCCESS;
 }
 
+void StagingMemory::use_first(MutableBytesView memory) {
+    MutexLock lock(m_mutex);
+    m_given = memory;
+    m_first_memory = memory;
+}
+
+/// Null data: there is none.
+StagingMemory::Slab StagingMemory::take_memory(uint64_t bytes) {
+    {
+        MutexLock lock(m_mutex);
+        if (bytes <= m_given.size()) {
+            const Slab slab{m_given.data(), bytes, nullptr, false};
+            m_given = m_given.subspan(bytes);
+            return slab;
+        }
+    }
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return {data != MAP_FAILED ? static_cast<std::byte*>(data) : nullptr, bytes, nullptr, true};
+}
+
 /// `bytes` are counted already.
 bool StagingMemory::make_slab(uint64_t bytes, CUcontext context) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool registered = data != MAP_FAILED && lock_pages(data, bytes);
+    Slab slab = take_memory(bytes);
+    const bool registered = slab.data != nullptr && lock_pages(slab.data, bytes);
+    slab.registered_in = registered ? context : nullptr;
     MutexLock lock(m_mutex);
     ++m_generation;
     m_changed.notify_all();
-    if (data == MAP_FAILED) {
+    if (slab.data == nullptr) {
         m_slab_bytes -= bytes;
         m_failed = true;
         return false;
     }
-    auto* begin = static_cast<std::byte*>(data);
-    m_slabs.push_back({begin, bytes, registered ? context : nullptr});
-    m_free.emplace(begin, bytes);
+    m_slabs.push_back(slab);
+    m_free.emplace(slab.data, bytes);
     m_free_bytes += bytes;
     const uint64_t in_all = m_slab_bytes;
     lock.unlock();
@@ -97,10 +118,15 @@ bool StagingMemory::make_slab(uint64_t bytes, CUcontext context) {
 std::byte* StagingMemory::try_take(uint64_t bytes) {
     const uint64_t size = rounded(bytes);
     MutexLock lock(m_mutex);
-    // Best fit: large pieces stay for those who need them.
+    // Best fit, in the memory that is to be used first: large pieces stay for those who need them.
+    const BytesView first = m_first_memory;
+    const auto rank = [&](const auto& piece) {
+        const bool is_first = piece.first >= first.data() && piece.first < first.data() + first.size();
+        return std::pair(!is_first, piece.second);
+    };
     auto best = m_free.end();
     for (auto it = m_free.begin(); it != m_free.end(); ++it) {
-        if (it->second >= size && (best == m_free.end() || it->second < best->second)) best = it;
+        if (it->second >= size && (best == m_free.end() || rank(*it) < rank(*best))) best = it;
     }
     if (best == m_free.end()) return nullptr;
     std::byte* const data = best->first;
@@ -135,10 +161,37 @@ bool StagingMemory::ask_for_slab(uint64_t bytes) {
     return true;
 }
 
+void StagingMemory::lock_also(MutableBytesView memory) {
+    MutexLock lock(m_mutex);
+    if (m_closed) return;
+    m_slabs.push_back({memory.data(), memory.size(), nullptr, false});
+    m_has_to_lock = true;
+    if (!m_grower.joinable()) m_grower = std::thread([this] { grower_main(); });
+    m_changed.notify_all();
+}
+
+/// The one slab that is not locked: what is locked in a context that has gone is prepare()'s.
+void StagingMemory::lock_added(MutexLock& lock) {
+    m_has_to_lock = false;
+    const CUcontext context = m_context;
+    const auto added = std::find_if(m_slabs.begin(), m_slabs.end(),
+                                    [](const Slab& slab) { return !slab.is_ours && slab.registered_in == nullptr; });
+    if (added == m_slabs.end()) return;
+    const Slab slab = *added;
+    lock.unlock();
+    if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(context);
+    const bool registered = lock_pages(slab.data, slab.bytes);
+    if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(nullptr);
+    lock.lock();
+    for (Slab& mine : m_slabs)
+        if (mine.data == slab.data && registered) mine.registered_in = context;
+}
+
 void StagingMemory::grower_main() {
     pthread_setname_np(pthread_self(), "staging");
     MutexLock lock(m_mutex);
     while (!m_closed) {
+        if (m_has_to_lock && m_context != nullptr) lock_added(lock);
         if (m_wanted_bytes == 0) {
             m_changed.wait(m_mutex);
             continue;

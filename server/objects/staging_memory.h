@@ -36,6 +36,13 @@ public:
     StagingMemory(const StagingMemory&) = delete;
     StagingMemory& operator=(const StagingMemory&) = delete;
 
+    /// Slabs lie in this memory as long as it has room. Before the first one. @param memory  outlives this
+    void use_first(MutableBytesView memory) WL_EXCLUDES(m_mutex);
+
+    /// Page-locks memory that is lent by nobody here, as soon as there is a context, and by a thread of its own. Once.
+    /// @param memory  outlives this
+    void lock_also(MutableBytesView memory) WL_EXCLUDES(m_mutex);
+
     /// The first slab, while the device has nothing to do yet; and page-locks again what a context has taken with it. A context
     /// must be current.
     void prepare() WL_EXCLUDES(m_mutex);
@@ -66,11 +73,14 @@ private:
         std::byte* data = nullptr;
         uint64_t bytes = 0;
         CUcontext registered_in = nullptr;
+        bool is_ours = true;
     };
+    Slab take_memory(uint64_t bytes) WL_EXCLUDES(m_mutex);
     bool lock_pages(void* data, uint64_t bytes) const;
     bool make_slab(uint64_t bytes, CUcontext context) WL_EXCLUDES(m_mutex);
     bool ask_for_slab(uint64_t bytes) WL_REQUIRES(m_mutex);
     void grower_main();
+    void lock_added(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
 
     const Driver& m_driver;
     const uint64_t m_most_bytes;
@@ -80,10 +90,13 @@ private:
     std::vector<Slab> m_slabs WL_GUARDED_BY(m_mutex);
     std::map<std::byte*, uint64_t> m_free WL_GUARDED_BY(m_mutex);  // by address, joined with neighbours of the same slab
     std::map<std::byte*, uint64_t> m_taken WL_GUARDED_BY(m_mutex);
+    BytesView m_first_memory WL_GUARDED_BY(m_mutex);  // use_first()
+    MutableBytesView m_given WL_GUARDED_BY(m_mutex);  // what is left of it
     uint64_t m_free_bytes WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_slab_bytes WL_GUARDED_BY(m_mutex) = 0;  // made and being made
     uint64_t m_generation WL_GUARDED_BY(m_mutex) = 0;
     uint64_t m_wanted_bytes WL_GUARDED_BY(m_mutex) = 0;  // the slab that is to be made next; 0: none
+    bool m_has_to_lock WL_GUARDED_BY(m_mutex) = false;   // the slab that lock_also() has added
     CUcontext m_context WL_GUARDED_BY(m_mutex) = nullptr;
     bool m_failed WL_GUARDED_BY(m_mutex) = false;  // this machine has no more
     bool m_closed WL_GUARDED_BY(m_mutex) = false;

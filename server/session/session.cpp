@@ -28,7 +28,9 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_host_calls(client, m_copies),
       m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
       m_executed(client),
-      m_executor({.source = client.work_source()}) {}
+      m_executor({.source = client.work_source()}) {
+    m_copies.staging().use_first(options.shared_staging);
+}
 
 Session::~Session() {
     m_host_calls.close();
@@ -133,6 +135,7 @@ void Session::work_done(uint64_t bytes, uint32_t calls) {
         auto report = event.initProgress();
         report.setCalls(progress->calls);
         report.setBytes(progress->bytes);
+        report.setFreedSlots(m_client.take_freed_slots());
     });
     if (!sent.ok()) WL_LOG(debug, "session", "progress cannot be told: {}", sent.error().what);
 }
@@ -182,6 +185,7 @@ Result<void> Session::add_reply(ServerCall& call, CUresult result, const ReplyEx
             auto progress = reply.initProgress();
             progress.setCalls(extras.progress.calls);
             progress.setBytes(extras.progress.bytes);
+            progress.setFreedSlots(m_client.take_freed_slots());
             fill(reply.getValues());
         },
         call.reply_buffer().view(), protocol::Urgency::caller);

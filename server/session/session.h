@@ -46,6 +46,8 @@ struct SessionOptions {
     uint64_t max_payload_bytes_in_all = uint64_t{4} << 30;
     /// Host memory for asynchronous copies to the client that have not left yet.
     uint64_t max_staging_bytes = uint64_t{1} << 30;
+    /// What is taken of it first: memory that the client has mapped, too.
+    MutableBytesView shared_staging{};
 };
 
 /// What one client has: its objects, its memory, its order. Owns everything reachable from it; ends with its process.

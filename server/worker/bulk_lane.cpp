@@ -33,8 +33,7 @@ void BulkLane::on_ended(const Error& error, const std::string& explanation) {
     if (m_pump->refused()) m_owner.lane_misbehaved(error);
 }
 
-Result<void> BulkLane::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
-                              const protocol::ResumeRequest& request) {
+Result<void> BulkLane::resume(std::unique_ptr<net::Channel> channel, uint32_t epoch, const protocol::ResumeRequest& request) {
     if (m_given_up) return protocol::answer_resume(*channel, {0, Code::denied, "the lane was given up"});
     if (epoch <= m_epoch) return protocol::answer_resume(*channel, {0, Code::denied, "a later connection has taken over"});
     m_epoch = epoch;

@@ -30,7 +30,7 @@ public:
 
     /// This connection takes the place of the one before, if it is newer. Answers it. @blocks for the threads of the one before
     /// @thread  the worker's main one
-    Result<void> resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
+    Result<void> resume(std::unique_ptr<net::Channel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
     /// Ends the connection, and waits for its threads. @thread the worker's main one
     void stop();
     /// The client has given the lane up: likewise, and for good. @return the highest number that has been received

@@ -2,6 +2,7 @@
 #include "server/worker/connection_from_client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/log/log.h"
 #include "common/net/pump_handlers.h"
@@ -11,6 +12,12 @@
 namespace warpline::server {
 
 namespace {
+
+/// A part: long enough to be worth a change of threads, short enough for calls to wait for.
+constexpr uint64_t k_shared_slot_bytes = 512 * 1024;
+/// The first slabs of staging memory.
+constexpr uint64_t k_shared_to_client_bytes = 36u << 20;
+constexpr uint64_t k_shared_report_bytes = 4 * k_shared_slot_bytes;
 
 protocol::LinkOptions link_options(const ConnectionFromClient::Options& options) {
     protocol::LinkOptions link;
@@ -32,7 +39,7 @@ SessionOptions session_options(const ConnectionFromClient::Options& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::unique_ptr<net::TlsChannel> channel,
+Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::unique_ptr<net::Channel> channel,
                                                                           const Driver& driver,
                                                                           const std::vector<DeviceSnapshot>& devices,
                                                                           SessionCounters& counters, ConnectionHost& host,
@@ -97,6 +104,13 @@ Result<protocol::Place> ConnectionFromClient::place_payload(uint64_t, uint64_t, 
 Result<void> ConnectionFromClient::on_part(protocol::Frame frame) {
     m_parts_received.fetch_add(frame.payload_view().size(), std::memory_order_relaxed);
     return m_receiver.accept_bulk(std::move(frame));
+}
+
+/// It is used where it lies; what the client does with it meanwhile is the client's own loss.
+Result<protocol::Place> ConnectionFromClient::take_shared(uint64_t, uint64_t, uint64_t, MutableBytesView bytes) {
+    // Not for programs that never copy much: it takes milliseconds.
+    if (!std::exchange(m_shared_is_locked, true)) m_arrivals.lock_also(m_shared_arrivals->memory());
+    return m_shared_arrivals->place(bytes);
 }
 
 /// Where the device can fetch it by itself, as long as there is room; what the driver copies in the call goes through the heap.
@@ -178,8 +192,10 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
 Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     ClientPort& client = *this;
     m_host.session_sees(m_visible);
-    m_session =
-        std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), session_options(m_options));
+    const protocol::SharedLayout shared = hello.shares_memory ? share_memory() : protocol::SharedLayout{};
+    SessionOptions options = session_options(m_options);
+    options.shared_staging = shared.to_client(m_shared.bytes());
+    m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), options);
     if (hello.wants_executed && m_options.tell_executed) m_session->executed().begin();
     m_begun.store(true, std::memory_order_release);
     const auto window = m_session->memory().reserve_window(hello.window, address_space_of_this_machine());
@@ -204,6 +220,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     if (m_options.compact_calls) welcome.remembered_calls = protocol::RememberedCalls::k_most_calls;
     agree_on_codecs(hello.compression);
     welcome.codecs = m_codecs.load();
+    welcome.shared = shared;
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
     welcome.window = m_session->memory().window();
@@ -215,6 +232,32 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
 void ConnectionFromClient::on_tick() {
     count_bytes();
     if (m_session) m_session->executed().tell();
+}
+
+/// Memory for parts of payloads, made here, so that nothing of what the client gives us has to be believed; its descriptor goes
+/// with what is sent next. Nothing: the client has no Unix socket, or there is no memory.
+protocol::SharedLayout ConnectionFromClient::share_memory() {
+    if (!m_options.shares_memory || !net::peer_user(m_pump->channel().fd())) return {};
+    const uint64_t to_client =
+        std::min(k_shared_to_client_bytes, session_options(m_options).max_staging_bytes & ~uint64_t{4095});
+    const auto layout = protocol::SharedLayout::checked(k_shared_slot_bytes * protocol::SharedLayout::k_slots, to_client);
+    net::Socket descriptor;
+    auto memory =
+        layout.ok() ? net::SharedMemory::create(layout->total_bytes(), descriptor) : Result<net::SharedMemory>(layout.error());
+    if (!memory.ok()) {
+        WL_LOG(warn, "session", "no memory is shared with the client: {} (errno {})", memory.error().what,
+               memory.error().detail);
+        return {};
+    }
+    m_shared = std::move(*memory);
+    m_shared_arrivals.emplace(layout->to_server(m_shared.bytes()));
+    m_shared_out.emplace(layout->to_client(m_shared.bytes()), k_shared_slot_bytes);
+    m_link.share_in(layout->to_server(m_shared.bytes()));
+    m_link.outbox().encoding().share(*m_shared_out);
+    // A client that has no slots left sends bytes: it hears of those that are free soon.
+    m_receiver.grant().report_after(k_shared_report_bytes);
+    m_pump->channel().pass_descriptor(std::move(descriptor));
+    return *layout;
 }
 
 void ConnectionFromClient::agree_on_codecs(const compress::Wish& wish) {
@@ -235,7 +278,7 @@ bool ConnectionFromClient::keeps() const {
 
 /// False if it is unlikely that the client comes back: as a rule, a connection that was closed or reset without a goodbye is a
 /// program's that was killed. Where that will be told, silence about it means that the program lives.
-bool ConnectionFromClient::somebody_may_come(const net::TlsChannel& lost) const {
+bool ConnectionFromClient::somebody_may_come(const net::Channel& lost) const {
     // Of a client that has not said anything yet, nobody knows whether it has heard that it has a session.
     if (m_link.received_sequence() == 0) return false;
     return m_reported || !lost.ended_by_peer();
@@ -261,7 +304,7 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
     m_ended_changed.notify_all();
 }
 
-bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch,
+bool ConnectionFromClient::resume(std::unique_ptr<net::Channel> channel, uint32_t epoch,
                                   const protocol::ResumeRequest& request) {
     const auto refuse_it = [&](Code code, const char* reason) {
         WL_LOG(warn, "session", "a connection from {} is refused: {}", channel->peer_address(), reason);
@@ -292,7 +335,7 @@ bool ConnectionFromClient::resume(std::unique_ptr<net::TlsChannel> channel, uint
     return restarted.ok();
 }
 
-void ConnectionFromClient::resume_bulk(std::unique_ptr<net::TlsChannel> channel, uint16_t lane, uint32_t epoch,
+void ConnectionFromClient::resume_bulk(std::unique_ptr<net::Channel> channel, uint16_t lane, uint32_t epoch,
                                        const protocol::ResumeRequest& request) {
     if (lane == protocol::k_command_lane || lane > m_options.bulk_lanes || m_leaving.load()) return;
     std::unique_ptr<BulkLane>& bulk = m_bulk[lane - 1u];

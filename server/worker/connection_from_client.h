@@ -4,12 +4,15 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/mutex.h"
 #include "common/net/channel_pump.h"
+#include "common/net/shared_memory.h"
 #include "protocol/codec/call_receiver.h"
 #include "protocol/codec/link.h"
+#include "protocol/codec/shared_bulk.h"
 #include "protocol/session/resume.h"
 #include "server/session/session.h"
 #include "server/worker/bulk_lane.h"
@@ -58,6 +61,7 @@ public:
         std::chrono::microseconds spin{0};  ///< that a thread looks for a call before it sleeps
         bool compression = true;            ///< as clients wish; else none
         bool tell_executed = true;          ///< clients that ask for it when calls were executed
+        bool shares_memory = true;          ///< with clients that come over a Unix socket, if they wish
         std::string server_name;
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
@@ -65,7 +69,7 @@ public:
     };
 
     /// Starts the connection's threads. @errors io
-    static Result<std::unique_ptr<ConnectionFromClient>> start(std::unique_ptr<net::TlsChannel> channel, const Driver& driver,
+    static Result<std::unique_ptr<ConnectionFromClient>> start(std::unique_ptr<net::Channel> channel, const Driver& driver,
                                                                const std::vector<DeviceSnapshot>& devices,
                                                                SessionCounters& counters, ConnectionHost& host,
                                                                const Options& options);
@@ -79,10 +83,10 @@ public:
     /// @param epoch  of the connection; grows
     /// @return  true if the session goes on over it
     /// @blocks  for the threads of the connection before
-    bool resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
+    bool resume(std::unique_ptr<net::Channel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
 
     /// A bulk lane of the session comes, or comes back. @thread the worker's main one @blocks as resume()
-    void resume_bulk(std::unique_ptr<net::TlsChannel> channel, uint16_t lane, uint32_t epoch,
+    void resume_bulk(std::unique_ptr<net::Channel> channel, uint16_t lane, uint32_t epoch,
                      const protocol::ResumeRequest& request);
 
     /// The client has given up a bulk lane, up to whose item `received` it has everything: what it has not goes over the
@@ -104,6 +108,7 @@ private:
     // protocol::Link::Handler
     Result<void> on_frame(protocol::Frame frame) override;
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
+    Result<protocol::Place> take_shared(uint64_t call, uint64_t offset, uint64_t total, MutableBytesView bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
     void on_tick() override;
 
@@ -118,6 +123,7 @@ private:
     void did_misbehave(const char* reason) override;
     size_t chunk_bytes() const override { return k_chunk_bytes; }
     StagingMemory* arrivals() override { return &m_arrivals; }
+    uint64_t take_freed_slots() override { return m_shared_arrivals ? m_shared_arrivals->take_freed() : 0; }
     WorkSource* work_source() override { return this; }
 
     // WorkSource
@@ -126,6 +132,7 @@ private:
     void end_reading() override { m_pump->end_reading(); }
     void wake_reader() override { m_pump->wake_guest(); }
 
+    protocol::SharedLayout share_memory();
     void agree_on_codecs(const compress::Wish& wish);
     Result<void> on_hello(const protocol::Frame& frame);
     Result<void> on_event(const protocol::Frame& frame);
@@ -135,14 +142,18 @@ private:
     Result<void> welcome(const HelloData& hello);
     void on_ended(const Error& error, const std::string& explanation);
     bool keeps() const;
-    bool somebody_may_come(const net::TlsChannel& lost) const;
+    bool somebody_may_come(const net::Channel& lost) const;
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
     SessionCounters& m_counters;
     ConnectionHost& m_host;
     const Options m_options;
-    StagingMemory m_arrivals;  // outlives whatever was received into it
+    net::SharedMemory m_shared;  // these three since Hello, and as long as anything lies there
+    std::optional<protocol::SharedArrivals> m_shared_arrivals;
+    std::optional<protocol::SharedStaging> m_shared_out;
+    bool m_shared_is_locked = false;  // the reading thread's
+    StagingMemory m_arrivals;         // outlives whatever was received into it
     protocol::Link m_link;
     std::vector<DeviceSnapshot> m_visible;  // those of m_devices that the client wants to see
     protocol::CallReceiver m_receiver;

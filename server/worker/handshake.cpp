@@ -29,6 +29,7 @@ Result<HelloData> read_hello(BytesView body) {
         data.visible_devices = text_of(hello.getVisibleDevices());
         data.reported = hello.getReported();
         data.wants_executed = hello.getWantsExecuted();
+        data.shares_memory = hello.getSharesMemory();
         data.compression = {hello.getCodecs() & compress::k_all_codecs, std::nullopt};
         // A codec that is newer than this server is not forced on it.
         if (const auto forced = compress::codec_from_wire(hello.getForcedCodec());
@@ -63,6 +64,8 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         reply.setTenant(welcome.tenant);
         reply.setHeartbeatMs(welcome.heartbeat_ms);
         reply.setCodecs(welcome.codecs);
+        reply.setSharedToServer(welcome.shared.to_server_bytes);
+        reply.setSharedToClient(welcome.shared.to_client_bytes);
     });
 }
 

@@ -7,6 +7,7 @@
 #include "compress/wish.h"
 #include "protocol/codec/buffer.h"
 #include "protocol/codec/session_state.h"
+#include "protocol/codec/shared_bulk.h"
 #include "server/driver/inventory.h"
 #include "server/objects/device_memory.h"
 
@@ -24,6 +25,7 @@ struct HelloData {
     int32_t driver_version = 0;
     std::string visible_devices;
     bool reported = false;  ///< somebody tells us when the program is dead
+    bool shares_memory = false;
     compress::Wish compression;
     bool wants_executed = false;  ///< to be told when its calls were executed
 };
@@ -44,6 +46,7 @@ struct Welcome {
     uint32_t heartbeat_ms = 0;
     DeviceMemory::Window window;
     uint64_t memory_credit_bytes = 0;
+    protocol::SharedLayout shared;  ///< of the memory whose descriptor goes with the answer
 };
 
 /// The answer to Hello, with the snapshot of all devices. @errors alloc_failed

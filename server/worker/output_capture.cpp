@@ -32,7 +32,8 @@ OutputCapture::OutputCapture(std::vector<Source> sources, Sink sink)
     : m_sources(std::move(sources)),
       m_sink(std::move(sink)),
       m_stop_fd(eventfd(0, EFD_CLOEXEC)),
-      m_log_texts(m_sources.size()) {
+      m_log_texts(m_sources.size()),
+      m_asked(m_sources.size()) {
     for (const Source& source : m_sources) {
         if (source.copy_fd >= 0) copy_pending(source.fd, source.copy_fd);
     }
@@ -60,8 +61,12 @@ bool OutputCapture::hand_on(size_t index) {
 void OutputCapture::drain() {
     std::fflush(stdout);
     MutexLock lock(m_mutex);
+    // Before each reply, and nearly always in vain: one question for all of them.
+    for (size_t i = 0; i < m_sources.size(); ++i) m_asked[i] = {m_sources[i].fd, POLLIN, 0};
+    const int ready = poll(m_asked.data(), m_asked.size(), 0);
+    if (ready == 0) return;
     for (size_t i = 0; i < m_sources.size(); ++i) {
-        while (hand_on(i)) {
+        while ((ready < 0 || (m_asked[i].revents & POLLIN) != 0) && hand_on(i)) {
         }
     }
 }

@@ -1,6 +1,8 @@
 // What kernels and drivers print, on its way to the client.
 #pragma once
 
+#include <poll.h>
+
 #include <functional>
 #include <memory>
 #include <thread>
@@ -47,6 +49,7 @@ private:
     int m_stop_fd;
     Mutex m_mutex;                                               // one reader of a pipe at a time, so that the order is kept
     std::vector<DriverText> m_log_texts WL_GUARDED_BY(m_mutex);  // of each source
+    std::vector<pollfd> m_asked WL_GUARDED_BY(m_mutex);          // drain()'s
     std::thread m_thread;
 };
 

@@ -70,8 +70,8 @@ private:
     void take(const ControlMessage& message);
     void greet_lane(const TakeMessage& take, const AssignMessage& session, net::Socket socket, Reception::Guest& guest);
     void handle_lanes();
-    void begin(std::unique_ptr<net::TlsChannel> channel);
-    void resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
+    void begin(std::unique_ptr<net::Channel> channel);
+    void resume(std::unique_ptr<net::Channel> channel, uint32_t epoch, const protocol::ResumeRequest& request);
     void end_session(const std::string& reason);
     void release(const std::string& reason);
 
@@ -110,7 +110,7 @@ private:
         std::array<uint8_t, k_session_id_bytes> session;
         uint16_t number;
         uint32_t epoch;
-        std::unique_ptr<net::TlsChannel> channel;
+        std::unique_ptr<net::Channel> channel;
         std::optional<protocol::ResumeRequest> request;  // none: the session begins with it
     };
 
@@ -299,6 +299,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     if (!problem.empty()) WL_LOG(warn, "worker", "{}", problem);
     options.compact_calls = switches.uses(config::Optimisation::compact);
     options.idle_threads_read = switches.uses(config::Optimisation::reading);
+    options.shares_memory = switches.uses(config::Optimisation::shm);
     if (switches.uses(config::Optimisation::spin)) options.spin = config::spin_of(m_settings);
     options.tenant = get_text(m_assigned.tenant);
     char name[256] = {};
@@ -307,7 +308,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
 }
 
 /// The first lane of the session is there.
-void Worker::begin(std::unique_ptr<net::TlsChannel> channel) {
+void Worker::begin(std::unique_ptr<net::Channel> channel) {
     m_messages.reset();
     auto started = ConnectionFromClient::start(std::move(channel), *m_driver, m_devices, m_counters->counters(), *this,
                                                connection_options());
@@ -383,7 +384,7 @@ void Worker::greet_lane(const TakeMessage& take, const AssignMessage& session, n
     std::memcpy(key.key.data(), session.key, sizeof session.key);
     key.identity = lane_identity(take);
     std::string why;
-    auto channel = greet(m_tls, std::move(socket), std::move(key), why);
+    auto channel = greet_by_key(m_tls, take, std::move(socket), key, why);
     guest.is_known();
     if (!channel.ok()) {
         WL_LOG(warn, "session", "{}: a connection that names the session is refused: {}", get_text(take.peer), why);
@@ -462,7 +463,7 @@ std::string Worker::orphan_reason() {
     return log::format("the connection was lost ({}), and the client did not come back (grace_seconds)", m_lost_by);
 }
 
-void Worker::resume(std::unique_ptr<net::TlsChannel> channel, uint32_t epoch, const protocol::ResumeRequest& request) {
+void Worker::resume(std::unique_ptr<net::Channel> channel, uint32_t epoch, const protocol::ResumeRequest& request) {
     const std::string peer = channel->peer_address();
     if (!m_connection->resume(std::move(channel), epoch, request)) return;
     static_cast<void>(m_control.send(ControlKind::resumed, ResumedMessage{epoch}));

@@ -192,12 +192,12 @@ private:
         return {};
     }
     void lane_ended(uint16_t) override {}
-    Result<std::unique_ptr<net::TlsChannel>> connect_lane(uint16_t lane, uint32_t epoch,
-                                                          std::chrono::milliseconds patience) override {
+    Result<std::unique_ptr<net::Channel>> connect_lane(uint16_t lane, uint32_t epoch,
+                                                       std::chrono::milliseconds patience) override {
         if (damaged.fetch_sub(1) > 0) return Error{Code::malformed, "what arrives is not TLS"};
         std::string why;
         const auto endpoint = WL_TRY(net::parse_endpoint("127.0.0.1:" + std::to_string(m_server.port())));
-        net::Socket socket = WL_TRY(net::connect_tcp(endpoint, patience, why));
+        net::Socket socket = WL_TRY(net::dial(endpoint, patience, why));
         {
             MutexLock lock(m_mutex);
             m_beneath.at(lane) = net::Socket(::dup(socket.fd()));
@@ -208,7 +208,8 @@ private:
         options.handshake_timeout = patience;
         options.key = net::PresharedKey{ServerEnd::k_key, Bytes(preamble.begin(), preamble.end())};
         const auto context = WL_TRY(net::TlsContext::create_for_keys(net::TlsRole::client));
-        return net::TlsChannel::handshake(context, std::move(socket), endpoint.host, options, why);
+        return std::unique_ptr<net::Channel>(
+            WL_TRY(net::TlsChannel::handshake(context, std::move(socket), endpoint.host, options, why)));
     }
     void lane_given_up(uint16_t lane, uint64_t received) override {
         const auto has = m_server.give_up(lane, received);

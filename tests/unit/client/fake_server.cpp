@@ -41,7 +41,7 @@ FakeServer::~FakeServer() {
 ConnectionSettings FakeServer::settings() const {
     ConnectionSettings settings;
     settings.server = "127.0.0.1:" + std::to_string(m_listener.port());
-    settings.credentials = m_client;
+    settings.identity = Identity(m_client);
     settings.window_base = 0x300000000000;
     settings.window_bytes = 1ull << 36;
     settings.program = "test";

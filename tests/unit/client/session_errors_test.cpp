@@ -87,7 +87,7 @@ TEST(SessionErrors, nobody_there) {
 TEST(SessionErrors, an_unknown_server_is_not_believed) {
     FakeServer server, other;
     ConnectionSettings settings = server.settings();
-    settings.credentials = other.settings().credentials;
+    settings.identity = other.settings().identity;
     std::string why;
     auto made = Session::connect(
         settings, [](CUresult) {}, why);

@@ -29,7 +29,7 @@ TEST_F(CommandLineTest, FlagsAreStrongest) {
     m_environment.set("WARPLINE_MAX_SESSIONS", "7");
     CommandLine line = load({"--config", file.path.c_str(), "--listen", "127.0.0.1:3", "--cert=/a/b.crt", "--ready-fd", "5"});
     ASSERT_EQ(line.outcome, Outcome::run);
-    EXPECT_EQ(line.settings.text("listen"), "127.0.0.1:3");
+    EXPECT_EQ(line.settings.text_list("listen"), std::vector<std::string>{"127.0.0.1:3"});
     EXPECT_EQ(line.settings.origin("listen"), "--listen");
     EXPECT_EQ(line.settings.integer("max_sessions"), 7);
     EXPECT_EQ(line.settings.seconds("drain_seconds").count(), 4);

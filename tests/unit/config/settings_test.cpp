@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 TEST(Settings, DefaultsAreValues) {
     Settings server(Program::server);
-    EXPECT_EQ(server.text("listen"), "0.0.0.0:14833");
+    EXPECT_EQ(server.text_list("listen"), std::vector<std::string>{"0.0.0.0:14833"});
     EXPECT_EQ(server.seconds("drain_seconds"), seconds(30));
     EXPECT_EQ(server.bytes("memory_credit"), uint64_t{1} << 30);
     EXPECT_EQ(server.integer("ready_fd"), -1);
@@ -67,7 +67,7 @@ TEST(ConfigFile, IsReadWithTheOriginOfEachValue) {
     Settings server(Program::server);
     std::string problem;
     ASSERT_TRUE(load_file(file.path, server, problem)) << problem;
-    EXPECT_EQ(server.text("listen"), "127.0.0.1:1");
+    EXPECT_EQ(server.text_list("listen"), std::vector<std::string>{"127.0.0.1:1"});
     EXPECT_EQ(server.origin("listen"), file.path + ":2");
     EXPECT_EQ(server.integer("max_sessions"), 5);
     EXPECT_EQ(server.bytes("memory_credit"), uint64_t{2} << 30);
@@ -87,7 +87,7 @@ TEST(ConfigFile, MistakesNameTheLine) {
           Row{"ready_fd = 3\n", ":1: unknown option 'ready_fd'\n"}, Row{"servers = 'a:1'\n", ":1: unknown option 'servers'"},
           Row{"max_sessions = 'many'\n", ":1: max_sessions = 'many' is not a whole number\n"},
           Row{"max_sessions = 1.5\n", ":1: max_sessions cannot be set to a value of this kind\n"},
-          Row{"listen = ['a']\n", ":1: listen cannot be set to a value of this kind\n"},
+          Row{"driver = ['a']\n", ":1: driver cannot be set to a value of this kind\n"},
           Row{"[server]\nlisten = 'x'\n", ":1: unknown option 'server'"}, Row{"listen = \n", ":1: "},
           Row{"\n\n= 3\n", ":3: "}}) {
         TemporaryFile file(row.text);
@@ -95,7 +95,7 @@ TEST(ConfigFile, MistakesNameTheLine) {
         std::string problem;
         EXPECT_FALSE(load_file(file.path, server, problem)) << row.text;
         EXPECT_TRUE(problem.starts_with(file.path + row.problem)) << problem;
-        EXPECT_EQ(server.text("listen"), "0.0.0.0:14833");
+        EXPECT_EQ(server.text_list("listen"), std::vector<std::string>{"0.0.0.0:14833"});
     }
 }
 
@@ -105,7 +105,7 @@ TEST(ConfigFile, AllMistakesAreReportedAtOnce) {
     std::string problem;
     EXPECT_FALSE(load_file(file.path, server, problem));
     EXPECT_EQ(std::count(problem.begin(), problem.end(), '\n'), 2);
-    EXPECT_EQ(server.text("listen"), "[::]:9");
+    EXPECT_EQ(server.text_list("listen"), std::vector<std::string>{"[::]:9"});
     EXPECT_FALSE(load_file("/nowhere/server.toml", server, problem));
 }
 

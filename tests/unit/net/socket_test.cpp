@@ -47,11 +47,14 @@ TEST(Socket, ConnectionsWithinAMachineAreNotPaced_B3) {
     }
 }
 
-TEST(Socket, WhatIsNotTcpKnowsNothingOfAcknowledgements) {
+TEST(Socket, WhatIsSentOverAUnixSocketHasArrived_B9) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     Socket one(ends[0]), other(ends[1]);
-    EXPECT_FALSE(tcp_path(one.fd()).has_value());
+    ASSERT_EQ(::send(one.fd(), "hello", 5, 0), 5);
+    ASSERT_TRUE(tcp_path(one.fd()).has_value());
+    EXPECT_EQ(tcp_path(one.fd())->unacknowledged_for, 0ms);
+    EXPECT_EQ(tcp_path(one.fd())->capacity_bytes, 0u);
 }
 
 struct EndpointCase {
@@ -111,7 +114,7 @@ TEST(Connect, SaysThatNobodyListens) {
         ASSERT_TRUE(listener.ok()) << why;
         free_port = listener->port();
     }
-    auto socket = connect_tcp({"127.0.0.1", free_port}, 5s, why);
+    auto socket = dial({"127.0.0.1", free_port}, 5s, why);
     EXPECT_EQ(socket.error().code, Code::connect_refused);
     EXPECT_NE(why.find("connection refused"), std::string::npos) << why;
     EXPECT_NE(why.find("127.0.0.1:" + std::to_string(free_port)), std::string::npos) << why;
@@ -119,7 +122,7 @@ TEST(Connect, SaysThatNobodyListens) {
 
 TEST(Connect, SaysThatThereIsNoSuchName) {
     std::string why;
-    auto socket = connect_tcp({"no-such-host.invalid", 14833}, 5s, why);
+    auto socket = dial({"no-such-host.invalid", 14833}, 5s, why);
     EXPECT_EQ(socket.error().code, Code::connect_refused);
     EXPECT_NE(why.find("no such host name"), std::string::npos) << why;
 }
@@ -129,7 +132,7 @@ TEST(Connect, DialsTheAddressesThatAreKnown) {
     auto listener = Listener::open("127.0.0.1", 0, why);
     ASSERT_TRUE(listener.ok()) << why;
     // Nobody listens at the first one; the name itself is nowhere.
-    auto socket = connect_tcp({"no-such-host.invalid", listener->port(), {"127.0.0.2", "127.0.0.1"}}, 5s, why);
+    auto socket = dial({"no-such-host.invalid", listener->port(), {"127.0.0.2", "127.0.0.1"}}, 5s, why);
     ASSERT_TRUE(socket.ok()) << why;
     EXPECT_EQ(socket->peer_address(), "127.0.0.1:" + std::to_string(listener->port()));
 }
@@ -147,7 +150,7 @@ TEST(Connect, GivesUpInTime) {
         (void)::connect(fillers.back().fd(), reinterpret_cast<sockaddr*>(&address), sizeof address);
     }
     std::string why;
-    auto socket = connect_tcp({"127.0.0.1", ntohs(address.sin_port)}, 200ms, why);
+    auto socket = dial({"127.0.0.1", ntohs(address.sin_port)}, 200ms, why);
     EXPECT_EQ(socket.error().code, Code::deadline);
     EXPECT_NE(why.find("no answer in time"), std::string::npos) << why;
 }
@@ -158,7 +161,7 @@ TEST(Listener, AcceptsAndStops) {
     ASSERT_TRUE(listener.ok()) << why;
     EXPECT_NE(listener->port(), 0);
     auto accepted = std::async(std::launch::async, [&] { return listener->accept(); });
-    auto client = connect_tcp({"127.0.0.1", listener->port()}, 5s, why);
+    auto client = dial({"127.0.0.1", listener->port()}, 5s, why);
     ASSERT_TRUE(client.ok()) << why;
     auto server = accepted.get();
     ASSERT_TRUE(server.ok());
@@ -174,7 +177,7 @@ TEST(Listener, APeerThatHasLeftStillHasAName) {
     std::string why;
     auto listener = Listener::open("127.0.0.1", 0, why);
     ASSERT_TRUE(listener.ok()) << why;
-    auto client = connect_tcp({"127.0.0.1", listener->port()}, 5s, why);
+    auto client = dial({"127.0.0.1", listener->port()}, 5s, why);
     auto server = listener->accept();
     ASSERT_TRUE(client.ok() && server.ok());
     const linger at_once{1, 0};

@@ -45,7 +45,7 @@ inline Sockets loopback() {
     std::string why;
     auto listener = Listener::open("127.0.0.1", 0, why);
     EXPECT_TRUE(listener.ok()) << why;
-    auto client = connect_tcp({"127.0.0.1", listener->port()}, std::chrono::seconds(5), why);
+    auto client = dial({"127.0.0.1", listener->port()}, std::chrono::seconds(5), why);
     EXPECT_TRUE(client.ok()) << why;
     auto server = listener->accept();
     EXPECT_TRUE(server.ok());
@@ -92,12 +92,12 @@ inline Pair good_pair(TlsChannel::Options options = {}) {
 }
 
 /// Reads until `count` bytes are there or the channel fails.
-inline Result<Bytes> read_bytes(TlsChannel& channel, size_t count) {
+inline Result<Bytes> read_bytes(Channel& channel, size_t count) {
     Bytes out(count);
     for (size_t have = 0; have < count;) have += WL_TRY(channel.read(MutableBytesView(out).subspan(have)));
     return out;
 }
-inline Result<void> write_bytes(TlsChannel& channel, BytesView bytes) { return channel.write({&bytes, 1}); }
+inline Result<void> write_bytes(Channel& channel, BytesView bytes) { return channel.write({&bytes, 1}); }
 
 inline Bytes pattern(size_t size, uint8_t seed = 1) {
     Bytes out(size);

@@ -25,6 +25,11 @@ TEST(Preamble, ComesBackAsItWasWritten_B1) {
     EXPECT_EQ(back->lane, k_death_lane);
     EXPECT_EQ(back->epoch, 0x01020304u);
     EXPECT_EQ(decode_preamble(encode_preamble({}))->kind, Preamble::Kind::door);
+    EXPECT_FALSE(back->plain);
+    Preamble plain = joining();
+    plain.plain = true;
+    EXPECT_TRUE(decode_preamble(encode_preamble(plain))->plain);
+    EXPECT_TRUE(decode_preamble(encode_preamble({.plain = true}))->plain);
 }
 
 TEST(Preamble, RefusesWhatItDoesNotKnow_F3) {
@@ -40,7 +45,7 @@ TEST(Preamble, RefusesWhatItDoesNotKnow_F3) {
     EXPECT_EQ(with(6, 0), Code::malformed);
     EXPECT_EQ(with(6, 3), Code::malformed);
     EXPECT_EQ(with(6, 1), Code::malformed) << "the door has no session";
-    EXPECT_EQ(with(26, 1), Code::malformed);
+    EXPECT_EQ(with(26, 2), Code::malformed);
     for (const Preamble& door : {Preamble{Preamble::Kind::door, {}, 1, 0}, Preamble{Preamble::Kind::door, {}, 0, 1}})
         EXPECT_EQ(decode_preamble(encode_preamble(door)).error().code, Code::malformed) << "nor a lane";
     Preamble nameless = joining();

@@ -25,7 +25,7 @@ class Asking {
 public:
     Asking(uint16_t port, const net::TlsCredentials& credentials) {
         std::string why;
-        auto socket = net::connect_tcp({"127.0.0.1", port}, 5s, why);
+        auto socket = net::dial({"127.0.0.1", port}, 5s, why);
         if (!socket.ok()) return;
         if (!socket->write_all(protocol::encode_preamble({}), 5s).ok()) return;
         auto context = net::TlsContext::create(net::TlsRole::client, credentials, why);
@@ -244,7 +244,7 @@ TEST_F(FailingDoor, C5_ADoorThatIsStoppedHoldsUpNobody) {
     // More than its channel holds.
     for (int i = 0; i < 400; ++i) {
         std::string why;
-        auto socket = net::connect_tcp({"127.0.0.1", server.port()}, 5s, why);
+        auto socket = net::dial({"127.0.0.1", server.port()}, 5s, why);
         ASSERT_TRUE(socket.ok()) << why;
         // With a record of TLS, or what looks like one: under pressure nobody is passed on without.
         const auto preamble = protocol::encode_preamble({});

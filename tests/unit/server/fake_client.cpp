@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 std::unique_ptr<net::TlsChannel> shake(uint16_t port, const net::TlsCredentials& credentials,
                                        const protocol::Preamble& preamble, const std::optional<protocol::SessionKey>& key,
                                        std::string& why) {
-    auto socket = net::connect_tcp({"127.0.0.1", port}, 5s, why);
+    auto socket = net::dial({"127.0.0.1", port}, 5s, why);
     if (!socket.ok()) return nullptr;
     const auto bytes = protocol::encode_preamble(preamble);
     if (!socket->write_all(bytes, 5s).ok()) return nullptr;

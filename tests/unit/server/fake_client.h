@@ -12,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "common/net/channel_pump.h"
 #include "common/net/pump_handlers.h"
+#include "common/net/tls.h"
 #include "cuda/gen/call_id.gen.h"
 #include "protocol/codec/link.h"
 #include "protocol/codec/preamble.h"

@@ -34,7 +34,7 @@ protected:
 
     net::Socket connect_plain() {
         std::string why;
-        auto socket = net::connect_tcp({"127.0.0.1", m_server.port()}, 5s, why);
+        auto socket = net::dial({"127.0.0.1", m_server.port()}, 5s, why);
         EXPECT_TRUE(socket.ok()) << why;
         return socket.ok() ? std::move(*socket) : net::Socket();
     }

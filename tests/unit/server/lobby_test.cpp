@@ -36,10 +36,9 @@ public:
         EXPECT_EQ(connect(m_fd, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
         pollfd incoming{listener, POLLIN, 0};
         EXPECT_EQ(poll(&incoming, 1, -1), 1);
-        sockaddr_storage address{};
-        socklen_t length = sizeof address;
-        const int accepted = accept4(listener, reinterpret_cast<sockaddr*>(&address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        lobby.admit(accepted, describe_address(address));
+        net::Socket accepted(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        std::string peer = accepted.peer_address();
+        lobby.admit(accepted.release(), std::move(peer));
     }
     ~Caller() { close(m_fd); }
     Caller(const Caller&) = delete;
@@ -61,9 +60,6 @@ private:
 
 class LobbyTest : public testing::Test {
 protected:
-    LobbyTest() { m_listener = *listen_on("127.0.0.1", 0, m_port); }
-    ~LobbyTest() override { close(m_listener); }
-
     Caller call(const char* host = "127.0.0.1") { return Caller(m_lobby, m_listener, m_port, host); }
     /// What poll() says of a connection, when it says something.
     short events(size_t index) {
@@ -80,8 +76,9 @@ protected:
         return m_lobby.hear(index, (told & POLLRDHUP) != 0, trusts);
     }
 
-    int m_listener = -1;
-    uint16_t m_port = 0;
+    ListenSocket m_listening = ListenSocket::open("127.0.0.1:0", 0600).value();
+    const int m_listener = m_listening.fd();
+    const uint16_t m_port = net::parse_endpoint(m_listening.address())->port;
     Lobby m_lobby{4, std::chrono::seconds(60)};
 };
 
@@ -200,6 +197,38 @@ TEST_F(LobbyTest, F1_WhoIsSilentIsDroppedInTime) {
     lobby.expire();
     EXPECT_EQ(lobby.size(), 0u);
     EXPECT_TRUE(caller.is_dropped());
+}
+
+/// A connection over a Unix socket.
+class LocalCaller {
+public:
+    explicit LocalCaller(Lobby& lobby) {
+        int ends[2];
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+        m_socket = net::Socket(ends[0]);
+        const net::Socket peer(ends[1]);
+        lobby.admit(dup(peer.fd()), peer.peer_address(), true);
+    }
+    void say(BytesView bytes) { EXPECT_TRUE(m_socket.write_all(bytes, std::chrono::seconds(5)).ok()); }
+
+private:
+    net::Socket m_socket;
+};
+
+TEST_F(LobbyTest, B9_WithoutTlsOnlyUnixSocketsAreRouted) {
+    const auto plain = protocol::encode_preamble({.plain = true});
+    LocalCaller local(m_lobby);
+    local.say(plain);
+    const auto guest = hear(0);
+    ASSERT_TRUE(guest) << "under pressure, too";
+    EXPECT_TRUE(guest->preamble.plain);
+    EXPECT_EQ(host_of(guest->peer), "user:" + std::to_string(getuid())) << "whom limits count for";
+    close(guest->fd);
+    Caller remote = call();
+    remote.say(plain);
+    EXPECT_FALSE(hear(0, true));
+    EXPECT_EQ(m_lobby.size(), 0u);
+    EXPECT_TRUE(remote.is_dropped());
 }
 
 }  // namespace

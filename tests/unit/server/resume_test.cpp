@@ -77,7 +77,7 @@ TEST_F(ResumeTest, F3_WhoDoesNotSpeakCostsTheSessionNothing) {
     std::vector<net::Socket> silent;
     for (uint32_t i = 0; i < 40; ++i) {
         std::string why;
-        auto socket = net::connect_tcp({"127.0.0.1", m_server.port()}, 5s, why);
+        auto socket = net::dial({"127.0.0.1", m_server.port()}, 5s, why);
         ASSERT_TRUE(socket.ok()) << why;
         EXPECT_TRUE(
             socket->write_all(protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session, 0, i + 1}), 5s).ok());
@@ -139,7 +139,7 @@ TEST_F(ResumeTest, C2_ASessionThatIsGoneIsToldSo) {
 TEST_F(ResumeTest, F3_APreambleThatWasChangedEndsNothing) {
     // It says another attempt than the handshake does.
     std::string why;
-    auto socket = net::connect_tcp({"127.0.0.1", m_server.port()}, 5s, why);
+    auto socket = net::dial({"127.0.0.1", m_server.port()}, 5s, why);
     ASSERT_TRUE(socket.ok()) << why;
     const auto meant = protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session, 0, 3});
     const auto sent = protocol::encode_preamble({protocol::Preamble::Kind::lane, m_session, 0, 2});
