@@ -1,4 +1,4 @@
-// What all calls have in common on their way: compiled once, not for each of them.
+// What all calls have in common on their way: compiled once, and not for each of them.
 #include "client/call/send.h"
 
 #include "client/trace/trace.h"
@@ -59,8 +59,7 @@ struct NumberNote {
 }  // namespace
 
 CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
-    const protocol::CallHeader header{static_cast<uint16_t>(call.id), waiter != nullptr || call.background != nullptr,
-                                      call.thread.number, call.context, call.subject};
+    const protocol::CallHeader header = header_of(call, waiter != nullptr || call.background != nullptr);
     protocol::Outbox& outbox = call.session.calls().outbox();
     const NumberNote note{call, waiter};
     if (payload.size() > ConnectionToServer::k_chunk_bytes) {
@@ -73,6 +72,13 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
     auto sent = outbox.add_call(header, words, fill, note, payload, urgency);
     if (waiter == nullptr) call.session.calls().note_queued();
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
+}
+
+CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
+    const NumberNote note{call, nullptr};
+    auto sent = call.session.calls().outbox().add_call(header, image, note, {}, protocol::Urgency::writer);
+    call.session.calls().note_queued();
+    return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), nullptr);
 }
 
 CUresult wait(const Call& call, Waiter& waiter) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// For the generated encoders only: everything here knows Cap'n Proto.
+// For the generated encoders, and what stands in for one: everything here knows Cap'n Proto.
 
 #include <span>
 #include <string>
@@ -29,6 +29,13 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView pa
     const auto fill_args = [&](capnp::AnyPointer::Builder args) { fill(args.initAs<Wire>()); };
     return send(call, waiter, words, protocol::FillArgs(fill_args), payload);
 }
+
+/// What travels with a call besides its arguments.
+inline protocol::CallHeader header_of(const Call& call, bool wants_reply) {
+    return {static_cast<uint16_t>(call.id), wants_reply, call.thread.number, call.context, call.subject};
+}
+/// Queues a call that has no reply and no payload, and whose message is made already, with this header.
+CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image);
 
 /// Waits for the reply of a call that was queued, as the context's scheduling flags say. @blocks for a round trip
 CUresult wait(const Call& call, Waiter& waiter);

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "client/code/functions.h"
+#include "client/code/launch_image.h"
 #include "client/code/launch_params.h"
 #include "client/gen/launch_calls.gen.h"
 #include "client/graph/capture.h"
@@ -78,9 +79,13 @@ CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridD
     Function* function = nullptr;
     const LaunchShape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
+    const uint64_t stream = stream_token(call, hStream);
+    if (!extra && !call.background) {
+        const auto issued = issue_by_image(call, to_token(f), *function, shape, stream, kernelParams);
+        if (issued) return settle(call, *issued, stream);
+    }
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
-    const uint64_t stream = stream_token(call, hStream);
     CUresult result = gen::issue_cuLaunchKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
                                                 blockDimZ, sharedMemBytes, stream, params.params(), params.sizes());
     return settle(call, result, stream);

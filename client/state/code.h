@@ -57,6 +57,8 @@ struct Library {
     std::map<uint64_t, uint64_t> modules WL_GUARDED_BY(mutex);  ///< module token by context (cuLibraryGetModule)
 };
 
+class LaunchImage;
+
 /// A kernel: a CUfunction or a CUkernel, which share one kind.
 struct Function {
     static constexpr size_t k_attributes = 32;  // CUfunction_attribute values are smaller
@@ -90,7 +92,11 @@ struct Function {
     using OccupancyQuestion = std::tuple<uint64_t, int, size_t, unsigned>;
     static constexpr size_t k_max_occupancy = 4096;
 
+    std::atomic<const LaunchImage*> launch_image{nullptr};  ///< what its launches are made of: released once it is made
+
     Mutex mutex;                                                            // protects what follows
+    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);          ///< the same; null if there is to be none
+    bool image_is_made WL_GUARDED_BY(mutex) = false;                        ///< or was tried
     std::optional<std::vector<Attribute>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told
     std::map<OccupancyQuestion, int> occupancy WL_GUARDED_BY(mutex);
 };

@@ -54,11 +54,18 @@ public:
     /// @param payload_bytes  of the call, wherever they travel
     /// @errors               malformed (max_words too small), quota (larger than a frame may be), alloc_failed
     Result<void> build(const CallHeader& header, unsigned max_words, uint64_t payload_bytes, FillArgs fill);
-    /// With its framing. Valid as long as this object, until the next build().
+    /// A copy of a message that was built before, to be patched. At most k_inline_bytes.
+    std::byte* copy(BytesView message) {
+        std::memcpy(m_inline, message.data(), message.size());
+        m_message = {m_inline, message.size()};
+        return m_inline;
+    }
+    /// With its framing. Valid as long as this object, until it gets another one.
     BytesView message() const { return m_message; }
 
+    static constexpr size_t k_inline_bytes = 1024;  ///< for which nothing is allocated
+
 private:
-    static constexpr size_t k_inline_bytes = 1024;
     alignas(8) std::byte m_inline[k_inline_bytes];
     Buffer m_heap;
     BytesView m_message;

@@ -2,6 +2,7 @@
 #include "protocol/codec/compact.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -27,6 +28,11 @@ constexpr uint8_t k_run = 0x80;
 constexpr size_t k_most_run = 255;
 // A word of which at least so many bytes are different travels as a whole: the others would cost as much.
 constexpr int k_whole_word_bytes = 6;
+constexpr auto k_travels_whole = [] {
+    std::array<bool, 256> whole{};
+    for (unsigned bytes = 0; bytes < whole.size(); ++bytes) whole[bytes] = std::popcount(bytes) >= k_whole_word_bytes;
+    return whole;
+}();
 
 constexpr size_t k_word = sizeof(uint64_t);
 
@@ -52,7 +58,7 @@ std::byte* write_changes(std::byte* was, const std::byte* is, size_t words, std:
         if (word_at(was, i) == word_at(is, i)) continue;
         for (; i - next > k_most_gap; next += k_skip) put(k_skip);
         const uint8_t bytes = changed(i);
-        if (std::popcount(bytes) < k_whole_word_bytes) {
+        if (!k_travels_whole[bytes]) {
             put(i - next);
             put(bytes);
             for (unsigned left = bytes; left != 0; left &= left - 1)
@@ -62,7 +68,7 @@ std::byte* write_changes(std::byte* was, const std::byte* is, size_t words, std:
             continue;
         }
         size_t end = i + 1;
-        while (end < words && end - i < k_most_run && std::popcount(changed(end)) >= k_whole_word_bytes) ++end;
+        while (end < words && end - i < k_most_run && k_travels_whole[changed(end)]) ++end;
         put(k_run | (i - next));
         put(end - i);
         std::memcpy(out, is + i * k_word, (end - i) * k_word);

@@ -28,6 +28,11 @@ Result<uint64_t> Outbox::add_call(const CallHeader& header, unsigned max_words, 
                                   BytesView payload, Urgency urgency) {
     CallImage image;
     WL_TRY(image.build(header, max_words, payload.size(), fill));
+    return add_call(header, image, on_number, payload, urgency);
+}
+
+Result<uint64_t> Outbox::add_call(const CallHeader& header, const CallImage& image, NoteNumber on_number, BytesView payload,
+                                  Urgency urgency) {
     MutexLock lock(m_mutex);
     WL_TRY(wait_for_turn(image.message().size() + payload.size(), payload.size(), false));
     size_t cost = WL_TRY(m_batch.append(header, image, payload));

@@ -103,6 +103,9 @@ public:
     using NoteNumber = FunctionRef<void(uint64_t)>;
     Result<uint64_t> add_call(const CallHeader& header, unsigned max_words, FillArgs fill, NoteNumber on_number,
                               BytesView payload, Urgency urgency);
+    /// The same with a message that is made already, of a call with this header.
+    Result<uint64_t> add_call(const CallHeader& header, const CallImage& image, NoteNumber on_number, BytesView payload,
+                              Urgency urgency);
 
     /// Adds a call with a payload of any size, which is sent straight from the caller's memory in Bulk frames, over the bulk
     /// lanes if there are any; calls of others go between them. The oldest payload goes first.

@@ -111,6 +111,8 @@ bool Outbox::cut_part(uint16_t lane) {
     if (!transfer.is_cut()) return true;
     std::erase_if(m_transfers, [&](const auto& waiting) { return waiting.get() == &transfer; });
     m_waiting.tell();
+    // Calls may have all of the credit again.
+    if (batch_may_leave() && writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
     return true;
 }
 

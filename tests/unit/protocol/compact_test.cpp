@@ -352,6 +352,27 @@ TEST(CompactBatch, ALaunchTakesTwentyFourBytesAndItsParametersAtMost_B6) {
     EXPECT_EQ(outbox.counters().calls_alike, k_launches);
 }
 
+// The worst: every byte of every parameter is another one, and the grid, too.
+TEST(Compact, ParametersThatChangeCostLittleMoreThanTheirBytes_B6) {
+    std::mt19937_64 random(24);
+    for (const size_t parameters : {1, 4, 11, 30, 500}) {
+        Ends ends;
+        Words words(13 + parameters + (parameters + 1) / 2, 3);  // and the size of each
+        ends.pass(words, 1);
+        for (int launch = 0; launch < 100; ++launch) {
+            words[6] ^= 0x1234;
+            for (size_t i = 0; i < parameters; ++i) words[13 + i] = ~words[13 + i] ^ (random() & 0x7F7F7F7F7F7F7F7F);
+            EXPECT_LE(ends.pass(words, 1), parameters * 8 + 10);
+        }
+    }
+    // Every other one: 2 bytes more for each.
+    Ends ends;
+    Words words(40, 3);
+    ends.pass(words, 1);
+    for (size_t i = 13; i < 35; i += 2) words[i] = ~words[i];
+    EXPECT_EQ(ends.pass(words, 1), 2u + 11 * (2 + 8));
+}
+
 // What was not acknowledged is sent again as the same bytes, and read once.
 TEST(CompactBatch, GoesOnOverAnotherConnection_C2) {
     Outbox outbox;
