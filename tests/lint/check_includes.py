@@ -58,6 +58,7 @@ ROOMS = {
         "daemon": ["control"],
         "door": ["control"],
         "gauge": ["driver", "control"],
+        "cache": ["control"],
         "driver": ["gen", "control"],
         "objects": ["driver", "control"],
         "session": ["gen", "objects", "driver", "control"],
