@@ -82,17 +82,20 @@ Result<void> CallReceiver::accept_bulk(Frame frame) {
     const uint64_t bytes = frame.payload_view().size();
     if (bytes < m_least_part_bytes && bulk.offset + bytes < bulk.total)
         return malformed("a payload comes in parts that are too small");
-    WL_TRY(m_grant.received(bytes, 0));
-    PayloadPart part{std::move(frame.payload), std::move(frame.placed)};
+    return accept_part(bulk.call, bulk.offset, bulk.total, {std::move(frame.payload), std::move(frame.placed), bulk.keep});
+}
+
+Result<void> CallReceiver::accept_part(uint64_t call, uint64_t offset, uint64_t total, PayloadPart part) {
+    WL_TRY(m_grant.received(part.size(), 0));
     MutexLock lock(m_mutex);
-    if (bulk.call >= m_next_call) {
-        m_early[bulk.call].push_back({bulk.offset, bulk.total, std::move(part)});
+    if (call >= m_next_call) {
+        m_early[call].push_back({offset, total, std::move(part)});
         return {};
     }
-    const auto found = m_arriving.find(bulk.call);
+    const auto found = m_arriving.find(call);
     if (found == m_arriving.end()) return malformed("a part of a payload comes that no call has");
-    WL_TRY(join(found->second, bulk.offset, bulk.total, std::move(part)));
-    if (found->second.received_bytes == bulk.total) m_arriving.erase(found);
+    WL_TRY(join(found->second, offset, total, std::move(part)));
+    if (found->second.received_bytes == total) m_arriving.erase(found);
     return {};
 }
 

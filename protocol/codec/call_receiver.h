@@ -15,6 +15,7 @@ namespace warpline::protocol {
 struct PayloadPart {
     Buffer buffer;
     Place place;
+    bool keep = false;  ///< for another time: the sender says that it may be worth it
 
     BytesView view() const { return place.data() ? BytesView(place.bytes()) : buffer.view(); }
     size_t size() const { return view().size(); }
@@ -91,6 +92,9 @@ public:
     ///          that does not end its payload: what is kept for each would take many times the credit), quota
     /// @thread  any lane's
     Result<void> accept_bulk(Frame frame);
+    /// A part of a payload, from wherever: one that the client has not sent, because it is here, costs as much credit.
+    /// @errors, @thread as accept_bulk()
+    Result<void> accept_part(uint64_t call, uint64_t offset, uint64_t total, PayloadPart part);
     /// The session is over: whoever pulls from a stream wakes with this error. @thread any
     void fail(Error error);
 

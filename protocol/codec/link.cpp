@@ -23,7 +23,7 @@ uint64_t least_window_bytes(uint16_t lane, const OutboxOptions& options) {
 
 Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes) {
     return read_message<wire::Bulk>(body, [&](wire::Bulk::Reader bulk) -> Result<BulkHeader> {
-        BulkHeader header{bulk.getCall(), bulk.getOffset(), bulk.getTotal()};
+        BulkHeader header{bulk.getCall(), bulk.getOffset(), bulk.getTotal(), bulk.getKeep()};
         if (payload_bytes == 0) return malformed("a part of a payload is empty");
         if (header.offset > header.total || payload_bytes > header.total - header.offset)
             return malformed("a part of a payload lies outside of it");
@@ -120,6 +120,8 @@ void Link::note_quality(Clock::time_point now) {
     MutexLock lock(m_quality_mutex);
     m_heartbeat.describe(m_quality);
     m_rates.add(now, totals);
+    // Without what waits on the way: behind what is held back nothing does.
+    if (m_lane == k_command_lane) m_outbox.note_round_trip(m_quality.minimum_round_trip_us);
 }
 
 LinkQuality Link::quality() const {
@@ -241,6 +243,13 @@ Result<bool> Link::handle_own(const Frame& frame) {
         }
         case FrameKind::event:
             return read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<bool> {
+                if (event.which() == wire::Event::OFFERED) {
+                    // At once, also where what the program sees waits for parts on other lanes: bytes are held back for it.
+                    const auto answer = event.getOffered();
+                    WL_TRY(m_outbox.offered(answer.getCall(), answer.getOffset(), answer.getCount(), answer.getHas(),
+                                            answer.getOnlyAsks()));
+                    return true;
+                }
                 if (event.which() != wire::Event::PROGRESS) return false;
                 const auto report = event.getProgress();
                 WL_TRY(m_outbox.slots_freed(report.getFreedSlots()));

@@ -167,11 +167,6 @@ private:
 };
 
 /// Reads the fields of a Bulk frame's body.
-struct BulkHeader {
-    uint64_t call = 0;
-    uint64_t offset = 0;
-    uint64_t total = 0;
-};
 /// @errors  malformed: also if the part lies outside of the whole
 Result<BulkHeader> read_bulk_header(BytesView body, size_t payload_bytes);
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "protocol/codec/buffer.h"
@@ -41,16 +43,32 @@ struct OutFrame {
 };
 using FramePtr = std::unique_ptr<OutFrame>;  // its place does not change while it is written
 
+/// The fields of a Bulk frame's body.
+struct BulkHeader {
+    uint64_t call = 0;
+    uint64_t offset = 0;
+    uint64_t total = 0;
+    bool keep = false;  ///< it may be worth keeping for another time
+};
+
 /// A long payload on its way out. Its parts are cut when a lane can take them, so that calls go in between.
 struct Transfer {
     uint64_t call = 0;
     BytesView payload;
     bool counts_credit = false;
     bool any_lane = false;  ///< its parts may travel on bulk lanes; else all on the command lane, in order with everything else
-    uint64_t cut_bytes = 0;
+    uint64_t cut_bytes = 0;  ///< what lies before is cut or offered, and has its credit
+    // Of a payload whose hashes may go ahead of it (outbox_offers.cpp):
+    bool hashes_first = false;   ///< what lies behind cut_bytes is hashed and offered
+    bool samples = false;        ///< one chunk is to be asked for
+    bool hash_leads = false;     ///< nothing is sent before that chunk is hashed: else its hash would queue behind
+    bool being_hashed = false;   ///< somebody reads it
+    uint64_t plain_bytes = 0;    ///< at its beginning, that are sent whatever the server has
+    uint64_t offered_bytes = 0;  ///< that are not answered
+    std::deque<std::pair<uint64_t, uint64_t>> owed{};  ///< offered, and the server does not have them: from where, to where
     std::array<uint64_t, k_max_lanes> last_numbers{};  ///< of the frame with the last part on each lane; 0: none went there
 
-    bool is_cut() const { return cut_bytes == payload.size(); }
+    bool is_cut() const { return cut_bytes == payload.size() && offered_bytes == 0 && owed.empty(); }
 };
 
 /// The sending half of one connection after another: frames with numbers of the lane's own, which go on from connection to

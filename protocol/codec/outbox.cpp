@@ -320,6 +320,9 @@ void Outbox::close(Error error, bool abandon) {
 void Outbox::close_locked(const Error& error, bool abandon) {
     if (!m_closed) m_error = error;
     m_closed = true;
+    m_first_answer_due = false;
+    // What is not hashed yet is sent as it is: nobody takes further chunks from next_to_hash().
+    for (const auto& transfer : m_transfers) transfer->hashes_first = transfer->samples = transfer->hash_leads = false;
     if (abandon) {
         m_abandoned = true;
         m_transfers.clear();

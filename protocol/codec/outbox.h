@@ -13,6 +13,7 @@
 #include "common/base/wait_list.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/encoding.h"
+#include "protocol/codec/offer_policy.h"
 #include "protocol/codec/out_lane.h"
 #include "protocol/codec/session_state.h"
 #include "protocol/codec/traffic.h"
@@ -164,6 +165,30 @@ public:
     /// with a long payload.
     Result<void> send_payload(uint64_t call, BytesView payload);
 
+    // --- payloads whose hashes go ahead (outbox_offers.cpp) ---
+
+    /// From now on the server may be asked which chunks of long payloads it has (docs/upload-cache.md).
+    /// @param stored_bytes  what it has of the tenant's
+    void begin_offers(uint64_t chunk_bytes, uint64_t stored_bytes);
+    /// Chunks that are to be hashed.
+    struct HashWork {
+        std::shared_ptr<Transfer> transfer;
+        uint64_t offset = 0;
+        bool only_asks = false;
+        std::vector<BytesView> chunks;  ///< stay as they are until offer()
+    };
+    /// Waits until there is something to hash. False: there will be nothing more. @thread one at a time
+    bool next_to_hash(HashWork& work);
+    /// Offers the chunks by their hashes, 32 bytes each. What is empty was not hashed: the chunks are sent.
+    /// @param took_ns  to hash them
+    Result<void> offer(const HashWork& work, BytesView hashes, double took_ns);
+    /// The server's answer. @errors malformed: to nothing that was offered
+    Result<void> offered(uint64_t call, uint64_t offset, uint32_t count, uint64_t has, bool only_asked);
+    /// The command lane's shortest round trip.
+    void note_round_trip(uint64_t microseconds) { m_round_trip_us.store(microseconds, std::memory_order_relaxed); }
+
+    OfferCounters offer_counters() const;
+
     // --- a lane's writer: one thread at a time for each lane, as net::ChannelPump ensures ---
 
     /// Takes all that is queued, numbered and stamped with this acknowledgement, in wire order. The frames stay as they are
@@ -235,6 +260,9 @@ public:
 
 private:
     using Writers = uint32_t;  // a bit for each lane
+    /// Nothing is offered where parts are cut smaller than this, by the credit.
+    static constexpr uint64_t k_least_credit_part_bytes = 64 * 1024;
+    static constexpr uint64_t k_before_answer_bytes = 1u << 20;
 
     /// What waits for credit: a batch, or what the open one costs so far.
     struct Cost {
@@ -266,8 +294,23 @@ private:
     void note_moved(uint16_t lane, uint64_t received, uint16_t heir, uint64_t first) WL_REQUIRES(m_mutex);
     bool somebody_writes() const WL_REQUIRES(m_mutex);
     Result<void> wait_until_sent(const Transfer& transfer, BytesView memory) WL_REQUIRES(m_mutex);
-    Transfer* next_transfer(uint16_t lane) const WL_REQUIRES(m_mutex);
-    size_t next_part_bytes(uint16_t lane, const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    /// What a lane cuts next.
+    struct Cut {
+        Transfer* transfer = nullptr;  ///< null: there is nothing
+        uint64_t offset = 0;
+        size_t bytes = 0;
+        bool spends = false;  ///< credit
+    };
+    Cut next_cut(uint16_t lane) const WL_REQUIRES(m_mutex);
+    size_t most_part_bytes() const WL_REQUIRES(m_mutex);
+    bool makes_offers() const WL_REQUIRES(m_mutex) { return m_offers.has_value(); }
+    void choose_offers(Transfer& transfer) WL_REQUIRES(m_mutex);
+    bool leaves_before_answer(const OutLane& lane, size_t bytes) const WL_REQUIRES(m_mutex);
+    void offer_the_rest() WL_REQUIRES(m_mutex);
+    Transfer* next_hashed() const WL_REQUIRES(m_mutex);
+    bool may_offer(const Transfer& transfer) const WL_REQUIRES(m_mutex);
+    OfferPolicy::Link slowness() const WL_REQUIRES(m_mutex);
+    void all_is_cut(const Transfer& transfer) WL_REQUIRES(m_mutex);
     bool room_will_come(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool part_is_ready(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool cut_part(uint16_t lane) WL_REQUIRES(m_mutex);
@@ -277,7 +320,7 @@ private:
         return lane == k_command_lane ? std::min(m_options.part_bytes, m_options.chunk_bytes) : m_options.bulk_part_bytes;
     }
     void give_back_lent(OutLane& lane) WL_REQUIRES(m_mutex);
-    static Result<FramePtr> make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part);
+    static Result<FramePtr> make_part(FramePtr frame, const BulkHeader& header, BytesView part);
     bool has_output(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool close_is_next() const WL_REQUIRES(m_mutex);
     void close_batch() WL_REQUIRES(m_mutex);
@@ -326,6 +369,11 @@ private:
     std::vector<std::shared_ptr<Transfer>> m_lent WL_GUARDED_BY(m_mutex);      // whose memory is not given back
     std::vector<std::weak_ptr<Transfer>> m_wanted WL_GUARDED_BY(m_mutex);  // those of both, and those that somebody waits for
     unsigned m_lanes_given_up WL_GUARDED_BY(m_mutex) = 0;
+    std::optional<OfferPolicy> m_offers WL_GUARDED_BY(m_mutex);
+    uint64_t m_chunk_bytes WL_GUARDED_BY(m_mutex) = 0;  // of offers
+    OfferCounters m_offer_counters WL_GUARDED_BY(m_mutex);
+    bool m_first_answer_due WL_GUARDED_BY(m_mutex) = false;
+    std::atomic<uint64_t> m_round_trip_us{0};
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     unsigned m_window_waits WL_GUARDED_BY(m_mutex) = 0;  // threads that have a part, and no window for it

@@ -53,26 +53,46 @@ Result<void> Outbox::send_payload(uint64_t call, BytesView payload) {
 
 std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent lent) {
     auto added = std::make_shared<Transfer>(transfer);
+    if (added->counts_credit && makes_offers()) choose_offers(*added);
     m_transfers.push_back(added);
     if (lent == Lent::until_given_back) m_lent.push_back(added);
     std::erase_if(m_wanted, [](const auto& wanted) { return wanted.expired(); });
     m_wanted.push_back(added);
+    if (added->hashes_first || added->samples) m_waiting.tell();
     return added;
 }
 
-/// The one that this lane cuts parts from: the oldest that it may. The command lane is spared while there are others.
-Transfer* Outbox::next_transfer(uint16_t lane) const {
+/// The part that this lane cuts next: of the oldest payload that has one for it. The command lane is spared while there are
+/// others. Credit is spent in the order of the payloads' bytes, also for what is only offered: the server takes them in that
+/// order, and what waits for what lies before it must not have the credit for that.
+Outbox::Cut Outbox::next_cut(uint16_t lane) const {
     const bool takes_any = lane != k_command_lane || m_bulk_lanes_up == 0;
     const bool takes_ordered = lane == k_command_lane;
-    for (const auto& transfer : m_transfers)
-        if (transfer->any_lane ? takes_any : takes_ordered) return transfer.get();
-    return nullptr;
+    for (const auto& transfer : m_transfers) {
+        if (!(transfer->any_lane ? takes_any : takes_ordered)) continue;
+        const auto until = [&](uint64_t offset, uint64_t end) WL_NO_THREAD_SAFETY_ANALYSIS {
+            // No part has bytes of two chunks.
+            if (transfer->counts_credit && makes_offers()) end = std::min(end, offset - offset % m_chunk_bytes + m_chunk_bytes);
+            return static_cast<size_t>(std::min<uint64_t>(part_bytes_of(lane), end - offset));
+        };
+        if (!transfer->owed.empty()) {
+            const auto [begin, end] = transfer->owed.front();
+            return {transfer.get(), begin, until(begin, end), false};
+        }
+        if (transfer->cut_bytes == transfer->payload.size()) continue;
+        if (transfer->hash_leads) return {};
+        if (transfer->hashes_first && transfer->cut_bytes >= transfer->plain_bytes) return {};
+        size_t bytes = until(transfer->cut_bytes, transfer->payload.size());
+        if (transfer->counts_credit) bytes = std::min(bytes, most_part_bytes());
+        return {transfer.get(), transfer->cut_bytes, bytes, transfer->counts_credit};
+    }
+    return {};
 }
 
-size_t Outbox::next_part_bytes(uint16_t lane, const Transfer& transfer) const {
-    uint64_t bytes = std::min<uint64_t>(part_bytes_of(lane), transfer.payload.size() - transfer.cut_bytes);
-    if (transfer.counts_credit) bytes = std::min(bytes, std::max<uint64_t>(m_credit.limits().bytes / 4, 1));
-    return bytes;
+/// A quarter of the credit; where chunks are offered, whole pieces of them.
+size_t Outbox::most_part_bytes() const {
+    const uint64_t quarter = std::max<uint64_t>(m_credit.limits().bytes / 4, 1);
+    return makes_offers() ? quarter & ~(k_least_credit_part_bytes - 1) : quarter;
 }
 
 /// True if there is no room in shared memory, and will be when the server has executed what it has. What it has executed and
@@ -87,45 +107,53 @@ bool Outbox::room_will_come(uint16_t lane) const {
 bool Outbox::part_is_ready(uint16_t lane) const {
     const OutLane& out = m_lanes[lane];
     if (m_transfers.empty() || !out.items.attached() || !out.items.drained() || !out.items.has_room()) return false;
-    const Transfer* transfer = next_transfer(lane);
-    if (transfer == nullptr) return false;
-    const size_t bytes = next_part_bytes(lane, *transfer);
-    if (!out.in_window(bytes)) return false;
-    return !transfer->counts_credit || (m_credit.can_spend(bytes, 0) && !room_will_come(lane));
+    const Cut cut = next_cut(lane);
+    if (cut.transfer == nullptr || !out.in_window(cut.bytes) || !leaves_before_answer(out, cut.bytes)) return false;
+    return !cut.spends || (m_credit.can_spend(cut.bytes, 0) && !room_will_come(lane));
 }
 
 /// Makes the next part an item of this lane.
 bool Outbox::cut_part(uint16_t lane) {
     if (!part_is_ready(lane)) return false;
-    Transfer& transfer = *next_transfer(lane);
-    const BytesView part = transfer.payload.subspan(transfer.cut_bytes, next_part_bytes(lane, transfer));
-    auto frame = make_part(free_frame(), transfer.call, transfer.cut_bytes, transfer.payload.size(), part);
+    const Cut cut = next_cut(lane);
+    Transfer& transfer = *cut.transfer;
+    const BytesView part = transfer.payload.subspan(cut.offset, cut.bytes);
+    const bool keep = transfer.counts_credit && makes_offers() && OfferPolicy::keeps(slowness());
+    auto frame = make_part(free_frame(), {transfer.call, cut.offset, transfer.payload.size(), keep}, part);
     if (!frame.ok()) {
         // A payload that stops in the middle cannot be mended: the session ends.
         close_locked(frame.error(), true);
         return false;
     }
-    if (transfer.counts_credit) m_credit.spend(part.size(), 0);
-    transfer.cut_bytes += part.size();
+    if (cut.spends) m_credit.spend(part.size(), 0);
+    if (transfer.owed.empty()) {
+        transfer.cut_bytes += part.size();
+    } else if ((transfer.owed.front().first += part.size()) == transfer.owed.front().second) {
+        transfer.owed.pop_front();
+    }
     transfer.last_numbers[lane] = push(FrameKind::bulk, std::move(*frame), lane);
-    if (!transfer.is_cut()) return true;
+    if (transfer.hashes_first) m_waiting.tell();
+    if (transfer.is_cut()) all_is_cut(transfer);
+    return true;
+}
+
+void Outbox::all_is_cut(const Transfer& transfer) {
     std::erase_if(m_transfers, [&](const auto& waiting) { return waiting.get() == &transfer; });
     m_waiting.tell();
     // Calls may have all of the credit again.
     if (batch_may_leave() && writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
-    return true;
 }
 
 bool Outbox::is_sent(const Transfer& transfer) const {
     for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
         if (m_lanes[lane].sent_number < transfer.last_numbers[lane]) return false;
-    return transfer.is_cut();
+    return transfer.is_cut() && !transfer.being_hashed;
 }
 
 bool Outbox::is_acknowledged(const Transfer& transfer) const {
     for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
         if (m_lanes[lane].items.acknowledged() < transfer.last_numbers[lane]) return false;
-    return transfer.is_cut();
+    return transfer.is_cut() && !transfer.being_hashed;
 }
 
 bool Outbox::somebody_writes() const {
@@ -140,8 +168,9 @@ Result<void> Outbox::wait_transferred(const Transfer& transfer) {
 
 /// Whatever happens, nothing lies in that memory any more when it returns.
 Result<void> Outbox::wait_until_sent(const Transfer& transfer, BytesView memory) {
-    m_waiting.wait(m_mutex,
-                   [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_abandoned ? !somebody_writes() : is_sent(transfer); });
+    m_waiting.wait(m_mutex, [&]() WL_NO_THREAD_SAFETY_ANALYSIS {
+        return m_abandoned ? !somebody_writes() && !transfer.being_hashed : is_sent(transfer);
+    });
     // Parts may move to a lane that has been looked through.
     for (unsigned looked_at = m_lanes_given_up + 1; looked_at != m_lanes_given_up;) {
         looked_at = m_lanes_given_up;
@@ -238,12 +267,13 @@ Result<uint16_t> Outbox::wait_for_window(uint64_t bytes) {
     }
 }
 
-Result<FramePtr> Outbox::make_part(FramePtr frame, uint64_t call, uint64_t offset, uint64_t total, BytesView part) {
+Result<FramePtr> Outbox::make_part(FramePtr frame, const BulkHeader& header, BytesView part) {
     WL_TRY(build_body(frame->body, 1 + capnp::_::structSize<wire::Bulk>().total(), [&](capnp::MessageBuilder& message) {
         auto bulk = message.initRoot<wire::Bulk>();
-        bulk.setCall(call);
-        bulk.setOffset(offset);
-        bulk.setTotal(total);
+        bulk.setCall(header.call);
+        bulk.setOffset(header.offset);
+        bulk.setTotal(header.total);
+        bulk.setKeep(header.keep);
     }));
     frame->external_payload = part;
     return frame;
@@ -259,7 +289,7 @@ Result<void> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, Pl
     const size_t most = std::max<size_t>(m_options.bulk_part_bytes, m_options.part_bytes);
     if (part.size() == 0 || part.size() > std::max(most, shared != nullptr ? shared->part_bytes() : 0))
         return Error{Code::bad_argument, "a part of a payload has a wrong size"};
-    FramePtr frame = WL_TRY(make_part(take_free(), call, offset, total, part.bytes()));
+    FramePtr frame = WL_TRY(make_part(take_free(), {call, offset, total}, part.bytes()));
     frame->lent = std::move(part);
     MutexLock lock(m_mutex);
     const uint16_t lane = WL_TRY(wait_for_window(frame->payload_view().size()));

@@ -178,7 +178,7 @@ bool Outbox::wait(uint16_t lane) {
         // Bulk lanes end with the session; until then the other side may have something to be acknowledged.
         const bool over = m_closed && is_command && !m_last;
         if (over && out.items.drained() && m_batch.empty() && m_backlog.empty() && m_transfers.empty()) return false;
-        if (next_transfer(lane) == nullptr && m_window_waits == 0) out.had_nothing_to_do = true;
+        if (next_cut(lane).transfer == nullptr && m_window_waits == 0) out.had_nothing_to_do = true;
         if (is_command && may_nap(out) && (calls_since_nap() == 0 ? m_idle_naps : 0) < m_options.idle_naps) {
             nap(out);
             continue;

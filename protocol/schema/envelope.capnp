@@ -26,6 +26,7 @@ struct Hello {
   forcedLevel @17 :UInt8;         # 0: the codec's own
   wantsExecuted @18 :Bool;        # asks for Event.executed
   sharesMemory @19 :Bool;         # memory may be passed over this connection (a Unix socket), for parts of payloads to lie in
+  wantsUploads @20 :Bool;         # asks for `uploads` in the answer
 }
 
 struct HelloReply {
@@ -49,6 +50,14 @@ struct HelloReply {
   codecs @17 :UInt32;             # that both sides may use from now on
   sharedToServer @18 :UInt64;     # bytes of the memory whose descriptor comes with this: parts to the server lie in its beginning,
   sharedToClient @19 :UInt64;     # and those to the client behind that; 0: there is none
+  uploads @20 :Uploads;           # if the server keeps what the tenant uploads, and the client asked
+}
+
+# How a client says which bytes it means without sending them: docs/upload-cache.md.
+struct Uploads {
+  key @0 :Data;                   # 32 bytes, the tenant's: hashes are HMAC-SHA-256 with it
+  chunkBytes @1 :UInt32;          # what payloads are cut into, from their beginning; the last chunk has what is left
+  storedBytes @2 :UInt64;         # what the server has of the tenant's
 }
 
 # What is asked of the door for a session, and what it answers: once for each.
@@ -192,6 +201,8 @@ struct Event {
     hostData @8 :HostData;        # client to server; payload: the bytes
     laneGivenUp @9 :LaneGivenUp;  # of the client; and the server's answer, behind what it had for the lane
     executed @10 :Executed;       # where Hello asks for it, and the server likes; payload: docs/wire-format.md#executed-calls
+    offer @11 :Offer;             # client to server
+    offered @12 :Offered;         # the server's answer, to each offer one
   }
 }
 
@@ -206,9 +217,28 @@ struct HostCall { id @0 :UInt64; result @1 :Int32; }  # result: what a stream ca
 struct HostData { id @0 :UInt64; offset @1 :UInt64; }  # of the memory that host call `id` sends, before its hostCallDone
 struct LaneGivenUp { lane @0 :UInt16; received @1 :UInt64; }  # received: the highest number that the sender of this has
 struct Executed { calls @0 :UInt32; dropped @1 :UInt64; }  # dropped: calls that are told of in no such event, since the start
+struct Offer {
+  call @0 :UInt64;                # whose payload it is about
+  offset @1 :UInt64;              # of the first chunk
+  total @2 :UInt64;               # of the payload
+  hashes @3 :Data;                # 32 bytes for each chunk, of chunks that follow one another; 16 at most
+  onlyAsks @4 :Bool;              # the chunks are sent in any case
+}
+struct Offered {
+  call @0 :UInt64;
+  offset @1 :UInt64;
+  count @2 :UInt32;               # of chunks
+  has @3 :UInt64;                 # a bit for each: the server has it, and takes it from there, unless it was only asked
+  onlyAsks @4 :Bool;
+}
 struct Drain { secondsLeft @0 :UInt32; reason @1 :Text; }
 
 # Part of the payload of a call (to the server) or of a reply or event (to the client).
-struct Bulk { call @0 :UInt64; offset @1 :UInt64; total @2 :UInt64; }
+struct Bulk {
+  call @0 :UInt64;
+  offset @1 :UInt64;
+  total @2 :UInt64;
+  keep @3 :Bool;                  # to the server: it may be worth keeping for another time
+}
 
 struct Close { reason @0 :Text; code @1 :UInt16; }
