@@ -1,8 +1,9 @@
 // gpu-server: offers this machine's GPUs to Warpline's clients.
 //
-// One program, four roles. Started by a user or an init system it is the supervisor: it listens, routes connections, and
+// One program, five roles. Started by a user or an init system it is the supervisor: it listens, routes connections, and
 // starts further processes of itself: workers, each of which loads the CUDA driver and serves one session, the door, which
-// speaks with clients who have no session, and, when somebody asks how busy the GPUs are, the gauge.
+// speaks with clients who have no session, and, when somebody asks how busy the GPUs are, the gauge, and
+// the keeper of what tenants upload.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "common/config/command_line.h"
+#include "common/config/switches.h"
 #include "common/log/log.h"
+#include "server/cache/keeper.h"
 #include "server/control/operator_socket.h"
 #include "server/control/privileges.h"
 #include "server/control/worker_ends.h"
@@ -82,6 +85,10 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
     options.warm_workers = static_cast<uint32_t>(settings.integer("workers_ready"));
     options.drain = settings.seconds("drain_seconds");
     options.nvml = settings.path("nvml");
+    std::string problem;
+    const config::Switches switches(settings, problem);
+    options.keeps_uploads = switches.uses(config::Optimisation::cache) && settings.bytes("upload_cache") > 0;
+    if (options.keeps_uploads) make_upload_folder(settings);
     options.ready_fd = static_cast<int>(settings.integer("ready_fd"));
     std::string which;
     auto supervisor = Supervisor::create(options, std::move(arguments), which);
@@ -115,6 +122,7 @@ int main(int argc, char** argv) {
     const pid_t worker_of = take_role(arguments, k_worker_argument);
     const pid_t door_of = worker_of != 0 ? 0 : take_role(arguments, k_door_argument);
     const pid_t gauge_of = worker_of != 0 || door_of != 0 ? 0 : take_role(arguments, k_gauge_argument);
+    const pid_t keeper_of = worker_of != 0 || door_of != 0 || gauge_of != 0 ? 0 : take_role(arguments, k_keeper_argument);
     std::vector<const char*> flags;
     for (const std::string& argument : arguments) flags.push_back(argument.c_str());
     const config::CommandLine line = config::load_server(static_cast<int>(flags.size()), flags.data());
@@ -122,8 +130,13 @@ int main(int argc, char** argv) {
     if (line.outcome == config::CommandLine::Outcome::exit_failure) return EXIT_FAILURE;
     if (line.command != config::CommandLine::Command::serve) return look_after(line);
     log::configure(line.settings.text("log"));
-    log::set_process_name(worker_of != 0 ? "worker" : door_of != 0 ? "door" : gauge_of != 0 ? "gauge" : "server");
+    log::set_process_name(worker_of != 0   ? "worker"
+                          : door_of != 0   ? "door"
+                          : gauge_of != 0  ? "gauge"
+                          : keeper_of != 0 ? "keeper"
+                                           : "server");
     if (worker_of != 0) return worker_main(line.settings, worker_of);
     if (gauge_of != 0) return gauge_main(line.settings, gauge_of);
+    if (keeper_of != 0) return keeper_main(line.settings, keeper_of);
     return door_of != 0 ? door_main(line.settings, door_of) : supervise(line.settings, std::move(arguments));
 }

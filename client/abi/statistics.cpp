@@ -76,6 +76,15 @@ Json calls_json() {
     return calls;
 }
 
+Json as_json(const protocol::OfferCounters& offers) {
+    const double asked = static_cast<double>(offers.asked_chunks);
+    return {{"asked_chunks", offers.asked_chunks},
+            {"found_chunks", offers.found_chunks},
+            {"sampled_chunks", offers.sampled_chunks},
+            {"found_bytes", offers.found_bytes},
+            {"hit_rate", asked == 0 ? Json() : Json(rounded(static_cast<double>(offers.found_chunks) / asked, 1e4))}};
+}
+
 }  // namespace
 
 std::string statistics_json(const ServerInfo& server, const SessionStats& stats, const Foresight::Counts& foreseen) {
@@ -102,6 +111,7 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats,
                        {"compressed_sent", as_json(stats.encoded_sent)},
                        {"compressed_received", as_json(stats.encoded_received)},
                        {"foreseen", as_json(foreseen)},
+                       {"upload_cache", as_json(stats.offers)},
                        {"credit_waits", stats.credit_waits},
                        {"reconnects", stats.reconnects},
                        {"frames_sent_again", stats.frames_again},

@@ -64,7 +64,7 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
     const NumberNote note{call, waiter};
     if (payload.size() > ConnectionToServer::k_chunk_bytes) {
         const auto lent = call.payload_stays ? protocol::Lent::until_given_back : protocol::Lent::until_return;
-        call.session.calls().note_long_payload(payload.size());
+        call.session.calls().note_upload(payload.size());
         auto sent = outbox.add_streamed_call(header, words, fill, note, payload, lent);
         return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
     }

@@ -67,7 +67,8 @@ ConnectionToServer::ConnectionToServer(Session& session, const ConnectionSetting
       m_link(*this, link_options(settings, m_traffic.get())),
       m_hello(std::make_unique<HelloAnswer>()),
       m_bulk(*this, m_link.outbox(),
-             {link_options(settings, m_traffic.get()), settings.grace, settings.reconnect_first, settings.reconnect_longest}) {}
+             {link_options(settings, m_traffic.get()), settings.grace, settings.reconnect_first, settings.reconnect_longest}),
+      m_hashes(m_link.outbox()) {}
 
 ConnectionToServer::~ConnectionToServer() { join(); }
 
@@ -81,6 +82,8 @@ void ConnectionToServer::join() {
     m_pump->stop();
     m_pump->join();
     join_recovery();
+    m_link.close(Error{Code::shutting_down, "the session has ended"}, true);
+    m_hashes.join();
 }
 
 void ConnectionToServer::join_recovery() {
@@ -207,6 +210,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     if (info->remembered_calls != 0 && uses(config::Optimisation::compact)) outbox().remember_calls(info->remembered_calls);
     agree_on_codecs(info->codecs);
     if (m_traffic) m_traffic->measure(outbox());
+    if (uses(config::Optimisation::cache)) m_hashes.begin(info->uploads);
     return std::move(*info);
 }
 

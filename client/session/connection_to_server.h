@@ -13,6 +13,7 @@
 
 #include "client/identity/identity.h"
 #include "client/session/bulk_lanes.h"
+#include "client/session/upload_hashes.h"
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
 #include "client/trace/traffic.h"
@@ -87,13 +88,19 @@ public:
     /// How often another connection has taken the place of a lost one.
     uint64_t reconnects() const { return m_reconnects.load(std::memory_order_relaxed) + m_bulk.reconnects(); }
     /// Threads of the process that are surely ours. @thread any
-    unsigned threads() const { return k_command_lane_threads + m_bulk.threads(); }
+    unsigned threads() const { return k_command_lane_threads + m_bulk.threads() + m_hashes.threads(); }
     /// Over all lanes. @thread any
     uint64_t bytes_received() const { return m_link.bytes_received() + m_bulk.received().bytes; }
     std::map<uint16_t, protocol::LinkQuality> bulk_link_qualities() const { return m_bulk.qualities(); }
     uint64_t frames_received() const { return m_link.frames_received() + m_bulk.received().frames; }
     /// A payload of this size is sent or received in parts: when there have been many, bulk lanes are opened. @thread any
     void note_long_payload(uint64_t bytes);
+
+    /// A payload of this size is about to be sent in parts. @thread any
+    void note_upload(uint64_t bytes) {
+        m_hashes.expect();
+        note_long_payload(bytes);
+    }
 
     /// Part of the memory that the function with this number sends. @blocks while much is queued
     void send_host_data(uint64_t id, uint64_t offset, BytesView bytes);
@@ -195,6 +202,7 @@ private:
     std::atomic<bool> m_lanes_may_end{false};
     std::promise<void> m_ended;
     BulkLanes m_bulk;
+    UploadHashes m_hashes;
 };
 
 }  // namespace warpline::client

@@ -16,6 +16,8 @@ namespace warpline::client {
 namespace {
 
 constexpr size_t k_max_devices = 64;
+/// Of uploads; a server that cuts them otherwise is another one than this client knows.
+constexpr uint64_t k_least_chunk_bytes = 64 * 1024, k_most_chunk_bytes = 8u << 20;
 
 std::string host_name() {
     char name[256] = {};
@@ -119,6 +121,7 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings, bool sha
         hello.setReported(settings.reported);
         hello.setWantsExecuted(trace::is_on());
         hello.setSharesMemory(shares_memory);
+        hello.setWantsUploads(settings.switches.uses(config::Optimisation::cache));
         hello.setCodecs(settings.compression.codecs);
         if (const auto& forced = settings.compression.forced) {
             hello.setForcedCodec(static_cast<uint8_t>(forced->codec));
@@ -156,6 +159,13 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         info.lanes_may_end = limits.getLanesMayEnd();
         info.remembered_calls = limits.getRememberedCalls();
         info.codecs = reply.getCodecs();
+        const auto key = reply.getUploads().getKey();
+        const uint64_t chunk_bytes = reply.getUploads().getChunkBytes();
+        if (key.size() == info.uploads.key.size() && chunk_bytes >= k_least_chunk_bytes && chunk_bytes <= k_most_chunk_bytes) {
+            std::copy(key.begin(), key.end(), info.uploads.key.begin());
+            info.uploads.chunk_bytes = chunk_bytes;
+            info.uploads.stored_bytes = reply.getUploads().getStoredBytes();
+        }
         return info;
     });
 }

@@ -466,6 +466,7 @@ SessionStats Session::stats() const {
         stats.encoded_received = link.outbox().encoding().received();
         if (const auto* shared = link.outbox().encoding().shared()) stats.shared_bytes_sent += shared->bytes();
         stats.shared_bytes_received += link.shared_bytes_received();
+        stats.offers = link.outbox().offer_counters();
         stats.batches += counters.batches;
         stats.calls_sent += counters.calls;
         stats.calls_alike += counters.calls_alike;

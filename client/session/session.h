@@ -26,6 +26,7 @@
 #include "protocol/codec/encoding.h"
 #include "protocol/codec/frame.h"
 #include "protocol/codec/link_quality.h"
+#include "protocol/codec/offer_policy.h"
 
 namespace warpline::client {
 
@@ -42,6 +43,7 @@ struct SessionStats {
     uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;     ///< decoded
     protocol::Encoding::ByCodec encoded_sent{}, encoded_received{};  ///< of what was encoded, by codec
     uint64_t shared_bytes_sent = 0, shared_bytes_received = 0;       ///< of those, what lay in shared memory
+    protocol::OfferCounters offers;                                  ///< of what was named and not sent
     uint64_t batches = 0, calls_sent = 0, credit_waits = 0;
     uint64_t calls_alike = 0;   ///< of calls_sent: that travelled as what is different from an earlier one
     uint64_t reconnects = 0;    ///< connections that took the place of a lost one

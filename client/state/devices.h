@@ -45,6 +45,13 @@ struct Device {
 
 enum class DriverKind : uint8_t { unknown, nvidia, software };
 
+/// How the server is told which bytes are meant without sending them (docs/upload-cache.md).
+struct UploadInfo {
+    std::array<uint8_t, 32> key{};  ///< the tenant's, for hashes
+    uint64_t chunk_bytes = 0;       ///< 0: the server keeps nothing
+    uint64_t stored_bytes = 0;      ///< what it has of the tenant's
+};
+
 /// What the handshake told: who serves us, with what.
 struct ServerInfo {
     std::string name;
@@ -64,6 +71,7 @@ struct ServerInfo {
     bool lanes_may_end = false;     ///< it takes what was on their way over the others
     uint16_t remembered_calls = 0;  ///< not 0: calls may be compact, and like one of so many
     uint32_t codecs = 0;            ///< that the server takes (compress::CodecSet)
+    UploadInfo uploads;
     protocol::SessionId session_id{};
     protocol::SessionKey key{};  ///< who has it may continue the session
 };

@@ -15,11 +15,12 @@ constexpr bool k_not_in_file = false, k_in_file = true;
 // The server's and the client's are the same.
 constexpr const char* k_disable_meaning =
     "Optimisations to be left out, so that a difference can be pinned to one of them: `batching` (calls leave together), "
+    "`cache` (what the server has had before is not sent again), "
     "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
     "copies), `polling` (repeated questions are answered here), `prefetch` (what will probably be asked next comes along), "
     "`reading` (who waits reads the answer itself), `shm` (large copies lie in memory that client and server share, over Unix "
     "sockets), `spin` (who waits looks for the answer before it sleeps), or `all`. The client heeds all of them, the server "
-    "`compact`, `reading`, `shm` and `spin`.";
+    "`cache`, `compact`, `reading`, `shm` and `spin`.";
 
 constexpr Option k_options[] = {
     // gpu-server
@@ -125,6 +126,22 @@ constexpr Option k_options[] = {
     {k_server, "tell_executed", boolean, "", "true", 0, 0, "WARPLINE_TELL_EXECUTED", "--tell-executed", k_in_file,
      "Tell a client that asks for it (`trace`) when its calls were executed. `false`: its trace has no server side.",
      "About ten bytes for each call of such a client. Nobody is told of the calls of others."},
+    {k_server, "upload_cache", bytes, "bytes", "2GiB", 0, k_tib, "WARPLINE_UPLOAD_CACHE", "--upload-cache", k_in_file,
+     "Memory for what programs have uploaded over slow links, so that the same weights and modules need not travel twice. Each "
+     "tenant finds only its own. 0: nothing is kept.",
+     "Host memory that is taken as it is filled; one that is smaller than what a program uploads each time finds little."},
+    {k_server, "upload_cache_folder", path, "", "", 0, 0, "WARPLINE_UPLOAD_CACHE_FOLDER", "--upload-cache-folder", k_in_file,
+     "A folder in which the same is kept on disk, so that it outlives the server; empty: in memory only. It belongs to the "
+     "user "
+     "that workers run as, and nobody else may look into it.",
+     "What is uploaded is written once; it can be read by whoever can read the folder."},
+    {k_server, "upload_cache_disk", bytes, "bytes", "32GiB", k_mib, 64 * k_tib, "WARPLINE_UPLOAD_CACHE_DISK",
+     "--upload-cache-disk", k_in_file, "The most that `upload_cache_folder` may hold.", "Disk space."},
+    {k_server, "upload_cache_list", path, "", "", 0, 0, "WARPLINE_UPLOAD_CACHE_LIST", "--upload-cache-list", k_in_file,
+     "A list of files that are kept from the start, for the tenants that will upload them: lines of TENANT, FILE and, for a "
+     "part "
+     "that is uploaded by itself, OFFSET and BYTES, with tabs in between; see upload-cache.md.",
+     "Sessions that begin while it is read go without what was uploaded before."},
     {k_server, "log", text, "", "info", 0, 0, "WARPLINE_LOG", "--log", k_in_file,
      "What is logged, to stderr: trace, debug, info, warn, error or off, and levels per area such as `warn,protocol=debug`.",
      "debug writes a line per event, trace a line per call."},

@@ -120,8 +120,6 @@ void Link::note_quality(Clock::time_point now) {
     MutexLock lock(m_quality_mutex);
     m_heartbeat.describe(m_quality);
     m_rates.add(now, totals);
-    // Without what waits on the way: behind what is held back nothing does.
-    if (m_lane == k_command_lane) m_outbox.note_round_trip(m_quality.minimum_round_trip_us);
 }
 
 LinkQuality Link::quality() const {

@@ -81,6 +81,7 @@ Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
     MutexLock lock(m_mutex);
     WL_TRY(m_credit.progress(calls, bytes));
     m_waiting.tell();
+    tell_hashes();
     const Writers writers = m_transfers.empty() && m_backlog.empty() && m_batch.empty() ? 0 : writers_with_output();
     lock.unlock();
     wake(writers);
@@ -331,6 +332,7 @@ void Outbox::close_locked(const Error& error, bool abandon) {
     for (OutLane& lane : m_lanes) lane.writer_sleeps = false;
     for (ConditionVariable& writer : m_writer_wake) writer.notify_all();
     m_waiting.tell();
+    tell_hashes();
 }
 
 bool Outbox::closed() const {
@@ -345,7 +347,7 @@ uint64_t Outbox::last_call() const {
 
 bool Outbox::has_waiters() const {
     MutexLock lock(m_mutex);
-    return !m_waiting.empty();
+    return !m_waiting.empty() || m_hash_waits;
 }
 
 size_t Outbox::queued_bytes() const {

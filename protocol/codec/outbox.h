@@ -184,8 +184,6 @@ public:
     Result<void> offer(const HashWork& work, BytesView hashes, double took_ns);
     /// The server's answer. @errors malformed: to nothing that was offered
     Result<void> offered(uint64_t call, uint64_t offset, uint32_t count, uint64_t has, bool only_asked);
-    /// The command lane's shortest round trip.
-    void note_round_trip(uint64_t microseconds) { m_round_trip_us.store(microseconds, std::memory_order_relaxed); }
 
     OfferCounters offer_counters() const;
 
@@ -235,7 +233,7 @@ public:
     uint64_t wire_bytes(uint16_t lane) const;
     /// Of these, what the peer has acknowledged, about: frames that were sent again count each time.
     uint64_t delivered_bytes(uint16_t lane) const;
-    /// True while somebody waits for credit, for room, or for a frame to leave.
+    /// True while somebody waits for credit, for room, for a frame to leave, or for something to hash.
     bool has_waiters() const;
 
     /// Something has come or left on the command lane. @thread any
@@ -306,6 +304,7 @@ private:
     bool makes_offers() const WL_REQUIRES(m_mutex) { return m_offers.has_value(); }
     void choose_offers(Transfer& transfer) WL_REQUIRES(m_mutex);
     bool leaves_before_answer(const OutLane& lane, size_t bytes) const WL_REQUIRES(m_mutex);
+    void tell_hashes() WL_REQUIRES(m_mutex);
     void offer_the_rest() WL_REQUIRES(m_mutex);
     Transfer* next_hashed() const WL_REQUIRES(m_mutex);
     bool may_offer(const Transfer& transfer) const WL_REQUIRES(m_mutex);
@@ -372,8 +371,17 @@ private:
     std::optional<OfferPolicy> m_offers WL_GUARDED_BY(m_mutex);
     uint64_t m_chunk_bytes WL_GUARDED_BY(m_mutex) = 0;  // of offers
     OfferCounters m_offer_counters WL_GUARDED_BY(m_mutex);
+    /// An offer whose answer is timed.
+    struct Timed {
+        uint64_t call = 0, offset = 0;
+        Clock::time_point at;
+    };
+    std::optional<Timed> m_timed_offer WL_GUARDED_BY(m_mutex);
+    double m_answer_ns WL_GUARDED_BY(m_mutex) = 0;  // the shortest that an answer took; 0: there was none
+    // Who hashes does not wait in m_waiting: while somebody waits there, the writer does not let calls gather.
+    ConditionVariable m_hash_wake;
+    bool m_hash_waits WL_GUARDED_BY(m_mutex) = false;
     bool m_first_answer_due WL_GUARDED_BY(m_mutex) = false;
-    std::atomic<uint64_t> m_round_trip_us{0};
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     unsigned m_window_waits WL_GUARDED_BY(m_mutex) = 0;  // threads that have a part, and no window for it

@@ -19,6 +19,8 @@ constexpr uint64_t k_soon_us = 8000;
 
 void Outbox::begin_offers(uint64_t chunk_bytes, uint64_t stored_bytes) {
     MutexLock lock(m_mutex);
+    // Over shared memory there is no link.
+    if (m_encoding.shared() != nullptr) return;
     if (chunk_bytes < k_least_credit_part_bytes || m_credit.limits().bytes < chunk_bytes * 4) return;
     m_chunk_bytes = chunk_bytes;
     m_offers.emplace(stored_bytes);
@@ -36,7 +38,10 @@ OfferPolicy::Link Outbox::slowness() const {
     for (uint16_t lane = 1; lane < k_max_lanes; ++lane)
         if (m_lanes[lane].items.attached()) rate += rate_of(m_lanes[lane]);
     if (rate == 0) rate = rate_of(command());
-    return {rate > 0 ? 1 / rate : 0, 1e3 * static_cast<double>(m_round_trip_us.load(std::memory_order_relaxed))};
+    // A heartbeat may have waited behind payloads; the first offer goes before them.
+    double round_trip_ns = 1e3 * static_cast<double>(m_round_trip_us.load(std::memory_order_relaxed));
+    if (m_answer_ns > 0 && (round_trip_ns == 0 || m_answer_ns < round_trip_ns)) round_trip_ns = m_answer_ns;
+    return {rate > 0 ? 1 / rate : 0, round_trip_ns};
 }
 
 void Outbox::choose_offers(Transfer& transfer) {
@@ -86,9 +91,19 @@ Transfer* Outbox::next_hashed() const {
     return nullptr;
 }
 
+void Outbox::tell_hashes() {
+    if (!m_hash_waits || (!m_closed && next_hashed() == nullptr)) return;
+    m_hash_waits = false;
+    m_hash_wake.notify_one();
+}
+
 bool Outbox::next_to_hash(HashWork& work) {
     MutexLock lock(m_mutex);
-    m_waiting.wait(m_mutex, [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_closed || next_hashed() != nullptr; });
+    while (!m_closed && next_hashed() == nullptr) {
+        m_hash_waits = true;
+        m_hash_wake.wait(m_mutex);
+    }
+    m_hash_waits = false;
     if (m_closed) return false;
     Transfer* const next = next_hashed();
     work.transfer =
@@ -138,6 +153,7 @@ Result<void> Outbox::offer(const HashWork& work, BytesView hashes, double took_n
     if (!built.ok()) m_first_answer_due = false;
     if (built.ok() && !m_closed) {
         m_offers->hashed(bytes, took_ns);
+        if (!m_timed_offer) m_timed_offer = {transfer.call, work.offset, Clock::now()};
         close_batch();
         FramePtr frame = free_frame();
         frame->body = std::move(body);
@@ -150,6 +166,7 @@ Result<void> Outbox::offer(const HashWork& work, BytesView hashes, double took_n
         transfer.hashes_first = false;
     }
     m_waiting.tell();
+    tell_hashes();
     const Writers writers = writers_with_output();
     lock.unlock();
     wake(writers);
@@ -160,13 +177,18 @@ Result<void> Outbox::offered(uint64_t call, uint64_t offset, uint32_t count, uin
     const Error unasked = malformed("an answer to an offer that was not made");
     MutexLock lock(m_mutex);
     if (!makes_offers() || count == 0 || count > k_chunks_of_offer || has >> count != 0) return unasked;
+    if (m_timed_offer && m_timed_offer->call == call && m_timed_offer->offset == offset) {
+        const double took_ns = std::chrono::duration<double, std::nano>(Clock::now() - m_timed_offer->at).count();
+        m_answer_ns = m_answer_ns == 0 ? took_ns : std::min(m_answer_ns, took_ns);
+        m_timed_offer.reset();
+    }
     if (only_asked) {
         m_first_answer_due = false;
         m_offers->answered(m_chunk_bytes, has != 0, true);
         if (has != 0) {
             ++m_offer_counters.found_chunks;
             offer_the_rest();
-            m_waiting.tell();
+            tell_hashes();
         }
         const Writers writers = writers_with_output();
         lock.unlock();
@@ -199,6 +221,7 @@ Result<void> Outbox::offered(uint64_t call, uint64_t offset, uint32_t count, uin
     if (transfer.is_cut()) all_is_cut(transfer);
     std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS { return is_acknowledged(*lent); });
     m_waiting.tell();
+    tell_hashes();
     const Writers writers = writers_with_output();
     lock.unlock();
     wake(writers);

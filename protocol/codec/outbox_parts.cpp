@@ -58,7 +58,7 @@ std::shared_ptr<Transfer> Outbox::add_transfer(const Transfer& transfer, Lent le
     if (lent == Lent::until_given_back) m_lent.push_back(added);
     std::erase_if(m_wanted, [](const auto& wanted) { return wanted.expired(); });
     m_wanted.push_back(added);
-    if (added->hashes_first || added->samples) m_waiting.tell();
+    tell_hashes();
     return added;
 }
 
@@ -132,8 +132,8 @@ bool Outbox::cut_part(uint16_t lane) {
         transfer.owed.pop_front();
     }
     transfer.last_numbers[lane] = push(FrameKind::bulk, std::move(*frame), lane);
-    if (transfer.hashes_first) m_waiting.tell();
     if (transfer.is_cut()) all_is_cut(transfer);
+    tell_hashes();
     return true;
 }
 

@@ -11,8 +11,8 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-/// What the supervisor and a worker, the door or the gauge say to each other over their socket pair: fixed structs, one per
-/// message, because a worker that a session took over must not be able to confuse the supervisor.
+/// What the supervisor and a worker, the door, the gauge or the keeper say to each other over their socket pair: fixed structs,
+/// one per message, because a worker that a session took over must not be able to confuse the supervisor.
 namespace warpline::server {
 
 constexpr size_t k_max_devices = 64;
@@ -29,13 +29,15 @@ enum class ControlKind : uint32_t {
     answers = 9,    ///< door → supervisor: it has its certificates, and answers from now on (no body)
     measured = 10,  ///< gauge → supervisor: how busy the devices are (LoadMessage)
     pong = 11,      ///< door → supervisor: it lives (no body)
+    cached = 12,    ///< keeper → supervisor: what it has, and has done (CacheFigures)
     take = 16,      ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
-    assign = 17,    ///< supervisor → worker: the session that it is to serve (AssignMessage)
-    stop = 18,      ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
-    figures = 19,   ///< supervisor → door: what is to be told (FiguresMessage)
-    opened = 20,    ///< supervisor → door: the answer to `open` (OpenedMessage)
-    measure = 21,   ///< supervisor → gauge: how busy are these devices? (ReadyMessage); answered by `measured`
-    ping = 22,      ///< supervisor → door: does it live? (no body); answered by `pong`
+    assign = 17,  ///< supervisor → worker: the session that it is to serve (AssignMessage; with the keeper's channel, if any)
+    stop = 18,    ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
+    figures = 19,        ///< supervisor → door: what is to be told (FiguresMessage)
+    opened = 20,         ///< supervisor → door: the answer to `open` (OpenedMessage)
+    measure = 21,        ///< supervisor → gauge: how busy are these devices? (ReadyMessage); answered by `measured`
+    ping = 22,           ///< supervisor → door: does it live? (no body); answered by `pong`
+    cache_session = 23,  ///< supervisor → keeper: a worker's channel, and its session's tenant (TextMessage + descriptor)
 };
 
 constexpr size_t k_session_id_bytes = 16;
@@ -127,6 +129,17 @@ struct LoadMessage {
     DeviceFigures devices[k_max_devices];  ///< in the order of ReadyMessage
 };
 
+/// What the keeper has of uploads, and has done since it started.
+struct CacheFigures {
+    uint64_t memory_bytes, disk_bytes;
+    uint64_t chunks, tenants;  ///< in memory
+    uint64_t hits, hit_bytes, misses;
+    uint64_t from_disk;  ///< of the hits
+    uint64_t added, evicted;
+    uint64_t dropped;  ///< that came faster than they were taken in
+    uint64_t damaged;  ///< that the disk did not give back as they were
+};
+
 struct FiguresMessage {
     uint64_t question;  ///< of AskMessage
     uint32_t sessions;  ///< running, beginning, or with a place that is kept
@@ -148,6 +161,7 @@ struct SessionCounters {
     std::atomic<uint64_t> device_bytes;   ///< device memory that the session holds now
     std::atomic<uint64_t> round_trip_us;  ///< to the client, smoothed; known when the connection has ended
     std::atomic<uint64_t> missed_pings;   ///< likewise
+    std::atomic<uint64_t> found_bytes;    ///< that the client did not send, because they were kept
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

@@ -16,9 +16,11 @@ bool loses_setuid_programs(const config::Settings& settings) {
     return can_hide_files() && !stays_root;
 }
 
-Result<void> give_up_privileges(const config::Settings& settings, std::string& problem) {
+Result<void> give_up_privileges(const config::Settings& settings, Privileges what, std::string& problem) {
     // As the user who gets everywhere on the way to the key.
     if (can_hide_files()) WL_TRY(hide_file(settings.path("key"), problem));
+    const std::string& uploads = settings.path("upload_cache_folder");
+    if (can_hide_files() && what != Privileges::keeper && !uploads.empty()) WL_TRY(hide_file(uploads, problem));
     const std::string& user = settings.text("worker_user");
     if (user.empty()) return {};
     WL_TRY(become_user({user, "a worker", "worker_user", UserChange::Groups::all}, problem));

@@ -1,4 +1,4 @@
-// Where a worker, the door or the gauge finds what its supervisor has given it.
+// Where a worker, the door, the gauge or the keeper finds what its supervisor has given it.
 #pragma once
 
 #include <string_view>
@@ -13,9 +13,10 @@ constexpr int k_worker_messages_fd = 6;   ///< the reading end of that pipe
 constexpr int k_worker_inventory_fd = 7;  ///< what another worker has found out about the devices; nothing to be read: take it
 constexpr std::string_view k_worker_argument = "--worker-of=";
 
-/// Likewise for the door and the gauge.
+/// Likewise for the door, the gauge and the keeper.
 constexpr int k_helper_control_fd = 3;
 constexpr std::string_view k_door_argument = "--door-of=";
 constexpr std::string_view k_gauge_argument = "--gauge-of=";
+constexpr std::string_view k_keeper_argument = "--keeper-of=";
 
 }  // namespace warpline::server

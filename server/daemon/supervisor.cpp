@@ -79,6 +79,7 @@ Supervisor::~Supervisor() {
 
 int Supervisor::run() {
     listen_to_operators();
+    keep_keeper();
     keep_door();
     keep_pool();
     while (step()) {
@@ -103,6 +104,8 @@ int Supervisor::poll_timeout_ms() const {
     if (!m_await_load.empty()) next = std::min(next, m_await_load.front().deadline);
     for (const auto& door : m_doors) next = std::min(next, door_deadline(*door));
     if (m_next_door > Clock::now()) next = std::min(next, m_next_door);
+    if (awaits_keeper()) next = std::min(next, m_started + m_options.keeper_start);
+    if (m_options.keeps_uploads && m_keeper == nullptr && m_next_keeper > Clock::now()) next = std::min(next, m_next_keeper);
     if (next == Clock::time_point::max()) return -1;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
     return static_cast<int>(std::clamp<int64_t>(wait, 0, 60'000));
@@ -127,6 +130,8 @@ bool Supervisor::step() {
     for (const auto& socket : m_operators) watched.push_back({socket->fd(), POLLIN, 0});
     watched.push_back({m_operator_listener, POLLIN, 0});
     watched.push_back({m_gauge != nullptr ? m_gauge->control().fd() : -1, POLLIN, 0});
+    const size_t keeper = watched.size();
+    watched.push_back({m_keeper != nullptr ? m_keeper->control().fd() : -1, POLLIN, 0});
 
     const int ready = poll(watched.data(), watched.size(), poll_timeout_ms());
     if (ready < 0 && errno != EINTR) {
@@ -151,13 +156,15 @@ bool Supervisor::step() {
             if (watched[operators + i].revents != 0 && !hear_operator(m_operators[i]))
                 m_operators.erase(m_operators.begin() + static_cast<std::ptrdiff_t>(i));
         }
-        if (watched[watched.size() - 2].revents != 0) accept_operators();
-        if (watched.back().revents != 0) handle_gauge();
+        if (watched[keeper].revents != 0) handle_keeper();
+        if (watched[keeper - 1].revents != 0) handle_gauge();
+        if (watched[keeper - 2].revents != 0) accept_operators();
         if (watched[0].revents != 0) handle_signals();
     }
     expire();
     hand_out_openings();
     end_surplus();
+    keep_keeper();
     keep_door();
     keep_pool();
     return true;
@@ -212,6 +219,7 @@ bool Supervisor::give(WorkerProcess& worker, const Connection& connection) {
 void Supervisor::expire() {
     const auto now = Clock::now();
     m_lobby.expire();
+    announce();
     look_after_doors();
     if (!m_await_load.empty() && m_await_load.front().deadline <= now) answer_without_load();
     while (!m_openings.empty() && m_openings.front().deadline <= now) {

@@ -35,8 +35,9 @@ struct SupervisorOptions {
     uint32_t max_sessions = 64;
     uint32_t warm_workers = 1;  ///< workers kept ready; each holds a driver's memory
     std::chrono::seconds drain{30};
-    std::string nvml = "auto";  ///< where the load of the devices is asked for; `none`: nowhere
-    int ready_fd = -1;          ///< -1: nobody waits for us
+    std::string nvml = "auto";   ///< where the load of the devices is asked for; `none`: nowhere
+    int ready_fd = -1;           ///< -1: nobody waits for us
+    bool keeps_uploads = false;  ///< for the next time that their tenants send them (the keeper)
 
     // Bounds without a switch: what a peer can make us hold before we know who it is.
     size_t max_lobby = 256;    ///< connections that have not said what they want
@@ -50,6 +51,7 @@ struct SupervisorOptions {
     std::chrono::milliseconds door_ping{10'000};         ///< a door that has been silent for so long is asked whether it lives
     std::chrono::milliseconds door_busy_ping{1'000};     ///< likewise, one that has been given a connection
     std::chrono::milliseconds door_silence{6'000};       ///< without an answer to that; it is replaced then
+    std::chrono::milliseconds keeper_start{5'000};       ///< that clients wait for the keeper at the server's start
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
 
@@ -126,6 +128,13 @@ private:
     void reap_gauge();
     void stop_gauge();
 
+    void keep_keeper();
+    bool awaits_keeper() const;
+    int open_cache(const AssignMessage& session);
+    void handle_keeper();
+    void reap_keeper();
+    nlohmann::json cache_json() const;
+
     void keep_pool();
     void handle_worker(WorkerProcess& worker);
     void handle_message(WorkerProcess& worker, const ControlMessage& message);
@@ -178,6 +187,10 @@ private:
     LoadMessage m_load{};
     std::chrono::steady_clock::time_point m_load_at;
     std::deque<AwaitsLoad> m_await_load;  // oldest first
+    std::unique_ptr<HelperProcess> m_keeper;
+    bool m_keeper_answers = false;
+    std::chrono::steady_clock::time_point m_next_keeper;
+    CacheFigures m_cache_figures{};  // as the keeper said last
 
     ReadyMessage m_offer{};  // of the worker that was ready last
     bool m_has_offer = false;

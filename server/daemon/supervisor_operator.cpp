@@ -52,6 +52,7 @@ nlohmann::json session_json(WorkerProcess& worker) {
             {"seconds", seconds_since(worker.session_start)},
             {"worker_pid", worker.pid()},
             {"calls", worker.counters().calls.load()},
+            {"found_bytes", worker.counters().found_bytes.load()},
             {"device_bytes", worker.counters().device_bytes.load()}};
 }
 
@@ -138,6 +139,7 @@ nlohmann::json Supervisor::status_json() {
               {"kind", m_offer.software != 0 ? "software" : "nvidia"},
               {"path", get_text(m_offer.driver_path)}}},
             {"devices", devices},
+            {"upload_cache", cache_json()},
             {"running", sessions}};
 }
 

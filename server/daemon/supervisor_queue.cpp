@@ -128,7 +128,10 @@ void Supervisor::hand_out_openings() {
         worker->tenant = get_text(opening.session.tenant);
         worker->epoch = 0;
         std::memcpy(worker->session_id, opening.session.session_id, sizeof worker->session_id);
-        if (!worker->control().send(ControlKind::assign, opening.session).ok()) {
+        const int cache = open_cache(opening.session);
+        const auto assigned = worker->control().send(ControlKind::assign, opening.session, cache);
+        if (cache >= 0) close(cache);
+        if (!assigned.ok()) {
             for (const Connection& lane : opening.lanes) close(lane.fd);
             stop_worker(*worker, "its control channel is broken");
             continue;

@@ -189,7 +189,7 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
 
 /// Lets clients come, once somebody can answer them and somebody can serve them.
 void Supervisor::announce() {
-    if (m_announced || !m_has_offer || door() == nullptr) return;
+    if (m_announced || !m_has_offer || door() == nullptr || awaits_keeper()) return;
     m_announced = true;
     std::fputs(gpu_table(m_offer).c_str(), stdout);
     std::string addresses;
@@ -256,6 +256,7 @@ void Supervisor::reap() {
     }
     reap_doors();
     reap_gauge();
+    reap_keeper();
 }
 
 void Supervisor::buried(WorkerProcess& worker, int status) {
@@ -285,10 +286,10 @@ void Supervisor::audit_end(WorkerProcess& worker, int status) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) reason += " (" + describe_status(status) + ")";
     WL_LOG(info, "audit",
            "session end id={} tenant=\"{}\" peer={} program=\"{}\" seconds={:.3f} calls={} received_bytes={} sent_bytes={} "
-           "round_trip_us={} missed_pings={} reason=\"{}\"",
+           "found_bytes={} round_trip_us={} missed_pings={} reason=\"{}\"",
            session_text(worker.session_id), worker.tenant, worker.peer, worker.program, seconds, totals.calls.load(),
-           totals.received_bytes.load(), totals.sent_bytes.load(), totals.round_trip_us.load(), totals.missed_pings.load(),
-           reason);
+           totals.received_bytes.load(), totals.sent_bytes.load(), totals.found_bytes.load(), totals.round_trip_us.load(),
+           totals.missed_pings.load(), reason);
 }
 
 /// After SIGHUP: the idle workers hold the old certificates and settings; new ones take their place.

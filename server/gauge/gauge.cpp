@@ -23,7 +23,7 @@ int gauge_main(const config::Settings& settings, pid_t supervisor) {
     // What a terminal or systemd sends to all of us is for the supervisor to act on.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;
-    if (!give_up_privileges(settings, problem).ok()) {
+    if (!give_up_privileges(settings, Privileges::worker, problem).ok()) {
         WL_LOG(error, "server", "how busy the GPUs are is not known: {}", problem);
         return 1;
     }

@@ -3,6 +3,7 @@
 
 #include "protocol/codec/link.h"
 #include "server/objects/staging_memory.h"
+#include "server/objects/upload_cache.h"
 #include "server/objects/work_source.h"
 
 namespace warpline::server {
@@ -21,6 +22,8 @@ public:
     virtual StagingMemory* arrivals() { return nullptr; }
     /// Slots of shared memory that have been given back, and of which the client has not been told: a bit each.
     virtual uint64_t take_freed_slots() { return 0; }
+    /// What keeps the client's uploads for another time. Null: nothing does.
+    virtual UploadCache* uploads() { return nullptr; }
     /// Null: what the client sends is not read by threads of the session.
     virtual WorkSource* work_source() { return nullptr; }
 };

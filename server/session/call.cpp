@@ -56,6 +56,8 @@ Result<BytesView> ServerCall::next_part() {
     m_part_to_credit = 0;
     if (m_payload_taken == m_payload_bytes) return BytesView{};
     m_part = WL_TRY(m_stream->next());
+    if (UploadCache* const uploads = m_session.client().uploads(); uploads != nullptr)
+        m_chunks.part(*uploads, m_payload_taken, m_payload_bytes, m_part.view(), m_part.keep);
     m_payload_taken += m_part.size();
     m_part_to_credit = m_part.size();
     return m_part.view();

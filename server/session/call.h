@@ -11,6 +11,7 @@
 #include "server/driver/driver.h"
 #include "server/objects/functions.h"
 #include "server/objects/handle_table.h"
+#include "server/objects/upload_cache.h"
 
 namespace warpline::server {
 
@@ -157,6 +158,7 @@ private:
     uint64_t m_payload_taken = 0;
     uint64_t m_part_to_credit = 0;  // bytes of the part in use
     protocol::PayloadPart m_part;
+    ChunkGatherer m_chunks;  // of the payload, that are kept for another time
     protocol::Buffer m_reply_payload;
     uint64_t m_sent_payload_bytes = 0;
     std::chrono::steady_clock::time_point m_answered;

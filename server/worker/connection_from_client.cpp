@@ -72,6 +72,7 @@ ConnectionFromClient::~ConnectionFromClient() {
     stop_lanes();
     // What is queued lies in memory of the session's.
     m_link.close(Error{Code::shutting_down, "the session has ended"}, true);
+    if (m_uploads != nullptr) m_uploads->stop();
     m_session.reset();
 }
 
@@ -141,6 +142,7 @@ Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
             m_host.lane_given_up(lane, event.getLaneGivenUp().getReceived());
             return {};
         }
+        if (event.isOffer()) return on_offer(event.getOffer());
         if (!event.isHostCallDone()) return Error{Code::malformed, "an event that clients do not send"};
         m_session->host_calls().done(event.getHostCallDone().getId());
         return {};
@@ -211,6 +213,11 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
         }));
     }
     Welcome welcome;
+    if (hello.wants_uploads && m_options.uploads != nullptr) {
+        m_uploads = m_options.uploads;
+        m_uploads->start(*this, m_options.credit.bytes);
+        welcome.uploads = m_uploads;
+    }
     welcome.version = std::min(hello.version_max, protocol::k_protocol_version_max);
     m_reported = hello.reported;
     welcome.server_name = m_options.server_name;

@@ -48,6 +48,7 @@ public:
 class ConnectionFromClient final : private protocol::Link::Handler,
                                    private BulkLane::Owner,
                                    private ClientPort,
+                                   private UploadCache::Owner,
                                    private WorkSource {
 public:
     struct Options {
@@ -66,6 +67,7 @@ public:
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
         SessionOptions session;
+        UploadCache* uploads = nullptr;  ///< what keeps them; outlives the connection. Null: nothing does
     };
 
     /// Starts the connection's threads. @errors io
@@ -125,6 +127,12 @@ private:
     StagingMemory* arrivals() override { return &m_arrivals; }
     uint64_t take_freed_slots() override { return m_shared_arrivals ? m_shared_arrivals->take_freed() : 0; }
     WorkSource* work_source() override { return this; }
+    UploadCache* uploads() override { return m_uploads; }
+
+    // UploadCache::Owner
+    void offer_answered(const UploadOffer& offer, uint64_t has, const std::vector<int>& files) override;
+    Result<void> take_found(const UploadOffer& offer, size_t chunk, int file);
+    Result<void> on_offer(wire::Offer::Reader offer);
 
     // WorkSource
     bool begin_reading() override { return m_pump->begin_reading(); }
@@ -149,7 +157,8 @@ private:
     SessionCounters& m_counters;
     ConnectionHost& m_host;
     const Options m_options;
-    net::SharedMemory m_shared;  // these three since Hello, and as long as anything lies there
+    UploadCache* m_uploads = nullptr;  // since the client asked for it
+    net::SharedMemory m_shared;        // these three since Hello, and as long as anything lies there
     std::optional<protocol::SharedArrivals> m_shared_arrivals;
     std::optional<protocol::SharedStaging> m_shared_out;
     bool m_shared_is_locked = false;  // the reading thread's

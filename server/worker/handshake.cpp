@@ -3,6 +3,7 @@
 
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
+#include "server/control/chunk_file.h"
 #include "server/worker/inventory_record.h"
 
 namespace warpline::server {
@@ -30,6 +31,7 @@ Result<HelloData> read_hello(BytesView body) {
         data.reported = hello.getReported();
         data.wants_executed = hello.getWantsExecuted();
         data.shares_memory = hello.getSharesMemory();
+        data.wants_uploads = hello.getWantsUploads();
         data.compression = {hello.getCodecs() & compress::k_all_codecs, std::nullopt};
         // A codec that is newer than this server is not forced on it.
         if (const auto forced = compress::codec_from_wire(hello.getForcedCodec());
@@ -66,6 +68,12 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         reply.setCodecs(welcome.codecs);
         reply.setSharedToServer(welcome.shared.to_server_bytes);
         reply.setSharedToClient(welcome.shared.to_client_bytes);
+        if (welcome.uploads == nullptr) return;
+        auto uploads = reply.initUploads();
+        const net::HashKey& key = welcome.uploads->key();
+        uploads.setKey(kj::arrayPtr(reinterpret_cast<const kj::byte*>(key.data()), key.size()));
+        uploads.setChunkBytes(static_cast<uint32_t>(k_chunk_file_bytes));
+        uploads.setStoredBytes(welcome.uploads->stored_bytes());
     });
 }
 

@@ -10,6 +10,7 @@
 #include "protocol/codec/shared_bulk.h"
 #include "server/driver/inventory.h"
 #include "server/objects/device_memory.h"
+#include "server/objects/upload_cache.h"
 
 namespace warpline::server {
 
@@ -26,6 +27,7 @@ struct HelloData {
     std::string visible_devices;
     bool reported = false;  ///< somebody tells us when the program is dead
     bool shares_memory = false;
+    bool wants_uploads = false;
     compress::Wish compression;
     bool wants_executed = false;  ///< to be told when its calls were executed
 };
@@ -46,7 +48,8 @@ struct Welcome {
     uint32_t heartbeat_ms = 0;
     DeviceMemory::Window window;
     uint64_t memory_credit_bytes = 0;
-    protocol::SharedLayout shared;  ///< of the memory whose descriptor goes with the answer
+    protocol::SharedLayout shared;         ///< of the memory whose descriptor goes with the answer
+    const UploadCache* uploads = nullptr;  ///< null: nothing is kept, or the client does not ask
 };
 
 /// The answer to Hello, with the snapshot of all devices. @errors alloc_failed

@@ -100,7 +100,8 @@ private:
     int m_inventory = -1;          // what this worker has found out for all; -1: it took over what another one has
     const net::TlsContext m_tls;
     Reception m_reception{k_max_lane_handshakes};
-    AssignMessage m_assigned{};  // the session that we are to serve
+    AssignMessage m_assigned{};              // the session that we are to serve
+    std::unique_ptr<UploadCache> m_uploads;  // of that session; null: nothing is kept
     std::unique_ptr<ConnectionFromClient> m_connection;
     std::chrono::steady_clock::time_point m_hello_deadline;
     std::string m_stop_reason;  // the main thread's: the supervisor wants us to end
@@ -190,7 +191,7 @@ bool Worker::prepare(pid_t supervisor, std::string& problem) {
 
 /// Before there is a second thread, or a driver.
 bool Worker::become_confined(pid_t supervisor, std::string& problem) {
-    if (!give_up_privileges(m_settings, problem).ok()) return false;
+    if (!give_up_privileges(m_settings, Privileges::worker, problem).ok()) return false;
     // After the change of users, which undoes it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == supervisor) return true;
@@ -254,6 +255,7 @@ void Worker::watch_messages() {
 /// Serves the session that the supervisor gives us. False if the worker has to exit: the session began, or it shall stop.
 bool Worker::serve(const ControlMessage& message) {
     if (!message.read(m_assigned)) return false;
+    if (message.fd >= 0) m_uploads = UploadCache::open(message.fd);
     log::set_process_name(log::format("worker {} {}", getpid(), get_text(m_assigned.peer)));
     {
         MutexLock lock(m_mutex);
@@ -275,6 +277,7 @@ bool Worker::serve(const ControlMessage& message) {
         return false;
     }
     m_connection.reset();
+    m_uploads.reset();
     m_assigned = {};
     if (!m_messages) watch_messages();
     release(reason);
@@ -291,6 +294,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.output = m_output;
+    options.uploads = m_uploads.get();
     options.compression = m_settings.boolean("compression");
     options.tell_executed = m_settings.boolean("tell_executed");
     options.bulk_lanes = static_cast<uint16_t>(m_settings.integer("bulk_lanes"));

@@ -161,7 +161,8 @@ class Server:
             [GPU_SERVER, "--listen", listen, "--driver", driver, "--cert", self.certificates / "server.crt",
              "--key", self.certificates / "server.key", "--ca", self.certificates / "ca.crt", "--ready-fd", str(ready_write), *flags],
             pass_fds=[ready_write], stdout=self.log, stderr=self.log, start_new_session=True,
-            env={**os.environ, **(environment or {})})
+            # Tests count bytes and cut connections at them: what a program sends must not depend on what others have sent before.
+            env={**os.environ, "WARPLINE_UPLOAD_CACHE": "0", **(environment or {})})
         os.close(ready_write)
         with os.fdopen(ready_read) as ready:
             line = ready.readline().split()

@@ -58,6 +58,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "compressed_sent",
                                                        "compressed_received",
                                                        "foreseen",
+                                                       "upload_cache",
                                                        "credit_waits",
                                                        "reconnects",
                                                        "frames_sent_again",

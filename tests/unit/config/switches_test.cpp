@@ -30,8 +30,8 @@ TEST(Switches, AWordThatNamesNoneIsTold_B2) {
     EXPECT_FALSE(switches.uses(Optimisation::lanes));
     EXPECT_TRUE(switches.uses(Optimisation::batching));
     EXPECT_EQ(problem,
-              "no optimisation is called 'btching' (WARPLINE_DISABLE); there are all, batching, compact, compression, lanes, "
-              "polling, prefetch, reading, shm, spin");
+              "no optimisation is called 'btching' (WARPLINE_DISABLE); there are all, batching, cache, compact, compression, "
+              "lanes, polling, prefetch, reading, shm, spin");
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ std::optional<FakeClient::HelloAnswer> FakeClient::hello(uint16_t version_min, u
         hello.setHost("here");
         hello.setWindowAddress(k_window);
         hello.setWindowBytes(uint64_t{64} << 30);
+        hello.setWantsUploads(wants_uploads);
     });
     if (!body.ok() || !m_link.outbox().add_body(protocol::FrameKind::hello, std::move(*body)).ok()) return std::nullopt;
     MutexLock lock(m_mutex);

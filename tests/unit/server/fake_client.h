@@ -107,8 +107,9 @@ public:
     std::string close_reason();
     std::string end_explanation();
 
-    uint64_t context = 0;  ///< that calls name
-    uint64_t window = 0;   ///< of device addresses, as the server granted it
+    uint64_t context = 0;       ///< that calls name
+    bool wants_uploads = true;  ///< in Hello
+    uint64_t window = 0;        ///< of device addresses, as the server granted it
 
     static constexpr unsigned k_max_words = 4096;
     static constexpr size_t k_chunk_bytes = 1024 * 1024;

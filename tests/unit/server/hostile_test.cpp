@@ -297,6 +297,42 @@ TEST_F(HostileTest, F3_OnlyLanesThatThereAreCanBeGivenUp) {
     EXPECT_TRUE(m_server.wait_log("the client gives up a lane that it never had"));
 }
 
+TEST_F(HostileTest, B7_OffersThatCannotBeOnesEndTheSession) {
+    constexpr uint64_t k_mib = 1 << 20, k_huge = ~uint64_t{0};
+    struct {
+        uint64_t offset, total;
+        size_t hash_bytes;
+        bool wants_uploads = true;
+    } const offers[] = {{0, 8 * k_mib, 0},
+                        {0, 8 * k_mib, 31},
+                        {0, 64 * k_mib, 17 * 32},
+                        {1, 8 * k_mib, 32},
+                        {8 * k_mib, 8 * k_mib, 32},
+                        {7 * k_mib, 8 * k_mib, 64},
+                        {k_huge - k_huge % k_mib, k_huge, 64},
+                        {0, 0, 32},
+                        {0, 8 * k_mib, 32, false}};
+    for (const auto& offer : offers) {
+        std::string why;
+        auto client = FakeClient::connect(m_server.port(), m_server.client_credentials(), why);
+        ASSERT_NE(client, nullptr) << why;
+        client->wants_uploads = offer.wants_uploads;
+        ASSERT_TRUE(client->hello().has_value());
+        const Bytes hashes(offer.hash_bytes, std::byte{7});
+        auto body = protocol::build_message<wire::Event>([&](wire::Event::Builder event) {
+            auto made = event.initOffer();
+            made.setCall(1);
+            made.setOffset(offer.offset);
+            made.setTotal(offer.total);
+            made.setHashes(kj::arrayPtr(reinterpret_cast<const kj::byte*>(hashes.data()), hashes.size()));
+        });
+        ASSERT_TRUE(body.ok());
+        client->send_body(protocol::FrameKind::event, std::move(*body));
+        EXPECT_TRUE(client->wait_end());
+        EXPECT_EQ(client->close_reason(), "an offer that cannot be one");
+    }
+}
+
 TEST_F(HostileTest, C5_ACrashingWorkerTakesOnlyItsSession) {
     auto client = m_server.client();
     ASSERT_NE(client, nullptr);
