@@ -55,6 +55,8 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "bytes_received",
                                                        "payload_bytes_sent",
                                                        "payload_bytes_received",
+                                                       "shared_bytes_sent",
+                                                       "shared_bytes_received",
                                                        "compressed_sent",
                                                        "compressed_received",
                                                        "foreseen",
