@@ -42,6 +42,8 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     EXPECT_EQ(keys_of(json), (std::vector<std::string>{"pid",
                                                        "server",
                                                        "address",
+                                                       "connection",
+                                                       "cipher",
                                                        "driver",
                                                        "calls",
                                                        "blocking_round_trips",
