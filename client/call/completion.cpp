@@ -108,14 +108,21 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
     return result;
 }
 
-bool is_context_known_idle(const Call& call) {
-    const Context* context = call.current();
+namespace {
+
+/// True if nothing was sent since all work of the context was found to be done.
+bool is_idle_since(const Call& call, const Context* context) {
     return context && call.session.calls().uses(config::Optimisation::polling) &&
            context->idle_at.load(std::memory_order_acquire) == call.session.last_number();
 }
 
+}  // namespace
+
+bool is_context_known_idle(const Call& call) { return is_idle_since(call, call.current()); }
+
 bool is_known_done(const Call& call, uint64_t stream) {
-    if (is_context_known_idle(call)) return true;
+    const Stream* named = call.state.streams.find(stream);
+    if (is_idle_since(call, named ? call.state.contexts.find(named->context) : call.current())) return true;
     const Completion* completion = completion_of(call, stream);
     return completion && call.session.calls().uses(config::Optimisation::polling) &&
            completion->done.load(std::memory_order_acquire) == call.session.last_number();

@@ -97,6 +97,28 @@ TEST(Completion, synchronisation_answers_for_earlier_records_only) {
     EXPECT_EQ(later.query(client.call()), CUDA_ERROR_NOT_READY);
 }
 
+TEST(Completion, B2_a_context_without_work_says_nothing_of_another_ones_streams) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    auto own = client.state.contexts.make(), other = client.state.contexts.make();
+    auto beside = client.state.streams.make(), within = client.state.streams.make();
+    beside.object->context = other.token;
+    within.object->context = own.token;
+    Call call = client.call();
+    call.context = own.token;
+    ASSERT_EQ(gen::issue_cuStreamCreate(call, beside.token, 0), CUDA_SUCCESS);
+    EXPECT_FALSE(is_context_known_idle(call));
+    own.object->idle_at.store(call.number);
+    EXPECT_TRUE(is_context_known_idle(call));
+    EXPECT_TRUE(is_known_done(call, within.token));
+    EXPECT_TRUE(is_known_done(call, 0));
+    EXPECT_FALSE(is_known_done(call, beside.token));
+    note_done(call, beside.token);
+    EXPECT_TRUE(is_known_done(call, beside.token));
+    ASSERT_EQ(gen::issue_cuStreamCreate(call, client.state.streams.make().token, 0), CUDA_SUCCESS);
+    for (const uint64_t stream : {uint64_t{0}, within.token, beside.token}) EXPECT_FALSE(is_known_done(call, stream));
+}
+
 TEST(Completion, a_failure_of_watched_work_is_told) {
     BusyServer busy;
     SessionFixture client(busy.server);
