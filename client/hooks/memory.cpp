@@ -41,13 +41,15 @@ CUresult hook_client_cuMemGetInfo_v2(Call& call, size_t* free, size_t* total) {
     Context* context = call.current();
     const auto now = std::chrono::steady_clock::now();
     const bool polls = call.session.calls().uses(config::Optimisation::polling);
-    if (MutexLock lock(context->mutex); polls && context->memory_info.number != 0) {
-        const Context::MemoryInfo& known = context->memory_info;
-        if (known.number == call.session.last_number() && now - known.when < k_moment) {
-            *free = known.free_bytes;
-            *total = known.total_bytes;
-            return CUDA_SUCCESS;
-        }
+    Context::MemoryInfo known;
+    {
+        MutexLock lock(context->mutex);
+        known = context->memory_info;
+    }
+    if (polls && known.number != 0 && known.number == call.session.last_number() && now - known.when < k_moment) {
+        *free = known.free_bytes;
+        *total = known.total_bytes;
+        return CUDA_SUCCESS;
     }
     gen::CuMemGetInfoV2Values values;
     const CUresult result = gen::request_cuMemGetInfo_v2(call, values);
