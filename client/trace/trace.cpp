@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <vector>
+
 #include "client/trace/recorder.h"
 
 namespace warpline::client::trace {
@@ -18,6 +20,12 @@ thread_local Ring* t_ring = nullptr;
 thread_local Recorder* t_recorder = nullptr;  // whose ring that is
 thread_local CallScope* t_call = nullptr;
 thread_local bool t_ended = false;  // what comes after the thread's end is not noted
+
+/// Recorders that are finished stay: a thread may be about to note something.
+void keep(Recorder* finished) {
+    static auto* const kept = new std::vector<Recorder*>;
+    kept->push_back(finished);
+}
 
 /// A key whose destructor tells the recorder that the thread has ended.
 pthread_key_t thread_key() {
@@ -63,7 +71,8 @@ void finish() noexcept {
     if (recorder == nullptr) return;
     g_on.store(false);
     try {
-        recorder->finish();  // and stays: a thread may be about to note something
+        keep(recorder);
+        recorder->finish();
     } catch (...) {
         return;
     }
