@@ -215,6 +215,19 @@ def environment_for(mode, server=None, extra=None):
     return environment
 
 
+def warpline(*arguments, environment=None, timeout=120, **kwargs):
+    """Runs the warpline command, with the sanitizer's run time before the program that it runs, if there is one."""
+    env = {**os.environ, **(environment or {})}
+    words = [str(a) for a in arguments]
+    runtime = sanitizer_runtime()
+    if runtime:  # programs are not instrumented: the run time has to come before them
+        env["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
+        if "--" in words:
+            at = words.index("--") + 1
+            words[at:at] = ["sh", "-c", f'LD_PRELOAD="{runtime}:$LD_PRELOAD" exec "$@"', "sh"]
+    return subprocess.run([WARPLINE, *words], capture_output=True, text=True, env=env, timeout=timeout, **kwargs)
+
+
 def popen(command, mode, server=None, extra=None, **kwargs):
     return subprocess.Popen([str(c) for c in command], env=environment_for(mode, server, extra), stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **kwargs)

@@ -20,16 +20,7 @@ def setUpModule():
     harness.build_program(MANDELBROT)
 
 
-def warpline(*arguments, environment=None, **kwargs):
-    env = {**os.environ, **(environment or {})}
-    words = [str(a) for a in arguments]
-    runtime = harness.sanitizer_runtime()
-    if runtime:  # programs are not instrumented: the run time has to come before them
-        env["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
-        if "--" in words:
-            at = words.index("--") + 1
-            words[at:at] = ["sh", "-c", f'LD_PRELOAD="{runtime}:$LD_PRELOAD" exec "$@"', "sh"]
-    return subprocess.run([harness.WARPLINE, *words], capture_output=True, text=True, env=env, timeout=120, **kwargs)
+warpline = harness.warpline
 
 
 class CommandTest(unittest.TestCase):

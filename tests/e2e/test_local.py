@@ -216,8 +216,8 @@ class LocalTest(unittest.TestCase):
     def run_local(self, program, *args, flags=()):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "stats.json"
-            done = subprocess.run([harness.WARPLINE, "run", "--local", *flags, "--stats", path, "--", program.binary, *args],
-                                  capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **NO_CERTIFICATE})
+            done = harness.warpline("run", "--local", *flags, "--stats", path, "--", program.binary, *args,
+                                    environment=NO_CERTIFICATE, timeout=PATIENCE)
             self.assertEqual(done.returncode, 0, done.stderr)
             return json.loads(path.read_text().splitlines()[0])
 
