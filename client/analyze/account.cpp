@@ -123,17 +123,7 @@ void add_lanes(const Trace& trace, Account& account) {
 }
 
 void add_threads(const Trace& trace, Account& account) {
-    std::map<uint32_t, Span> spans;
-    const auto add = [&](const auto& events) {
-        for (const auto& event : events) {
-            const auto [at, is_new] = spans.emplace(event.thread, event);
-            at->second.begin_us = std::min(at->second.begin_us, event.begin_us);
-            at->second.end_us = std::max(at->second.end_us, event.end_us);
-        }
-    };
-    add(trace.calls);
-    add(trace.waits);
-    add(trace.parts);
+    const auto spans = trace.threads();
     account.threads = spans.size();
     for (const auto& [thread, span] : spans) account.shares.all_us += span.us();
 }

@@ -259,19 +259,7 @@ void count_bytes(const Trace& trace, double bytes_per_us, Timeline& timeline) {
 Timeline make_timeline(const Trace& trace) {
     Timeline timeline;
     timeline.whole = trace.whole();
-    std::map<uint32_t, Span> spans;
-    const auto add = [&](const auto& events) {
-        for (const auto& event : events) {
-            const auto [at, is_new] = spans.emplace(event.thread, event);
-            at->second.begin_us = std::min(at->second.begin_us, event.begin_us);
-            at->second.end_us = std::max(at->second.end_us, event.end_us);
-        }
-    };
-    add(trace.calls);
-    add(trace.waits);
-    add(trace.parts);
-    add(trace.blocks);
-    for (const auto& [thread, span] : spans) timeline.threads.push_back({thread, span, {}});
+    for (const auto& [thread, span] : trace.threads()) timeline.threads.push_back({thread, span, {}});
     std::sort(timeline.threads.begin(), timeline.threads.end(),
               [](const ThreadSteps& a, const ThreadSteps& b) { return a.span.begin_us < b.span.begin_us; });
     std::map<uint32_t, size_t> index;

@@ -109,6 +109,22 @@ Span Trace::whole() const {
     return whole;
 }
 
+std::map<uint32_t, Span> Trace::threads() const {
+    std::map<uint32_t, Span> spans;
+    const auto add = [&](const auto& events) {
+        for (const auto& event : events) {
+            const auto [at, is_new] = spans.emplace(event.thread, event);
+            at->second.begin_us = std::min(at->second.begin_us, event.begin_us);
+            at->second.end_us = std::max(at->second.end_us, event.end_us);
+        }
+    };
+    add(calls);
+    add(waits);
+    add(parts);
+    add(blocks);
+    return spans;
+}
+
 double Trace::least_round_trip_us() const {
     const auto least = std::min_element(round_trips_us.begin(), round_trips_us.end());
     return least == round_trips_us.end() ? 0 : *least;

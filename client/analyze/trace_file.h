@@ -94,6 +94,8 @@ struct Trace {
 
     /// Of the program's threads: what they did first and last. Zeros if they did nothing.
     Span whole() const;
+    /// By thread, from its first event to its last one.
+    std::map<uint32_t, Span> threads() const;
     /// The shortest round trip that was measured; 0: none was.
     double least_round_trip_us() const;
 };
