@@ -31,6 +31,10 @@ int refuse(const char* function, const char* reason, std::atomic<bool>& told) no
     return refuse_once(told, [&] { WL_LOG(warn, "client", "{} is not supported: {}", function, reason); });
 }
 
+int refuse_symbol(const char* function, const char* reason, std::atomic<bool>& told) noexcept {
+    return cuda::abi::noted(function, static_cast<CUresult>(refuse(function, reason, told)));
+}
+
 int refuse_newer(const char* function, int since, std::atomic<bool>& told) noexcept {
     return refuse_once(told, [&] {
         const int version = Process::instance().driver_version();

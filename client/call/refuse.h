@@ -11,6 +11,9 @@ namespace warpline::client {
 /// @thread  any, also before cuInit
 int refuse(const char* function, const char* reason, std::atomic<bool>& told) noexcept;
 
+/// The whole of an exported function that is not supported: refuse(), and what is told of every call.
+int refuse_symbol(const char* function, const char* reason, std::atomic<bool>& told) noexcept;
+
 }  // namespace warpline::client
 
 /// Refuses, from a hook, what a supported call is asked for and cannot do. One log line for each place.

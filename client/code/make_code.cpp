@@ -60,9 +60,10 @@ CUresult check_environment(const image::Image& from, const Device& device) {
 Choice choose(const image::Image& from, const Device& device) {
     const bool software = Process::instance().server().driver_kind == DriverKind::software;
     const uint32_t capability = software ? k_any_ptx : device.compute_capability();
-    if (const image::Entry* entry = software ? from.select_ptx(capability) : from.select(capability)) return {{entry}, false};
+    if (const image::Entry* entry = software ? from.select_ptx(capability, true) : from.select(capability))
+        return {{entry}, false};
     // Relocatable code without a linked cubin: the driver links its PTX.
-    if (auto units = from.select_linkable_ptx(capability); !units.empty()) return {std::move(units), false};
+    if (auto units = from.select_linkable_ptx(capability, software); !units.empty()) return {std::move(units), false};
     // The software GPU accepts cubins when it is told to execute nothing.
     const image::Entry* cubin = software ? from.select(device.compute_capability()) : nullptr;
     if (!cubin) return {};

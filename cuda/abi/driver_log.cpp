@@ -1,4 +1,4 @@
-// The driver's log of errors, behind cuLogs*.
+// The driver's log of errors, behind cuLogs*, and the lines of calls.
 #include "cuda/abi/driver_log.h"
 
 #include <unistd.h>
@@ -93,6 +93,13 @@ void note_error(const char* call, CUresult result) noexcept {
         std::string line = line_of(entry);
         for (const auto& listener : listeners) listener->function(listener->user, CU_LOG_LEVEL_ERROR, line.data(), line.size());
     } catch (...) {  // out of memory for a line: the result says enough
+    }
+}
+
+void tell_call(const char* call, CUresult result) noexcept {
+    try {
+        WL_LOG(trace, "calls", "{}: {} ({})", call, static_cast<int>(result), error_name_for_log(result));
+    } catch (...) {  // out of memory for a line
     }
 }
 

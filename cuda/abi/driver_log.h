@@ -1,7 +1,9 @@
 #pragma once
 
-// The driver's log of errors (cuLogs*): what both stand-in drivers keep, and show in NVIDIA's form.
+// What both stand-in drivers tell of calls: the driver's log of errors (cuLogs*), in NVIDIA's form, and a line for each call on
+// the level "trace".
 
+#include "common/log/log.h"
 #include "cuda/abi/cuda_types.h"
 
 namespace warpline::cuda::abi {
@@ -12,8 +14,13 @@ namespace warpline::cuda::abi {
 /// @thread  any; a callback may call the driver
 void note_error(const char* call, CUresult result) noexcept;
 
+/// Writes the line of a call: "cuMemAlloc_v2: 1 (CUDA_ERROR_INVALID_VALUE)".
+void tell_call(const char* call, CUresult result) noexcept;
+
 /// The result of a call on its way out.
 inline CUresult noted(const char* call, CUresult result) noexcept {
+    if (log::enabled(log::Level::trace, "calls")) [[unlikely]]
+        tell_call(call, result);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) [[unlikely]]
         note_error(call, result);
     return result;

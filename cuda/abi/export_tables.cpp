@@ -1,6 +1,6 @@
-// The tables have no header anywhere: layouts and meanings were found by observing libcudart 11.8 to 13.5, cuBLAS, cuFFT and
-// NVRTC. Slot 0 of a table is its size in bytes (CONTEXT_LOCAL_STORAGE has none). A slot that nobody was seen to call refuses
-// and says so: answering CUDA_SUCCESS without doing anything makes NVRTC and cuBLASLt crash.
+// The tables have no header anywhere: layouts and meanings were found by observing libcudart 11.8 to 13.5, cuBLAS, cuFFT,
+// NVRTC and CUPTI 12.8 to 13.5. Slot 0 of a table is its size in bytes (CONTEXT_LOCAL_STORAGE has none). A slot that nobody was
+// seen to call refuses and says so: answering CUDA_SUCCESS without doing anything makes NVRTC and cuBLASLt crash.
 #include "cuda/abi/export_tables.h"
 
 #include <pthread.h>
@@ -41,14 +41,29 @@ Slot slot(F* function) {
     return reinterpret_cast<Slot>(function);
 }
 
-enum class TableName : uint8_t { cudart, hooks, tls, checks, integrity, context, function, topology };
-constexpr const char* k_table_names[] = {
-    "CUDART_INTERFACE", "TOOLS_RUNTIME_CALLBACK_HOOKS", "TOOLS_TLS", "CONTEXT_CHECKS", "INTEGRITY_CHECK", "CONTEXT", "FUNCTION",
-    "1734DC26"};
+enum class TableName : uint8_t { cudart, hooks, tls, checks, integrity, context, function, topology, profiler };
+constexpr const char* k_table_names[] = {"CUDART_INTERFACE", "TOOLS_RUNTIME_CALLBACK_HOOKS",
+                                         "TOOLS_TLS",        "CONTEXT_CHECKS",
+                                         "INTEGRITY_CHECK",  "CONTEXT",
+                                         "FUNCTION",         "1734DC26",
+                                         "7CB63F9B"};
+
+// What a profiler is told, once: its own error codes say nothing.
+void refuse_profiler() noexcept {
+    static std::atomic<bool> s_told{false};
+    if (s_told.exchange(true, std::memory_order_relaxed)) return;
+    WL_LOG(warn, "cuda",
+           "CUPTI is refused: what a profiler collects is not to be had here; 'warpline run --trace FILE' shows what a program "
+           "does on its GPU");
+}
 
 // One function per table and slot, so that the line says which one was called. Any arguments: the caller cleans up.
 template <TableName Name, size_t Index>
 CUresult refuse() noexcept {
+    if constexpr (Name == TableName::profiler) {
+        refuse_profiler();
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     static std::atomic<bool> s_told{false};
     if (!s_told.exchange(true, std::memory_order_relaxed)) {
         // cuBLASLt tries this one and is content with the refusal.
@@ -195,6 +210,10 @@ using FunctionTable = Table<TableName::function, 8>;
 // Which multiprocessors make up a cluster of the chip. cuBLASLt calls slot 4 without looking whether there is a table, and
 // falls back when the slot refuses.
 using TopologyTable = Table<TableName::topology, 100>;
+// CUPTI's. Without it CUPTI 13.2 calls itself without end, and 13.5 does not even tell its version; with a slot 67 that refuses
+// 13.2 does the same, and with one that does nothing it crashes. A table that ends at slot 32, which CUPTI 12 calls, makes
+// CUPTI 12.8 to 13.5 tell version and time, and refuse everything else.
+using ProfilerTable = Table<TableName::profiler, 33>;
 
 struct Tables {
     CudartTable cudart;
@@ -206,6 +225,7 @@ struct Tables {
     ContextTable context;
     FunctionTable function;
     TopologyTable topology;
+    ProfilerTable profiler;
 
     Tables() {
         cudart.set(2, slot(&primary_context)).set(6, slot(&load_fat_binary));
@@ -260,7 +280,8 @@ using Uuid = std::array<uint8_t, 16>;
 struct Known {
     Uuid id;
     const char* name;
-    const void* (*table)();  ///< null: known, and refused on purpose
+    const void* (*table)();               ///< null: known, and refused on purpose
+    void (*refuse)() noexcept = nullptr;  ///< what is said then
 };
 
 constexpr Known k_known[] = {
@@ -291,6 +312,14 @@ constexpr Known k_known[] = {
     {{0x17, 0x34, 0xDC, 0x26, 0x80, 0x0D, 0x47, 0x45, 0x87, 0x26, 0xC0, 0xF1, 0xE7, 0xDD, 0x8B, 0xCA},
      "1734DC26",
      [] { return tables().topology.address(); }},
+    {{0x7C, 0xB6, 0x3F, 0x9B, 0x9C, 0xA4, 0x8E, 0x42, 0xA4, 0x84, 0xBE, 0xB6, 0x6E, 0x6A, 0xED, 0x7F},
+     "7CB63F9B",
+     [] { return tables().profiler.address(); }},
+    // CUPTI 13 asks for this one first when it is to collect something.
+    {{0x2C, 0x8E, 0x0A, 0xD8, 0x07, 0x10, 0xAB, 0x4E, 0x90, 0xDD, 0x54, 0x71, 0x9F, 0xE5, 0xF7, 0x4B},
+     "2C8E0AD8",
+     nullptr,
+     &refuse_profiler},
     // libcudart asks for this one first of all and does its ordinary start when it is refused.
     {{0xF8, 0xCF, 0xF9, 0x51, 0x21, 0x46, 0x8B, 0x4E, 0xB9, 0xE2, 0xFB, 0x46, 0x9E, 0x7C, 0x0D, 0xD9}, "F8CFF951", nullptr},
     // NVRTC asks when it compiles, and does without.
@@ -318,6 +347,7 @@ CUresult get_export_table(const void** table, const CUuuid* id) noexcept {
         if (known.id != bytes) continue;
         if (known.table == nullptr) {
             WL_LOG(debug, "cuda", "export table {} refused", known.name);
+            if (known.refuse != nullptr) known.refuse();
             return CUDA_ERROR_NOT_FOUND;
         }
         *table = known.table();

@@ -98,13 +98,15 @@ public:
     /// else the highest PTX to compile. nullptr: CUDA_ERROR_NO_BINARY_FOR_GPU.
     const Entry* select(uint32_t compute_capability) const;
 
-    /// The PTX that the software GPU executes: the lowest architecture that is plain (no sm_90a, no sm_100f) and not above
+    /// The PTX that whoever can execute any takes: the lowest architecture that is plain (no sm_90a, no sm_100f) and not above
     /// `compute_capability_max`. Cubins do not count; relocatable PTX does not either. nullptr: there is none.
-    const Entry* select_ptx(uint32_t compute_capability_max) const;
+    ///
+    /// @param special_too  without plain PTX, the lowest that is for special architectures will do
+    const Entry* select_ptx(uint32_t compute_capability_max, bool special_too = false) const;
 
     /// The PTX modules of a -rdc=true image to be linked by whoever executes PTX, one per translation unit, in link order.
     /// Empty if some unit has no usable PTX, or if the image is not relocatable.
-    std::vector<const Entry*> select_linkable_ptx(uint32_t compute_capability_max) const;
+    std::vector<const Entry*> select_linkable_ptx(uint32_t compute_capability_max, bool special_too = false) const;
 
 private:
     Image() = default;
@@ -127,11 +129,11 @@ Result<ImageInfo> read_info(const Entry& entry);
 Result<ImageInfo> read_cubin_info(BytesView cubin);
 Result<ImageInfo> read_ptx_info(std::string_view ptx);
 
-/// The PTX that a cubin was made from, if it was made with line information (-lineinfo, -G); empty if not, and for cubins that
-/// were linked.
+/// The PTX that a cubin was made from, if it was made with line information (-lineinfo, -G): one text, or of a linked cubin
+/// those of its units, in their order. Empty if there is none.
 ///
 /// @errors  malformed
 /// @thread  any
-Result<std::string> read_debug_ptx(BytesView cubin);
+Result<std::vector<std::string>> read_debug_ptx(BytesView cubin);
 
 }  // namespace warpline::cuda::image

@@ -1,5 +1,6 @@
 // Which entry of an image a device takes: machine code that fits, else the newest PTX that can be compiled for it.
 #include <algorithm>
+#include <utility>
 
 #include "cuda/image/image.h"
 
@@ -23,8 +24,12 @@ bool ptx_fits(const Entry& entry, uint32_t capability) {
     return entry.arch <= capability;
 }
 
-bool is_plain_ptx(const Entry& entry, uint32_t capability_max) {
-    return entry.kind == EntryKind::ptx && !entry.arch_specific && !entry.family_specific && entry.arch <= capability_max;
+bool is_special(const Entry& entry) { return entry.arch_specific || entry.family_specific; }
+
+// Takes the entry if it is PTX that comes before the best one so far: plain before special, the lower architecture first.
+void take_better_ptx(const Entry& entry, uint32_t capability_max, bool special_too, const Entry*& best) {
+    if (entry.kind != EntryKind::ptx || entry.arch > capability_max || (is_special(entry) && !special_too)) return;
+    if (best == nullptr || std::pair(is_special(entry), entry.arch) < std::pair(is_special(*best), best->arch)) best = &entry;
 }
 
 // Of two codes for one architecture the more specific one wins.
@@ -44,22 +49,19 @@ const Entry* Image::select(uint32_t compute_capability) const {
     return best_cubin != nullptr ? best_cubin : best_ptx;
 }
 
-const Entry* Image::select_ptx(uint32_t compute_capability_max) const {
+const Entry* Image::select_ptx(uint32_t compute_capability_max, bool special_too) const {
     const Entry* best = nullptr;
     for (const Entry& entry : m_entries) {
-        if (entry.relocatable || !is_plain_ptx(entry, compute_capability_max)) continue;
-        if (best == nullptr || entry.arch < best->arch) best = &entry;
+        if (!entry.relocatable) take_better_ptx(entry, compute_capability_max, special_too, best);
     }
     return best;
 }
 
-std::vector<const Entry*> Image::select_linkable_ptx(uint32_t compute_capability_max) const {
+std::vector<const Entry*> Image::select_linkable_ptx(uint32_t compute_capability_max, bool special_too) const {
     std::vector<const Entry*> units(m_parts.size(), nullptr);
     for (size_t i = 0; i < m_entries.size(); i++) {
         const Entry& entry = m_entries[i];
-        if (!entry.relocatable || !is_plain_ptx(entry, compute_capability_max)) continue;
-        const Entry*& best = units[m_part_of_entry[i]];
-        if (best == nullptr || entry.arch < best->arch) best = &entry;
+        if (entry.relocatable) take_better_ptx(entry, compute_capability_max, special_too, units[m_part_of_entry[i]]);
     }
     units.erase(units.begin());  // the linked fatbin
     // Linking some of the units only would leave symbols undefined.

@@ -125,9 +125,10 @@ bool ModuleParser::architecture(std::string_view word) {
     if (status != std::errc() || target.sm < 10 || target.sm > k_newest_sm) return false;
     std::string_view rest(end, static_cast<size_t>(word.data() + word.size() - end));
     if (rest.empty()) return true;
+    // Of what only one architecture or family has, instructions that are not implemented say so when they are to run.
     if (rest != "a" && rest != "f") return false;
     target.suffix = rest[0];
-    return m_options.accept_arch_specific;
+    return true;
 }
 
 bool ModuleParser::address_size() {

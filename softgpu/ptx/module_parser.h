@@ -8,8 +8,8 @@ namespace warpline::softgpu::ptx {
 /// Reads the module level of a text into a Module whose only unit holds that text.
 class ModuleParser : public DeclarationReader {
 public:
-    ModuleParser(Module& module, Diagnostics& diagnostics, const ParseOptions& options)
-        : DeclarationReader(*module.units[0].text, {1, 1}, diagnostics, module, 0), m_module(module), m_options(options) {}
+    ModuleParser(Module& module, Diagnostics& diagnostics)
+        : DeclarationReader(*module.units[0].text, {1, 1}, diagnostics, module, 0), m_module(module) {}
 
     /// False if anything was wrong; the messages say what.
     bool run();
@@ -39,7 +39,6 @@ private:
     bool resolve_addresses();
 
     Module& m_module;
-    const ParseOptions& m_options;
     bool m_has_version = false, m_has_target = false;
     bool m_stop = false;
 };

@@ -34,7 +34,7 @@ ParseResult parse(std::string_view text, const ParseOptions& options) {
     Unit& unit = module->units.emplace_back();
     unit.text = std::make_shared<const std::string>(text);
     unit.name = options.unit_name;
-    if (ModuleParser(*module, result.diagnostics, options).run())
+    if (ModuleParser(*module, result.diagnostics).run())
         result.module = std::move(module);
     else
         result.cu_result = result_of(result.diagnostics);

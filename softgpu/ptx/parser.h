@@ -9,7 +9,7 @@
 namespace warpline::softgpu::ptx {
 
 /// What parse() gives. `module` is null if anything was wrong; `cu_result` then is the CUresult that says so:
-/// 218 invalid PTX, 222 .version newer than 9.5, 209 .target beyond sm_121 or of an arch-specific (a/f) kind that is refused.
+/// 218 invalid PTX, 222 .version newer than 9.5, 209 .target beyond sm_121.
 struct ParseResult {
     std::unique_ptr<Module> module;
     Diagnostics diagnostics;
@@ -17,8 +17,7 @@ struct ParseResult {
 };
 
 struct ParseOptions {
-    bool accept_arch_specific = false;  ///< take `.target sm_90a`, `sm_100f`
-    std::string_view unit_name;         ///< for messages
+    std::string_view unit_name;  ///< for messages
 };
 
 /// Parses the module level of a PTX text: version, target, globals with initialisers, functions with parameters. Bodies are

@@ -199,9 +199,54 @@ class CommandTest(unittest.TestCase):
         nvrtc = harness.programs()["nvrtc"]
         harness.build_program(nvrtc)
         for mode in ("--local", "--direct"):
-            done = warpline("run", mode, "--", nvrtc.binary, "own")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            for how in ("own", "found"):
+                done = warpline("run", mode, "--", nvrtc.binary, how)
+                self.assertEqual(done.returncode, 0, f"{mode} {how}: {done.stderr}")
+                self.assertIn("verified", done.stdout)
+
+    def test_ptx_of_a_special_architecture_runs(self):
+        binary = harness.BINARIES / "vector_add_90a"
+        nvcc = harness.cuda_root() / "bin" / "nvcc"
+        subprocess.run([nvcc, "-gencode", "arch=compute_90a,code=compute_90a", "-o", binary, VECTOR_ADD.source], check=True)
+        for mode in ("--local", "--direct"):
+            done = warpline("run", mode, "--", binary)
+            self.assertEqual(done.returncode, 0, f"{mode}: {done.stderr}")
             self.assertIn("verified", done.stdout)
+
+    def test_linked_machine_code_with_line_information_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "one.cu").write_text('''
+                #include <cstdio>
+                __device__ int twice(int);
+                __global__ void kernel(int* value) { *value = twice(*value); }
+                int main() {
+                    int *there, value = 21;
+                    cudaMalloc(&there, 4);
+                    cudaMemcpy(there, &value, 4, cudaMemcpyHostToDevice);
+                    kernel<<<1, 1>>>(there);
+                    cudaMemcpy(&value, there, 4, cudaMemcpyDeviceToHost);
+                    cudaError_t error = cudaGetLastError();
+                    std::printf("%d %s\\n", value, cudaGetErrorName(error));
+                    return value == 42 && error == 0 ? 0 : 1;
+                }''')
+            (pathlib.Path(folder) / "two.cu").write_text("__device__ int factor = 2;\n__device__ int twice(int x) { return x * factor; }\n")
+            nvcc = harness.cuda_root() / "bin" / "nvcc"
+            flags = ["-rdc=true", "-lineinfo", "-gencode", "arch=compute_80,code=sm_80"]
+            subprocess.run([nvcc, *flags, "-o", f"{folder}/linked", f"{folder}/one.cu", f"{folder}/two.cu"], check=True)
+            for mode in ("--local", "--direct"):
+                done = warpline("run", mode, "--", f"{folder}/linked")
+                self.assertEqual(done.returncode, 0, f"{mode}: {done.stdout}{done.stderr}")
+
+    def test_trace_log_has_a_line_for_each_call(self):
+        harness.build_program(VECTOR_ADD)
+        for mode in ("--local", "--direct"):
+            done = warpline("run", mode, "--", VECTOR_ADD.binary, environment={"WARPLINE_LOG": "off,calls=trace,cuda=debug"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"trace warpline.* calls: cuMemAlloc_v2: 0 \(CUDA_SUCCESS\)")
+            # Before cuInit, of which the program has one.
+            before, after = done.stderr.split("calls: cuInit: 0", 1)
+            self.assertIn("export table F8CFF951 refused", before)
+            self.assertNotIn("calls: cuInit: 0", after)
 
     def test_sass_only_image_is_refused_by_name(self):
         binary = harness.BINARIES / "vector_add_sass_only"

@@ -1,4 +1,5 @@
-// Source compiled in the program by NVRTC, loaded and launched through the driver API.
+// Source compiled in the program by NVRTC, loaded and launched through the driver API. Arguments: nothing: PTX; own: machine code of
+// the device's architecture; found: the same by an NVRTC that dlsym() finds, as Python's packages do.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -26,12 +27,20 @@ extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
 )";
 
 // What a program gets from NVRTC: PTX, or machine code of the device's own architecture.
-static std::string compile(const std::string& architecture) {
+static std::string compile(const std::string& architecture, bool by_handle) {
     nvrtcProgram program;
     CHECK(nvrtcCreateProgram(&program, k_source, "saxpy.cu", 0, nullptr, nullptr));
     const std::string option = "--gpu-architecture=" + architecture;
     const char* options[] = {option.c_str()};
-    CHECK(nvrtcCompileProgram(program, 1, options));
+    auto compile_program = &nvrtcCompileProgram;
+    if (by_handle) {
+        Dl_info where{};
+        CHECK(dladdr(reinterpret_cast<void*>(&nvrtcCreateProgram), &where) == 0);
+        void* library = dlopen(where.dli_fname, RTLD_NOW | RTLD_LOCAL);
+        compile_program = reinterpret_cast<decltype(compile_program)>(dlsym(library, "nvrtcCompileProgram"));
+        CHECK(compile_program == nullptr);
+    }
+    CHECK(compile_program(program, 1, options));
     const bool machine_code = architecture[0] == 's';
     size_t size = 0;
     CHECK(machine_code ? nvrtcGetCUBINSize(program, &size) : nvrtcGetPTXSize(program, &size));
@@ -41,20 +50,20 @@ static std::string compile(const std::string& architecture) {
     return code;
 }
 
-int main(int count, char**) {
+int main(int count, char** arguments_given) {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
     auto symbol = [&](const char* name) { return dlsym(library, name); };
     CHECK(reinterpret_cast<decltype(&cuInit)>(symbol("cuInit"))(0));
     std::string architecture = "compute_80";
-    if (count > 1) {  // "own": the machine code of the device's architecture
+    if (count > 1) {
         int major = 0, minor = 0;
         auto attribute = reinterpret_cast<decltype(&cuDeviceGetAttribute)>(symbol("cuDeviceGetAttribute"));
         CHECK(attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
         CHECK(attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
         architecture = "sm_" + std::to_string(10 * major + minor);
     }
-    const std::string code = compile(architecture);
+    const std::string code = compile(architecture, count > 1 && std::string(arguments_given[1]) == "found");
     CUcontext context;
     CHECK(reinterpret_cast<decltype(&cuDevicePrimaryCtxRetain)>(symbol("cuDevicePrimaryCtxRetain"))(&context, 0));
     CHECK(reinterpret_cast<decltype(&cuCtxSetCurrent)>(symbol("cuCtxSetCurrent"))(context));

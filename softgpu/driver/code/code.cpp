@@ -1,6 +1,7 @@
 // Chooses what of an image is executed.
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "common/log/log.h"
 #include "cuda/image/image.h"
@@ -50,19 +51,19 @@ CUresult describe_cubin(const image::Image& source, Code& code) {
 
 /// Of machine code that was made with line information there is the PTX too. The lowest architecture, as elsewhere.
 CUresult add_debug_ptx(const image::Image& source, Code& code) {
-    std::string text;
-    uint32_t arch = k_newest_ptx + 1;
+    std::vector<std::string> texts;
+    std::pair best(true, k_newest_ptx + 1);  // for special architectures, and which
     for (const image::Entry& entry : source.entries()) {
-        if (entry.kind != image::EntryKind::cubin || entry.relocatable || entry.arch >= arch) continue;
-        if (entry.arch_specific || entry.family_specific) continue;
+        const std::pair found(entry.arch_specific || entry.family_specific, entry.arch);
+        if (entry.kind != image::EntryKind::cubin || entry.relocatable || entry.arch > k_newest_ptx || found >= best) continue;
         auto payload = image::decompress(entry);
         if (!payload) return result_of(payload.error());
         auto ptx = image::read_debug_ptx(payload->view());
         if (!ptx.ok() || ptx->empty()) continue;
-        text = std::move(*ptx);
-        arch = entry.arch;
+        texts = std::move(*ptx);
+        best = found;
     }
-    if (!text.empty()) code.ptx.push_back(std::move(text));
+    for (std::string& text : texts) code.ptx.push_back(std::move(text));
     return CUDA_SUCCESS;
 }
 
@@ -71,7 +72,7 @@ CUresult refuse(const image::Image& source) {
     for (const image::Entry& entry : source.entries()) has_ptx = has_ptx || entry.kind == image::EntryKind::ptx;
     if (has_ptx) {
         WL_LOG(error, "softgpu",
-               "image with PTX for special architectures only (sm_90a, sm_100f and the like, or newer than 12.1): rebuild with "
+               "image with PTX for architectures newer than 12.1 only: rebuild with "
                "-gencode arch=compute_XX,code=compute_XX for XX of 75 to 121");
     } else {
         WL_LOG(
@@ -93,10 +94,10 @@ CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out)
         out = std::move(code);
         return CUDA_SUCCESS;
     }
-    if (const image::Entry* entry = source.select_ptx(k_newest_ptx)) {
+    if (const image::Entry* entry = source.select_ptx(k_newest_ptx, true)) {
         CU_TRY(add_ptx(*entry, *code));
     } else {
-        for (const image::Entry* unit : source.select_linkable_ptx(k_newest_ptx)) CU_TRY(add_ptx(*unit, *code));
+        for (const image::Entry* unit : source.select_linkable_ptx(k_newest_ptx, true)) CU_TRY(add_ptx(*unit, *code));
     }
     if (code->ptx.empty() && process().config().execute) CU_TRY(add_debug_ptx(source, *code));
     if (code->ptx.empty()) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "common/log/log.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/memory_pool.h"
@@ -25,6 +26,15 @@ void furnish(Process& self) {
         device.default_pool->set_handle(self.pools.add(device.default_pool));
         device.current_pool = device.default_pool->handle();
     }
+}
+
+}  // namespace
+
+namespace {
+
+// When the library is loaded: calls before cuInit have something to say too.
+__attribute__((constructor)) void read_log_levels() {
+    if (const char* specification = std::getenv("WARPLINE_LOG")) log::configure(specification);
 }
 
 }  // namespace

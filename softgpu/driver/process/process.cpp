@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "common/log/log.h"
@@ -27,7 +26,6 @@ CUresult Process::initialise(unsigned int flags, void (*furnish)(Process& self))
     MutexLock lock(m_init_mutex);
     if (m_state.load() == State::ready) return CUDA_SUCCESS;
     if (m_state.load() == State::forked) return CUDA_ERROR_NOT_INITIALIZED;
-    if (const char* specification = std::getenv("WARPLINE_LOG")) log::configure(specification);
     m_config = read_config();
     if (!m_config.unknown_check.empty()) {
         WL_LOG(error, "softgpu", "SOFTGPU_CHECK: there is no check '{}'; there are memory, race, init and leak",

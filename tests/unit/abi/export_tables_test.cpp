@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "common/log/log.h"
 #include "cuda/abi/context_storage.h"
@@ -93,6 +95,7 @@ constexpr const char* k_integrity = "D4082055BDE6704B8D34BA123C66E1F2";
 constexpr const char* k_context = "21318C60971432488CA641FF7324C8F2";
 constexpr const char* k_function = "6E163FBEB958444D835CE182AFF1991E";
 constexpr const char* k_topology = "1734DC26800D47458726C0F1E7DD8BCA";
+constexpr const char* k_profiler = "7CB63F9B9CA48E42A484BEB66E6AED7F";
 
 TEST_F(ExportTables, SizesAsCallersCheckThem) {
     EXPECT_EQ(table(k_cudart)[0], 13 * 8u);
@@ -103,6 +106,7 @@ TEST_F(ExportTables, SizesAsCallersCheckThem) {
     EXPECT_EQ(table(k_integrity)[0], 3 * 8u);
     EXPECT_EQ(table(k_context)[0], 93 * 8u);
     EXPECT_GT(table(k_function)[0], 0x37u);
+    EXPECT_EQ(table(k_profiler)[0], 33 * 8u) << "with slot 67 CUPTI 13.2 crashes";
     EXPECT_EQ(table(k_cudart), table(k_cudart)) << "the same table every time: its address is part of the integrity answer";
 }
 
@@ -120,14 +124,26 @@ TEST_F(ExportTables, UnknownTablesAreRefused) {
     EXPECT_EQ(get_export_table(&found, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(ExportTables, AProfilerIsToldWhyOnce) {
+    testing::internal::CaptureStderr();
+    CUuuid key = uuid("2C8E0AD80710AB4E90DD54719FE5F74B");
+    const void* found = nullptr;
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(get_export_table(&found, &key), CUDA_ERROR_NOT_FOUND);
+    EXPECT_EQ(function<CUresult(void*, void*)>(table(k_profiler), 32)(nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_NE(said.find("warpline run --trace"), std::string::npos) << said;
+}
+
 TEST_F(ExportTables, EverySlotIsCallableAndUnknownOnesRefuse) {
     log::configure("off");  // each refusal says a line
     struct Row {
         const char* id;
         std::vector<size_t> served;
     };
-    for (const Row& row : {Row{k_cudart, {2, 6, 7, 12}}, Row{k_hooks, {2, 6}}, Row{k_tls, {2}}, Row{k_checks, {2, 3}},
-                           Row{k_integrity, {1}}, Row{k_context, {4, 39, 51}}, Row{k_function, {7}}, Row{k_topology, {}}}) {
+    for (const Row& row :
+         {Row{k_cudart, {2, 6, 7, 12}}, Row{k_hooks, {2, 6}}, Row{k_tls, {2}}, Row{k_checks, {2, 3}}, Row{k_integrity, {1}},
+          Row{k_context, {4, 39, 51}}, Row{k_function, {7}}, Row{k_topology, {}}, Row{k_profiler, {}}}) {
         const uintptr_t* slots = table(row.id);
         for (size_t i = 1; i < slots[0] / 8; i++) {
             ASSERT_NE(slots[i], 0u) << row.id << " slot " << i;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "kernels.h"
@@ -85,15 +86,30 @@ TEST(CubinInfo, LineInformationBringsThePtxAlong) {
         SCOPED_TRACE(name);
         auto ptx = read_debug_ptx(read_sample(name));
         ASSERT_TRUE(ptx.ok()) << ptx.error().what;
-        EXPECT_EQ(ptx->find('\0'), std::string::npos);
-        auto info = read_ptx_info(*ptx);
+        ASSERT_EQ(ptx->size(), 1u);
+        EXPECT_EQ(ptx->front().find('\0'), std::string::npos);
+        auto info = read_ptx_info(ptx->front());
         ASSERT_TRUE(info.ok()) << info.error().what << " in line " << info.error().detail;
         EXPECT_EQ(info->arch, arch);
         check_info(*info);
     }
     auto none = read_debug_ptx(read_sample("sm_80.cubin"));
     ASSERT_TRUE(none.ok());
-    EXPECT_EQ(*none, "");
+    EXPECT_TRUE(none->empty());
+}
+
+TEST(CubinInfo, ALinkedCubinBringsThePtxOfAllItsUnitsAlong) {
+    auto texts = read_debug_ptx(read_sample("linked_80.cubin"));
+    ASSERT_TRUE(texts.ok()) << texts.error().what;
+    ASSERT_EQ(texts->size(), 2u);
+    std::set<std::string> kernels;
+    for (const std::string& text : *texts) {
+        auto info = read_ptx_info(text);
+        ASSERT_TRUE(info.ok()) << info.error().what << " in line " << info.error().detail;
+        EXPECT_EQ(info->arch, 80u);
+        for (const Kernel& kernel : info->kernels) kernels.insert(kernel.name);
+    }
+    EXPECT_EQ(kernels, (std::set<std::string>{"first_unit", "second_unit"}));
 }
 
 TEST(CubinInfo, OtherElfFilesAreRefused) {

@@ -41,6 +41,12 @@ for arch in 75 80 90 100 120; do
 done
 "$nvcc" -cubin -arch=sm_80 -lineinfo -o lineinfo_80.cubin "$source"
 "$nvcc" -cubin -arch=sm_120 -G -o debug_120.cubin "$source"
+for unit in first second; do
+    echo "extern \"C\" __global__ void ${unit}_unit(int* value) { ++*value; }" >"$unit.cu"
+    "$nvcc" -cubin -rdc=true -arch=sm_80 -lineinfo -o "$unit.cubin" "$unit.cu"
+done
+"$nvcc" -dlink -cubin -arch=sm_80 -o linked_80.cubin first.cubin second.cubin
+rm -f first.* second.*
 "$nvcc" -cubin -rdc=true -arch=sm_100 -o relocatable_100.cubin "$source"
 "$nvcc" -cubin -rdc=true -arch=sm_80 -o relocatable_80.cubin "$source"
 rm -f ./*.o

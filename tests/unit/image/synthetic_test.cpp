@@ -85,7 +85,10 @@ TEST(Image, TheSoftwareGpuTakesTheLowestPlainPtx) {
     ASSERT_TRUE(image.ok());
     ASSERT_NE(image->select_ptx(121), nullptr);
     EXPECT_EQ(image->select_ptx(121)->arch, 100u);
+    EXPECT_EQ(image->select_ptx(121, true)->arch, 100u) << "special ones only if there is no other";
     EXPECT_EQ(image->select_ptx(90), nullptr);
+    ASSERT_NE(image->select_ptx(90, true), nullptr);
+    EXPECT_TRUE(image->select_ptx(90, true)->arch_specific);
     EXPECT_TRUE(image->select_linkable_ptx(121).empty());
 }
 

@@ -2,6 +2,7 @@
 #include "ptx_text.h"
 
 #include <cstring>
+#include <tuple>
 
 namespace warpline::softgpu::test {
 namespace {
@@ -27,8 +28,8 @@ TEST(PtxModule, ErrorCodes) {
         {".version 9.6\n.target sm_90\n", 222},
         {".version 10.0\n.target sm_90\n", 222},
         {".version 8.0\n.target sm_130\n", 209},
-        {".version 8.0\n.target sm_90a\n", 209},
-        {".version 8.0\n.target sm_100f\n", 209},
+        {".version 8.0\n.target sm_90b\n", 209},
+        {".version 8.0\n.target sm_100af\n", 209},
         {".version 8.0\n.target compute_90\n", 209},
         {".target sm_90\n", 218},
         {".version 8.0\n", 218},
@@ -44,12 +45,14 @@ TEST(PtxModule, ErrorCodes) {
     }
 }
 
-TEST(PtxModule, ArchitectureSpecificTargetsOnRequest) {
-    ParseOptions options;
-    options.accept_arch_specific = true;
-    ParseResult result = parse(".version 8.0\n.target sm_90a\n", options);
-    ASSERT_TRUE(result.module);
-    EXPECT_EQ(result.module->target.suffix, 'a');
+TEST(PtxModule, ArchitectureAndFamilySpecificTargets) {
+    for (const auto& [text, sm, suffix] :
+         {std::tuple(".version 8.0\n.target sm_90a\n", 90u, 'a'), std::tuple(".version 9.5\n.target sm_121f\n", 121u, 'f')}) {
+        ParseResult result = parse(text);
+        ASSERT_TRUE(result.module) << text;
+        EXPECT_EQ(result.module->target.sm, sm);
+        EXPECT_EQ(result.module->target.suffix, suffix);
+    }
 }
 
 TEST(PtxModule, TrailingZerosOfAnImageAreNotText) {
