@@ -1,5 +1,5 @@
-// Source compiled in the program by NVRTC, loaded and launched through the driver API. Arguments: nothing: PTX; own: machine code of
-// the device's architecture; found: the same by an NVRTC that dlsym() finds, as Python's packages do.
+// Source compiled in the program by NVRTC, loaded and launched through the driver API. Arguments: nothing: PTX; own: machine
+// code of the device's architecture; found: the same by an NVRTC that dlsym() finds, as Python's packages do.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <nvrtc.h>
