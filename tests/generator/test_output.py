@@ -93,6 +93,7 @@ class Output(ToyTest):
             ROOT / "cuda/abi/symbols/symbols.cpp",
             ROOT / "cuda/abi/driver_log.cpp",
             ROOT / "cuda/abi/error_names.cpp",
+            ROOT / "softgpu/driver/life/refuse.cpp",
             implementations,
         ]
         self.compile(*sources, main, output=self.folder / "main", flags=["-DFMT_HEADER_ONLY"])
