@@ -35,6 +35,7 @@ public:
     void kill_process() const;
     /// Told by the supervisor that the process has been reaped: its number may belong to somebody else now.
     void forget_process() { m_reaped = true; }
+    bool reaped() const { return m_reaped; }
 
     const std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
     bool asked_to_stop = false;

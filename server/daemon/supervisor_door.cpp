@@ -100,6 +100,8 @@ bool Supervisor::handle_message(DoorProcess& door, const ControlMessage& message
     AskMessage question;
     OpenMessage wish;
     TextMessage text;
+    // Of one that has ended only the reason is of use.
+    if (door.reaped() && message.kind != ControlKind::failed) return true;
     switch (message.kind) {
         case ControlKind::answers: door_answers(door); return true;
         case ControlKind::pong: return true;
@@ -198,6 +200,7 @@ void Supervisor::reap_doors() {
             continue;
         }
         (*it)->forget_process();
+        handle_door(**it);  // its last words
         if (!m_announced) {
             // Nobody has been served yet: whoever starts us should hear of it now.
             m_exit_status = 1;
