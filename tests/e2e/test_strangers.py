@@ -88,7 +88,7 @@ class StrangersTest(unittest.TestCase):
         """Lanes of a session that runs, by who has seen its number and does not have its key."""
         program = working(self.server)
         self.addCleanup(lambda: (program.kill(), program.communicate()))
-        session = re.search(r"session start id=([0-9a-f]{32}) .*until_error", self.server.log_text())
+        session = harness.until(lambda: re.search(r"session start id=([0-9a-f]{32}) .*until_error", self.server.log_text()), 10)
         self.assertTrue(session, self.server.log_text())
         for epoch in range(1, 61):
             lane = b"WLRP" + struct.pack("<HH16sHHI", 2, 2, bytes.fromhex(session[1]), 0, 0, epoch)
