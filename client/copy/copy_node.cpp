@@ -5,35 +5,40 @@
 
 namespace warpline::client {
 
+CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t& token) {
+    CopyEnd end = end_of(copy, which);
+    if (end.type == CU_MEMORYTYPE_UNIFIED) {
+        end.type = side_of(call.state, end.device) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        if (end.type == CU_MEMORYTYPE_HOST) end.host = reinterpret_cast<const void*>(end.device);
+    }
+    put_end(copy, which, end);
+    if (end.type != CU_MEMORYTYPE_ARRAY)
+        return end.type == CU_MEMORYTYPE_DEVICE || end.type == CU_MEMORYTYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    token = to_token(end.array);
+    return check_handle<HandleKind::array>(call, token, false);
+}
+
 CUresult CopyNode::read(Call& call, const CUDA_MEMCPY3D& from) {
     copy = from;
-    auto settle = [&](CUmemorytype& type, CUdeviceptr address, CUarray& array, uint64_t& token, const void*& host) -> CUresult {
-        if (type == CU_MEMORYTYPE_UNIFIED) {
-            type = side_of(call.state, address) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-            if (type == CU_MEMORYTYPE_HOST) host = reinterpret_cast<const void*>(address);
-        }
-        if (type != CU_MEMORYTYPE_ARRAY)
-            return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        token = to_token(array);
-        return check_handle<HandleKind::array>(call, token, false);
-    };
-    const void* target = copy.dstHost;
-    CUresult refused = settle(copy.srcMemoryType, copy.srcDevice, copy.srcArray, source_array, copy.srcHost);
-    if (refused == CUDA_SUCCESS) refused = settle(copy.dstMemoryType, copy.dstDevice, copy.dstArray, destination_array, target);
+    CUresult refused = settle(call, CopyEnd::Which::source, source_array);
+    if (refused == CUDA_SUCCESS) refused = settle(call, CopyEnd::Which::destination, destination_array);
     if (refused != CUDA_SUCCESS) return refused;
-    copy.dstHost = const_cast<void*>(target);
     if (copy.srcMemoryType == CU_MEMORYTYPE_HOST || copy.dstMemoryType == CU_MEMORYTYPE_HOST) {
         CopyPlan plan;
         if (refused = plan_copy(call, copy, plan); refused != CUDA_SUCCESS) return refused;
         if (plan.empty()) return CUDA_ERROR_INVALID_VALUE;
-        if (plan.from_host && plan.to_host)
+        if (plan.source.is_host && plan.destination.is_host)
             return WL_REFUSE_CALL("cuGraphAddMemcpyNode", "a copy within host memory in a graph");
-        host = HostEndOfCopy(call, copy, plan);
+        const auto which = plan.source.is_host ? CopyEnd::Which::source : CopyEnd::Which::destination;
+        host = HostEndOfCopy(end_of(copy, which), plan);
     }
-    copy.srcHost = nullptr;
-    copy.dstHost = nullptr;
-    copy.srcArray = nullptr;
-    copy.dstArray = nullptr;
+    // Only the server's own handles and addresses travel.
+    for (auto which : {CopyEnd::Which::source, CopyEnd::Which::destination}) {
+        CopyEnd end = end_of(copy, which);
+        end.host = nullptr;
+        end.array = nullptr;
+        put_end(copy, which, end);
+    }
     return CUDA_SUCCESS;
 }
 

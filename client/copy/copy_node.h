@@ -14,6 +14,10 @@ struct CopyNode {
     HostEndOfCopy host;
 
     CUresult read(Call& call, const CUDA_MEMCPY3D& from);
+
+private:
+    /// Says of a unified address where it lies, and of an array which it is.
+    CUresult settle(Call& call, CopyEnd::Which which, uint64_t& token);
 };
 
 }  // namespace warpline::client

@@ -2,19 +2,27 @@
 #pragma once
 
 #include "client/call/common.h"
+#include "client/copy/copy_end.h"
 #include "client/graph/capture.h"
 #include "client/state/copy_target.h"
 
 namespace warpline::client {
 
+/// What of a copy's end is not in its description.
+struct PlannedEnd {
+    uint64_t array = 0;    ///< token
+    uint64_t context = 0;  ///< token
+    bool is_host = false;
+    CopyTarget rows;  ///< of host memory: where they lie here
+};
+
 /// A copy with rows, layers or arrays in the form in which all of them travel: a CUDA_MEMCPY3D_PEER without handles and without
 /// host pointers; host rows are packed, wherever they lie in the program's memory.
 struct CopyPlan {
     CUDA_MEMCPY3D_PEER copy{};
-    uint64_t source_array = 0, destination_array = 0;      ///< tokens
-    uint64_t source_context = 0, destination_context = 0;  ///< tokens
-    bool from_host = false, to_host = false;
-    CopyTarget host_source, host_destination;  ///< where the rows lie here
+    PlannedEnd source, destination;
+    /// The end that lies here, of a copy that has one.
+    const PlannedEnd& host() const { return source.is_host ? source : destination; }
     bool empty() const { return copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0; }
 };
 

@@ -26,15 +26,12 @@ bool is_settled(Call& call, const std::vector<GraphEnd>& sources) {
 
 }  // namespace
 
-HostEndOfCopy::HostEndOfCopy(Call&, const CUDA_MEMCPY3D& from, const CopyPlan& plan)
-    : m_exists(true), m_is_source(plan.from_host) {
-    m_end.rows = m_is_source ? plan.host_source : plan.host_destination;
-    m_end.host = m_is_source ? from.srcHost : from.dstHost;
-    m_end.x = m_is_source ? from.srcXInBytes : from.dstXInBytes;
-    m_end.y = m_is_source ? from.srcY : from.dstY;
-    m_end.z = m_is_source ? from.srcZ : from.dstZ;
-    m_end.pitch = m_is_source ? from.srcPitch : from.dstPitch;
-    m_end.height = m_is_source ? from.srcHeight : from.dstHeight;
+HostEndOfCopy::HostEndOfCopy(const CopyEnd& end, const CopyPlan& plan) : m_exists(true), m_is_source(plan.source.is_host) {
+    m_end.rows = plan.host().rows;
+    m_end.host = end.host;
+    m_end.x = end.x, m_end.y = end.y, m_end.z = end.z;
+    m_end.pitch = end.pitch;
+    m_end.height = end.height;
 }
 
 uint64_t HostEndOfCopy::add_source(Call& call) const {
@@ -51,16 +48,15 @@ uint64_t HostEndOfCopy::add_source(Call& call) const {
 }
 
 CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream) {
-    CUDA_MEMCPY3D described{};
-    const CopyTarget& rows = plan.from_host ? plan.host_source : plan.host_destination;
-    described.srcHost = rows.base;
-    described.dstHost = rows.base;
-    described.srcPitch = described.dstPitch = rows.pitch_bytes;
-    described.srcHeight = described.dstHeight = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
-    HostEndOfCopy host(call, described, plan);
+    const CopyTarget& rows = plan.host().rows;
+    CopyEnd end;
+    end.host = rows.base;
+    end.pitch = rows.pitch_bytes;
+    end.height = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
+    HostEndOfCopy host(end, plan);
     const CUresult result = host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
-        return gen::issue_wlCaptureCopy(call, plan.source_array, plan.destination_array, plan.source_context,
-                                        plan.destination_context, as_bytes(&plan.copy, sizeof plan.copy), stream, true, source,
+        return gen::issue_wlCaptureCopy(call, plan.source.array, plan.destination.array, plan.source.context,
+                                        plan.destination.context, as_bytes(&plan.copy, sizeof plan.copy), stream, true, source,
                                         address, bytes);
     });
     if (result == CUDA_SUCCESS) hold_in_capture(call, stream, host.held());

@@ -13,8 +13,8 @@ namespace warpline::client {
 class HostEndOfCopy {
 public:
     HostEndOfCopy() = default;
-    /// @param from  as the program described the copy
-    HostEndOfCopy(Call& call, const CUDA_MEMCPY3D& from, const CopyPlan& plan);
+    /// @param end  as the program described it
+    HostEndOfCopy(const CopyEnd& end, const CopyPlan& plan);
     bool exists() const { return m_exists; }
 
     /// Lets `issue(source, address, bytes)` queue the call that makes the copy a node.
