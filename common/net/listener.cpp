@@ -1,12 +1,9 @@
-// Accepting connections without being kept from stopping.
+// Listening on TCP, and taking connections without being kept from stopping.
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <atomic>
 #include <cerrno>
 
 #include "common/net/socket.h"
@@ -19,79 +16,109 @@ using asio::ip::tcp;
 
 constexpr int k_backlog = 1024;
 
-std::string describe(const std::string& address, uint16_t port, const asio::error_code& error) {
-    std::string where = Endpoint{address, port}.to_string();
+std::string describe(const std::string& host, uint16_t port, const asio::error_code& error) {
+    std::string where = Endpoint{host, port}.to_string();
     if (error == asio::error::address_in_use) return where + ": the port is in use";
     if (error == asio::error::access_denied) return where + ": not permitted (ports below 1024 need privileges)";
     if (error.value() == EADDRNOTAVAIL) return where + ": this machine has no such address";
     return where + ": " + error.message();
 }
 
+asio::error_code listen_at(tcp::acceptor& acceptor, const tcp::endpoint& address) {
+    asio::error_code error;
+    if (acceptor.is_open()) acceptor.close(error);
+    acceptor.open(address.protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(address, error);
+    if (!error) acceptor.listen(k_backlog, error);
+    return error;
+}
+
+/// Has the acceptor listen on the first address of the host's that it can. The port that it became.
+Result<uint16_t> listen_on(tcp::acceptor& acceptor, asio::io_context& io, const std::string& host, uint16_t port,
+                           std::string& why) {
+    asio::error_code error;
+    tcp::resolver resolver(io);
+    const auto found = resolver.resolve(host == "*" ? std::string() : host, std::to_string(port),
+                                        tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    if (error || found.empty()) {
+        why = describe(host, port, error ? error : asio::error::host_not_found);
+        return Error{Code::bad_argument, "the host to listen on does not resolve"};
+    }
+    for (const auto& candidate : found) {
+        error = listen_at(acceptor, candidate.endpoint());
+        if (!error) break;
+    }
+    const uint16_t bound = error ? 0 : acceptor.local_endpoint(error).port();
+    if (!error) return bound;
+    why = describe(host, port, error);
+    return Error{Code::io, "the address cannot be listened on", static_cast<uint32_t>(error.value())};
+}
+
 }  // namespace
 
-Listener::Listener(Socket socket, Socket wake, uint16_t port)
-    : m_socket(std::move(socket)), m_wake(std::move(wake)), m_port(port) {}
+Result<Socket> listen_on_tcp(const std::string& host, uint16_t port, uint16_t& bound, std::string& why) {
+    try {
+        asio::io_context io(1);
+        tcp::acceptor acceptor(io);
+        bound = WL_TRY(listen_on(acceptor, io, host, port, why));
+        Socket socket(acceptor.release());
+        // A connection may be gone again between epoll and accept().
+        (void)::fcntl(socket.fd(), F_SETFL, ::fcntl(socket.fd(), F_GETFL) | O_NONBLOCK);
+        (void)::fcntl(socket.fd(), F_SETFD, FD_CLOEXEC);
+        return socket;
+    } catch (const std::exception& e) {
+        why = Endpoint{host, port}.to_string() + ": " + e.what();
+        return Error{Code::io, "cannot listen"};
+    }
+}
+
+struct Listener::Acceptor {
+    asio::io_context io{1};
+    tcp::acceptor acceptor{io};
+    std::atomic<bool> stopped{false};
+};
+
+Listener::Listener(std::unique_ptr<Acceptor> acceptor, uint16_t port) : m_acceptor(std::move(acceptor)), m_port(port) {}
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
 
-Result<Listener> Listener::open(const std::string& address, uint16_t port, std::string& why) {
+Result<Listener> Listener::open(const std::string& host, uint16_t port, std::string& why) {
     try {
-        asio::io_context io(1);
-        asio::error_code error;
-        tcp::resolver resolver(io);
-        auto found =
-            resolver.resolve(address, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, error);
-        if (!error && found.empty()) error = asio::error::host_not_found;
-        tcp::acceptor acceptor(io);
-        uint16_t bound = 0;
-        if (!error) {
-            tcp::endpoint local = found.begin()->endpoint();
-            acceptor.open(local.protocol(), error);
-            if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-            if (!error) acceptor.bind(local, error);
-            if (!error) acceptor.listen(k_backlog, error);
-            if (!error) bound = acceptor.local_endpoint(error).port();
-        }
-        if (error) {
-            why = describe(address, port, error);
-            return Error{Code::io, "cannot listen", static_cast<uint32_t>(error.value())};
-        }
-        Socket wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (!wake.valid()) return Error{Code::io, "no event descriptor", static_cast<uint32_t>(errno)};
-        Socket socket(acceptor.release());
-        // A connection may be gone again between poll() and accept().
-        (void)::fcntl(socket.fd(), F_SETFL, ::fcntl(socket.fd(), F_GETFL) | O_NONBLOCK);
-        (void)::fcntl(socket.fd(), F_SETFD, FD_CLOEXEC);
-        return Listener(std::move(socket), std::move(wake), bound);
+        auto acceptor = std::make_unique<Acceptor>();
+        const uint16_t bound = WL_TRY(listen_on(acceptor->acceptor, acceptor->io, host, port, why));
+        return Listener(std::move(acceptor), bound);
     } catch (const std::exception& e) {
-        why = Endpoint{address, port}.to_string() + ": " + e.what();
+        why = Endpoint{host, port}.to_string() + ": " + e.what();
         return Error{Code::io, "cannot listen"};
     }
 }
 
 Result<Socket> Listener::accept() {
-    for (;;) {
-        pollfd entries[2] = {{m_socket.fd(), POLLIN, 0}, {m_wake.fd(), POLLIN, 0}};
-        if (::poll(entries, 2, -1) < 0 && errno != EINTR)
-            return Error{Code::io, "waiting for connections failed", static_cast<uint32_t>(errno)};
-        if (entries[1].revents != 0) return Error{Code::shutting_down, "the listener was stopped"};
-        if ((entries[0].revents & POLLIN) == 0) continue;
-        int fd = ::accept4(m_socket.fd(), nullptr, nullptr, SOCK_CLOEXEC);
-        if (fd >= 0) {
-            tune_stream_socket(fd);
-            return Socket(fd);
-        }
-        // What concerns the one connection only, or passes: the next one may be fine.
-        bool passing = errno == EINTR || errno == EAGAIN || errno == ECONNABORTED || errno == EPROTO || errno == EPERM ||
-                       errno == ENETDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH;
-        if (!passing) return Error{Code::io, "accepting a connection failed", static_cast<uint32_t>(errno)};
+    Acceptor& own = *m_acceptor;
+    tcp::socket peer(own.io);
+    asio::error_code error = asio::error::operation_aborted;
+    own.acceptor.async_accept(peer, [&](const asio::error_code& outcome) { error = outcome; });
+    own.io.restart();
+    if (!own.stopped.load()) own.io.run_one();
+    if (own.stopped.load()) {
+        // The handler is not to outlive what it refers to.
+        own.acceptor.cancel();
+        own.io.restart();
+        own.io.run();
+        return Error{Code::shutting_down, "the listener was stopped"};
     }
+    if (error) return Error{Code::io, "accepting a connection failed", static_cast<uint32_t>(error.value())};
+    Socket socket(peer.release());
+    (void)::fcntl(socket.fd(), F_SETFD, FD_CLOEXEC);
+    tune_stream_socket(socket.fd());
+    return socket;
 }
 
 void Listener::stop() {
-    uint64_t one = 1;
-    (void)!::write(m_wake.fd(), &one, sizeof one);
+    m_acceptor->stopped.store(true);
+    m_acceptor->io.stop();
 }
 
 }  // namespace warpline::net

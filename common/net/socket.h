@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -104,12 +105,17 @@ struct TcpPath {
 /// @source  TCP_INFO, tcp(7) @blocks no @thread any
 std::optional<TcpPath> tcp_path(int fd);
 
-/// A listening TCP socket.
+/// A listening TCP socket that does not block.
+/// @param host   "0.0.0.0", "::", "127.0.0.1", a host name; "" and "*": any address of this machine
+/// @param port   0: the system chooses
+/// @param bound  the port that it became
+/// @errors       bad_argument (no such host), io (detail errno); with `why` in plain words (port in use, not permitted)
+Result<Socket> listen_on_tcp(const std::string& host, uint16_t port, uint16_t& bound, std::string& why);
+
+/// Takes TCP connections, one after the other.
 class Listener {
 public:
-    /// @param address  "0.0.0.0", "::", "127.0.0.1", a host name
-    /// @param port     0: the system chooses; see port()
-    /// @errors         io, with `why` in plain words (port in use, not permitted)
+    /// @param,@errors  as listen_on_tcp()
     static Result<Listener> open(const std::string& address, uint16_t port, std::string& why);
 
     Listener(Listener&&) noexcept;
@@ -117,19 +123,18 @@ public:
     ~Listener();
 
     uint16_t port() const { return m_port; }
-    int fd() const { return m_socket.fd(); }
 
     /// The next connection.
     /// @errors  shutting_down after stop(), io
     /// @blocks  until there is one
     Result<Socket> accept();
-    /// Wakes accept() for good. Safe from any thread and from a signal handler.
+    /// Wakes accept() for good. @thread any
     void stop();
 
 private:
-    Listener(Socket socket, Socket wake, uint16_t port);
-    Socket m_socket;
-    Socket m_wake;  // an eventfd
+    struct Acceptor;  // Asio's, with what it runs on
+    Listener(std::unique_ptr<Acceptor> acceptor, uint16_t port);
+    std::unique_ptr<Acceptor> m_acceptor;
     uint16_t m_port = 0;
 };
 

@@ -1,15 +1,11 @@
 // Addresses to listen on, read and written.
 #include "server/daemon/listen_socket.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
-#include <memory>
 #include <string_view>
 
 #include "server/control/operator_socket.h"
@@ -17,47 +13,6 @@
 namespace warpline::server {
 
 namespace {
-
-uint16_t port_of(int fd) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-    if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
-    return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
-}
-
-Result<net::Socket> try_listen(const addrinfo& candidate) {
-    net::Socket socket(::socket(candidate.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, candidate.ai_protocol));
-    const int fd = socket.fd();
-    if (fd < 0) return Error{Code::io, "socket failed", static_cast<uint32_t>(errno)};
-    const int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, candidate.ai_addr, candidate.ai_addrlen) != 0 || listen(fd, 128) != 0) {
-        return Error{Code::io, "the address cannot be listened on", static_cast<uint32_t>(errno)};
-    }
-    return socket;
-}
-
-Result<net::Socket> listen_on(const std::string& host, uint16_t port, uint16_t& bound_port) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    const bool anywhere = host.empty() || host == "*";
-    if (getaddrinfo(anywhere ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-        return Error{Code::bad_argument, "the host to listen on does not resolve"};
-    }
-    std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-    Result<net::Socket> result = Error{Code::io, "no address to listen on"};
-    for (const addrinfo* candidate = found; candidate != nullptr; candidate = candidate->ai_next) {
-        result = try_listen(*candidate);
-        if (result.ok()) {
-            bound_port = port_of(result->fd());
-            break;
-        }
-    }
-    return result;
-}
 
 /// Splits "host:port", "[v6]:port", "host" or ":port". False if the text is none of them.
 bool split_address(const std::string& text, std::string& host, uint16_t& port) {
@@ -112,10 +67,10 @@ Result<ListenSocket> ListenSocket::open(const std::string& address, unsigned uni
         if (!port) return Error{Code::bad_argument, "not a port of vsock"};
         return ListenSocket(WL_TRY(net::listen_on_vsock(*port)), address);
     }
-    std::string host;
+    std::string host, why;
     uint16_t port = net::k_default_port, bound = 0;
     if (!split_address(address, host, port)) return Error{Code::bad_argument, "not an address to listen on"};
-    auto socket = WL_TRY(listen_on(host, port, bound));
+    auto socket = WL_TRY(net::listen_on_tcp(host, port, bound, why));
     return ListenSocket(std::move(socket), listen_address(host, bound));
 }
 
