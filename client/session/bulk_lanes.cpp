@@ -8,7 +8,7 @@
 #include "client/session/attempts.h"
 #include "common/base/quiet_thread.h"
 #include "common/log/log.h"
-#include "common/net/pump_handlers.h"
+#include "common/net/link_user.h"
 #include "protocol/session/resume.h"
 
 namespace warpline::client {
@@ -41,6 +41,8 @@ private:
     void on_level(const protocol::LinkLevelChange& change) override {
         WL_LOG(info, "link", "bulk lane {}: {}", link.lane(), change.text);
     }
+    bool keeps() const override { return true; }
+    void on_ended(const Error& error, const std::string& explanation) override { all.ended(*this, error, explanation); }
 };
 
 BulkLanes::BulkLanes(Owner& owner, protocol::Outbox& outbox, const Options& options)
@@ -196,12 +198,9 @@ Result<void> BulkLanes::attempt(Lane& lane) {
         return {};
     };
     if (!lane.pump) {
-        auto handlers = net::pump_handlers(
-            lane.link, [this, &lane](const Error& error, const std::string& explanation) { ended(lane, error, explanation); },
-            [](const Error&) { return true; });
         net::PumpOptions options;
         options.name = "wl-bulk";
-        lane.pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
+        lane.pump = std::make_unique<net::ChannelPump>(std::move(channel), net::user_of(lane.link), options);
         WL_TRY(attach());
         WL_TRY(lane.pump->start());
     } else {

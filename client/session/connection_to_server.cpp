@@ -12,7 +12,7 @@
 #include "client/session/waiter.h"
 #include "client/trace/trace.h"
 #include "common/log/log.h"
-#include "common/net/pump_handlers.h"
+#include "common/net/link_user.h"
 #include "common/net/socket.h"
 #include "protocol/codec/preamble.h"
 
@@ -160,14 +160,10 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
     connection->m_endpoint = *endpoint;
     connection->m_address = endpoint->to_string();
     auto channel = WL_TRY(connection->open_session(why));
-    ConnectionToServer* self = connection.get();
-    net::PumpHandlers handlers = net::pump_handlers(
-        self->m_link, [self](const Error& error, const std::string& explanation) { self->on_ended(error, explanation); },
-        [self](const Error&) { return self->keeps(); });
     net::PumpOptions options;
     options.name = "wl-client";
     options.guests = settings.switches.uses(config::Optimisation::reading);
-    connection->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
+    connection->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), net::user_of(connection->m_link), options);
     WL_TRY(connection->m_pump->start());
     return connection;
 }

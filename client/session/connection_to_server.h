@@ -120,6 +120,8 @@ private:
     Result<protocol::Place> place_payload(uint64_t call, uint64_t offset, uint64_t total, size_t bytes) override;
     Result<protocol::Place> take_shared(uint64_t call, uint64_t offset, uint64_t total, MutableBytesView bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
+    bool keeps() const override;
+    void on_ended(const Error& error, const std::string& explanation) override;
 
     // BulkLanes::Owner; the first two for the command lane as well
     Result<protocol::Place> place_part(uint16_t lane, const protocol::BulkHeader& part, size_t bytes) override
@@ -145,7 +147,6 @@ private:
     Result<bool> on_event(const protocol::Frame& frame) WL_REQUIRES(m_order_mutex);
     Result<bool> on_copy_done(wire::CopyDone::Reader done, BytesView payload) WL_REQUIRES(m_order_mutex);
     std::string goodbye() WL_EXCLUDES(m_order_mutex);
-    void on_ended(const Error& error, const std::string& explanation);
 
     /// Has the server open a session, and connects its first lane: four round trips. @errors as connect()
     Result<std::unique_ptr<net::Channel>> open_session(std::string& why);
@@ -156,8 +157,6 @@ private:
     void join_recovery() WL_EXCLUDES(m_recovery_mutex);
     /// The process ends: no further attempt to connect.
     void leave() WL_EXCLUDES(m_recovery_mutex, m_order_mutex);
-    /// True if the session may go on over another connection. @thread receiving
-    bool keeps() const;
     /// The recovery thread's: connects until the session goes on, or is known to be over, or the grace time is.
     void recover(const std::string& why_lost);
     /// One attempt. True: the session goes on. @errors unknown_handle: the server says that the session has ended

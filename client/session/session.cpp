@@ -46,25 +46,9 @@ bool is_sticky(int result) {
 constexpr uint32_t k_round_trips_to_start = 5;
 constexpr uint32_t k_round_trips_to_end = 1;
 
-/// A part of the session's life in the trace: from when it began until now.
-void note_part(const char* name, uint64_t begin_ns, uint32_t round_trips) {
-    trace::Event event;
-    event.kind = trace::EventKind::start;
-    event.name = name;
-    event.begin_ns = begin_ns;
+/// Something of the session's in the trace that has lasted until now.
+void note_until_now(trace::Event event) {
     event.end_ns = trace::now_ns();
-    event.count = round_trips;
-    trace::note(event);
-}
-
-/// The calling thread has waited for a reply, from then until now.
-void note_wait(const char* name, uint64_t begin_ns, uint64_t number) {
-    trace::Event event;
-    event.kind = trace::EventKind::wait;
-    event.name = name;
-    event.begin_ns = begin_ns;
-    event.end_ns = trace::now_ns();
-    event.first = number;
     trace::note(event);
 }
 
@@ -96,7 +80,7 @@ Result<std::unique_ptr<Session>> Session::connect(const ConnectionSettings& sett
     session->m_memory_credit.grant(0, session->m_info.memory_credit_bytes);
     session->m_connected_at = std::chrono::steady_clock::now();
     WL_TRY(session->establish(why));
-    note_part("connect", began, k_round_trips_to_start);
+    note_until_now({.kind = trace::EventKind::start, .name = "connect", .begin_ns = began, .count = k_round_trips_to_start});
     return session;
 }
 
@@ -140,7 +124,8 @@ CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
     const uint64_t began = trace::is_on() ? trace::now_ns() : 0;
     calls().wait_for(waiter, schedule);
     if (began != 0) [[unlikely]]
-        note_wait(cuda::call_name(call), began, waiter.number);
+        note_until_now(
+            {.kind = trace::EventKind::wait, .name = cuda::call_name(call), .begin_ns = began, .first = waiter.number});
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
     if (is_sticky(waiter.result)) defer(waiter.result);
@@ -439,7 +424,7 @@ void Session::finish() {
     const uint64_t began = trace::now_ns();
     bool heard = true;
     for (auto& connection : m_connections) heard = connection->finish() && heard;
-    note_part("goodbye", began, k_round_trips_to_end);
+    note_until_now({.kind = trace::EventKind::start, .name = "goodbye", .begin_ns = began, .count = k_round_trips_to_end});
     // What the server has not heard, it is told when the process has ended.
     m_report.finished = heard;
     if (heard) send_report();

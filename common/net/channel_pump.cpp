@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 void name_this_thread(const std::string& name) { (void)::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str()); }
 }  // namespace
 
-ChannelPump::ChannelPump(std::unique_ptr<Channel> channel, PumpHandlers handlers, PumpOptions options)
-    : m_channel(std::move(channel)), m_handlers(std::move(handlers)), m_options(std::move(options)) {}
+ChannelPump::ChannelPump(std::unique_ptr<Channel> channel, std::unique_ptr<ChannelUser> user, PumpOptions options)
+    : m_channel(std::move(channel)), m_user(std::move(user)), m_options(std::move(options)) {}
 
 ChannelPump::~ChannelPump() {
     stop();
@@ -36,7 +36,7 @@ Result<void> ChannelPump::start() {
     ScopeGuard restore([&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
     auto watched = m_gate.watch(m_channel->fd());
     if (!watched.ok()) {
-        m_handlers.ended(watched.error(), watched.error().what);  // which also lets a writing thread end
+        m_user->ended(watched.error(), watched.error().what);  // which also lets a writing thread end
         return watched;
     }
     {
@@ -51,7 +51,7 @@ Result<void> ChannelPump::start() {
         m_writer = std::thread([this] { write_loop(); });
         m_reader = std::thread([this] { read_loop(); });
     } catch (const std::system_error& e) {
-        m_handlers.ended(Error{Code::io, "no thread"}, e.what());
+        m_user->ended(Error{Code::io, "no thread"}, e.what());
         return Error{Code::io, "no thread for a connection", static_cast<uint32_t>(e.code().value())};
     }
     return {};
@@ -110,7 +110,7 @@ Result<void> ChannelPump::read_until_end() {
                         : read_available([&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_guest != std::thread::id(); });
         const Clock::time_point now = Clock::now();
         if (read.ok() && now >= m_next_tick) {
-            read = m_handlers.tick(m_channel->path());
+            read = m_user->tick(m_channel->path());
             m_next_tick = now + m_options.tick_interval;
         }
         if (!read.ok()) m_is_read = false;
@@ -126,16 +126,16 @@ Result<void> ChannelPump::read_until_end() {
 Result<void> ChannelPump::read_available(FunctionRef<bool()> enough) {
     m_channel->expect_input();
     do {
-        const size_t count = WL_TRY(m_channel->read_some(m_handlers.space()));
+        const size_t count = WL_TRY(m_channel->read_some(m_user->space()));
         const uint64_t heard_bytes = m_channel->wire_bytes_received();
         if (count == 0 && heard_bytes == m_heard_bytes) return {};
         m_heard_bytes = heard_bytes;
-        auto taken = m_handlers.received(count);
+        auto taken = m_user->received(count);
         if (!taken.ok()) {
             m_refused = true;
             return taken;
         }
-        if (m_handlers.flush_due && m_handlers.flush_due()) flush();
+        if (m_user->flush_due()) flush();
         // What is in our hands no socket tells of any more.
     } while (!m_channel->drained() || (!enough() && Clock::now() < m_next_tick));
     return {};
@@ -210,8 +210,8 @@ void ChannelPump::end_reading() {
 }
 
 void ChannelPump::finish(const Error& error, std::string explanation) {
-    if (m_refused && m_handlers.refuse && !m_stopping.load()) {
-        m_handlers.refuse(error);
+    if (m_refused && !m_stopping.load()) {
+        m_user->refuse(error);
         auto deadline = Clock::now() + m_options.goodbye_timeout;
         MutexLock lock(m_done_mutex);
         while (!m_writer_done && m_done.wait_until(m_done_mutex, deadline)) {
@@ -221,7 +221,7 @@ void ChannelPump::finish(const Error& error, std::string explanation) {
     }
     m_channel->shutdown();
     WL_LOG(debug, "net", "{}: connection to {} ends: {}", m_options.name, m_channel->peer_address(), explanation);
-    m_handlers.ended(error, explanation);
+    m_user->ended(error, explanation);
 }
 
 // --- writing ---
@@ -234,16 +234,14 @@ Result<bool> ChannelPump::write_burst(Mode mode) {
         m_unfinished = false;
     }
     m_views.clear();
-    if (!m_handlers.take_output(m_views)) return false;
+    if (!m_user->take_output(m_views)) return false;
     // Whatever becomes of the bytes, their owner gets them back.
     ScopeGuard give_back([&]() WL_NO_THREAD_SAFETY_ANALYSIS {  // under the lock: the analysis does not follow the call
         m_views.clear();
-        m_handlers.output_sent();
+        m_user->output_sent();
     });
     if (mode == Mode::wait) {
-        WL_TRY(m_channel->write(m_views, [this] {
-            if (m_handlers.between_pieces) m_handlers.between_pieces();
-        }));
+        WL_TRY(m_channel->write(m_views, [this] { m_user->between_pieces(); }));
     } else {
         m_unfinished = !WL_TRY(m_channel->write_some(m_views));
     }
@@ -255,7 +253,7 @@ void ChannelPump::write_loop() {
     // It may look for output every 50 us: the kernel would add as much again.
     (void)::prctl(PR_SET_TIMERSLACK, 5000UL, 0UL, 0UL, 0UL);
     bool failed = false;
-    while (!failed && m_handlers.wait_for_output()) {
+    while (!failed && m_user->wait_for_output()) {
         MutexLock lock(m_write_mutex);
         auto written = write_burst(Mode::wait);
         failed = !written.ok();
@@ -272,15 +270,15 @@ void ChannelPump::write_loop() {
 }
 
 void ChannelPump::flush() {
-    if (!m_handlers.may_flush() || !m_write_mutex.try_lock()) {
-        m_handlers.wake_writer();
+    if (!m_user->may_flush() || !m_write_mutex.try_lock()) {
+        m_user->wake_writer();
         return;
     }
     auto written = write_burst(Mode::do_not_wait);
     bool unfinished = m_unfinished;
     if (!written.ok()) m_channel->shutdown();
     m_write_mutex.unlock();
-    if (unfinished) m_handlers.wake_writer();
+    if (unfinished) m_user->wake_writer();
 }
 
 }  // namespace warpline::net

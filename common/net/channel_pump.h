@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,43 +12,15 @@
 #include "common/base/look_again.h"
 #include "common/base/mutex.h"
 #include "common/net/channel.h"
+#include "common/net/channel_user.h"
 #include "common/net/read_gate.h"
 
 namespace warpline::net {
 
-/// What a ChannelPump moves bytes between, besides the channel. pump_handlers() makes them for a protocol::Link.
-struct PumpHandlers {
-    // Whoever reads (the reading thread, or a guest of its); one thread at a time:
-    std::function<MutableBytesView()> space;  ///< where the next bytes shall go; never empty
-    /// That many are there (0: part of a record came, which is not decrypted yet); an error ends the connection.
-    std::function<Result<void>(size_t count)> received;
-    /// After `received`: true if something short has been queued that who reads shall flush(). May be empty.
-    std::function<bool()> flush_due;
-    /// Called every tick_interval, also while bytes come; an error ends the connection. Gets Channel::path().
-    std::function<Result<void>(const std::optional<TcpPath>&)> tick;
-    /// `received` failed: the last chance to queue why, for the other side. May be empty.
-    std::function<void(const Error& error)> refuse;
-
-    // The writing side's (the writing thread, or a thread in flush()); one thread at a time:
-    std::function<bool()> wait_for_output;  ///< blocks; false: no more output, ever
-    std::function<bool(std::vector<BytesView>& views)>
-        take_output;                       ///< appends views, valid until output_sent; false: nothing there
-    std::function<void()> between_pieces;  ///< of what take_output gave, if it is long: others may be let pass. May be empty
-    std::function<void()> output_sent;
-
-    // Any thread's:
-    std::function<bool()> may_flush;    ///< little enough is queued for flush()
-    std::function<void()> wake_writer;  ///< makes wait_for_output return true once
-
-    /// The connection is over: called exactly once, by the reading thread, as its last act. Must make wait_for_output return
-    /// false.
-    std::function<void(const Error& error, const std::string& explanation)> ended;
-};
-
 struct PumpOptions {
     std::string name = "wl";  ///< threads are called <name>-rd and <name>-wr
     std::chrono::milliseconds tick_interval{250};
-    /// How long a connection that the handlers end may take to tell the other side why.
+    /// How long a connection that the user ends may take to tell the other side why.
     std::chrono::milliseconds goodbye_timeout{1000};
     bool guests = true;  ///< other threads may read
 };
@@ -64,7 +35,7 @@ struct Looking {
 /// Two threads that move bytes between a channel and a protocol that knows nothing of sockets (docs/threading.md#transport).
 class ChannelPump {
 public:
-    ChannelPump(std::unique_ptr<Channel> channel, PumpHandlers handlers, PumpOptions options = {});
+    ChannelPump(std::unique_ptr<Channel> channel, std::unique_ptr<ChannelUser> user, PumpOptions options = {});
     /// stop() and join().
     ~ChannelPump();
     ChannelPump(const ChannelPump&) = delete;
@@ -102,7 +73,7 @@ public:
 
     /// Of the threads that stop() and restart() are called by.
     Channel& channel() { return *m_channel; }
-    /// True if a handler ended the connection: what the peer sent was not acceptable. Of `ended`, and after it.
+    /// True if the user ended the connection: what the peer sent was not acceptable. Of `ended`, and after it.
     bool refused() const { return m_refused; }
 
 private:
@@ -119,7 +90,7 @@ private:
     Result<bool> write_burst(Mode mode) WL_REQUIRES(m_write_mutex);
 
     std::unique_ptr<Channel> m_channel;  // another one with all of the first three mutexes held, and no thread running
-    PumpHandlers m_handlers;
+    const std::unique_ptr<ChannelUser> m_user;
     PumpOptions m_options;
     Mutex m_channel_mutex;  // between stop() and restart()
     Mutex m_join_mutex;     // the right to join

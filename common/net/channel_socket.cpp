@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/net/descriptor_message.h"
+
 namespace warpline::net {
 
 namespace {
@@ -61,20 +63,15 @@ Result<size_t> ChannelSocket::receive(MutableBytesView room, int flags) {
 
 ssize_t ChannelSocket::receive_with_descriptor(MutableBytesView room, int flags) {
     iovec part{room.data(), room.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    // What has no room here is closed by the kernel.
+    DescriptorMessage descriptors;
+    descriptors.make_room(header);
     const ssize_t got = ::recvmsg(socket.fd(), &header, flags | MSG_CMSG_CLOEXEC);
     if (got < 0) return got;
-    for (cmsghdr* entry = CMSG_FIRSTHDR(&header); entry != nullptr; entry = CMSG_NXTHDR(&header, entry)) {
-        if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(entry), sizeof fd);
-        descriptor_in = Socket(fd);
+    if (Socket came = DescriptorMessage::take(header); came.valid()) {
+        descriptor_in = std::move(came);
         takes_descriptor = false;
     }
     return got;
@@ -96,16 +93,9 @@ Result<size_t> ChannelSocket::send(std::span<const iovec> parts, int flags) {
 }
 
 ssize_t ChannelSocket::send_with_descriptor(msghdr header, int flags) {
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    DescriptorMessage descriptors;
     MutexLock lock(descriptor_mutex);
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* entry = CMSG_FIRSTHDR(&header);
-    entry->cmsg_level = SOL_SOCKET;
-    entry->cmsg_type = SCM_RIGHTS;
-    entry->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = descriptor_out.fd();
-    std::memcpy(CMSG_DATA(entry), &fd, sizeof fd);
+    descriptors.attach(header, descriptor_out.fd());
     const ssize_t sent = ::sendmsg(socket.fd(), &header, MSG_NOSIGNAL | flags);
     if (sent > 0) {
         descriptor_out.close();

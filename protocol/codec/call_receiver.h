@@ -35,21 +35,6 @@ public:
     /// @blocks  until a part arrives
     Result<PayloadPart> next();
 
-    /// All of it in one piece. `on_part(bytes)` is told each part's size, to give credit back while the rest arrives.
-    /// @errors  quota if it is longer than max_bytes
-    template <typename F>
-    Result<Buffer> read_all(size_t max_bytes, F&& on_part) {
-        if (m_total > max_bytes) return Error{Code::quota, "a payload is longer than it may be"};
-        Buffer whole;
-        if (!whole.reserve(m_total)) return Error{Code::alloc_failed, "no memory for a payload"};
-        for (;;) {
-            const PayloadPart part = WL_TRY(next());
-            if (part.empty()) return whole;
-            if (!whole.append(part.view())) return Error{Code::alloc_failed, "no memory for a payload"};
-            on_part(part.size());
-        }
-    }
-
     /// True if next() will not wait any more.
     bool has_arrived() const;
 

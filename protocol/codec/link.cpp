@@ -152,6 +152,15 @@ void Link::output_sent() {
     m_outbox.sent(m_lane);
 }
 
+void Link::connection_ended(const Error& error, const std::string& explanation) {
+    if (m_handler.keeps()) {
+        detach();
+    } else {
+        close(error, true);
+    }
+    m_handler.on_ended(error, explanation);
+}
+
 void Link::detach() {
     m_outbox.detach(m_lane);
     m_reader.reset();

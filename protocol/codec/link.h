@@ -23,7 +23,7 @@ struct LinkOptions {
 
 /// The protocol's half of a lane, one connection of a session: frames in, frames out, sequence numbers, acknowledgements,
 /// heartbeat. The link of the command lane has the session's outbox; those of bulk lanes share it. It has no socket and no
-/// thread; net::ChannelPump has both, and net::pump_handlers() ties them together. It outlives the connection:
+/// thread; net::ChannelPump has both, and net::LinkUser ties them together. It outlives the connection:
 /// detach() and attach() put another one in its place.
 ///
 /// Deals itself with Ping, Pong, acknowledgements and duplicates, and with Event.progress; everything else goes to the handler.
@@ -49,6 +49,10 @@ public:
         virtual void on_level(const LinkLevelChange& change) { (void)change; }
         /// Now and then, also when nothing arrives: see tick().
         virtual void on_tick() {}
+        /// The connection is lost. True: another one may come in its place, see detach(); else the sending side is closed.
+        virtual bool keeps() const { return false; }
+        /// Nothing is received any more, and the link knows it: the last that is heard of the connection.
+        virtual void on_ended(const Error& error, const std::string& explanation) { (void)error, (void)explanation; }
     };
 
     /// The command lane's. @param handler  outlives it, as everywhere
@@ -82,6 +86,8 @@ public:
     /// @param unacknowledged_for  see Heartbeat::tick
     /// @errors                    connection_lost: the peer is silent
     Result<void> tick(Clock::time_point now, std::optional<std::chrono::milliseconds> unacknowledged_for = {});
+    /// The last act of the thread that has read: the link waits for another connection, or is closed with the error.
+    void connection_ended(const Error& error, const std::string& explanation);
 
     /// @param bytes  that the way to the peer holds without a queue, as far as the kernel knows. @thread reading
     void set_path_capacity(uint64_t bytes) { m_kernels_capacity = bytes; }

@@ -340,11 +340,6 @@ bool Outbox::closed() const {
     return m_closed;
 }
 
-uint64_t Outbox::last_call() const {
-    MutexLock lock(m_mutex);
-    return m_next_call - 1;
-}
-
 bool Outbox::has_waiters() const {
     MutexLock lock(m_mutex);
     return !m_waiting.empty() || m_hash_waits;

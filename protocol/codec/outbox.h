@@ -225,7 +225,6 @@ public:
     void close(Error error, bool abandon);
     bool closed() const;
 
-    uint64_t last_call() const;
     size_t queued_bytes() const;
     /// Sent and not acknowledged, on all lanes.
     size_t retained_bytes() const;

@@ -2,7 +2,7 @@
 #include "server/worker/bulk_lane.h"
 
 #include "common/log/log.h"
-#include "common/net/pump_handlers.h"
+#include "common/net/link_user.h"
 
 namespace warpline::server {
 
@@ -41,12 +41,9 @@ Result<void> BulkLane::resume(std::unique_ptr<net::Channel> channel, uint32_t ep
     WL_TRY(protocol::answer_resume(*channel, {m_link.received_sequence(), Code::ok, {}}));
     const auto attach = [&] { return m_link.attach(request.received); };
     if (m_pump) return m_pump->restart(std::move(channel), attach);
-    auto handlers = net::pump_handlers(
-        m_link, [this](const Error& error, const std::string& explanation) { on_ended(error, explanation); },
-        [](const Error&) { return true; });
     net::PumpOptions options;
     options.name = "bulk";
-    m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), options);
+    m_pump = std::make_unique<net::ChannelPump>(std::move(channel), net::user_of(m_link), options);
     WL_TRY(attach());
     return m_pump->start();
 }

@@ -42,7 +42,8 @@ private:
         return m_owner.place_part(bytes);
     }
     void on_level(const protocol::LinkLevelChange& change) override;
-    void on_ended(const Error& error, const std::string& explanation);
+    bool keeps() const override { return true; }
+    void on_ended(const Error& error, const std::string& explanation) override;
 
     Owner& m_owner;
     protocol::Link m_link;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "common/net/pump_handlers.h"
+#include "common/net/link_user.h"
 #include "protocol/schema/envelope.capnp.h"
 #include "server/objects/send_event.h"
 
@@ -46,13 +46,10 @@ Result<std::unique_ptr<ConnectionFromClient>> ConnectionFromClient::start(std::u
                                                                           const Options& options) {
     auto connection = std::unique_ptr<ConnectionFromClient>(new ConnectionFromClient(driver, devices, counters, host, options));
     ConnectionFromClient& self = *connection;
-    auto handlers = net::pump_handlers(
-        self.m_link, [&self](const Error& error, const std::string& explanation) { self.on_ended(error, explanation); },
-        [&self](const Error&) { return self.keeps(); });
     net::PumpOptions pump_options;
     pump_options.name = "client";
     pump_options.guests = options.idle_threads_read;
-    self.m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers), pump_options);
+    self.m_pump = std::make_unique<net::ChannelPump>(std::move(channel), net::user_of(self.m_link), pump_options);
     WL_TRY(self.m_pump->start());
     return connection;
 }

@@ -113,6 +113,8 @@ private:
     Result<protocol::Place> take_shared(uint64_t call, uint64_t offset, uint64_t total, MutableBytesView bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
     void on_tick() override;
+    bool keeps() const override;
+    void on_ended(const Error& error, const std::string& explanation) override;
 
     // BulkLane::Owner
     Result<protocol::Place> place_part(size_t bytes) override;
@@ -148,8 +150,6 @@ private:
     void stop_lanes();
     Result<void> refuse(Code code, std::string reason);
     Result<void> welcome(const HelloData& hello);
-    void on_ended(const Error& error, const std::string& explanation);
-    bool keeps() const;
     bool somebody_may_come(const net::Channel& lost) const;
 
     const Driver& m_driver;

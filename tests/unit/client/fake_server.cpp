@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "common/net/pump_handlers.h"
+#include "common/net/link_user.h"
 #include "common/net/tls.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/preamble.h"
@@ -98,13 +98,14 @@ void FakeServer::accept() {
     m_beneath = net::Socket(::dup(lane->socket.fd()));
     auto channel = net::TlsChannel::handshake(*for_keys, std::move(lane->socket), "", options, why);
     if (!channel.ok()) return;
-    auto ended = [this](const Error&, const std::string&) {
-        MutexLock lock(m_mutex);
-        m_ended = true;
-        m_changed.notify_all();
-    };
-    m_pump = std::make_unique<net::ChannelPump>(std::move(*channel), net::pump_handlers(m_link, ended));
+    m_pump = std::make_unique<net::ChannelPump>(std::move(*channel), net::user_of(m_link));
     (void)m_pump->start().ok();
+}
+
+void FakeServer::on_ended(const Error&, const std::string&) {
+    MutexLock lock(m_mutex);
+    m_ended = true;
+    m_changed.notify_all();
 }
 
 Result<void> FakeServer::on_frame(protocol::Frame frame) {

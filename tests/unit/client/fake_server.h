@@ -66,6 +66,7 @@ public:
 private:
     void accept();
     Result<void> on_frame(protocol::Frame frame) override;
+    void on_ended(const Error& error, const std::string& explanation) override;
     Result<void> on_hello();
     Result<void> on_batch(const protocol::Frame& frame);
     template <typename Fill>

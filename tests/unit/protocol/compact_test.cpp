@@ -389,8 +389,9 @@ TEST(CompactBatch, GoesOnOverAnotherConnection_C2) {
             while (*reader->next()) EXPECT_EQ(reader->call().args<wire::HostCall>().getId(), ++calls * 3);
         }
     };
+    uint64_t added = 0;
     const auto add_calls = [&] {
-        for (int i = 0; i < 10; ++i) (void)*add_test_call(outbox, (outbox.last_call() + 1) * 3);
+        for (int i = 0; i < 10; ++i, ++added) EXPECT_EQ(*add_test_call(outbox, (added + 1) * 3), added + 1);
     };
     add_calls();
     receive(drain(outbox));

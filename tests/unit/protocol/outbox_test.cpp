@@ -30,7 +30,6 @@ TEST(Outbox, GathersCallsIntoOneBatch_B2) {
     EXPECT_EQ(frames[0].header.acknowledgement, 77u);
     EXPECT_EQ(batch_header(frames[0]).first_call, 1u);
     EXPECT_EQ(batch_header(frames[0]).count, 100u);
-    EXPECT_EQ(outbox.last_call(), 100u);
 }
 
 TEST(Outbox, NumbersGoOnFromBatchToBatch_B2) {
@@ -105,7 +104,7 @@ TEST(Outbox, WaitsForCreditAndGoesOn_B2) {
     (void)*add_test_call(outbox, 2);
     std::atomic<bool> through{false};
     std::thread third([&] {
-        EXPECT_TRUE(add_test_call(outbox, 3).ok());
+        EXPECT_EQ(*add_test_call(outbox, 3), 3u);
         through = true;
     });
     until_somebody_waits(outbox, 0);
@@ -114,7 +113,6 @@ TEST(Outbox, WaitsForCreditAndGoesOn_B2) {
     EXPECT_TRUE(outbox.progress(1, 0).ok());
     third.join();
     EXPECT_TRUE(through);
-    EXPECT_EQ(outbox.last_call(), 3u);
 }
 
 TEST(Outbox, WakesTheWriterBeforeItWaitsForCredit_B2) {

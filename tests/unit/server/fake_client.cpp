@@ -61,6 +61,31 @@ std::unique_ptr<net::TlsChannel> FakeClient::lane(uint16_t port, const net::TlsC
     return shake(port, credentials, preamble, key, why);
 }
 
+/// The link's frames, with what tests want to have sent between them.
+class FakeClient::Outgoing final : public net::LinkUser<protocol::Link> {
+public:
+    explicit Outgoing(FakeClient& client) : LinkUser(client.m_link), m_client(client) {}
+    bool take_output(std::vector<BytesView>& views) override {
+        const bool frames = LinkUser::take_output(views);
+        MutexLock lock(m_client.m_mutex);
+        if (m_client.m_raw.empty()) return frames;
+        m_client.m_raw_leaving.swap(m_client.m_raw);
+        m_client.m_raw.clear();
+        views.push_back(m_client.m_raw_leaving);
+        return true;
+    }
+
+private:
+    FakeClient& m_client;
+};
+
+void FakeClient::on_ended(const Error&, const std::string& explanation) {
+    MutexLock lock(m_mutex);
+    m_explanation = explanation;
+    m_ended = true;
+    m_changed.notify_all();
+}
+
 std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCredentials& credentials, std::string& why) {
     const auto opened = open(port, credentials, why);
     if (!opened) return nullptr;
@@ -69,23 +94,7 @@ std::unique_ptr<FakeClient> FakeClient::connect(uint16_t port, const net::TlsCre
     std::unique_ptr<FakeClient> client(new FakeClient);
     client->session = opened->session;
     client->key = opened->key;
-    FakeClient& self = *client;
-    auto handlers = net::pump_handlers(self.m_link, [&self](const Error&, const std::string& explanation) {
-        MutexLock lock(self.m_mutex);
-        self.m_explanation = explanation;
-        self.m_ended = true;
-        self.m_changed.notify_all();
-    });
-    handlers.take_output = [&self](std::vector<BytesView>& views) {
-        const bool frames = self.m_link.take_output(views);
-        MutexLock lock(self.m_mutex);
-        if (self.m_raw.empty()) return frames;
-        self.m_raw_leaving.swap(self.m_raw);
-        self.m_raw.clear();
-        views.push_back(self.m_raw_leaving);
-        return true;
-    };
-    client->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::move(handlers));
+    client->m_pump = std::make_unique<net::ChannelPump>(std::move(channel), std::make_unique<Outgoing>(*client));
     if (!client->m_pump->start().ok()) return nullptr;
     return client;
 }

@@ -11,7 +11,7 @@
 
 #include "common/base/mutex.h"
 #include "common/net/channel_pump.h"
-#include "common/net/pump_handlers.h"
+#include "common/net/link_user.h"
 #include "common/net/tls.h"
 #include "cuda/gen/call_id.gen.h"
 #include "protocol/codec/link.h"
@@ -117,7 +117,9 @@ public:
 
 private:
     FakeClient();
+    class Outgoing;
     Result<void> on_frame(protocol::Frame frame) override;
+    void on_ended(const Error& error, const std::string& explanation) override;
     template <typename Predicate>
     bool wait_for(Predicate predicate) WL_REQUIRES(m_mutex);
 

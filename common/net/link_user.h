@@ -1,0 +1,47 @@
+// What ties a pump to the protocol without either knowing the other.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "common/net/channel_user.h"
+
+namespace warpline::net {
+
+/// Lets a pump move the bytes of a protocol::Link, or of anything else with the same methods. (A template, because this folder
+/// knows no protocol, and the protocol no sockets.)
+template <typename Link>
+class LinkUser : public ChannelUser {
+public:
+    /// @param link  outlives it
+    explicit LinkUser(Link& link) : m_link(link) {}
+
+    MutableBytesView space() override { return m_link.receive_space(); }
+    Result<void> received(size_t count) override { return m_link.received(count); }
+    bool flush_due() override { return m_link.flush_due(); }
+    Result<void> tick(const std::optional<TcpPath>& path) override {
+        if (path && path->capacity_bytes != 0) m_link.set_path_capacity(path->capacity_bytes);
+        return m_link.tick(std::chrono::steady_clock::now(), path ? std::optional(path->unacknowledged_for) : std::nullopt);
+    }
+    void refuse(const Error& error) override { m_link.say_goodbye(error.code, error.what); }
+
+    bool wait_for_output() override { return m_link.wait_for_output(); }
+    bool take_output(std::vector<BytesView>& views) override { return m_link.take_output(views); }
+    void between_pieces() override { m_link.between_pieces(); }
+    void output_sent() override { m_link.output_sent(); }
+
+    bool may_flush() override { return m_link.may_flush(); }
+    void wake_writer() override { m_link.wake_writer(); }
+
+    void ended(const Error& error, const std::string& explanation) override { m_link.connection_ended(error, explanation); }
+
+private:
+    Link& m_link;
+};
+
+template <typename Link>
+std::unique_ptr<ChannelUser> user_of(Link& link) {
+    return std::make_unique<LinkUser<Link>>(link);
+}
+
+}  // namespace warpline::net
