@@ -41,7 +41,8 @@ Result<protocol::ServerStatus> StatusConnection::ask(protocol::StatusRequest req
         const BytesView pieces[] = {asked};
         WL_TRY(m_channel->write(pieces));
         const auto frame = WL_TRY(protocol::read_single_frame(
-            protocol::FrameKind::status, [&](MutableBytesView bytes) { return m_channel->read_exact(bytes, deadline); }));
+            protocol::FrameKind::status, [&](MutableBytesView bytes) { return m_channel->read_exact(bytes, deadline); },
+            request.wants_sheets ? protocol::k_status_with_sheets_bytes : protocol::k_single_frame_bytes));
         return protocol::decode_status(frame);
     };
     auto status = exchange();

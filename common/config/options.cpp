@@ -41,9 +41,8 @@ constexpr Option k_options[] = {
      "`auto` for the former if it finds a device, else the latter.",
      "The software GPU runs PTX on the CPU, hundreds of times slower than a GPU."},
     {k_server, "nvml", path, "", "auto", 0, 0, "WARPLINE_NVML", "--nvml", k_in_file,
-     "NVIDIA's management library, which is asked how busy the GPUs are when a client or the operator wants to know: a "
-     "library, "
-     "`auto` for the one of NVIDIA's driver, `none` for no answer. The software GPU has none of its own.",
+     "The management library that is asked how busy the GPUs are, and what NVML tells of them, when a client or the operator "
+     "wants to know: a library, `auto` for the one of the driver, `none` for no answer; see nvml.md.",
      "It makes no context; the process that asks it keeps the GPUs' device files open."},
     {k_server, "certificate", path, "", "/etc/warpline/server.crt", 0, 0, "WARPLINE_SERVER_CERT", "--cert", k_in_file,
      "The server's certificate (PEM). Clients check that the name or address that they dial is in it.", ""},
@@ -286,6 +285,10 @@ constexpr Option k_options[] = {
     {k_software, "schedule_seed", integer, "", "0", 0, 0, "SOFTGPU_SCHEDULE_SEED", "", k_not_in_file,
      "Not 0: threads, warps and blocks take turns in a random order, the same one for the same number.",
      "One thread of the machine runs everything, slower."},
+    {k_software, "usage_file", path, "", "", 0, 0, "SOFTGPU_USAGE_FILE", "", k_not_in_file,
+     "The file in which the processes of a user note what they do on the software GPUs, for NVML; empty: "
+     "`/dev/shm/softgpu-UID-usage-1`; see nvml.md.",
+     ""},
 };
 
 }  // namespace

@@ -94,6 +94,7 @@ struct StatusRequest {
   clientVersion @0 :Text;
   claimBelow @1 :UInt32;          # 0: only asks. Else: keeps a place for a few seconds, if there are fewer sessions than this
   wantsLoad @2 :Bool;             # asks for `devices`, too
+  wantsSheets @3 :Bool;           # asks for `sheets`, too
 }
 
 struct Status {
@@ -108,6 +109,26 @@ struct Status {
   driverKind @8 :DriverKind;
   claimed @9 :Bool;               # a place is kept for who asked; counted in `sessions`
   devices @10 :List(DeviceLoad);  # if `wantsLoad` asks for it and the server knows it; else empty
+  sheets @11 :List(DeviceSheet);  # if `wantsSheets` asks for it; all devices
+}
+
+# What NVML's functions answer of a device: docs/nvml.md.
+struct DeviceSheet {
+  name @0 :Text;
+  uuid @1 :Data;                  # 16 bytes
+  pciBusId @2 :Text;
+  totalBytes @3 :UInt64;
+  computeMajor @4 :UInt32;
+  computeMinor @5 :UInt32;
+  multiprocessors @6 :UInt32;
+  answers @7 :Data;               # of the server's NVML (cuda/nvml/sheet.h); empty: it has none
+  processes @8 :List(DeviceProcess);  # of the tenant who asks
+}
+
+struct DeviceProcess {
+  host @0 :Text;                  # as its Hello says
+  pid @1 :UInt32;                 # there
+  bytes @2 :UInt64;               # of the device's memory
 }
 
 struct DeviceLoad {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -14,7 +15,8 @@ namespace warpline::server {
 
 namespace {
 
-constexpr size_t k_max_control_bytes = sizeof(ControlKind) + sizeof(ReadyMessage);
+constexpr size_t k_max_control_bytes =
+    sizeof(ControlKind) + std::max({sizeof(ReadyMessage), sizeof(SheetMessage), sizeof(TellSheetMessage)});
 
 }  // namespace
 

@@ -1,9 +1,11 @@
 // What the supervisor and its processes say to each other.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +32,7 @@ enum class ControlKind : uint32_t {
     measured = 10,  ///< gauge → supervisor: how busy the devices are (LoadMessage)
     pong = 11,      ///< door → supervisor: it lives (no body)
     cached = 12,    ///< keeper → supervisor: what it has, and has done (CacheFigures)
+    sheet = 13,     ///< gauge → supervisor: what NVML says of a device (SheetMessage); before `measured`
     take = 16,      ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
     assign = 17,  ///< supervisor → worker: the session that it is to serve (AssignMessage; with the keeper's channel, if any)
     stop = 18,    ///< supervisor → worker: close the session and exit; → door: finish and exit (TextMessage: why)
@@ -38,6 +41,8 @@ enum class ControlKind : uint32_t {
     measure = 21,        ///< supervisor → gauge: how busy are these devices? (ReadyMessage); answered by `measured`
     ping = 22,           ///< supervisor → door: does it live? (no body); answered by `pong`
     cache_session = 23,  ///< supervisor → keeper: a worker's channel, and its session's tenant (TextMessage + descriptor)
+    survey = 24,  ///< supervisor → gauge: as `measure`, and what does NVML say? (ReadyMessage); `sheet` for each, `measured`
+    tell_sheet = 25,  ///< supervisor → door: a device, before `figures` (TellSheetMessage)
 };
 
 constexpr size_t k_session_id_bytes = 16;
@@ -110,9 +115,12 @@ struct TakeMessage {
 };
 
 struct AskMessage {
-    uint64_t question;     ///< chosen by the door
-    uint32_t claim_below;  ///< a place is to be kept if there are fewer sessions than this
-    uint32_t wants_load;   ///< 1: and how busy are the devices?
+    uint64_t question;      ///< chosen by the door
+    uint32_t claim_below;   ///< a place is to be kept if there are fewer sessions than this
+    uint32_t wants_load;    ///< 1: and how busy are the devices?
+    uint32_t wants_sheets;  ///< 1: and what does NVML say of them?
+    uint32_t padding;
+    char tenant[128];  ///< whose processes may be told
 };
 
 /// What NVML says of a device.
@@ -128,6 +136,46 @@ struct LoadMessage {
     uint32_t padding;
     DeviceFigures devices[k_max_devices];  ///< in the order of ReadyMessage
 };
+
+/// Processes on a device that are told of, and bytes of a sheet (cuda/nvml/sheet.h).
+constexpr size_t k_max_device_processes = 64, k_max_sheet_bytes = 8192;
+
+/// What NVML says of a device. Sent without the end of `answers` that is not used.
+struct SheetMessage {
+    struct Process {
+        uint32_t pid;  ///< of a worker, or of a stranger
+        uint32_t padding;
+        uint64_t bytes;  ///< of the device's memory
+    };
+    uint32_t device;  ///< in the order of ReadyMessage
+    uint32_t process_count;
+    Process processes[k_max_device_processes];
+    uint64_t bytes;  ///< of `answers`
+    std::byte answers[k_max_sheet_bytes];
+};
+
+/// The same for the door, likewise, of the processes of one tenant.
+struct TellSheetMessage {
+    struct Process {
+        char host[64];
+        uint32_t pid;  ///< of the program, on its host
+        uint32_t padding;
+        uint64_t bytes;
+    };
+    uint64_t question;  ///< of AskMessage
+    DeviceRow row;
+    uint32_t process_count;
+    uint32_t padding;
+    Process processes[k_max_device_processes / 4];
+    uint64_t bytes;  ///< of `answers`; 0: NVML is not there, or does not answer
+    std::byte answers[k_max_sheet_bytes];
+};
+
+/// The part of such a message that is used.
+template <typename Message>
+BytesView used_part(const Message& message) {
+    return as_bytes(&message, offsetof(Message, answers) + std::min<uint64_t>(message.bytes, k_max_sheet_bytes));
+}
 
 /// What the keeper has of uploads, and has done since it started.
 struct CacheFigures {
@@ -196,6 +244,14 @@ struct ControlMessage {
     template <typename T>
     bool read(T& out) const {
         return body.size() == sizeof(T) && read_at(body, 0, out);
+    }
+    /// The same of what used_part() has cut. The rest is zero.
+    template <typename T>
+    bool read_used(T& out) const {
+        out = T{};
+        if (body.size() < offsetof(T, answers) || body.size() > sizeof(T)) return false;
+        std::memcpy(&out, body.data(), body.size());
+        return body.size() == used_part(out).size() && out.process_count <= std::size(out.processes);
     }
 };
 

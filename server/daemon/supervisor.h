@@ -121,8 +121,13 @@ private:
 
     bool knows_load() const;
     const LoadMessage* load() const;  // nullptr: none, or too old
-    void with_load(std::function<void()> then);
-    bool ask_gauge();
+    bool knows_sheets() const;        // those of now
+    void with_load(bool sheets, std::function<void()> then);
+    bool ask_gauge(bool sheets);
+    void tell_sheets(DoorProcess& door, const AskMessage& ask);
+    bool take_sheet(const ControlMessage& message);
+    void add_program(TellSheetMessage& told, const SheetMessage::Process& process, const std::string& tenant) const;
+    bool hear_gauge();
     void handle_gauge();
     void answer_without_load();
     void reap_gauge();
@@ -179,6 +184,7 @@ private:
     /// Who waits to be told how busy the devices are.
     struct AwaitsLoad {
         std::chrono::steady_clock::time_point deadline;
+        bool sheets;  ///< and what NVML says of them
         std::function<void()> then;
     };
     std::unique_ptr<HelperProcess> m_gauge;               // started for the first who asks
@@ -186,7 +192,10 @@ private:
     std::chrono::steady_clock::time_point m_next_gauge;
     LoadMessage m_load{};
     std::chrono::steady_clock::time_point m_load_at;
-    std::deque<AwaitsLoad> m_await_load;  // oldest first
+    std::deque<AwaitsLoad> m_await_load;                // oldest first
+    bool m_asked_sheets = false;                        // the gauge was asked for them, too
+    std::vector<SheetMessage> m_sheets, m_next_sheets;  // by device; the latter are those of the answer that is coming
+    std::chrono::steady_clock::time_point m_sheets_at;
     std::unique_ptr<HelperProcess> m_keeper;
     bool m_keeper_answers = false;
     std::chrono::steady_clock::time_point m_next_keeper;

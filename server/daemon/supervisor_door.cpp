@@ -107,8 +107,8 @@ bool Supervisor::handle_message(DoorProcess& door, const ControlMessage& message
         case ControlKind::pong: return true;
         case ControlKind::ask:
             if (!message.read(question)) return false;
-            if (question.wants_load != 0) {
-                with_load([this, question, pid = door.pid()] { tell_figures(pid, question); });
+            if (question.wants_load != 0 || question.wants_sheets != 0) {
+                with_load(question.wants_sheets != 0, [this, question, pid = door.pid()] { tell_figures(pid, question); });
             } else {
                 static_cast<void>(door.control().send(ControlKind::figures, figures(question)).ok());
             }
@@ -149,7 +149,9 @@ FiguresMessage Supervisor::figures(const AskMessage& ask) {
 /// To a door that may have ended since it asked.
 void Supervisor::tell_figures(pid_t door_pid, const AskMessage& question) {
     for (const auto& door : m_doors) {
-        if (door->pid() == door_pid) static_cast<void>(door->control().send(ControlKind::figures, figures(question)).ok());
+        if (door->pid() != door_pid) continue;
+        if (question.wants_sheets != 0) tell_sheets(*door, question);
+        static_cast<void>(door->control().send(ControlKind::figures, figures(question)).ok());
     }
 }
 

@@ -2,6 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "common/log/log.h"
@@ -16,6 +19,8 @@ namespace {
 
 /// A reading that is not older is told again: NVML's own are averages over up to a second.
 constexpr std::chrono::milliseconds k_load_is_fresh{500};
+/// Likewise for those who look at them all the time, a person for one.
+constexpr std::chrono::milliseconds k_sheets_are_fresh{250};
 /// Who asks is told without it after so long.
 constexpr std::chrono::milliseconds k_load_patience{1'000};
 /// A gauge that has not answered for so long hangs in the driver, and another one is started in its place.
@@ -27,23 +32,26 @@ constexpr size_t k_most_await_load = 512;
 
 }  // namespace
 
-bool Supervisor::knows_load() const {
-    return m_has_offer && m_options.nvml != "none" && (m_options.nvml != "auto" || m_offer.software == 0);
-}
+bool Supervisor::knows_load() const { return m_has_offer && m_options.nvml != "none"; }
 
 const LoadMessage* Supervisor::load() const {
     const bool is_told = m_load_at != Clock::time_point{} && Clock::now() - m_load_at < k_load_is_fresh;
     return is_told ? &m_load : nullptr;
 }
 
-/// Calls `then` once load() has something to say, or will not have it soon.
-void Supervisor::with_load(std::function<void()> then) {
-    if (!knows_load() || load() != nullptr || m_await_load.size() >= k_most_await_load || !ask_gauge()) return then();
-    m_await_load.push_back({Clock::now() + k_load_patience, std::move(then)});
+bool Supervisor::knows_sheets() const {
+    return m_sheets_at != Clock::time_point{} && Clock::now() - m_sheets_at < k_sheets_are_fresh;
 }
 
-/// False: there is nobody to wait for.
-bool Supervisor::ask_gauge() {
+/// Calls `then` once load() has something to say, and with `sheets` knows_sheets() as well, or will not have it soon.
+void Supervisor::with_load(bool sheets, std::function<void()> then) {
+    const bool known = sheets ? knows_sheets() : load() != nullptr;
+    if (!knows_load() || known || m_await_load.size() >= k_most_await_load || !ask_gauge(sheets)) return then();
+    m_await_load.push_back({Clock::now() + k_load_patience, sheets, std::move(then)});
+}
+
+/// False: there is nobody to wait for. Who wants sheets while the gauge answers without is asked for when it has.
+bool Supervisor::ask_gauge(bool sheets) {
     const auto now = Clock::now();
     if (m_gauge != nullptr && m_gauge->asked_to_stop) return false;
     if (m_gauge_asked != Clock::time_point{}) {
@@ -62,25 +70,88 @@ bool Supervisor::ask_gauge() {
         }
         m_gauge = std::make_unique<HelperProcess>(*started);
     }
-    if (!m_gauge->control().send(ControlKind::measure, m_offer).ok()) return false;
+    if (!m_gauge->control().send(sheets ? ControlKind::survey : ControlKind::measure, m_offer).ok()) return false;
     m_gauge_asked = now;
+    m_asked_sheets = sheets;
+    m_next_sheets.clear();
     return true;
 }
 
 void Supervisor::handle_gauge() {
+    while (hear_gauge()) {
+    }
+}
+
+/// False: it has nothing more to say now.
+bool Supervisor::hear_gauge() {
     const auto message = m_gauge->control().receive(false);
-    if (!message.ok() && message.error().code == Code::deadline) return;
+    if (!message.ok() && message.error().code == Code::deadline) return false;
     LoadMessage told;
     if (message.ok() && message->fd >= 0) close(message->fd);  // it has none to give
+    if (message.ok() && message->kind == ControlKind::sheet && take_sheet(*message)) return true;
     if (!message.ok() || message->kind != ControlKind::measured || !message->read(told)) {
         // SIGCHLD brings the rest.
         m_gauge->kill_process();
-        return;
+        return false;
     }
     m_gauge_asked = {};
     m_load = told;
     m_load_at = Clock::now();
-    for (AwaitsLoad& waits : std::exchange(m_await_load, {})) waits.then();
+    if (m_asked_sheets) {
+        m_sheets = std::exchange(m_next_sheets, {});
+        m_sheets_at = m_load_at;
+    }
+    auto waiting = std::exchange(m_await_load, {});
+    // Those who came while it was asked for less.
+    const bool ask_again =
+        !m_asked_sheets && std::any_of(waiting.begin(), waiting.end(), [](const auto& w) { return w.sheets; });
+    const bool comes = ask_again && ask_gauge(true);
+    for (AwaitsLoad& waits : waiting) {
+        if (comes && waits.sheets) {
+            m_await_load.push_back(std::move(waits));
+        } else {
+            waits.then();
+        }
+    }
+    return true;
+}
+
+/// False: it is none.
+bool Supervisor::take_sheet(const ControlMessage& message) {
+    SheetMessage sheet;
+    if (!m_asked_sheets || m_next_sheets.size() >= k_max_devices || !message.read_used(sheet)) return false;
+    m_next_sheets.push_back(sheet);
+    return true;
+}
+
+/// All devices, with what NVML says of them, if it does, and which of the tenant's programs use them.
+void Supervisor::tell_sheets(DoorProcess& door, const AskMessage& ask) {
+    const bool known = knows_sheets();
+    const std::string tenant = get_text(ask.tenant);
+    for (uint32_t device = 0; device < std::min<uint32_t>(m_offer.device_count, k_max_devices); ++device) {
+        TellSheetMessage told{};
+        told.question = ask.question;
+        told.row = m_offer.devices[device];
+        for (const SheetMessage& sheet : m_sheets) {
+            if (!known || sheet.device != device) continue;
+            told.bytes = sheet.bytes;
+            std::memcpy(told.answers, sheet.answers, sheet.bytes);
+            for (uint32_t i = 0; i < sheet.process_count; ++i) add_program(told, sheet.processes[i], tenant);
+        }
+        static_cast<void>(door.control().send(ControlKind::tell_sheet, used_part(told)).ok());
+    }
+}
+
+/// The program behind a worker, if it is the tenant's.
+void Supervisor::add_program(TellSheetMessage& told, const SheetMessage::Process& process, const std::string& tenant) const {
+    for (const auto& worker : m_workers) {
+        if (static_cast<uint32_t>(worker->pid()) != process.pid || worker->state != WorkerState::session) continue;
+        if (worker->tenant != tenant || told.process_count == std::size(told.processes)) continue;
+        auto& program = told.processes[told.process_count++];
+        set_text(program.host, worker->host);
+        program.pid = worker->client_pid;
+        program.bytes = process.bytes;
+    }
 }
 
 /// Those whose patience has ended.

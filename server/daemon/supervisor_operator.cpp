@@ -91,7 +91,7 @@ bool Supervisor::hear_operator(const std::shared_ptr<net::Socket>& socket) {
     const bool drained_before = m_draining;
     if (asked == "drain" && !m_draining) start_drain(Clock::time_point::max(), "until they end");
     if (asked == "drain") return answer_operator(*socket, drained_before);
-    with_load([this, drained_before, waits = std::weak_ptr(socket)] {
+    with_load(false, [this, drained_before, waits = std::weak_ptr(socket)] {
         if (const auto there = waits.lock()) answer_operator(*there, drained_before);
     });
     return true;

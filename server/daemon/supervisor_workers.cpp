@@ -218,6 +218,8 @@ void Supervisor::handle_begun(WorkerProcess& worker, const ControlMessage& messa
     if (worker.state == WorkerState::leaving) return;  // told to stop before we knew
     if (worker.state != WorkerState::greeting) return worker.signal(SIGKILL);
     worker.program = get_text(begun.program);
+    worker.host = get_text(begun.host);
+    worker.client_pid = static_cast<uint32_t>(begun.pid);
     worker.enter(WorkerState::session);
     worker.session_start = worker.since;
     WL_LOG(info, "audit", "session start id={} tenant=\"{}\" peer={} host=\"{}\" program=\"{}\" client_pid={} worker={}",

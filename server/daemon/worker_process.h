@@ -63,6 +63,8 @@ public:
     std::string peer;                                                                ///< address:port of who opened its session
     std::string tenant;                                                              ///< whose session it is
     std::string program;                                                             ///< what the client calls itself
+    std::string host;                                                                ///< where it runs
+    uint32_t client_pid = 0;                                                         ///< there
     std::string end_reason;
     uint8_t session_id[k_session_id_bytes] = {};
     uint32_t epoch = 0;                                     ///< of the session's newest command lane

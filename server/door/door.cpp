@@ -70,6 +70,7 @@ private:
     bool hear_supervisor();
     template <typename Message>
     bool take_answer(const ControlMessage& message) WL_EXCLUDES(m_mutex);
+    bool take_sheet(const ControlMessage& message) WL_EXCLUDES(m_mutex);
     void admit(const ControlMessage& message);
     void note_dropped(const TakeMessage& take, size_t count) WL_EXCLUDES(m_mutex);
     void note_refused(const TakeMessage& take, const Error& error, const std::string& why) WL_EXCLUDES(m_mutex);
@@ -78,11 +79,12 @@ private:
     void tell_gone(const TakeMessage& take, net::Channel& channel);
     void answer_questions(const TakeMessage& take, net::Channel& channel);
     Result<void> answer_one(const TakeMessage& take, net::Channel& channel, Clock::time_point deadline);
-    Result<Bytes> tell_status(const protocol::Frame& frame);
+    Result<Bytes> tell_status(const protocol::Frame& frame, const std::string& tenant);
     Result<Bytes> open_session(const protocol::Frame& frame, const TakeMessage& take, const std::string& tenant);
     /// Asks the supervisor: `message.question` is filled in.
     template <typename Reply, typename Message>
-    std::optional<Reply> ask(ControlKind kind, Message& message) WL_EXCLUDES(m_mutex);
+    std::optional<Reply> ask(ControlKind kind, Message& message, std::vector<protocol::DeviceSheet>* sheets = nullptr)
+        WL_EXCLUDES(m_mutex);
 
     bool begin_conversation() WL_EXCLUDES(m_mutex);
     void end_conversation() WL_EXCLUDES(m_mutex);
@@ -105,7 +107,8 @@ private:
     size_t m_connections WL_GUARDED_BY(m_mutex) = 0;
     size_t m_conversations WL_GUARDED_BY(m_mutex) = 0;  // those of them that are known
     uint64_t m_last_question WL_GUARDED_BY(m_mutex) = 0;
-    std::map<uint64_t, Answer> m_questions WL_GUARDED_BY(m_mutex);  // asked, not yet taken
+    std::map<uint64_t, Answer> m_questions WL_GUARDED_BY(m_mutex);                           // asked, not yet taken
+    std::map<uint64_t, std::vector<protocol::DeviceSheet>> m_sheets WL_GUARDED_BY(m_mutex);  // that come before the answer
 };
 
 int Door::run(pid_t supervisor) {
@@ -166,6 +169,26 @@ bool Door::take_answer(const ControlMessage& message) {
     return true;
 }
 
+bool Door::take_sheet(const ControlMessage& message) {
+    TellSheetMessage told;
+    if (!message.read_used(told)) return false;
+    protocol::DeviceSheet sheet;
+    sheet.name = get_text(told.row.name);
+    std::copy(std::begin(told.row.uuid), std::end(told.row.uuid), sheet.uuid.begin());
+    sheet.pci_bus_id = get_text(told.row.pci_bus_id);
+    sheet.total_bytes = told.row.total_bytes;
+    sheet.compute_major = told.row.compute_major;
+    sheet.compute_minor = told.row.compute_minor;
+    sheet.multiprocessors = told.row.multiprocessors;
+    sheet.answers.assign(told.answers, told.answers + told.bytes);
+    for (uint32_t i = 0; i < told.process_count; ++i)
+        sheet.processes.push_back({get_text(told.processes[i].host), told.processes[i].pid, told.processes[i].bytes});
+    MutexLock lock(m_mutex);
+    const auto question = m_sheets.find(told.question);
+    if (question != m_sheets.end()) question->second.push_back(std::move(sheet));
+    return true;
+}
+
 bool Door::hear_supervisor() {
     for (;;) {
         auto message = m_control.receive(false);
@@ -176,6 +199,9 @@ bool Door::hear_supervisor() {
             case ControlKind::ping: static_cast<void>(m_control.send(ControlKind::pong).ok()); break;
             case ControlKind::figures:
                 if (!take_answer<FiguresMessage>(*message)) return false;
+                break;
+            case ControlKind::tell_sheet:
+                if (!take_sheet(*message)) return false;
                 break;
             case ControlKind::opened:
                 if (!take_answer<OpenedMessage>(*message)) return false;
@@ -306,7 +332,7 @@ Result<void> Door::answer_one(const TakeMessage& take, net::Channel& channel, Cl
         WL_TRY(protocol::read_single_frame([&](MutableBytesView bytes) { return channel.read_exact(bytes, deadline); }));
     Bytes answer;
     switch (frame.header.kind) {
-        case protocol::FrameKind::status: answer = WL_TRY(tell_status(frame)); break;
+        case protocol::FrameKind::status: answer = WL_TRY(tell_status(frame, channel.peer_name())); break;
         case protocol::FrameKind::open: answer = WL_TRY(open_session(frame, take, channel.peer_name())); break;
         default: return Error{Code::malformed, "a frame that nobody says at the door"};
     }
@@ -314,14 +340,16 @@ Result<void> Door::answer_one(const TakeMessage& take, net::Channel& channel, Cl
     return channel.write(pieces);
 }
 
-Result<Bytes> Door::tell_status(const protocol::Frame& frame) {
+Result<Bytes> Door::tell_status(const protocol::Frame& frame, const std::string& tenant) {
     const auto request = WL_TRY(protocol::decode_status_request(frame));
     AskMessage question{};
     question.claim_below = request.claim_below;
     question.wants_load = request.wants_load ? 1 : 0;
-    const auto now = ask<FiguresMessage>(ControlKind::ask, question);
-    if (!now) return Error{Code::deadline, "the supervisor does not answer"};
+    question.wants_sheets = request.wants_sheets ? 1 : 0;
+    set_text(question.tenant, tenant);
     protocol::ServerStatus status;
+    const auto now = ask<FiguresMessage>(ControlKind::ask, question, &status.sheets);
+    if (!now) return Error{Code::deadline, "the supervisor does not answer"};
     status.server_name = m_name;
     status.server_version = WARPLINE_VERSION;
     status.sessions = now->sessions;
@@ -361,17 +389,20 @@ Result<Bytes> Door::open_session(const protocol::Frame& frame, const TakeMessage
 }
 
 template <typename Reply, typename Message>
-std::optional<Reply> Door::ask(ControlKind kind, Message& message) {
+std::optional<Reply> Door::ask(ControlKind kind, Message& message, std::vector<protocol::DeviceSheet>* sheets) {
     const auto deadline = Clock::now() + k_figures_timeout;
     MutexLock lock(m_mutex);
     message.question = ++m_last_question;
     const auto place = m_questions.try_emplace(message.question).first;
+    const auto sheets_place = m_sheets.try_emplace(message.question).first;
     if (m_control.send(kind, message).ok()) {
         while (std::holds_alternative<std::monostate>(place->second) && m_answered.wait_until(m_mutex, deadline)) {
         }
     }
     const Answer answer = place->second;
+    if (sheets != nullptr) *sheets = std::move(sheets_place->second);
     m_questions.erase(place);
+    m_sheets.erase(sheets_place);
     const Reply* reply = std::get_if<Reply>(&answer);
     return reply != nullptr ? std::optional(*reply) : std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Loading NVML, and the few functions of it that are called.
+// Loading NVML, and how busy the devices are.
 #include "server/driver/nvml.h"
 
 #include <dlfcn.h>
@@ -11,6 +11,8 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/visible_devices.h"
+#include "cuda/nvml/questions.h"
+#include "cuda/nvml/types.h"
 
 namespace warpline::server {
 
@@ -27,13 +29,20 @@ bool find_symbol(void* library, F& function, const char* name) {
 }
 
 /// Where it is looked for, in that order.
-std::vector<std::string> nvml_places(const std::string& choice, const std::string& driver_path) {
+std::vector<std::string> nvml_places(const std::string& choice, const ReadyMessage& offer) {
     if (choice != "auto") return {choice};
     std::vector<std::string> places;
-    const auto folder = std::filesystem::path(driver_path).parent_path();
+    const auto folder = std::filesystem::path(get_text(offer.driver_path)).parent_path();
     if (!folder.empty()) places.push_back((folder / k_library).string());
-    places.emplace_back(k_library);
+    // NVIDIA's knows nothing of a software GPU, but perhaps of a GPU on the same bus.
+    if (offer.software == 0) places.emplace_back(k_library);
     return places;
+}
+
+std::string name_of(const DeviceRow& device) {
+    CUuuid uuid;
+    std::memcpy(uuid.bytes, device.uuid, sizeof uuid.bytes);
+    return cuda::abi::device_name_of(uuid, get_text(device.name));
 }
 
 }  // namespace
@@ -42,12 +51,8 @@ std::vector<std::string> nvml_places(const std::string& choice, const std::strin
 struct Nvml::Functions {
     using Return = int;
     using Device = struct nvmlDevice_st*;
-    struct Utilization {
-        unsigned gpu, memory;  ///< percent of the time in which a kernel ran, or memory was accessed
-    };
-    struct Memory {
-        unsigned long long total, free, used;  ///< bytes
-    };
+    using Utilization = cuda::nvml::Utilization;
+    using Memory = cuda::nvml::Memory;
 
     Return (*init)() = nullptr;
     Return (*shutdown)() = nullptr;
@@ -67,13 +72,15 @@ struct Nvml::Functions {
     }
 };
 
-Nvml::Nvml(std::unique_ptr<Functions> functions) : m_functions(std::move(functions)) {}
+Nvml::Nvml(void* library, std::unique_ptr<Functions> functions) : m_library(library), m_functions(std::move(functions)) {
+    for (const auto& question : cuda::nvml::questions()) m_questions.push_back(dlsym(library, question.function));
+}
 
 Nvml::~Nvml() { m_functions->shutdown(); }
 
-std::unique_ptr<Nvml> Nvml::load(const std::string& choice, const std::string& driver_path, std::string& problem) {
+std::unique_ptr<Nvml> Nvml::load(const std::string& choice, const ReadyMessage& offer, std::string& problem) {
     void* library = nullptr;
-    for (const std::string& place : nvml_places(choice, driver_path)) {
+    for (const std::string& place : nvml_places(choice, offer)) {
         library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library != nullptr) break;
         const char* why = dlerror();
@@ -87,25 +94,49 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& choice, const std::string& d
     } else if (result = functions->init(); result != k_nvml_success) {
         problem = log::format("NVML cannot be initialised: {}", functions->error_text(result));
     } else {
-        return std::unique_ptr<Nvml>(new Nvml(std::move(functions)));
+        return std::unique_ptr<Nvml>(new Nvml(library, std::move(functions)));
     }
     dlclose(library);
     return nullptr;
 }
 
+/// Null: NVML does not know it.
+void* Nvml::find(const DeviceRow& device) const {
+    const std::string name = name_of(device);
+    Functions::Device found = nullptr;
+    if (m_functions->by_uuid(name.c_str(), &found) == k_nvml_success) return found;
+    // A part of a GPU has the bus of the whole, whose figures are others.
+    if (name.starts_with("MIG-")) return nullptr;
+    return m_functions->by_bus(get_text(device.pci_bus_id).c_str(), &found) == k_nvml_success ? found : nullptr;
+}
+
+SheetMessage Nvml::sheet(const ReadyMessage& offer, uint32_t index) {
+    SheetMessage message{};
+    message.device = index;
+    void* device = find(offer.devices[index]);
+    if (device == nullptr) return message;
+    cuda::nvml::SheetWriter sheet;
+    Kept& kept = m_kept[name_of(offer.devices[index])];
+    const auto questions = cuda::nvml::questions();
+    for (size_t i = 0; i < questions.size(); ++i) {
+        if (questions[i].kind == cuda::nvml::QuestionKind::pair) continue;
+        if (questions[i].kind == cuda::nvml::QuestionKind::system && index != 0) continue;
+        const auto [result, value] = ask_once(i, device, kept);
+        sheet.add(questions[i].id, result, value);
+    }
+    add_fields(device, sheet);
+    add_pairs(offer, device, sheet);
+    add_processes(device, message);
+    message.bytes = sheet.bytes().size();
+    std::memcpy(message.answers, sheet.bytes().data(), sheet.bytes().size());
+    return message;
+}
+
 DeviceFigures Nvml::read(const DeviceRow& device) const {
     DeviceFigures figures{};
     figures.utilisation_percent = -1;
-    CUuuid uuid;
-    std::memcpy(uuid.bytes, device.uuid, sizeof uuid.bytes);
-    const std::string name = cuda::abi::device_name_of(uuid, get_text(device.name));
-    Functions::Device found = nullptr;
-    // A part of a GPU has the bus of the whole, whose figures are others.
-    const bool is_part = name.starts_with("MIG-");
-    if (m_functions->by_uuid(name.c_str(), &found) != k_nvml_success &&
-        (is_part || m_functions->by_bus(get_text(device.pci_bus_id).c_str(), &found) != k_nvml_success)) {
-        return figures;
-    }
+    auto* found = static_cast<Functions::Device>(find(device));
+    if (found == nullptr) return figures;
     Functions::Utilization utilization{};
     if (m_functions->utilization(found, &utilization) == k_nvml_success)
         figures.utilisation_percent = static_cast<int32_t>(std::min(utilization.gpu, 100u));

@@ -38,15 +38,23 @@ int gauge_main(const config::Settings& settings, pid_t supervisor) {
         const auto message = control.receive(true);
         if (!message.ok()) return 0;
         ReadyMessage offer;
-        if (message->kind != ControlKind::measure || !message->read(offer)) return 1;
+        const bool survey = message->kind == ControlKind::survey;
+        if ((message->kind != ControlKind::measure && !survey) || !message->read(offer)) return 1;
         // Again and again: the library may be installed, or the driver mended, while we run.
-        if (nvml == nullptr) nvml = Nvml::load(settings.path("nvml"), get_text(offer.driver_path), problem);
-        if (nvml == nullptr && std::exchange(told, problem) != problem)
-            WL_LOG(warn, "server", "how busy the GPUs are is not known: {}", problem);
+        if (nvml == nullptr) nvml = Nvml::load(settings.path("nvml"), offer, problem);
+        if (nvml == nullptr && std::exchange(told, problem) != problem) {
+            // A software GPU need not have one.
+            const bool expected = offer.software != 0 && settings.path("nvml") == "auto";
+            if (expected) WL_LOG(info, "server", "how busy the GPUs are is not known: {}", problem);
+            if (!expected) WL_LOG(warn, "server", "how busy the GPUs are is not known: {}", problem);
+        }
         LoadMessage load{};
         const uint32_t devices = std::min<uint32_t>(offer.device_count, k_max_devices);
         load.device_count = nvml != nullptr ? devices : 0;
         for (uint32_t i = 0; i < load.device_count; ++i) load.devices[i] = nvml->read(offer.devices[i]);
+        for (uint32_t i = 0; survey && i < load.device_count; ++i) {
+            if (!control.send(ControlKind::sheet, used_part(nvml->sheet(offer, i))).ok()) return 0;
+        }
         if (!control.send(ControlKind::measured, load).ok()) return 0;
     }
 }

@@ -75,6 +75,12 @@ def _package(name, version):
     return next(p for p in (folder / "nvidia").iterdir() if (p / "include").exists() or (p / "lib").exists())
 
 
+def python_package(name, version):
+    """A folder to put on PYTHONPATH."""
+    install = [*_pip(), "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-compile"]
+    return _made(FOLDER / "python" / f"{name}-{version}", lambda folder: _run([*install, "--target", folder, f"{name}=={version}"]))
+
+
 def runtime(version):
     """The folder with include/ and lib/ of a version's runtime."""
     return _package("cuda-runtime", version)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that a stand-in driver exports exactly the pinned symbols of the CUDA driver and nothing else, and that it needs
+"""Checks that a stand-in library exports exactly the pinned symbols of NVIDIA's and nothing else, and that it needs
 nothing from the machine but libc (and a sanitizer's run time in a sanitized build).
 
 Usage: check_exports.py LIBRARY SYMBOLS.txt…"""

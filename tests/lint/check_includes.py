@@ -42,6 +42,7 @@ ROOMS = {
         "report": [],
         "identity": [],
         "pool": ["identity"],
+        "nvml": ["pool", "identity"],
         "session": ["identity", "report", "state", "trace"],
         "abi": ["pool", "session", "identity", "report", "state", "trace"],
         "call": ["gen", "abi", "session", "state", "trace"],
@@ -72,6 +73,7 @@ ROOMS = {
         "exec": ["isa", "check", "passes", "ptx"],  # instructions and what executes them know each other
         "isa": ["exec", "check", "ptx"],
         "driver": ["exec", "check"],
+        "nvml": ["driver"],
     },
     "softgpu/driver": in_order(
         "config", "space", "share", "device", "process", "memory", "context", "texture", "code", "operations", "graph", "life", "calls"

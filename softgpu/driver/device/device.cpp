@@ -29,7 +29,8 @@ Device::Device(int ordinal, const Config& config, VisibleRanges& ranges, check::
       m_uuid(uuid_of_slot(slot_of(ordinal, config), config.profile.mig)),
       m_heap(*this),
       m_quarantine(config.memory_bytes / 8),
-      m_physical(std::make_unique<PhysicalStore>()) {
+      m_physical(std::make_unique<PhysicalStore>()),
+      m_usage(UsageBoard::instance().mine(slot_of(ordinal, config))) {
     set_attributes();
 }
 
@@ -59,11 +60,7 @@ void Device::dismiss_context() {
     if (m_config.profile.compute_mode == Profile::ComputeMode::exclusive) m_exclusive.give();
 }
 
-std::string Device::pci_bus_id() const {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", 0, slot_of(m_ordinal, m_config) + 1, 0);
-    return text;
-}
+std::string Device::pci_bus_id() const { return pci_bus_id_of_slot(slot_of(m_ordinal, m_config)); }
 
 exec::Engine& Device::engine() {
     if (exec::Engine* engine = m_ready_engine.load(std::memory_order_acquire)) return *engine;
@@ -95,10 +92,14 @@ bool Device::charge(uint64_t size_bytes) {
     do {
         if (size_bytes > total_bytes() || used > total_bytes() - size_bytes) return false;
     } while (!m_used_bytes.compare_exchange_weak(used, used + size_bytes));
+    if (m_usage != nullptr) m_usage->used_bytes += size_bytes;
     return true;
 }
 
-void Device::refund(uint64_t size_bytes) { m_used_bytes -= size_bytes; }
+void Device::refund(uint64_t size_bytes) {
+    m_used_bytes -= size_bytes;
+    if (m_usage != nullptr) m_usage->used_bytes -= size_bytes;
+}
 
 void Device::end_quarantine() {
     for (uint64_t address : m_quarantine.take_all()) m_heap.free(address, k_chunk_bytes);

@@ -12,6 +12,7 @@
 #include "softgpu/driver/config/config.h"
 #include "softgpu/driver/device/exclusive.h"
 #include "softgpu/driver/share/exported_chunks.h"
+#include "softgpu/driver/share/usage_board.h"
 #include "softgpu/driver/space/address_map.h"
 #include "softgpu/driver/space/heap.h"
 #include "softgpu/driver/space/quarantine.h"
@@ -54,6 +55,8 @@ public:
     std::string pci_bus_id() const;
     uint64_t total_bytes() const { return m_config.memory_bytes; }
     uint64_t free_bytes() const;
+    /// What this process does on it, for others to see. Null: they cannot.
+    DeviceUsage* usage() const { return m_usage; }
 
     /// Gets ready to be one process's only, if the profile says so. False: that cannot be done.
     bool open_exclusive();
@@ -111,6 +114,7 @@ private:
     Quarantine m_quarantine;
     std::unique_ptr<PhysicalStore> m_physical;
     std::atomic<uint64_t> m_used_bytes{0};
+    DeviceUsage* const m_usage;
 
     Mutex m_engine_mutex;  // making the engine
     std::unique_ptr<exec::Engine> m_engine WL_GUARDED_BY(m_engine_mutex);

@@ -1,6 +1,7 @@
 // Which of the machine's devices a process sees.
 #include "softgpu/driver/device/visible_slots.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -31,6 +32,12 @@ CUuuid uuid_of_slot(uint32_t slot, bool mig) {
     std::memcpy(uuid.bytes + 4, &machine, sizeof(machine));
     uuid.bytes[15] = static_cast<char>(slot);
     return uuid;
+}
+
+std::string pci_bus_id_of_slot(uint32_t slot) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%04x:%02x:%02x.0", 0, slot + 1, 0);
+    return text;
 }
 
 namespace {

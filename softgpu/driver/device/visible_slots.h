@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cuda/abi/cuda_types.h"
@@ -14,5 +15,6 @@ namespace warpline::softgpu::driver {
 const std::vector<uint32_t>& visible_slots(const Config& config);
 
 CUuuid uuid_of_slot(uint32_t slot, bool mig);
+std::string pci_bus_id_of_slot(uint32_t slot);
 
 }  // namespace warpline::softgpu::driver

@@ -21,6 +21,16 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
+BusyMeter* kernels_of(const Context& context) {
+    DeviceUsage* usage = context.device().usage();
+    return usage != nullptr ? &usage->kernels : nullptr;
+}
+
+BusyMeter* copies_of(const Context& context) {
+    DeviceUsage* usage = context.device().usage();
+    return usage != nullptr ? &usage->copies : nullptr;
+}
+
 template <typename T>
 void fill(uint8_t* row, uint64_t count, T value) {
     T* out = reinterpret_cast<T*>(row);
@@ -102,6 +112,7 @@ void execute(Context& context, const KernelOperation& operation, uint64_t stream
     launch.params = operation.params;
     launch.stream_id = stream_id;
     KernelRunning running;
+    BusyScope busy(kernels_of(context));
     exec::Fault fault = context.device().engine().launch(launch);
     if (!fault.ok()) context.fail(fault);
 }
@@ -109,6 +120,7 @@ void execute(Context& context, const KernelOperation& operation, uint64_t stream
 void execute(Context& context, const CopyOperation& operation) {
     if (operation.width_bytes == 0) return;
     const CopySide &from = operation.from, &to = operation.to;
+    BusyScope busy(copies_of(context));
     MemoryInUse in_use;
     if (!still_there(from, Access::read) || !still_there(to, Access::write)) {
         return context.fail(k_memory_gone, "a copy's memory was freed before its turn");
@@ -128,6 +140,7 @@ void execute(Context& context, const CopyOperation& operation) {
 
 void execute(Context& context, const MemsetOperation& operation) {
     const CUDA_MEMSET_NODE_PARAMS& params = operation.params;
+    BusyScope busy(copies_of(context));
     MemoryInUse in_use;
     if (check_memset(params) != CUDA_SUCCESS) return context.fail(k_memory_gone, "a fill's memory was freed before its turn");
     note_memset(params);

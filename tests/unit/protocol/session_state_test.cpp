@@ -212,7 +212,7 @@ TEST(Status, BothSidesUnderstandOneAnother_B5) {
     EXPECT_EQ(request->client_version, "1.2.3");
     EXPECT_EQ(request->claim_below, 7u);
     EXPECT_TRUE(request->wants_load);
-    const ServerStatus said{"here", "4.5.6", 3, 64, 2, true, 8, 12080, true, true, {{97, 80, 20}, {std::nullopt, 40, 0}}};
+    const ServerStatus said{"here", "4.5.6", 3, 64, 2, true, 8, 12080, true, true, {{97, 80, 20}, {std::nullopt, 40, 0}}, {}};
     const auto status = decode_status(*status_frame_of(*encode_status(said)));
     ASSERT_TRUE(status.ok());
     EXPECT_EQ(status->server_name, "here");
@@ -231,6 +231,40 @@ TEST(Status, BothSidesUnderstandOneAnother_B5) {
     EXPECT_EQ(status->devices[0].free_bytes, 20u);
     EXPECT_EQ(status->devices[1].utilisation_percent, std::nullopt);
     EXPECT_EQ(status->devices[1].total_bytes, 40u);
+}
+
+TEST(Status, TellsWhatNvmlSays_A5) {
+    EXPECT_FALSE(decode_status_request(*status_frame_of(*encode_status_request({"1", 0, true})))->wants_sheets);
+    EXPECT_TRUE(decode_status_request(*status_frame_of(*encode_status_request({"1", 0, false, true})))->wants_sheets);
+    ServerStatus said;
+    DeviceSheet sheet;
+    sheet.name = "Some GPU";
+    sheet.uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    sheet.pci_bus_id = "0000:41:00.0";
+    sheet.total_bytes = uint64_t{80} << 30;
+    sheet.compute_major = 9;
+    sheet.compute_minor = 1;
+    sheet.multiprocessors = 132;
+    sheet.answers = Bytes(1'000, std::byte{7});
+    sheet.processes = {{"here", 4'711, 12}, {"there", 1, 2}};
+    said.sheets = {sheet, {}};
+    const auto status = decode_status(*status_frame_of(*encode_status(said)));
+    ASSERT_TRUE(status.ok());
+    ASSERT_EQ(status->sheets.size(), 2u);
+    const DeviceSheet& told = status->sheets[0];
+    EXPECT_EQ(told.name, sheet.name);
+    EXPECT_EQ(told.uuid, sheet.uuid);
+    EXPECT_EQ(told.pci_bus_id, sheet.pci_bus_id);
+    EXPECT_EQ(told.total_bytes, sheet.total_bytes);
+    EXPECT_EQ(told.compute_major * 10 + told.compute_minor, 91u);
+    EXPECT_EQ(told.multiprocessors, 132u);
+    EXPECT_EQ(told.answers, sheet.answers);
+    ASSERT_EQ(told.processes.size(), 2u);
+    EXPECT_EQ(told.processes[1].host, "there");
+    EXPECT_EQ(told.processes[0].pid, 4'711u);
+    EXPECT_EQ(told.processes[0].bytes, 12u);
+    EXPECT_TRUE(status->sheets[1].answers.empty());
+    EXPECT_TRUE(decode_status(*status_frame_of(*encode_status({})))->sheets.empty());
 }
 
 TEST(Status, RefusesWhatIsNone_F3) {

@@ -6,6 +6,12 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <optional>
+
+#include "cuda/nvml/questions.h"
+#include "cuda/nvml/sheet.h"
+#include "cuda/nvml/types.h"
 
 namespace warpline::server {
 namespace {
@@ -33,7 +39,7 @@ TEST_F(NvmlTest, TellsUtilisationAndMemory_C4) {
     say("GPU-00000000-0000-0000-0000-000000000001 37 3000 8000\n"
         "MIG-00000000-0000-0000-0000-000000000002 -1 500 1000\n");
     std::string problem;
-    const auto nvml = Nvml::load(FAKE_NVML_LIBRARY, "", problem);
+    const auto nvml = Nvml::load(FAKE_NVML_LIBRARY, {}, problem);
     ASSERT_NE(nvml, nullptr) << problem;
     const auto whole = nvml->read(device(1, "NVIDIA H100"));
     EXPECT_EQ(whole.utilisation_percent, 37);
@@ -49,14 +55,51 @@ TEST_F(NvmlTest, TellsUtilisationAndMemory_C4) {
     EXPECT_EQ(nvml->read(device(1, "NVIDIA H100")).utilisation_percent, 38) << "at every question anew";
 }
 
+TEST_F(NvmlTest, AsksWhatTheDescriptionLists_A5) {
+    say("GPU-00000000-0000-0000-0000-000000000001 37 3000 8000\n"
+        "GPU-00000000-0000-0000-0000-000000000002 99 1 2\n");
+    std::string problem;
+    const auto nvml = Nvml::load(FAKE_NVML_LIBRARY, {}, problem);
+    ASSERT_NE(nvml, nullptr) << problem;
+    ReadyMessage offer{};
+    offer.device_count = 3;
+    for (uint8_t i = 0; i < 3; ++i) offer.devices[i] = device(static_cast<uint8_t>(i + 1), "NVIDIA H100");
+    const SheetMessage first = nvml->sheet(offer, 0);
+    const BytesView sheet(first.answers, first.bytes);
+    std::map<std::string, std::optional<cuda::nvml::Answer>> answers;
+    for (const auto& question : cuda::nvml::questions()) {
+        const bool of_pair = question.kind == cuda::nvml::QuestionKind::pair;
+        // Every one is answered: of two devices for the other one that NVML knows, and not for this one or the third.
+        if (of_pair) {
+            EXPECT_TRUE(cuda::nvml::find_answer(sheet, static_cast<uint16_t>(question.id + 1)).has_value())
+                << question.function;
+            EXPECT_FALSE(cuda::nvml::find_answer(sheet, question.id).has_value()) << question.function;
+            EXPECT_FALSE(cuda::nvml::find_answer(sheet, static_cast<uint16_t>(question.id + 2)).has_value());
+            continue;
+        }
+        answers[question.function] = cuda::nvml::find_answer(sheet, question.id);
+        EXPECT_TRUE(answers[question.function].has_value()) << question.function;
+    }
+    cuda::nvml::Utilization utilization{};
+    ASSERT_TRUE(read_at(answers["nvmlDeviceGetUtilizationRates"]->value, 0, utilization));
+    EXPECT_EQ(utilization.gpu, 37u);
+    cuda::nvml::Memory memory{};
+    ASSERT_TRUE(read_at(answers["nvmlDeviceGetMemoryInfo"]->value, 0, memory));
+    EXPECT_EQ(memory.free, 3000u);
+    EXPECT_EQ(answers["nvmlDeviceGetEccMode"]->result, cuda::nvml::k_not_supported) << "the stand-in has no such function";
+    const SheetMessage unknown = nvml->sheet(offer, 2);
+    EXPECT_EQ(unknown.bytes, 0u);
+    EXPECT_EQ(unknown.device, 2u);
+}
+
 TEST_F(NvmlTest, SaysWhyThereIsNone_C4) {
     std::string problem;
-    EXPECT_EQ(Nvml::load("/nowhere/libnvidia-ml.so.1", "", problem), nullptr);
+    EXPECT_EQ(Nvml::load("/nowhere/libnvidia-ml.so.1", {}, problem), nullptr);
     EXPECT_NE(problem.find("cannot be loaded"), std::string::npos) << problem;
     say("no-init\n");
-    EXPECT_EQ(Nvml::load(FAKE_NVML_LIBRARY, "", problem), nullptr);
+    EXPECT_EQ(Nvml::load(FAKE_NVML_LIBRARY, {}, problem), nullptr);
     EXPECT_NE(problem.find("cannot be initialised"), std::string::npos) << problem;
-    EXPECT_EQ(Nvml::load("libm.so.6", "", problem), nullptr);
+    EXPECT_EQ(Nvml::load("libm.so.6", {}, problem), nullptr);
     EXPECT_NE(problem.find("lacks its functions"), std::string::npos) << problem;
 }
 

@@ -1,0 +1,114 @@
+// Asking NVML what the description of it lists.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "cuda/nvml/questions.h"
+#include "cuda/nvml/types.h"
+#include "server/driver/nvml.h"
+
+namespace warpline::server {
+
+namespace {
+
+namespace nvml = cuda::nvml;
+
+/// Every function that is asked has integers and pointers only, fewer than these; who has fewer does not look at the others.
+using AnyFunction = int (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+constexpr size_t k_most_arguments = 8;
+
+/// Of a text, with its end.
+constexpr size_t k_text_bytes = 96;
+
+uintptr_t address_of(void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+Bytes text_value(const char* text) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(text);
+    return {bytes, bytes + strnlen(text, k_text_bytes)};
+}
+
+}  // namespace
+
+std::pair<int, Bytes> Nvml::ask(size_t place, void* device, void* other) const {
+    const nvml::Question& question = nvml::questions()[place];
+    if (m_questions[place] == nullptr) return {nvml::k_not_supported, {}};
+    std::array<uintptr_t, k_most_arguments> arguments{};
+    size_t count = 0;
+    if (question.kind != nvml::QuestionKind::system) arguments[count++] = address_of(device);
+    if (question.kind == nvml::QuestionKind::pair) arguments[count++] = address_of(other);
+    for (size_t i = 0; i < question.inputs; ++i) arguments[count++] = question.input[i];
+    alignas(8) std::byte outputs[nvml::k_most_outputs][256] = {};
+    char text[k_text_bytes] = {};
+    if (question.text) {
+        arguments[count++] = address_of(text);
+        arguments[count++] = sizeof text;
+    }
+    for (size_t i = 0; i < question.outputs && !question.text; ++i) arguments[count++] = address_of(outputs[i]);
+    const uint32_t tag = nvml::version_tag(question.version, question.output_bytes[0]);
+    if (question.version != 0) std::memcpy(outputs[0], &tag, sizeof tag);
+    const auto function = reinterpret_cast<AnyFunction>(m_questions[place]);
+    const int result = function(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5],
+                                arguments[6], arguments[7]);
+    if (result != nvml::k_success) return {result, {}};
+    if (question.text) return {result, text_value(text)};
+    Bytes value;
+    for (size_t i = 0; i < question.outputs; ++i) value.insert(value.end(), outputs[i], outputs[i] + question.output_bytes[i]);
+    return {result, value};
+}
+
+std::pair<int, Bytes> Nvml::ask_once(size_t place, void* device, Kept& kept) const {
+    if (!nvml::questions()[place].once) return ask(place, device, nullptr);
+    const auto found = kept.find(place);
+    if (found != kept.end()) return found->second;
+    return kept.emplace(place, ask(place, device, nullptr)).first->second;
+}
+
+void Nvml::add_pairs(const ReadyMessage& offer, void* device, nvml::SheetWriter& sheet) const {
+    const auto questions = nvml::questions();
+    for (uint32_t i = 0; i < std::min<uint32_t>(offer.device_count, k_max_devices); ++i) {
+        void* other = find(offer.devices[i]);
+        if (other == nullptr || other == device) continue;
+        for (size_t place = 0; place < questions.size(); ++place) {
+            if (questions[place].kind != nvml::QuestionKind::pair) continue;
+            const auto [result, value] = ask(place, device, other);
+            sheet.add(static_cast<uint16_t>(questions[place].id + i), result, value);
+        }
+    }
+}
+
+void Nvml::add_fields(void* device, nvml::SheetWriter& sheet) const {
+    const auto function =
+        reinterpret_cast<int (*)(void*, int, nvml::FieldValue*)>(dlsym(m_library, "nvmlDeviceGetFieldValues"));
+    if (function == nullptr) return;
+    std::vector<nvml::FieldValue> values;
+    for (const uint32_t field : nvml::fields()) {
+        nvml::FieldValue value{};
+        value.field = field;
+        value.result = nvml::k_not_supported;
+        values.push_back(value);
+    }
+    if (function(device, static_cast<int>(values.size()), values.data()) != nvml::k_success) return;
+    for (const nvml::FieldValue& value : values) {
+        std::byte bytes[sizeof value.type + sizeof value.value];
+        std::memcpy(bytes, &value.type, sizeof value.type);
+        std::memcpy(bytes + sizeof value.type, &value.value, sizeof value.value);
+        sheet.add(nvml::field_id(value.field), value.result, bytes);
+    }
+}
+
+void Nvml::add_processes(void* device, SheetMessage& message) const {
+    using Function = int (*)(void*, unsigned*, nvml::ProcessInfo*);
+    auto function = reinterpret_cast<Function>(dlsym(m_library, "nvmlDeviceGetComputeRunningProcesses_v3"));
+    if (function == nullptr) function = reinterpret_cast<Function>(dlsym(m_library, "nvmlDeviceGetComputeRunningProcesses_v2"));
+    if (function == nullptr) return;
+    nvml::ProcessInfo processes[k_max_device_processes] = {};
+    auto count = static_cast<unsigned>(std::size(processes));
+    if (function(device, &count, processes) != nvml::k_success) return;
+    message.process_count = std::min<uint32_t>(count, std::size(message.processes));
+    for (uint32_t i = 0; i < message.process_count; ++i) message.processes[i] = {processes[i].pid, 0, processes[i].used_bytes};
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,108 @@
+"""NVML in a program without a GPU: it tells what the server's devices are and do, and costs the server no session (A5)."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import harness
+import toolkits
+
+STEPS = pathlib.Path(__file__).with_name("nvml_steps.py")
+SYMBOLS = harness.ROOT / "cuda" / "nvml" / "symbols.txt"
+BINDINGS = ("nvidia-ml-py", "13.615.71")
+
+
+class NvmlTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bindings = toolkits.python_package(*BINDINGS)
+        cls.folder = tempfile.TemporaryDirectory(prefix="warpline-usage-")
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def server(self, *flags, **environment):
+        """One whose software GPUs nobody else uses."""
+        usage = {"SOFTGPU_USAGE_FILE": f"{self.folder.name}/{self.id()}", "SOFTGPU_DEVICES": "2", "SOFTGPU_MEMORY": "1GiB"}
+        server = harness.Server(flags=flags, environment={**usage, **environment})
+        self.addCleanup(server.__exit__)
+        return server
+
+    def start(self, step, *arguments, server, **environment):
+        environment = {"PYTHONPATH": str(self.bindings), "PYTHONDONTWRITEBYTECODE": "1", **server.environment(), **environment}
+        program = harness.popen([sys.executable, STEPS, step, *arguments], "remote", None, environment, stdin=subprocess.PIPE)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        return program
+
+    def end(self, program):
+        stdout, stderr = program.communicate(timeout=300)
+        self.assertEqual((program.returncode, stdout.splitlines()[-1:]), (0, ["verified"]), stderr)
+        return stderr
+
+    def run_step(self, step, *arguments, server=None, **environment):
+        return self.end(self.start(step, *arguments, server=server or self.server(), **environment))
+
+    def test_a5_devices_are_those_of_cuda(self):
+        self.run_step("names")
+
+    def test_a5_visible_devices_are_not_nvmls_business(self):
+        self.run_step("values", CUDA_VISIBLE_DEVICES="1")
+
+    def test_a5_asking_costs_no_session(self):
+        server = self.server()
+        stderr = self.run_step("values", server=server)
+        self.assertEqual(stderr, "")
+        self.assertNotIn("session start", server.log_text())
+
+    def test_a5_every_function_is_there(self):
+        self.run_step("every_function", SYMBOLS)
+
+    def test_a5_counting_versions_and_buffers(self):
+        self.run_step("rules")
+
+    def test_a5_a_program_at_work_is_seen(self):
+        server = self.server()
+        program = self.start("work", server=server)
+        watcher = self.start("watch", program.stdout.readline().strip(), server=server)
+        self.assertEqual(watcher.stdout.readline(), "seen\n", watcher.stderr.read() if watcher.poll() is not None else "")
+        self.end(program)
+        self.end(watcher)
+        self.assertEqual(server.log_text().count("session start"), 1)
+
+    def test_a5_children_of_fork(self):
+        self.run_step("child")
+
+    def test_a5_threads(self):
+        self.run_step("threads")
+
+    def test_a5_without_a_server(self):
+        server = self.server()
+        reason = self.run_step("no_server", server=server, WARPLINE_SERVERS="127.0.0.1:1")
+        self.assertRegex(reason, r"\Awarpline: NVML: 127\.0\.0\.1:1: .*refused.*\n\Z")
+        reason = self.run_step("no_server", server=server, WARPLINE_SERVERS="")
+        self.assertIn("no server is configured", reason)
+
+    def test_a5_a_server_that_ends(self):
+        server = self.server()
+        program = self.start("lost", server=server, WARPLINE_CONNECT_TIMEOUT="5")
+        self.assertEqual(program.stdout.readline(), "here\n")
+        server.stop()
+        self.end(program)
+
+    def test_a5_one_of_several_servers(self):
+        server = self.server()
+        pool = f"127.0.0.1:1,{server.address}"
+        self.run_step("values", server=server, WARPLINE_SERVERS=pool)
+
+    def test_a5_what_nvidias_library_says(self):
+        path = pathlib.Path(self.folder.name) / "says"
+        server = self.server(f"--nvml={harness.FAKE_NVML}", FAKE_NVML=str(path))
+        uuid = re.search(r"GPU-[0-9a-f-]{36}", server.log_text())[0]
+        path.write_text(f"{uuid} 37 {6 << 30} {8 << 30}\n")
+        self.run_step("nvidias", server=server)
+
+
+if __name__ == "__main__":
+    unittest.main()
