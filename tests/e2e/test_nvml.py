@@ -71,6 +71,16 @@ class NvmlTest(unittest.TestCase):
         self.end(watcher)
         self.assertEqual(server.log_text().count("session start"), 1)
 
+    def test_a5_programs_of_other_tenants_are_not_told(self):
+        server = self.server()
+        folder = server.certificates / "tenants" / "other"
+        subprocess.run([harness.ROOT / "certs" / "enrol-tenant", "--dir", server.certificates, "other"], check=True, capture_output=True)
+        program = self.start("work", server=server)
+        program.stdout.readline()
+        other = {"WARPLINE_CERT": str(folder / "tenant.crt"), "WARPLINE_KEY": str(folder / "tenant.key")}
+        self.run_step("foreign", server=server, **other)
+        self.end(program)
+
     def test_a5_children_of_fork(self):
         self.run_step("child")
 
