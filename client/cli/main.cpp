@@ -57,6 +57,11 @@ int main(int argc, char** argv) {
     run->add_option("--driver", run_options.driver,
                     "With --local: the driver of the private server: auto, nvidia, software or a path")
         ->capture_default_str();
+    auto* files =
+        run->add_flag("--device-files", run_options.device_files,
+                      "Show the program empty /dev/nvidia* files and /proc/driver/nvidia, in a mount namespace of its own, "
+                      "if the system allows one: for programs that look there for a GPU");
+    files->excludes(direct);
     run->add_option("--stats", run_options.stats, "Append one JSON object with this program's statistics to a file")
         ->type_name("FILE");
     run->add_option("--trace", run_options.trace, "Write what the program does to a file, for Perfetto and `warpline analyze`")

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "client/cli/child.h"
+#include "client/cli/device_files.h"
 #include "client/cli/local_server.h"
 #include "client/cli/paths.h"
 #include "client/cli/watch.h"
@@ -50,6 +51,13 @@ std::map<std::string, std::string> environment_for(const RunOptions& options, co
     return environment;
 }
 
+bool enter_with_files(const ShownDevices& shown) {
+    std::string why;
+    if (show_device_files(shown, why)) return true;
+    std::fprintf(stderr, "warpline: %s\n", why.c_str());
+    return false;
+}
+
 }  // namespace
 
 int run(const RunOptions& options) {
@@ -77,7 +85,10 @@ int run(const RunOptions& options) {
                 WL_LOG(info, "client", "no watcher can be started: servers will not be told of this program's death");
             }
         }
+        ShownDevices shown;
+        if (options.device_files && !ask_devices(environment, shown)) return k_exit_failed;
         apply(environment);
+        if (options.device_files && !enter_with_files(shown)) return k_exit_failed;
         std::vector<char*> arguments;
         for (const std::string& word : options.command) arguments.push_back(const_cast<char*>(word.c_str()));
         arguments.push_back(nullptr);
@@ -91,7 +102,12 @@ int run(const RunOptions& options) {
         return k_exit_failed;
     }
     environment.merge((*server)->environment());
-    auto child = spawn(options.command, [&] { apply(environment); });
+    ShownDevices shown;
+    if (options.device_files && !ask_devices(environment, shown)) return k_exit_failed;
+    auto child = spawn(options.command, [&] {
+        apply(environment);
+        if (options.device_files && !enter_with_files(shown)) ::_exit(k_exit_failed);
+    });
     if (!child.ok()) return cannot_execute(options.command[0], static_cast<int>(child.error().detail));
     return wait_for(*child);
 }

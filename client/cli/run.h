@@ -11,6 +11,7 @@ struct RunOptions {
     bool local = false;
     bool tcp = false;  ///< the private server is reached as one elsewhere is
     bool direct = false;
+    bool device_files = false;    ///< the program sees /dev/nvidia* and /proc/driver/nvidia
     std::string driver = "auto";  ///< of the private server
     std::string server;           ///< overrides WARPLINE_SERVERS
     std::string stats;            ///< overrides WARPLINE_STATS

@@ -1,5 +1,6 @@
 """NVML in a program without a GPU: it tells what the server's devices are and do, and costs the server no session (A5)."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -112,6 +113,50 @@ class NvmlTest(unittest.TestCase):
         uuid = re.search(r"GPU-[0-9a-f-]{36}", server.log_text())[0]
         path.write_text(f"{uuid} 37 {6 << 30} {8 << 30}\n")
         self.run_step("nvidias", server=server)
+
+
+class DeviceFilesTest(unittest.TestCase):
+    """What `warpline run --device-files` shows a program, and nobody else."""
+
+    LOOK = "ls /dev/nvidia*; cat /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information; echo x >/dev/null && test -d /dev/shm && id -u"
+
+    def check(self, done, devices, user):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = ["nvidia-uvm", *(f"nvidia{i}" for i in range(devices)), "nvidiactl"]
+        self.assertRegex(done.stdout, "^" + "".join(f"/dev/{name}\n" for name in files) + r"NVRM version: .* \d+\.[\d.]+  \(Warpline\)\n")
+        self.assertEqual(len(re.findall(r"GPU UUID: \t GPU-[0-9a-f-]{36}\n", done.stdout)), devices)
+        self.assertEqual(done.stdout.splitlines()[-1], str(user))
+
+    def setUp(self):
+        if subprocess.run(["unshare", "-m", "true"] if os.geteuid() == 0 else ["unshare", "-Urm", "true"], capture_output=True).returncode != 0:
+            self.skipTest("this system allows no mount namespace")
+        self.before = sorted(os.listdir("/dev"))
+
+    def tearDown(self):
+        self.assertEqual([name for name in os.listdir("/dev") if name.startswith("nvidia") and name not in self.before], [])
+
+    def test_a5_of_a_server(self):
+        with harness.Server(environment={"SOFTGPU_DEVICES": "3"}) as server:
+            done = harness.warpline("run", "--device-files", "--", "sh", "-c", self.LOOK, environment=server.environment())
+            self.check(done, 3, os.geteuid())
+            self.assertNotIn("session start", server.log_text())
+
+    def test_a5_of_another_user(self):
+        other = ["setpriv", "--reuid", "4321", "--regid", "4321", "--clear-groups", "env", "HOME=/nonexistent"]
+        if os.geteuid() != 0 or harness.sanitizer_runtime():
+            self.skipTest("only root becomes another user; the sanitizers have their own way in")
+        for needed in (["test", "-x", harness.WARPLINE], ["unshare", "-Urm", "true"]):
+            if subprocess.run([*other, *needed], capture_output=True).returncode != 0:
+                self.skipTest("others may not come here, or have no namespaces")
+        command = [harness.WARPLINE, "run", "--local", "--driver", "software", "--device-files", "--", "sh", "-c", self.LOOK]
+        self.check(subprocess.run([*other, *command], capture_output=True, text=True, timeout=120), 1, 4321)
+
+    def test_a5_without_a_server(self):
+        with harness.Server() as server:
+            environment = {**server.environment(), "WARPLINE_SERVERS": "127.0.0.1:1"}
+        done = harness.warpline("run", "--device-files", "--", "true", environment=environment)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("warpline: NVML: ", done.stderr)
 
 
 if __name__ == "__main__":
