@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/session/session.h"
+#include "client/state/called.h"
 #include "client/state/thread_state.h"
 #include "common/log/log.h"
 
@@ -95,6 +96,7 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats,
                        {"cipher", server.cipher},
                        {"driver", server.driver_kind == DriverKind::software ? "software" : "nvidia"},
                        {"calls", calls_json()},
+                       {"functions", called_functions()},
                        {"blocking_round_trips", stats.blocking_round_trips},
                        {"waits", as_json(stats.waits)},
                        {"calls_sent", stats.calls_sent},

@@ -11,6 +11,7 @@
 #include "client/abi/process.h"
 #include "client/call/call.h"
 #include "client/session/session.h"
+#include "client/state/called.h"
 #include "client/trace/trace.h"
 #include "common/base/bytes.h"
 #include "cuda/abi/driver_log.h"
@@ -28,6 +29,9 @@ CUresult result_of_exception() noexcept;
 /// What a call of the program's goes through. @param name  as the program calls it
 template <typename F>
 CUresult enter(const char* name, F&& body) noexcept {
+    static constinit CalledFunction s_function;  // F is another type in each exported function
+    if (!s_function.called.load(std::memory_order_relaxed)) [[unlikely]]
+        note_called(s_function, name);
     trace::CallScope scope(name);
     try {
         return scope.returns(cuda::abi::noted(name, body()));

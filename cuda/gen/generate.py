@@ -13,6 +13,7 @@ are printed as file:line: error: entry: text [kind], all of them, and the exit s
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -97,6 +98,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--target", required=True, choices=[*targets.FOLDERS, "check", "lock"])
     parser.add_argument("--list", action="store_true", help="print the names of the files instead of writing them")
     parser.add_argument("--templates", type=Path, metavar="DIR", default=Path(__file__).resolve().parent / "templates")
+    parser.add_argument("--called", type=Path, metavar="FILE", help="which programs call which functions, by the end-to-end tests")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="touch this file at the end, for the build system")
     options = parser.parse_args(argv)
     try:
@@ -105,6 +107,8 @@ def main(argv: list[str]) -> int:
         if options.list:
             return list_outputs(options)
         api = read(options.api, options.include)
+        if options.called is not None and options.called.exists():
+            note_called(api, json.loads(options.called.read_text(encoding="utf-8")))
     except DescriptionError as error:
         print(error, file=sys.stderr)
         return 1
@@ -118,6 +122,12 @@ def main(argv: list[str]) -> int:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
         options.stamp.touch()
     return 0
+
+
+def note_called(api, programs: dict[str, list[str]]) -> None:
+    """@param programs: by the symbol that they call, whichever form of a function that is"""
+    for call in api.calls:
+        call.called_by = sorted({p for symbol in call.symbols for p in programs.get(symbol, [])})
 
 
 def list_outputs(options: argparse.Namespace) -> int:

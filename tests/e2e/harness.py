@@ -140,6 +140,10 @@ def development_certificates(folder):
     return pathlib.Path(folder)
 
 
+# Which programs have called which functions of the driver through a server, in this process.
+called = {}
+
+
 @dataclass
 class Run:
     code: int
@@ -240,5 +244,9 @@ def run(command, mode, server=None, extra=None, seconds=60, stats=True):
         environment = environment_for(mode, server, {**(extra or {}), **({"WARPLINE_STATS": str(stats_path)} if stats else {})})
         done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace", cwd=folder,
                               timeout=seconds * (5 if sanitizer_runtime() else 1))
-        stats = json.loads(stats_path.read_text().splitlines()[0]) if stats_path.exists() else {}
-    return Run(done.returncode, done.stdout, done.stderr, stats)
+        # A line for each process of the program that had a session; the first one is what tests look at.
+        lines = [json.loads(line) for line in stats_path.read_text().splitlines()] if stats_path.exists() else []
+    for line in lines:
+        for function in line["functions"]:
+            called.setdefault(function, set()).add(pathlib.Path(command[0]).name)
+    return Run(done.returncode, done.stdout, done.stderr, lines[0] if lines else {})

@@ -20,7 +20,7 @@ class ProbeTest(unittest.TestCase):
     def answers(self, mode, server=None, extra=None):
         with tempfile.TemporaryDirectory(prefix="warpline-probe-") as folder:
             out = pathlib.Path(folder) / "answers.json"
-            done = harness.run([PROBE, "--out", out], mode, server, extra=extra, seconds=300, stats=False)
+            done = harness.run([PROBE, "--out", out], mode, server, extra=extra, seconds=300)
             self.assertEqual(done.code, 0, done.stderr)
             return json.loads(out.read_text())
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/session/session.h"
+#include "client/state/called.h"
 
 namespace warpline::client {
 namespace {
@@ -35,6 +36,10 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     stats.link.smoothed_round_trip_us = 42;
     stats.bulk_links[2].pings = 5;
     stats.encoded_sent[static_cast<size_t>(compress::Codec::zstd)] = {1000, 10};
+    static CalledFunction first, second;
+    note_called(second, "cuSecond");
+    note_called(first, "cuFirst");
+    note_called(second, "cuSecond");
     const std::string line = statistics_json(server, stats, {7, 5, 6, 4000, 3000});
     EXPECT_EQ(line.find('\n'), std::string::npos);
     const Json json = Json::parse(line, nullptr, false);
@@ -46,6 +51,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "cipher",
                                                        "driver",
                                                        "calls",
+                                                       "functions",
                                                        "blocking_round_trips",
                                                        "waits",
                                                        "calls_sent",
@@ -73,6 +79,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
     EXPECT_EQ(json["pid"], getpid());
     EXPECT_EQ(json["server"], "gpu host");
     EXPECT_EQ(json["driver"], "software");
+    EXPECT_EQ(json["functions"], Json::array({"cuFirst", "cuSecond"})) << "each once, sorted";
     EXPECT_EQ(json["blocking_round_trips"], 7);
     EXPECT_EQ(json["waits"], Json({{"cuCtxSynchronize", 6}}));
     EXPECT_EQ(json["compressed_sent"].dump(), R"({"zstd":{"bytes":1000,"compressed_bytes":10}})");

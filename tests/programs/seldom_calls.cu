@@ -1,0 +1,117 @@
+// Functions of the driver that neither libcudart nor other programs of these tests call, by their effect.
+#include <cuda.h>
+
+#include "check.h"
+
+__global__ void store(int* to, int value) { *to = value; }
+
+template <typename... Arguments>
+auto find(const char* name, int version) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult status;
+    CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &status));
+    EXPECT(function != nullptr);
+    return reinterpret_cast<CUresult (*)(Arguments...)>(function);
+}
+
+static int attribute(cudaDeviceAttr which) {
+    int value = -1;
+    CHECK(cudaDeviceGetAttribute(&value, which, 0));
+    return value;
+}
+
+static void devices() {
+    int major = 0, minor = 0;
+    EXPECT_EQ((find<int*, int*, CUdevice>("cuDeviceComputeCapability", 2000)(&major, &minor, 0)), CUDA_SUCCESS);
+    EXPECT_EQ(major, attribute(cudaDevAttrComputeCapabilityMajor));
+    EXPECT_EQ(minor, attribute(cudaDevAttrComputeCapabilityMinor));
+    CUdevprop properties{};
+    EXPECT_EQ((find<CUdevprop*, CUdevice>("cuDeviceGetProperties", 2000)(&properties, 0)), CUDA_SUCCESS);
+    EXPECT_EQ(properties.maxThreadsPerBlock, attribute(cudaDevAttrMaxThreadsPerBlock));
+    EXPECT_EQ(properties.SIMDWidth, attribute(cudaDevAttrWarpSize));
+    EXPECT_EQ(properties.clockRate, attribute(cudaDevAttrClockRate));
+    const auto width = find<size_t*, CUarray_format, unsigned, CUdevice>("cuDeviceGetTexture1DLinearMaxWidth", 11010);
+    size_t narrow = 0, wide = 0;
+    EXPECT_EQ(width(&narrow, CU_AD_FORMAT_FLOAT, 1, 0), CUDA_SUCCESS);
+    EXPECT_EQ(width(&wide, CU_AD_FORMAT_FLOAT, 4, 0), CUDA_SUCCESS);
+    EXPECT(narrow >= wide && wide > 0);
+    int affinity = -1;
+    EXPECT_EQ((find<int*, CUexecAffinityType, CUdevice>("cuDeviceGetExecAffinitySupport", 11040)(
+                  &affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0)),
+              CUDA_SUCCESS);
+    EXPECT(affinity == 0 || affinity == 1);
+}
+
+static void atomic_capabilities() {
+    const CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS};
+    unsigned capabilities[2] = {~0u, ~0u};
+    const auto of_host =
+        find<unsigned*, const CUatomicOperation*, unsigned, CUdevice>("cuDeviceGetHostAtomicCapabilities", 13000);
+    EXPECT_EQ(of_host(capabilities, operations, 2, 0), CUDA_SUCCESS);
+    for (unsigned found : capabilities) EXPECT(found != ~0u);
+    EXPECT_EQ(of_host(nullptr, operations, 2, 0), CUDA_ERROR_INVALID_VALUE);
+    const auto of_peers =
+        find<unsigned*, const CUatomicOperation*, unsigned, CUdevice, CUdevice>("cuDeviceGetP2PAtomicCapabilities", 13000);
+    EXPECT(of_peers(capabilities, operations, 2, 0, 99) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void shaped_peer_copy() {
+    constexpr int k_width = 12, k_height = 5;
+    std::vector<int> from(k_width * k_height);
+    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(3 * i);
+    DeviceArray<int> source(from), target(from.size());
+    CHECK(cudaMemset(target.data(), 0, from.size() * sizeof(int)));
+    CUcontext context;
+    EXPECT_EQ((find<CUcontext*>("cuCtxGetCurrent", 4000)(&context)), CUDA_SUCCESS);
+    CUDA_MEMCPY3D_PEER copy{};
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = reinterpret_cast<CUdeviceptr>(source.data()),
+    copy.dstDevice = reinterpret_cast<CUdeviceptr>(target.data());
+    copy.srcContext = copy.dstContext = context;
+    copy.srcPitch = copy.dstPitch = k_width * sizeof(int);
+    copy.srcHeight = copy.dstHeight = k_height;
+    copy.WidthInBytes = 4 * sizeof(int), copy.Height = k_height, copy.Depth = 1;
+    EXPECT_EQ((find<const CUDA_MEMCPY3D_PEER*>("cuMemcpy3DPeer", 4000)(&copy)), CUDA_SUCCESS);
+    const std::vector<int> found = target.download();
+    for (int y = 0; y < k_height; ++y) {
+        for (int x = 0; x < k_width; ++x) EXPECT_EQ(found[y * k_width + x], x < 4 ? from[y * k_width + x] : 0);
+    }
+}
+
+static void first_form_of_parameters_of_a_launch() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> value(1);
+    cudaGraph_t graph;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    store<<<1, 1, 0, stream>>>(value.data(), 1);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphNode_t node;
+    size_t one = 1;
+    CHECK(cudaGraphGetNodes(graph, &node, &one));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CUfunction function;
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(store)));
+    int *to = value.data(), stored = 77;
+    void* arguments[] = {&to, &stored};
+    const CUDA_KERNEL_NODE_PARAMS_v1 params{function, 1, 1, 1, 1, 1, 1, 0, arguments, nullptr};
+    const auto change =
+        find<CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v1*>("cuGraphExecKernelNodeSetParams", 10010);
+    EXPECT_EQ(change(exec, node, &params), CUDA_SUCCESS);
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(value.download()[0], 77);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+int main() {
+    CHECK(cudaFree(nullptr));
+    devices();
+    atomic_capabilities();
+    shaped_peer_copy();
+    first_form_of_parameters_of_a_launch();
+    return passed("seldom calls");
+}
