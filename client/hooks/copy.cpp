@@ -2,6 +2,7 @@
 #include "client/copy/array_part.h"
 #include "client/copy/copy_plan.h"
 #include "client/gen/copy_calls.gen.h"
+#include "cuda/abi/copy_forms.h"
 
 namespace warpline::client {
 
@@ -55,6 +56,31 @@ CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* si
     if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
     for (size_t i = 0; i < count; ++i) {
         CUresult result = copy_any(call, dsts[i], srcs[i], sizes[i], to_token(stream), Timing::asynchronous);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// A batch of shaped copies, which travel as those.
+CUresult copy_batch_3d(Call& call, size_t count, const CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long flags,
+                       CUstream stream) {
+    if (count == 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    std::vector<CopyPlan> plans(count);
+    for (size_t i = 0; i < count; ++i) {
+        for (const CUmemcpy3DOperand* end : {&list[i].src, &list[i].dst}) {
+            if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) continue;
+            if (end->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+            return WL_REFUSE_CALL("cuMemcpy3DBatchAsync",
+                                  "batches with arrays, whose elements the server knows; call cuMemcpy3DAsync for each");
+        }
+        constexpr uint64_t k_element_bytes = 1;  // without an array
+        if (CUresult result = plan_copy(call, cuda::abi::as_3d(list[i], k_element_bytes), plans[i]); result != CUDA_SUCCESS)
+            return result;
+    }
+    for (CopyPlan& plan : plans) {
+        CUresult result = run_copy(call, plan, to_token(stream), Timing::asynchronous);
         if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
@@ -196,8 +222,19 @@ CUresult hook_client_cuMemcpy3DBatchAsync(Call& call, size_t numOps, CUDA_MEMCPY
     return hook_client_cuMemcpy3DBatchAsync_v2(call, numOps, opList, flags, hStream);
 }
 
-CUresult hook_client_cuMemcpy3DBatchAsync_v2(Call&, size_t, CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream) {
-    return WL_REFUSE_CALL("cuMemcpy3DBatchAsync", "batches of shaped copies; call cuMemcpy3DAsync for each");
+CUresult hook_client_cuMemcpy3DBatchAsync_v2(Call& call, size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList,
+                                             unsigned long long flags, CUstream hStream) {
+    return copy_batch_3d(call, numOps, opList, flags, hStream);
+}
+
+CUresult hook_client_cuMemcpyWithAttributesAsync(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes*,
+                                                 CUstream hStream) {
+    return copy_batch(call, &dst, &src, &size, 1, hStream);
+}
+
+CUresult hook_client_cuMemcpy3DWithAttributesAsync(Call& call, CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags,
+                                                   CUstream hStream) {
+    return copy_batch_3d(call, 1, op, flags, hStream);
 }
 
 }  // namespace warpline::client

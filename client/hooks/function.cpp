@@ -60,6 +60,13 @@ CUresult hook_client_cuFuncGetParamInfo(Call& call, CUfunction func, size_t para
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuFuncGetParamCount(Call& call, CUfunction func, size_t* paramCount) {
+    const Function* function = find_function(call, func);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    *paramCount = function->kernel->params.size();
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuFuncGetModule(Call& call, CUmodule* hmod, CUfunction hfunc) {
     const Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;

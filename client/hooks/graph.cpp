@@ -124,6 +124,21 @@ CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
     return result;
 }
 
+CUresult hook_client_cuGraphNodeGetContainingGraph(Call& call, CUgraphNode hNode, CUgraph* phGraph) {
+    const GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
+    if (!node) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t graph = node->graph;
+    if (graph == 0) {
+        gen::CuGraphNodeGetContainingGraphValues answer;
+        CUresult result = gen::request_cuGraphNodeGetContainingGraph(call, to_token(hNode), answer);
+        if (result != CUDA_SUCCESS) return result;
+        graph = answer.phGraph;
+    }
+    if (!call.state.graphs.find(graph)) return CUDA_ERROR_INVALID_VALUE;
+    *phGraph = to_handle<CUgraph>(graph);
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuGraphGetNodes(Call& call, CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
     return list_nodes(call, nodes, numNodes,

@@ -114,6 +114,13 @@ CUresult hook_client_cuKernelGetParamInfo(Call& call, CUkernel kernel, size_t pa
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuKernelGetParamCount(Call& call, CUkernel kernel, size_t* paramCount) {
+    const Function* function = find_function(call, kernel);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    *paramCount = function->kernel->params.size();
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuKernelGetAttribute(Call& call, int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
     const Device* device = find_device(dev);
     if (!device) return CUDA_ERROR_INVALID_DEVICE;

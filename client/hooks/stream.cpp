@@ -168,6 +168,10 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     return result;
 }
 
+CUresult hook_client_cuLaunchHostFunc_v2(Call& call, CUstream hStream, CUhostFn fn, void* userData, unsigned int) {
+    return hook_client_cuLaunchHostFunc(call, hStream, fn, userData);
+}
+
 CUresult hook_client_cuStreamSetAttribute(Call& call, CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_attribute(call, attr, *value); refused != CUDA_SUCCESS) return refused;

@@ -11,3 +11,6 @@
 #endif
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
+
+// After it: what the header at hand may be too old for.
+#include "cuda/abi/newer_cuda.h"

@@ -56,11 +56,11 @@ def load(folder: Path, prototypes: Prototypes) -> tuple[Api, Diagnostics]:
 
 
 def _add_newer_group(api: Api, place: Place) -> None:
-    """What newer toolkits have is refused as what unsupported.yaml lists; a name stands for its per-thread forms too."""
-    names = {s.symbol for s in api.symbols if s.newer}
-    plain = [n for n in sorted(names) if re.sub("_(ptsz|ptds)$", "", n) == n]
+    """What newer toolkits have and nothing is said of is refused as what unsupported.yaml lists; a name stands for its per-thread
+    forms too."""
+    plain = [n for n in sorted(api.unknown) if re.sub("_(ptsz|ptds)$", "", n) == n]
     if plain:
-        api.groups.append(Group("newer than CUDA 13.0, whose interface is served", plain, place))
+        api.groups.append(Group("newer than the interface that is served", plain, place, made=True))
 
 
 def _set_since(api: Api) -> None:

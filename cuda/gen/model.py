@@ -274,10 +274,16 @@ class Call:
     payload: str = "none"  # in | out | none
     internal_waits: bool = False  # class internal: `waits: yes`
     since: int = 0  # the CUDA version whose driver was the first to have it, 12040: from the pinned symbols
+    called_by: list[str] = field(default_factory=list)  # programs of the end-to-end tests, in the last run that was written down
 
     @property
     def travels(self) -> bool:
         return self.request is not None
+
+    @property
+    def forwarded(self) -> bool:
+        """It does something on a server, itself or by what its hook sends."""
+        return self.exported and self.cls in ("create", "ordered", "query", "blocking", "cached")
 
     @property
     def exported(self) -> bool:
@@ -414,6 +420,7 @@ class Group:
     reason: str
     names: list[str]
     place: Place
+    made: bool = False  # not written there: what newer toolkits have and nothing is said of
 
 
 @dataclass
@@ -425,7 +432,7 @@ class Symbol:
     function: str  # "cuMemcpyHtoD"
     version: int  # 7000
     per_thread: bool  # _ptsz / _ptds
-    newer: bool = False  # newer than the headers that we are built with: exported, refused, and not to be found by cuGetProcAddress
+    newer: bool = False  # newer than symbols.txt: the headers that we are built with may not declare it
 
 
 @dataclass
@@ -452,8 +459,22 @@ class Api:
     def exported(self) -> list[Call]:
         return [c for a in self.areas for c in a.exported]
 
+    def since(self, name: str) -> str:
+        """The CUDA version from which on a function is there: "12.4"."""
+        version = min((s.version for s in self.symbols if s.symbol == name), default=0)
+        return f"{version // 1000}.{version % 1000 // 10}"
+
     def call(self, name: str) -> Call | None:
         return next((c for c in self.calls if c.name == name), None)
+
+    @property
+    def unknown(self) -> set[str]:
+        """Newer symbols that nothing is said of: exported, refused, and not to be found by cuGetProcAddress."""
+        said = {s for c in self.calls for s in c.symbols}
+        for group in self.groups:
+            if not group.made:
+                said |= {s for name in group.names for s in (name, name + "_ptsz", name + "_ptds")}
+        return {s.symbol for s in self.symbols if s.newer} - said
 
     def _group_symbols(self) -> list[Refused]:
         known = {s.symbol for s in self.symbols}

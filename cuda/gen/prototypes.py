@@ -12,6 +12,8 @@ from model import Place
 
 # The names behind the macros: cuStreamCreate is what a library exports, whatever version of it programs are compiled to call.
 SOURCE = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n"
+# What of newer headers we serve.
+NEWER = Path(__file__).resolve().parent.parent / "abi" / "newer_cuda.h"
 
 Prototypes = dict[str, list[tuple[str, str]]]
 """By function: type and name of each parameter."""
@@ -23,7 +25,7 @@ def declared_in(include: Path) -> Prototypes:
     command = ["cc", "-E", "-P", "-I", str(include), "-x", "c", "-"]
     try:
         (include / "cuda.h").stat()  # or the compiler might find another one
-        text = subprocess.run(command, input=SOURCE, capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(command, input=f'{SOURCE}#include "{NEWER}"\n', capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         why = (getattr(error, "stderr", "") or str(error)).splitlines()[0]
         raise DescriptionError([Diagnostic(Place(str(include), 1), "", "bad-header", f"cuda.h cannot be read: {why}")]) from None

@@ -93,6 +93,14 @@ CUresult hook_server_cuGraphClone(ServerCall& call, const CuGraphCloneArgs& args
     return CUDA_SUCCESS;
 }
 
+CUresult hook_server_cuGraphNodeGetContainingGraph(ServerCall& call, const CuGraphNodeGetContainingGraphArgs& args,
+                                                   CuGraphNodeGetContainingGraphValues& values) {
+    (void)WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    // The driver would tell a graph, of which we should have to find the token: that is what the node dies with.
+    values.phGraph = owner_of(call, HandleKind::graph_node, args.hNode);
+    return values.phGraph != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult hook_server_cuGraphGetNodes(ServerCall& call, const CuGraphGetNodesArgs& args, CuGraphGetNodesValues& values) {
     const auto get = WL_DRIVER(call, cuGraphGetNodes);
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);

@@ -196,5 +196,13 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, siz
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream) {
     return flags == 0 ? copy_batch_3d(numOps, opList, nullptr, hStream) : CUDA_ERROR_INVALID_VALUE;
 }
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes* attr,
+                                     CUstream hStream) {
+    size_t first = 0;
+    return copy_batch(&dst, &src, &size, 1, attr, &first, 1, nullptr, hStream);
+}
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags, CUstream hStream) {
+    return flags == 0 ? copy_batch_3d(1, op, nullptr, hStream) : CUDA_ERROR_INVALID_VALUE;
+}
 
 }  // namespace warpline::softgpu::driver

@@ -109,6 +109,15 @@ CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOff
     return function->param_info(paramIndex, paramOffset, paramSize);
 }
 
+CUresult cuFuncGetParamCount(CUfunction func, size_t* paramCount) {
+    if (paramCount == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(find_function(func, function, context));
+    *paramCount = function->info().params.size();
+    return CUDA_SUCCESS;
+}
+
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
     if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;

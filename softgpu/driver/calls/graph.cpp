@@ -219,6 +219,38 @@ CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuGraphGetId(CUgraph hGraph, unsigned int* graphId) {
+    if (graphId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    GraphPtr graph;
+    CU_TRY(find_graph(hGraph, graph));
+    *graphId = graph->id();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int* nodeId) {
+    if (nodeId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    NodePtr node;
+    CU_TRY(find_node(hNode, node));
+    *nodeId = node->local_id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long* toolsNodeId) {
+    if (toolsNodeId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    NodePtr node;
+    CU_TRY(find_node(hNode, node));
+    *toolsNodeId = static_cast<unsigned long long>(node->graph->id()) << 32 | node->local_id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph* phGraph) {
+    if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    NodePtr node;
+    CU_TRY(find_node(hNode, node));
+    *phGraph = node->graph->handle();
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int flags) {
     if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GraphPtr graph;

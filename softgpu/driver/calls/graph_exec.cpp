@@ -89,6 +89,14 @@ CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int* graphId) {
+    if (graphId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    ExecPtr exec;
+    CU_TRY(find_exec(hGraphExec, exec));
+    *graphId = exec->id();
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {
     if (resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;
     ExecPtr exec;

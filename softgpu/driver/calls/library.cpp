@@ -47,6 +47,15 @@ CUresult find_kernel(CUkernel handle, std::shared_ptr<Function>& kernel) {
     return kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/// A kernel in the current context, or in some: for what is the same on all devices.
+CUresult resolve_anywhere(CUkernel handle, std::shared_ptr<LoadedFunction>& function) {
+    std::shared_ptr<Function> kernel;
+    CU_TRY(find_kernel(handle, kernel));
+    Context* context = nullptr;
+    if (current_context_even_failed(context) != CUDA_SUCCESS) context = process().device(0)->primary.get();
+    return kernel->resolve(*context, function);
+}
+
 /// A kernel on a device: in the current context if it is of that device, else in the primary one.
 CUresult resolve_on(CUkernel handle, CUdevice ordinal, std::shared_ptr<LoadedFunction>& function) {
     std::shared_ptr<Function> kernel;
@@ -196,13 +205,17 @@ CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
     if (paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Function> found;
-    CU_TRY(find_kernel(kernel, found));
-    Context* context = nullptr;
-    if (current_context_even_failed(context) != CUDA_SUCCESS) context = process().device(0)->primary.get();
     std::shared_ptr<LoadedFunction> function;
-    CU_TRY(found->resolve(*context, function));
+    CU_TRY(resolve_anywhere(kernel, function));
     return function->param_info(paramIndex, paramOffset, paramSize);
+}
+
+CUresult cuKernelGetParamCount(CUkernel kernel, size_t* paramCount) {
+    if (paramCount == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<LoadedFunction> function;
+    CU_TRY(resolve_anywhere(kernel, function));
+    *paramCount = function->info().params.size();
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::softgpu::driver

@@ -281,4 +281,9 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
     return enqueue(*stream, HostOperation{fn, userData});
 }
 
+CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void* userData, unsigned int syncMode) {
+    constexpr unsigned int k_spin_wait = 1;  // CU_HOST_TASK_SPINWAIT; streams here wait in one way
+    return syncMode <= k_spin_wait ? driver::cuLaunchHostFunc(hStream, fn, userData) : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // namespace warpline::softgpu::driver

@@ -126,6 +126,11 @@ UserObjectsPtr UserObjectReferences::copy() const {
     return other;
 }
 
+unsigned int next_graph_id() {
+    static std::atomic<unsigned int> s_last{0};
+    return ++s_last;
+}
+
 GraphPtr Graph::create(bool belongs_to_node) {
     GraphPtr graph(new Graph);
     graph->m_belongs_to_node = belongs_to_node;
@@ -148,6 +153,7 @@ CUresult Graph::add(NodeBody body, std::shared_ptr<Context> context, const std::
     }
     node = std::make_shared<GraphNode>(*this, std::move(body), std::move(context));
     node->set_handle(process().nodes.add(node));
+    node->local_id = m_next_node++;
     m_nodes.push_back(node);
     for (const GraphEdge& edge : dependencies) {
         node->dependencies.push_back(edge);

@@ -68,7 +68,8 @@ public:
     std::shared_ptr<Context> context;  // where the work is done; shared: the context may be destroyed before the graph
     Graph* graph;
     std::vector<GraphEdge> dependencies, dependents;
-    uint64_t cloned_from = 0;  ///< handle of the node that this one is a copy of
+    unsigned int local_id = 0;  ///< number in its graph
+    uint64_t cloned_from = 0;   ///< handle of the node that this one is a copy of
 
 private:
     uint64_t m_handle = 0;
@@ -115,6 +116,9 @@ private:
     std::map<std::shared_ptr<UserObject>, uint32_t> m_counts;
 };
 
+/// A number that no other graph of the process has, executable ones included.
+unsigned int next_graph_id();
+
 class Graph : public std::enable_shared_from_this<Graph> {
 public:
     /// Makes a graph and its handle. A graph that belongs to a node cannot be destroyed by its handle.
@@ -123,6 +127,7 @@ public:
 
     CUgraph handle() const { return reinterpret_cast<CUgraph>(m_handle); }
     bool belongs_to_node() const { return m_belongs_to_node; }
+    unsigned int id() const { return m_id; }
     const std::vector<NodePtr>& nodes() const { return m_nodes; }
 
     /// Errors: invalid value (a dependency of another graph, one named twice).
@@ -151,6 +156,8 @@ private:
 
     uint64_t m_handle = 0;
     bool m_belongs_to_node = false;
+    const unsigned int m_id = next_graph_id();
+    unsigned int m_next_node = 0;
     std::vector<NodePtr> m_nodes;
 };
 

@@ -49,21 +49,21 @@ void print_label(std::ofstream& out, const GraphNode& node, unsigned int flags) 
     if (verbose || (flags & CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) != 0) out << "\\n" << static_cast<void*>(node.handle());
 }
 
-void print_nodes(std::ofstream& out, const Graph& graph, const std::string& prefix, unsigned int flags) {
-    out << "subgraph cluster_" << prefix << " {\nlabel=\"graph_" << prefix << "\" graph[style=\"dashed\"];\n";
+// The numbers are those that cuGraphGetId and cuGraphNodeGetLocalId tell.
+void print_nodes(std::ofstream& out, const Graph& graph, unsigned int flags) {
+    const std::string prefix = "graph_" + std::to_string(graph.id());
+    out << "subgraph cluster_" << graph.id() << " {\nlabel=\"" << prefix << "\" graph[style=\"dashed\"];\n";
     std::map<const GraphNode*, std::string> names;
-    for (size_t i = 0; i < graph.nodes().size(); ++i) {
-        const GraphNode& node = *graph.nodes()[i];
-        std::string name = prefix + "_node_" + std::to_string(i);
+    for (const NodePtr& each : graph.nodes()) {
+        const GraphNode& node = *each;
+        std::string name = prefix + "_node_" + std::to_string(node.local_id);
         names[&node] = name;
-        out << "\"" << name << "\" [style=\"bold\" shape=\"octagon\" label=\"" << i << "\\n";
+        out << "\"" << name << "\" [style=\"bold\" shape=\"octagon\" label=\"" << node.local_id << "\\n";
         print_label(out, node, flags);
         out << "\"];\n";
-        if (const auto* child = std::get_if<ChildGraphOperation>(&node.body)) print_nodes(out, *child->graph, name, flags);
+        if (const auto* child = std::get_if<ChildGraphOperation>(&node.body)) print_nodes(out, *child->graph, flags);
         if (const auto* conditional = std::get_if<ConditionalOperation>(&node.body)) {
-            for (size_t k = 0; k < conditional->bodies.size(); ++k) {
-                print_nodes(out, *conditional->bodies[k], name + "_body_" + std::to_string(k), flags);
-            }
+            for (const GraphPtr& body : conditional->bodies) print_nodes(out, *body, flags);
         }
     }
     for (const NodePtr& node : graph.nodes()) {
@@ -80,7 +80,7 @@ CUresult print_dot(const Graph& graph, const char* path, unsigned int flags) {
     std::ofstream out(path);
     if (!out) return CUDA_ERROR_OPERATING_SYSTEM;
     out << "digraph dot {\n";
-    print_nodes(out, graph, "0", flags);
+    print_nodes(out, graph, flags);
     out << "}\n";
     out.flush();
     return out ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;

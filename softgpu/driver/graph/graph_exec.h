@@ -37,6 +37,7 @@ public:
     ~GraphExec();
 
     uint64_t flags() const { return m_flags; }
+    unsigned int id() const { return m_id; }
 
     /// Errors: invalid value (memory of an earlier launch was not freed).
     CUresult launch(Stream& stream);
@@ -66,6 +67,7 @@ private:
     /// Marks the memory of the graph's allocation nodes as taken by a launch. Errors: invalid value (it still is).
     CUresult account_for_memory() WL_REQUIRES(m_mutex);
 
+    const unsigned int m_id = next_graph_id();
     uint64_t m_flags = 0;
     mutable Mutex m_mutex;
     std::vector<ExecNode> m_nodes WL_GUARDED_BY(m_mutex);

@@ -2,6 +2,7 @@
 #include "softgpu/driver/operations/copy.h"
 
 #include "common/base/region.h"
+#include "cuda/abi/copy_forms.h"
 #include "softgpu/driver/memory/array.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/process/process.h"
@@ -215,41 +216,12 @@ CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& oper
     uint64_t element = 1;
     CU_TRY(element_bytes_of(described, element));
     const CUextent3D& extent = described.extent;
-    CUDA_MEMCPY3D out{};
     for (const CUmemcpy3DOperand* operand : {&described.src, &described.dst}) {
         const bool pointer = operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
         const size_t elements = pointer ? operand->op.ptr.rowLength : operand->op.array.offset.x;
         if (!(Checked(elements) * element).fits() || !(Checked(extent.width) * element).fits()) return CUDA_ERROR_INVALID_VALUE;
     }
-    out.WidthInBytes = extent.width * element;
-    out.Height = extent.height;
-    out.Depth = extent.depth;
-    const CUmemcpy3DOperand &from = described.src, &to = described.dst;
-    if (from.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
-        out.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-        out.srcArray = from.op.array.array;
-        out.srcXInBytes = from.op.array.offset.x * element;
-        out.srcY = from.op.array.offset.y;
-        out.srcZ = from.op.array.offset.z;
-    } else {
-        out.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-        out.srcDevice = from.op.ptr.ptr;
-        out.srcPitch = (from.op.ptr.rowLength != 0 ? from.op.ptr.rowLength : extent.width) * element;
-        out.srcHeight = from.op.ptr.layerHeight != 0 ? from.op.ptr.layerHeight : extent.height;
-    }
-    if (to.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
-        out.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-        out.dstArray = to.op.array.array;
-        out.dstXInBytes = to.op.array.offset.x * element;
-        out.dstY = to.op.array.offset.y;
-        out.dstZ = to.op.array.offset.z;
-    } else {
-        out.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-        out.dstDevice = to.op.ptr.ptr;
-        out.dstPitch = (to.op.ptr.rowLength != 0 ? to.op.ptr.rowLength : extent.width) * element;
-        out.dstHeight = to.op.ptr.layerHeight != 0 ? to.op.ptr.layerHeight : extent.height;
-    }
-    return described_copy(out, operation);
+    return described_copy(cuda::abi::as_3d(described, element), operation);
 }
 
 CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS& params) {

@@ -1,0 +1,175 @@
+// What CUDA 13.1 to 13.5 have added to the driver's interface: each function that is served, by its effect, and one that is
+// refused.
+#include <cuda.h>
+
+#include <cstring>
+#include <string>
+
+#include "check.h"
+
+__global__ void three_parameters(int* to, int value, double) { *to = value; }
+
+// A function as programs find those of newer drivers.
+template <typename... Arguments>
+auto find(const char* name, int version) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult status;
+    CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &status));
+    if (function == nullptr) {
+        std::fprintf(stderr, "%s of %d is not there\n", name, version);
+        fail();
+    }
+    return reinterpret_cast<CUresult (*)(Arguments...)>(function);
+}
+
+static void parameters() {
+    CUfunction function;
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(three_parameters)));
+    size_t count = 0;
+    EXPECT_EQ((find<CUfunction, size_t*>("cuFuncGetParamCount", 13020)(function, &count)), CUDA_SUCCESS);
+    EXPECT_EQ(count, 3u);
+    cudaKernel_t kernel;
+    CHECK(cudaGetKernel(&kernel, reinterpret_cast<const void*>(three_parameters)));
+    count = 0;
+    const auto of_kernel = find<CUkernel, size_t*>("cuKernelGetParamCount", 13020);
+    EXPECT_EQ(of_kernel(reinterpret_cast<CUkernel>(kernel), &count), CUDA_SUCCESS);
+    EXPECT_EQ(count, 3u);
+    EXPECT_EQ(of_kernel(reinterpret_cast<CUkernel>(kernel), nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void host_functions() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const auto launch = find<CUstream, CUhostFn, void*, unsigned>("cuLaunchHostFunc", 13010);
+    int calls = 0;
+    auto count = [](void* calls) { ++*static_cast<int*>(calls); };
+    EXPECT_EQ(launch(stream, count, &calls, 0), CUDA_SUCCESS);  // CU_HOST_TASK_BLOCKING
+    EXPECT_EQ(launch(stream, count, &calls, 1), CUDA_SUCCESS);  // CU_HOST_TASK_SPINWAIT
+    EXPECT_EQ(launch(stream, count, &calls, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(calls, 2);
+    CHECK(cudaStreamDestroy(stream));
+}
+
+static void copies() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const auto copy =
+        find<CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes*, CUstream>("cuMemcpyWithAttributesAsync", 13020);
+    constexpr int k_count = 1000;
+    std::vector<int> from(k_count), back(k_count);
+    for (int i = 0; i < k_count; ++i) from[i] = 7 * i;
+    DeviceArray<int> one(k_count), other(k_count);
+    CUmemcpyAttributes attributes{};
+    attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    auto address = [](const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); };
+    const size_t bytes = k_count * sizeof(int);
+    EXPECT_EQ(copy(address(one.data()), address(from.data()), bytes, &attributes, stream), CUDA_SUCCESS);
+    EXPECT_EQ(copy(address(other.data()), address(one.data()), bytes, &attributes, stream), CUDA_SUCCESS);
+    EXPECT_EQ(copy(address(back.data()), address(other.data()), bytes, &attributes, stream), CUDA_SUCCESS);
+    EXPECT_EQ(copy(address(back.data()), address(other.data()), bytes, nullptr, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(from == back);
+
+    // 10 rows of 20 bytes, 50 bytes apart, to 25 bytes apart.
+    const auto shaped = find<CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream>("cuMemcpy3DWithAttributesAsync", 13020);
+    CUDA_MEMCPY3D_BATCH_OP op{};
+    op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.src.op.ptr.ptr = address(one.data()), op.src.op.ptr.rowLength = 50;
+    op.dst.op.ptr.ptr = address(back.data()), op.dst.op.ptr.rowLength = 25;
+    op.extent = {20, 10, 1};
+    op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    std::memset(back.data(), 0xee, bytes);
+    EXPECT_EQ(shaped(&op, 0, stream), CUDA_SUCCESS);
+    EXPECT_EQ(shaped(&op, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cudaStreamSynchronize(stream));
+    const char *in = reinterpret_cast<char*>(from.data()), *out = reinterpret_cast<char*>(back.data());
+    for (int row = 0; row < 10; ++row) EXPECT(std::memcmp(out + 25 * row, in + 50 * row, 20) == 0);
+    EXPECT(out[20] == '\xee' && out[25 * 9 + 20] == '\xee');
+    CHECK(cudaStreamDestroy(stream));
+}
+
+static void graphs() {
+    const auto id_of = find<CUgraph, unsigned*>("cuGraphGetId", 13010);
+    const auto id_of_node = find<CUgraphNode, unsigned*>("cuGraphNodeGetLocalId", 13010);
+    const auto id_for_tools = find<CUgraphNode, unsigned long long*>("cuGraphNodeGetToolsId", 13010);
+    const auto graph_of = find<CUgraphNode, CUgraph*>("cuGraphNodeGetContainingGraph", 13010);
+    cudaGraph_t explicit_graph, captured;
+    CHECK(cudaGraphCreate(&explicit_graph, 0));
+    cudaGraphNode_t nodes[2];
+    for (cudaGraphNode_t& node : nodes) CHECK(cudaGraphAddEmptyNode(&node, explicit_graph, nullptr, 0));
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> value(1);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemsetAsync(value.data(), 1, sizeof(int), stream));
+    CHECK(cudaStreamEndCapture(stream, &captured));
+    cudaGraphNode_t of_capture;
+    size_t one = 1;
+    CHECK(cudaGraphGetNodes(captured, &of_capture, &one));
+    unsigned first = 0, second = 0, executable = 0, local[2] = {7, 7};
+    EXPECT_EQ(id_of(explicit_graph, &first), CUDA_SUCCESS);
+    EXPECT_EQ(id_of(captured, &second), CUDA_SUCCESS);
+    EXPECT(first != second);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(id_of_node(nodes[i], &local[i]), CUDA_SUCCESS);
+    EXPECT(local[0] != local[1]);
+    unsigned long long tools[2] = {};
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(id_for_tools(i == 0 ? nodes[0] : of_capture, &tools[i]), CUDA_SUCCESS);
+    EXPECT(tools[0] != tools[1]);
+    CUgraph found = nullptr;
+    EXPECT_EQ(graph_of(nodes[1], &found), CUDA_SUCCESS);
+    EXPECT(found == explicit_graph);
+    EXPECT_EQ(graph_of(of_capture, &found), CUDA_SUCCESS);
+    EXPECT(found == captured);
+    // The forms of 13.4 of what there was.
+    const auto add = find<CUgraphNode*, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t, CUgraphNodeParams*>(
+        "cuGraphAddNode", 13040);
+    const auto change = find<CUgraphNode, CUgraphNodeParams*>("cuGraphNodeSetParams", 13040);
+    int counts[2] = {};
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_HOST;
+    params.host.fn = [](void* count) { ++*static_cast<int*>(count); };
+    params.host.userData = &counts[0];
+    CUgraphNode added = nullptr;
+    EXPECT_EQ(add(&added, captured, nullptr, nullptr, 0, &params), CUDA_SUCCESS);
+    params.host.userData = &counts[1];
+    EXPECT_EQ(change(added, &params), CUDA_SUCCESS);
+    params.type = static_cast<CUgraphNodeType>(14);  // a batch of copies
+    EXPECT(add(&added, captured, nullptr, nullptr, 0, &params) != CUDA_SUCCESS);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, captured, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(counts[0], 0);
+    EXPECT_EQ(counts[1], 1);
+    EXPECT_EQ((find<CUgraphExec, unsigned*>("cuGraphExecGetId", 13010)(exec, &executable)), CUDA_SUCCESS);
+    EXPECT(executable != first);
+    // The numbers are those of the printed graph.
+    char path[] = "/tmp/newer_calls_XXXXXX";
+    EXPECT(mkstemp(path) >= 0);
+    CHECK(cudaGraphDebugDotPrint(explicit_graph, path, 0));
+    std::FILE* file = std::fopen(path, "r");
+    EXPECT(file != nullptr);
+    std::string text(1 << 16, '\0');
+    text.resize(std::fread(&text[0], 1, text.size(), file));
+    std::fclose(file);
+    std::remove(path);
+    EXPECT(text.find("graph_" + std::to_string(first)) != std::string::npos);
+    EXPECT(text.find("_node_" + std::to_string(local[1])) != std::string::npos);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(captured));
+    CHECK(cudaGraphDestroy(explicit_graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+int main() {
+    int driver = 0;
+    CHECK(cudaDriverGetVersion(&driver));
+    CHECK(cudaFree(nullptr));
+    if (driver < 13020) return passed("newer calls: the driver has none of them, nothing");
+    parameters();
+    host_functions();
+    copies();
+    graphs();
+    return passed("newer calls");
+}
