@@ -28,6 +28,20 @@ class VersionsTest(unittest.TestCase):
             self.assertIsNone(problem, problem)
 
 
+class NewerHeaderTest(unittest.TestCase):
+    """What cuda/abi/newer_cuda.h declares for builds with older headers, the newest header declares in the same way (A2)."""
+
+    def test_prototypes(self):
+        try:
+            include = toolkits.runtime("13.5") / "include"
+        except toolkits.Unavailable as problem:
+            self.skipTest(f"the newest header cannot be fetched: {problem}")
+        text = (harness.ROOT / "cuda/abi/newer_cuda.h").read_text()
+        self.assertEqual(versions.conflicts(text, include), "")
+        wrong = text.replace('extern "C" {', 'extern "C" {\nint cuFuncGetParamCount(int);')
+        self.assertIn("cuFuncGetParamCount", versions.conflicts(wrong, include), "a declaration that differs must not compile")
+
+
 def add_tests():
     rows, drivers = versions.small_part()
     for row in rows:

@@ -169,6 +169,14 @@ def run_driver(rows, commands, driver):
         return {key: cell.result() for key, cell in cells.items()}
 
 
+def conflicts(declarations, include):
+    """What a compiler says of declarations for an old cuda.h beside those of a new one; nothing if they agree."""
+    before = "#define __CUDA_API_VERSION_INTERNAL 1\n#include <cuda.h>\n#undef CUDA_VERSION\n#define CUDA_VERSION 13000\n"
+    source = before + declarations.replace("#pragma once", "")
+    done = subprocess.run(["g++", "-x", "c++", "-fsyntax-only", "-I", include, "-"], input=source, capture_output=True, text=True)
+    return done.stderr
+
+
 def table(rows, drivers, results):
     """docs/compatibility.md."""
     lines = [
