@@ -37,6 +37,16 @@ std::string with_in_front(const char* variable, const std::string& path) {
     return now && *now ? path + ":" + now : path;
 }
 
+/// XLA (JAX) compiles with a compiler of its own, out of a preloaded library's reach: its flags ask for line information. What
+/// the user says of it stays.
+std::string xla_flags() {
+    constexpr char k_flag[] = "--xla_gpu_generate_line_info";
+    const char* now = std::getenv("XLA_FLAGS");
+    const std::string given = now ? now : "";
+    if (given.find(k_flag) != std::string::npos) return given;
+    return given + (given.empty() ? "" : " ") + k_flag + "=true";
+}
+
 /// What makes a program find our libcuda.so.1 before any other.
 std::map<std::string, std::string> environment_for(const RunOptions& options, const std::string& folder) {
     std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", with_in_front("LD_LIBRARY_PATH", folder)}};
@@ -45,6 +55,7 @@ std::map<std::string, std::string> environment_for(const RunOptions& options, co
     if (const std::string library = nvrtc_library(); software && !library.empty()) {
         environment["LD_PRELOAD"] = with_in_front("LD_PRELOAD", library);
     }
+    if (software) environment["XLA_FLAGS"] = xla_flags();
     if (!options.server.empty()) environment["WARPLINE_SERVERS"] = options.server;
     if (!options.stats.empty()) environment["WARPLINE_STATS"] = options.stats;
     if (!options.trace.empty()) environment["WARPLINE_TRACE"] = options.trace;

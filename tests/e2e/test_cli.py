@@ -204,6 +204,18 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, f"{mode} {how}: {done.stderr}")
                 self.assertIn("verified", done.stdout)
 
+    def test_xla_is_asked_for_line_information(self):
+        def flags(mode, given):
+            done = warpline("run", *mode, "--", "sh", "-c", 'echo "$XLA_FLAGS"', environment={"XLA_FLAGS": given})
+            return done.stdout.strip()
+
+        wanted = "--xla_gpu_generate_line_info=true"
+        for mode in (["--direct"], ["--local"]):
+            self.assertEqual(flags(mode, ""), wanted)
+            self.assertEqual(flags(mode, "--xla_gpu_autotune_level=0"), f"--xla_gpu_autotune_level=0 {wanted}")
+            self.assertEqual(flags(mode, "--xla_gpu_generate_line_info=false"), "--xla_gpu_generate_line_info=false")
+        self.assertEqual(flags(["--server", "127.0.0.1:9"], ""), "", "a server has a GPU")
+
     def test_ptx_of_a_special_architecture_runs(self):
         binary = harness.BINARIES / "vector_add_90a"
         nvcc = harness.cuda_root() / "bin" / "nvcc"

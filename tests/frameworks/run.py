@@ -42,9 +42,9 @@ def run(name, entry, python, mode):
     """(passed, failed, skipped) of one framework in one mode. A case that is known not to work there, and why, is in the entry: that
     it fails is no failure, and that it works is one, so that the entry is mended."""
     cache = FOLDER / name / "cache"
-    environment = {**os.environ, "CUPY_CACHE_DIR": str(cache), "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1",
+    environment = {**os.environ, **entry.get("environment", {}), "CUPY_CACHE_DIR": str(cache), "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1",
                    "PYTHONWARNINGS": "ignore", "WARPLINE_LOG": "error"}
-    command = [BUILD / "bin" / "warpline", "run", f"--{mode}", "--", python, HERE / entry["script"]]
+    command = [BUILD / "bin" / "warpline", "run", f"--{mode}", *entry.get("options", []), "--", python, HERE / entry["script"]]
     try:
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment, timeout=SECONDS)
         said, code = done.stdout + done.stderr, done.returncode
