@@ -14,7 +14,8 @@ namespace warpline::client::nvml {
 /// A server that is asked at its door: it costs no session and no worker.
 class ServerView {
 public:
-    /// Reads the settings, and finds the server: of several the one that the policy prefers, which is asked for no place.
+    /// Reads the settings, and finds the server: of several the one that this program's session is on, else the one that the
+    /// policy prefers, which is asked for no place.
     /// @param why  set when it fails: one sentence for the user @errors as those of Identity, Names and Poll @blocks as cuInit
     static Result<std::unique_ptr<ServerView>> open(std::string& why);
 

@@ -245,6 +245,39 @@ def watch():
     until(lambda: nv.nvmlDeviceGetUtilizationRates(busy).gpu == 0)
 
 
+def session_first():
+    """Of several servers NVML shows that of the session, though another one is the first for it; and that one without a session."""
+    def shown():
+        nv.nvmlInit()
+        assert nv.nvmlDeviceGetCount() == 1
+        uuid = nv.nvmlDeviceGetUUID(nv.nvmlDeviceGetHandleByIndex(0))
+        nv.nvmlShutdown()
+        return uuid[4:].replace("-", "")
+
+    first = shown()
+    os.environ["WARPLINE_SERVERS"] = ",".join(reversed(os.environ["WARPLINE_SERVERS"].split(",")))
+    second = shown()
+    assert first != second
+    cuda = Cuda()
+    assert cuda.uuid(0).hex() == second == shown()
+    os.environ["WARPLINE_SERVERS"] = ",".join(reversed(os.environ["WARPLINE_SERVERS"].split(",")))
+    assert shown() == second
+
+
+def without_library():
+    """The server's driver has no NVML: what CUDA says is there, and nothing else."""
+    nv.nvmlInit()
+    device = nv.nvmlDeviceGetHandleByIndex(1)
+    assert nv.nvmlDeviceGetName(device) and nv.nvmlDeviceGetUUID(device) and nv.nvmlDeviceGetCudaComputeCapability(device)[0] > 0
+    assert nv.nvmlSystemGetDriverVersion() and nv.nvmlDeviceGetComputeRunningProcesses(device) == []
+    for unknown in (nv.nvmlDeviceGetMemoryInfo, nv.nvmlDeviceGetUtilizationRates, nv.nvmlDeviceGetPowerUsage):
+        try:
+            unknown(device)
+        except nv.NVMLError_NotSupported:
+            continue
+        raise AssertionError(f"{unknown} answers")
+
+
 def foreign():
     """Sees that memory is in use, and not by whom."""
     nv.nvmlInit()

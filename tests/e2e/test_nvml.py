@@ -23,10 +23,10 @@ class NvmlTest(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory(prefix="warpline-usage-")
         cls.addClassCleanup(cls.folder.cleanup)
 
-    def server(self, *flags, **environment):
+    def server(self, *flags, certificates=None, **environment):
         """One whose software GPUs nobody else uses."""
         usage = {"SOFTGPU_USAGE_FILE": f"{self.folder.name}/{self.id()}", "SOFTGPU_DEVICES": "2", "SOFTGPU_MEMORY": "1GiB"}
-        server = harness.Server(flags=flags, environment={**usage, **environment})
+        server = harness.Server(certificates=certificates, flags=flags, environment={**usage, **environment})
         self.addCleanup(server.__exit__)
         return server
 
@@ -106,6 +106,15 @@ class NvmlTest(unittest.TestCase):
         server = self.server()
         pool = f"127.0.0.1:1,{server.address}"
         self.run_step("values", server=server, WARPLINE_SERVERS=pool)
+
+    def test_a5_the_server_of_the_session(self):
+        first = self.server(CUDA_VISIBLE_DEVICES="0")
+        second = self.server(certificates=first.certificates, CUDA_VISIBLE_DEVICES="1")
+        pool = f"{first.address},{second.address}"
+        self.run_step("session_first", server=first, WARPLINE_SERVERS=pool, WARPLINE_POLICY="in_order")
+
+    def test_a5_a_server_without_nvml(self):
+        self.run_step("without_library", server=self.server("--nvml=none"))
 
     def test_a5_what_nvidias_library_says(self):
         path = pathlib.Path(self.folder.name) / "says"
