@@ -56,6 +56,10 @@ class DevicesTest(unittest.TestCase):
                 with self.subTest(mode=mode, value=value):
                     self.assertEqual(devices(mode, CUDA_VISIBLE_DEVICES=value), expected)
 
+    def test_our_own_library_is_no_driver(self):
+        with self.assertRaisesRegex(RuntimeError, "is Warpline's client library, not a CUDA driver"):
+            harness.Server(driver=harness.CLIENT_LIB / "libcuda.so.1")
+
     def test_on_the_server_it_says_what_there_is_to_be_seen(self):
         with harness.Server(environment={**DEVICES, "CUDA_VISIBLE_DEVICES": "2,1"}) as two:
             self.assertEqual(devices(on=two), [self.all[2], self.all[1]])
