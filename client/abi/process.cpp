@@ -10,6 +10,7 @@
 
 #include "client/abi/start.h"
 #include "client/abi/statistics.h"
+#include "client/managed/faults.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
@@ -50,6 +51,7 @@ void Process::watch_forks() { ::pthread_atfork(nullptr, nullptr, &Process::after
 
 void Process::after_fork_in_child() noexcept {
     Process& process = instance();
+    faults::forget();
     forget_threads_after_fork();
     trace::forget_after_fork();
     if (g_connecting.load() != 0) {

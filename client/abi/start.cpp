@@ -198,6 +198,9 @@ Result<ServerPool> read_pool(const config::Settings& settings, std::string& why)
 }
 
 void prepare_state(State& state, ServerInfo& info) {
+    // Memory that program and device share needs addresses that both have.
+    if (info.window_bytes == 0)
+        for (Device& device : info.devices) device.attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 0;
     for (size_t ordinal = 0; ordinal < info.devices.size(); ++ordinal) {
         auto made = state.contexts.make();
         made.object->token = made.token;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "client/managed/shared_pages.h"
 #include "client/session/session.h"
 #include "client/state/called.h"
 #include "client/state/thread_state.h"
@@ -86,6 +87,15 @@ Json as_json(const protocol::OfferCounters& offers) {
             {"hit_rate", asked == 0 ? Json() : Json(rounded(static_cast<double>(offers.found_chunks) / asked, 1e4))}};
 }
 
+/// Of memory that the program and the device share by address.
+Json as_json(const SharedPages::Counters& pages) {
+    return {{"faults", pages.faults.load()},
+            {"fetches", pages.fetches.load()},
+            {"fetched_bytes", pages.fetched_bytes.load()},
+            {"written_back_bytes", pages.written_back_bytes.load()},
+            {"hand_overs", pages.hand_overs.load()}};
+}
+
 }  // namespace
 
 std::string statistics_json(const ServerInfo& server, const SessionStats& stats, const Foresight::Counts& foreseen) {
@@ -114,6 +124,7 @@ std::string statistics_json(const ServerInfo& server, const SessionStats& stats,
                        {"compressed_received", as_json(stats.encoded_received)},
                        {"foreseen", as_json(foreseen)},
                        {"upload_cache", as_json(stats.offers)},
+                       {"shared_pages", as_json(SharedPages::instance().counters)},
                        {"credit_waits", stats.credit_waits},
                        {"reconnects", stats.reconnects},
                        {"frames_sent_again", stats.frames_again},

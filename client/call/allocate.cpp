@@ -7,9 +7,6 @@
 
 namespace warpline::client {
 
-namespace {
-
-/// Backs a block with memory: without waiting while the server's grant lasts.
 CUresult map_block(Call& call, RangeHeap::Range block, int device) {
     MemoryCredit& credit = call.session.memory_credit();
     {
@@ -27,6 +24,8 @@ void unmap_block(Call& call, RangeHeap::Range block) {
     // The server grants credit anew when it sees what is free again, and tells when the addresses can be used again.
     if (gen::issue_wlUnmap(call, block.base, block.size_bytes) == CUDA_SUCCESS) call.state.freed_memory.put(call.number, block);
 }
+
+namespace {
 
 /// Memory with a driver that cannot map: at its own address, which the program must not use for something else.
 CUresult allocate_by_driver(Call& call, DeviceRange& range) {

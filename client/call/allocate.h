@@ -11,6 +11,11 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
 /// Gives a range back that forget() has returned, and that nothing on the device uses any more.
 CUresult release_device_memory(Call& call, const DeviceRange& range);
 
+/// Backs a block with memory of a device: without waiting while the server's grant lasts.
+CUresult map_block(Call& call, RangeHeap::Range block, int device);
+/// Gives a block back: nobody has its addresses before the device has done with it.
+void unmap_block(Call& call, RangeHeap::Range block);
+
 /// Takes back what the device has done with. False if that was nothing.
 bool settle_freed(Call& call);
 

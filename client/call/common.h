@@ -8,6 +8,7 @@
 
 #include "client/abi/process.h"
 #include "client/call/call.h"
+#include "client/call/pages.h"
 #include "client/call/refuse.h"
 #include "client/call/shim.h"
 #include "client/session/session.h"
@@ -53,11 +54,13 @@ inline CUresult check_region(const Call& call, const Region& region, uint64_t al
     if (!region.fits() || overlaps) return CUDA_ERROR_INVALID_VALUE;
     if (region.address.value() % align != 0 || region.pitch.value() % align != 0) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t size_bytes = region.span().value();
-    return call.state.memory.contains(region.address.value(), size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.memory.contains(region.address.value(), size_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return give_named_pages(call, region.address.value(), size_bytes);
 }
-/// CUDA_SUCCESS if all of a device range is known.
+/// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then.
 inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
-    return call.state.memory.contains(address, size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.memory.contains(address, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return give_named_pages(call, address, size_bytes);
 }
 
 }  // namespace warpline::client

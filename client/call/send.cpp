@@ -1,6 +1,7 @@
 // What all calls have in common on their way: compiled once, and not for each of them.
 #include "client/call/send.h"
 
+#include "client/call/pages.h"
 #include "client/trace/trace.h"
 
 namespace warpline::client {
@@ -16,6 +17,8 @@ constexpr bool leaves_work(cuda::CallId id) {
         case cuda::CallId::wlMapNow:
         case cuda::CallId::wlAlloc:
         case cuda::CallId::wlUnmap:
+        case cuda::CallId::wlWritePages:
+        case cuda::CallId::wlReadPages:
         case cuda::CallId::wlImageLoad:
         case cuda::CallId::wlImageCompile:
         case cuda::CallId::wlFunctionGet:
@@ -48,7 +51,9 @@ struct NumberNote {
         call.session.note_number(number);
         if (trace::is_on()) [[unlikely]]
             trace::note_number(number);
-        if (leaves_work(call.id)) call.session.note_work(number);
+        // Of a synchronous copy the driver may still be moving the bytes: what they are moved to may be fetched beside it.
+        const bool is_copy = call.id == cuda::CallId::cuMemcpyHtoD_v2 && SharedPages::in_use();
+        if (leaves_work(call.id) || is_copy) call.session.note_work(number);
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
@@ -56,9 +61,7 @@ struct NumberNote {
     }
 };
 
-}  // namespace
-
-CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
+CUresult queue_call(Call& call, Waiter* waiter, unsigned words, const protocol::FillArgs& fill, BytesView payload) {
     const protocol::CallHeader header = header_of(call, waiter != nullptr || call.background != nullptr);
     protocol::Outbox& outbox = call.session.calls().outbox();
     const NumberNote note{call, waiter};
@@ -74,11 +77,21 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
 }
 
-CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
+CUresult queue_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
     const NumberNote note{call, nullptr};
     auto sent = call.session.calls().outbox().add_call(header, image, note, {}, protocol::Urgency::writer);
     call.session.calls().note_queued();
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), nullptr);
+}
+
+}  // namespace
+
+CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
+    return with_pages_given(call, [&] { return queue_call(call, waiter, words, fill, payload); });
+}
+
+CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
+    return with_pages_given(call, [&] { return queue_image(call, header, image); });
 }
 
 CUresult wait(const Call& call, Waiter& waiter) {

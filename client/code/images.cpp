@@ -1,9 +1,11 @@
 // Images are uploaded only when something of them is used on the server (docs/session.md, Modules).
 #include "client/code/images.h"
 
+#include "client/call/managed.h"
 #include "client/code/jit_options.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/library_calls.gen.h"
+#include "client/gen/managed_calls.gen.h"
 #include "client/gen/module_calls.gen.h"
 #include "client/session/environment.h"
 #include "common/log/log.h"
@@ -31,8 +33,15 @@ Call for_code(const Call& call, const CodeImage& code) {
     return own;
 }
 
-CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
+CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const char* name, bool managed,
+                      CodeImage::Variable& variable) {
     Call own = for_code(call, code);
+    if (token_is(HandleKind::library, owner) && managed) {
+        gen::CuLibraryGetManagedValues answer;
+        CUresult result = gen::request_cuLibraryGetManaged(own, owner, name, answer);
+        variable = {answer.dptr, answer.bytes};
+        return result;
+    }
     if (token_is(HandleKind::library, owner)) {
         gen::CuLibraryGetGlobalValues answer;
         CUresult result = gen::request_cuLibraryGetGlobal(own, owner, name, answer);
@@ -48,8 +57,6 @@ CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const c
 CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
     const image::Global* global = code.info.find_global(name);
     if (!global) return CUDA_ERROR_NOT_FOUND;
-    if (global->managed)
-        return WL_REFUSE_CALL("cuModuleGetGlobal", "managed variables need one address space for the program and the GPU");
     const uint64_t context = code.context ? code.context : call.context;
     const auto key = std::make_pair(context, std::string(name));
     {
@@ -60,14 +67,19 @@ CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* na
         }
     }
     if (CUresult result = ensure_uploaded(call, code); result != CUDA_SUCCESS) return result;
-    CUresult result = ask_variable(call, code, owner, name, variable);
+    CUresult result = ask_variable(call, code, owner, name, global->managed, variable);
     if (result != CUDA_SUCCESS) return result;
+    if (global->managed) {
+        if (result = share_variable(call, context, variable.address, variable.size_bytes); result != CUDA_SUCCESS)
+            return result;
+    }
     DeviceRange range;
     range.base = variable.address;
     range.size_bytes = variable.size_bytes;
     range.context = context;
     range.owner = code.owner;
     range.kind = MemoryKind::global;
+    range.managed_variable = global->managed;
     if (const Context* found = call.state.contexts.find(context)) range.device = found->device;
     call.state.memory.register_range(range);
     MutexLock lock(code.mutex);
@@ -194,7 +206,8 @@ bool forget_code(Call& call, CodeImage& code) {
         for (const auto& [name, token] : functions) call.state.functions.remove(token);
     }
     code.functions.clear();
-    call.state.memory.forget_owner(code.owner);
+    for (const DeviceRange& range : call.state.memory.forget_owner(code.owner))
+        if (range.managed_variable) unshare_variable(range.base, range.size_bytes);
     return code.uploaded;
 }
 

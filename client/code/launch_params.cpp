@@ -114,6 +114,11 @@ CUresult LaunchParams::read(const Function& function, void** kernel_params, void
             if (size_bytes < uint64_t{param.offset_bytes} + param.size_bytes) return CUDA_ERROR_INVALID_VALUE;
         }
         m_params = as_bytes(buffer, size_bytes);
+        // It is read while the call is queued, when nobody may have to fetch it.
+        if (is_shared_memory(reinterpret_cast<uint64_t>(buffer))) {
+            m_heap.assign(m_params.begin(), m_params.end());
+            m_params = m_heap;
+        }
         return CUDA_SUCCESS;
     }
     if (function.pieces.empty()) return CUDA_SUCCESS;

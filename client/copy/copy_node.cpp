@@ -11,6 +11,10 @@ CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t& token) {
         end.type = side_of(call.state, end.device) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         if (end.type == CU_MEMORYTYPE_HOST) end.host = reinterpret_cast<const void*>(end.device);
     }
+    if (end.type == CU_MEMORYTYPE_HOST && is_shared_memory(reinterpret_cast<uint64_t>(end.host))) {
+        end.type = CU_MEMORYTYPE_DEVICE;
+        end.device = reinterpret_cast<uint64_t>(end.host);
+    }
     put_end(copy, which, end);
     if (end.type != CU_MEMORYTYPE_ARRAY)
         return end.type == CU_MEMORYTYPE_DEVICE || end.type == CU_MEMORYTYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

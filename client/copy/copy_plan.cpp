@@ -22,6 +22,11 @@ CUresult settle_end(Call& call, CopyEnd& end, size_t width, size_t height, size_
             end.host = reinterpret_cast<const void*>(end.device);
         }
     }
+    // What program and device share the device copies, in the order of its stream.
+    if (end.type == CU_MEMORYTYPE_HOST && is_shared_memory(reinterpret_cast<uint64_t>(end.host))) {
+        end.type = CU_MEMORYTYPE_DEVICE;
+        end.device = reinterpret_cast<uint64_t>(end.host);
+    }
     switch (end.type) {
         case CU_MEMORYTYPE_ARRAY: return check_in_array(call, end.array, {end.x, end.y, end.z, width, height, depth});
         case CU_MEMORYTYPE_HOST:
@@ -147,6 +152,22 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
     return synchronize_stream(call, stream);
 }
 
+/// A copy of memory that the program uses as well: when a synchronous one returns, the program may write to either end.
+CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t stream, Timing timing) {
+    if (result != CUDA_SUCCESS || !shared || timing == Timing::asynchronous || is_capturing(call, stream)) return result;
+    return settle_pages(call, synchronize_stream(call, stream));
+}
+
+/// A linear copy that the device makes.
+CUresult copy_within_device(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream,
+                            Timing timing) {
+    if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
+    const bool shared = is_shared_memory(destination) || is_shared_memory(source);
+    const CUresult result = gen::issue_cuMemcpyDtoDAsync_v2(call, destination, source, size_bytes, stream);
+    return settle_shared_copy(call, result, shared, stream, timing);
+}
+
 }  // namespace
 
 CUresult plan_copy(Call& call, const CUDA_MEMCPY2D& from, CopyPlan& plan) {
@@ -172,12 +193,18 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
     if (plan.source.is_host) return send_from_host(call, plan, stream, timing);
     if (plan.destination.is_host) return fetch_to_host(call, plan, stream, timing);
     bool async = timing == Timing::asynchronous || stream != 0;
-    return gen::issue_wlCopyOnDevice(call, plan.source.array, plan.destination.array, plan.source.context,
-                                     plan.destination.context, as_bytes(&plan.copy, sizeof plan.copy), stream, async);
+    const CUresult result =
+        gen::issue_wlCopyOnDevice(call, plan.source.array, plan.destination.array, plan.source.context,
+                                  plan.destination.context, as_bytes(&plan.copy, sizeof plan.copy), stream, async);
+    const bool shared = (plan.copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && is_shared_memory(plan.copy.srcDevice)) ||
+                        (plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_shared_memory(plan.copy.dstDevice));
+    return settle_shared_copy(call, result, shared, stream, timing);
 }
 
 CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (is_shared_memory(reinterpret_cast<uint64_t>(source)))
+        return copy_within_device(call, destination, reinterpret_cast<uint64_t>(source), size_bytes, 0, Timing::synchronous);
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     settle_host_memory(call, source, size_bytes);
     if (!copy_may_wait(call)) return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
@@ -186,8 +213,11 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
     return result;
 }
 
-CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream) {
+CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream,
+                              Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (is_shared_memory(reinterpret_cast<uint64_t>(source)))
+        return copy_within_device(call, destination, reinterpret_cast<uint64_t>(source), size_bytes, stream, timing);
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (is_capturing(call, stream)) {
         CopyPlan plan;
@@ -202,6 +232,8 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (is_shared_memory(reinterpret_cast<uint64_t>(target.base)))
+        return copy_within_device(call, reinterpret_cast<uint64_t>(target.base), source, size_bytes, stream, timing);
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     // To page-locked memory an asynchronous copy is that; to pageable memory CUDA returns when it is complete
     // (CUDA Driver API, API synchronization behavior).
@@ -229,14 +261,10 @@ CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_
     bool to_device = side_of(call.state, destination) == Side::device;
     bool from_device = side_of(call.state, source) == Side::device;
     auto* host_source = reinterpret_cast<const void*>(source);
-    if (to_device && from_device) {
-        if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
-        if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
-        return gen::issue_cuMemcpyDtoDAsync_v2(call, destination, source, size_bytes, stream);
-    }
+    if (to_device && from_device) return copy_within_device(call, destination, source, size_bytes, stream, timing);
     if (to_device) {
         if (timing == Timing::asynchronous || stream != 0)
-            return copy_to_device_async(call, destination, host_source, size_bytes, stream);
+            return copy_to_device_async(call, destination, host_source, size_bytes, stream, timing);
         return copy_to_device(call, destination, host_source, size_bytes);
     }
     CopyTarget target = CopyTarget::linear(reinterpret_cast<void*>(destination), size_bytes);

@@ -47,7 +47,8 @@ CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_
 CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes);
 
 /// Bytes to the device, and from it, in stream order.
-CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream);
+CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream,
+                              Timing timing);
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,
                           Timing timing);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "client/call/allocate.h"
+#include "client/call/managed.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/graph/capture.h"
 #include "cuda/abi/export_tables.h"
@@ -37,6 +38,7 @@ void forget_objects(Call& call, uint64_t context) {
     for (const DeviceRange& range : state.pool_heap.context_settled(context, UINT64_MAX)) release_device_memory(call, range);
     for (const DeviceRange& range : state.memory.forget_context(context)) {
         if (range.kind == MemoryKind::device) release_device_memory(call, range);
+        if (range.kind == MemoryKind::managed) release_managed(call, range);
     }
     // A library has its variables once in each context.
     state.libraries.for_each([&](uint64_t, Library& library) {
@@ -275,7 +277,7 @@ CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority,
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuCtxSynchronize(Call& call) { return synchronize_context(call); }
+CUresult hook_client_cuCtxSynchronize(Call& call) { return settle_pages(call, synchronize_context(call)); }
 
 namespace {
 
@@ -316,7 +318,7 @@ CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
         return no_context(call, context);
     }
     call.context = context->token;
-    return synchronize_context(call);
+    return settle_pages(call, synchronize_context(call));
 }
 
 CUresult hook_client_cuCtxGetLimit(Call& call, size_t* pvalue, CUlimit limit) {

@@ -98,14 +98,15 @@ CUresult hook_client_cuMemcpyAsync(Call& call, CUdeviceptr dst, CUdeviceptr src,
 }
 
 CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
-    if (call.per_thread) return copy_to_device_async(call, dstDevice, srcHost, ByteCount, call.default_stream());
+    if (call.per_thread)
+        return copy_to_device_async(call, dstDevice, srcHost, ByteCount, call.default_stream(), Timing::synchronous);
     return copy_to_device(call, dstDevice, srcHost, ByteCount);
 }
 
 CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
                                           CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream_token(call, hStream));
+    return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream_token(call, hStream), Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoH_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
@@ -125,6 +126,8 @@ CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdevice
     if (ByteCount == 0) return CUDA_SUCCESS;
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    if (is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
+        return copy_any(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
     if (call.per_thread) return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, call.default_stream());
     return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);
 }

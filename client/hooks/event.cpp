@@ -72,7 +72,7 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
     call.context = event->context;
-    return query_event(call, to_token(hEvent), *event);
+    return settle_pages(call, query_event(call, to_token(hEvent), *event));
 }
 
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
@@ -81,11 +81,11 @@ CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
-    if (is_complete(call, *event, number)) return CUDA_SUCCESS;
+    if (is_complete(call, *event, number)) return settle_pages(call, CUDA_SUCCESS);
     call.context = event->context;
     CUresult result = wait_for_event(call, to_token(hEvent));
     if (result == CUDA_SUCCESS) event->completion.reached(number);
-    return result;
+    return settle_pages(call, result);
 }
 
 CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUevent hStart, CUevent hEnd) {

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "client/call/allocate.h"
+#include "client/call/managed.h"
 #include "client/copy/program_memory.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/graph/memory.h"
@@ -16,6 +17,15 @@ namespace {
 bool is_idle(const Call& call, uint64_t context_token) {
     const Context* context = call.state.contexts.find(context_token);
     return context && call.session.last_work() < context->idle_at.load(std::memory_order_acquire);
+}
+
+/// As in CUDA: the device has done with it when this returns.
+CUresult free_managed(Call& call, const DeviceRange& range) {
+    call.context = range.context;
+    const CUresult result = is_idle(call, range.context) ? CUDA_SUCCESS : synchronize_context(call);
+    call.state.advice.forget(range.base, range.size_bytes);
+    release_managed(call, range);
+    return result;
 }
 
 constexpr unsigned k_host_alloc_flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -89,6 +99,7 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         return known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;
     }
+    if (const auto managed = call.state.memory.forget(dptr, MemoryKind::managed)) return free_managed(call, *managed);
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));

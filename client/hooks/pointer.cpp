@@ -30,6 +30,10 @@ CUresult put(void* data, T value) {
     return CUDA_SUCCESS;
 }
 
+bool is_managed(const Pointer& pointer) {
+    return pointer.device && (pointer.device->kind == MemoryKind::managed || pointer.device->managed_variable);
+}
+
 CUresult put_type(const Pointer& pointer, void* data) {
     return put(data, static_cast<unsigned>(pointer.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
 }
@@ -45,11 +49,12 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
             // Host memory is not mapped into the GPU's address space.
             return device ? put(data, pointer.address) : CUDA_ERROR_INVALID_VALUE;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-            return device ? CUDA_ERROR_INVALID_VALUE : put(data, reinterpret_cast<void*>(pointer.address));
+            if (device && !is_managed(pointer)) return CUDA_ERROR_INVALID_VALUE;
+            return put(data, reinterpret_cast<void*>(pointer.address));
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(data, static_cast<unsigned>(device && pointer.device->sync_memops));
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
             return put(data, static_cast<unsigned long long>(device ? pointer.device->buffer_id : pointer.host->buffer_id));
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, 0u);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, is_managed(pointer) ? 1u : 0u);
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, device ? pointer.device->device : pointer.host->device);
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, 0);
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

@@ -66,12 +66,12 @@ CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
 
 CUresult hook_client_cuStreamSynchronize(Call& call, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return synchronize_stream(call, stream_token(call, hStream));
+    return settle_pages(call, synchronize_stream(call, stream_token(call, hStream)));
 }
 
 CUresult hook_client_cuStreamQuery(Call& call, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return query_stream(call, stream_token(call, hStream));
+    return settle_pages(call, query_stream(call, stream_token(call, hStream)));
 }
 
 CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEvent, unsigned int Flags) {
@@ -176,6 +176,25 @@ CUresult hook_client_cuStreamSetAttribute(Call& call, CUstream hStream, CUstream
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_attribute(call, attr, *value); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuStreamSetAttribute(call, stream_token(call, hStream), static_cast<uint32_t>(attr), struct_bytes(value));
+}
+
+/// What is attached to the host no kernel uses until it is attached otherwise. One that is attached to a stream is handed over
+/// with every kernel, as if it were attached to all.
+CUresult hook_client_cuStreamAttachMemAsync(Call& call, CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (flags == CU_MEM_ATTACH_SINGLE && is_special_stream(hStream) && hStream != CU_STREAM_PER_THREAD)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const auto range = call.state.memory.find(dptr);
+    const bool managed = range && (range->kind == MemoryKind::managed || range->managed_variable);
+    if (!managed || range->base != dptr || (length != 0 && length != range->size_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    // What shares its pages with other memory goes where that goes: an access waits for the device then.
+    if (range->kind != MemoryKind::managed || range->capacity_bytes < DeviceMemory::k_block_bytes) return CUDA_SUCCESS;
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    if (SharedRegion* shared = pages.find(dptr)) shared->host_only = flags == CU_MEM_ATTACH_HOST;
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::client

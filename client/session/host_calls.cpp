@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -58,9 +60,10 @@ void HostCalls::post(Function function) {
 void HostCalls::enqueue(uint64_t id, CUresult status) {
     m_requests.emplace_back(id, status);
     if (!m_thread.joinable()) {
-        // The thread inherits the signal mask: the program's signals are not for us.
+        // The thread inherits the signal mask: the program's signals are not for us, but for what its functions do themselves.
         sigset_t all, old;
         sigfillset(&all);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, own);
         ::pthread_sigmask(SIG_SETMASK, &all, &old);
         m_thread = std::thread([this] { run(); });
         m_has_thread.store(true, std::memory_order_release);
@@ -72,6 +75,7 @@ void HostCalls::enqueue(uint64_t id, CUresult status) {
 void HostCalls::run() {
     ::pthread_setname_np(::pthread_self(), "wl-callbacks");
     t_is_callback_thread = true;
+    m_thread_number.store(static_cast<pid_t>(::syscall(SYS_gettid)), std::memory_order_release);
     MutexLock lock(m_mutex);
     for (;;) {
         while (m_requests.empty() && !m_stopping) m_changed.wait(m_mutex);

@@ -1,6 +1,8 @@
 // The program's functions that streams and graphs call.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -43,6 +45,8 @@ public:
 
     /// False while functions with Life::once wait for their turn.
     bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
+    /// True for the thread that runs them, by the kernel's number of it. @thread any
+    bool is_callback_thread(pid_t thread) const { return m_thread_number.load(std::memory_order_acquire) == thread; }
     /// True once there is a thread that runs them.
     bool has_thread() const { return m_has_thread.load(std::memory_order_acquire); }
     uint64_t last_id() WL_EXCLUDES(m_mutex);
@@ -68,6 +72,7 @@ private:
     const std::function<void(uint64_t)> m_done;
     std::atomic<size_t> m_pending{0};  // functions of Life::once that have not run
     std::atomic<bool> m_has_thread{false};
+    std::atomic<pid_t> m_thread_number{-1};
     Mutex m_mutex;  // protects what follows; not held while a function runs
     ConditionVariable m_changed;
     std::map<uint64_t, Entry> m_functions WL_GUARDED_BY(m_mutex);

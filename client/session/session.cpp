@@ -1,5 +1,6 @@
 // What becomes of the server's answers and events, and of everybody who waits when the session ends.
 #include "client/session/session.h"
+#include "client/managed/faults.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -190,7 +191,7 @@ void Session::part_arrived(uint64_t call, uint64_t bytes) {
 }
 
 bool Session::has_other_threads() const {
-    unsigned own = (m_host_calls.has_thread() ? 1 : 0) + trace::threads();
+    unsigned own = (m_host_calls.has_thread() ? 1 : 0) + trace::threads() + faults::threads();
     for (const auto& connection : m_connections) own += connection->threads();
     return client::has_other_threads(own);
 }

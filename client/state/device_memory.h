@@ -12,9 +12,10 @@
 namespace warpline::client {
 
 enum class MemoryKind : uint8_t {
-    device,  ///< cuMemAlloc and the pools: an address of ours
-    global,  ///< a variable of a module: the server's address
-    mapped,  ///< a range that the program mapped itself (cuMemMap)
+    device,   ///< cuMemAlloc and the pools: an address of ours
+    global,   ///< a variable of a module: the server's address
+    mapped,   ///< a range that the program mapped itself (cuMemMap)
+    managed,  ///< memory that the program uses as well: an address of ours
 };
 
 /// What the client knows about a range of device addresses.
@@ -28,6 +29,7 @@ struct DeviceRange {
     int device = 0;
     MemoryKind kind = MemoryKind::device;
     bool sync_memops = false;
+    bool managed_variable = false;  ///< of a module: kind global, and the program uses it as well
 };
 
 /// The addresses of device memory: which are free, which are backed by the server's memory, who owns which. Addresses are

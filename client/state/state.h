@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "client/state/advice.h"
 #include "client/state/captures.h"
 #include "client/state/code.h"
 #include "client/state/context.h"
@@ -50,6 +51,7 @@ public:
     DeviceMemory memory;
     FreedMemory freed_memory;
     HostMemory host_memory;
+    Advice advice;
     PoolHeap pool_heap;
     Captures captures;
     GraphEnds graph_ends;

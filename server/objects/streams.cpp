@@ -13,8 +13,8 @@ CUresult Streams::of_thread(uint32_t thread, uint64_t context, CUstream& stream)
     if (m_streams.size() >= k_max_thread_streams) return CUDA_ERROR_OUT_OF_MEMORY;
     if (m_driver->cuStreamCreate == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     // A per-thread default stream waits for the legacy one, and the reverse; ours has nothing to do with it.
-    const CUresult result =
-        m_driver->cuStreamCreate(&stream, thread == k_own_thread ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT);
+    const bool ours = thread == k_own_thread || thread == k_pages_thread;
+    const CUresult result = m_driver->cuStreamCreate(&stream, ours ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT);
     if (result == CUDA_SUCCESS) m_streams[{thread, context}] = stream;
     return result;
 }

@@ -20,7 +20,8 @@ namespace warpline::server {
 class Streams {
 public:
     static constexpr size_t k_max_thread_streams = 4096;
-    static constexpr uint32_t k_own_thread = UINT32_MAX;  ///< no client's: copies that go through another context
+    static constexpr uint32_t k_own_thread = UINT32_MAX;        ///< no client's: copies that go through another context
+    static constexpr uint32_t k_pages_thread = UINT32_MAX - 1;  ///< likewise: pages that the client's program shares
 
     explicit Streams(const Driver& driver) : m_driver(driver) {}
 

@@ -31,7 +31,7 @@ TEST(Session, hello_brings_the_devices) {
     EXPECT_EQ(info.driver_kind, DriverKind::software);
     EXPECT_EQ(info.devices[0].name, "fake device");
     EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
-    EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY), 0) << "not ours to promise";
+    EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS), 0) << "not ours to promise";
     EXPECT_EQ(info.devices[0].attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING), 1);
     EXPECT_EQ(client.session->stats().blocking_round_trips, 0u);
 }

@@ -69,6 +69,7 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                                        "compressed_received",
                                                        "foreseen",
                                                        "upload_cache",
+                                                       "shared_pages",
                                                        "credit_waits",
                                                        "reconnects",
                                                        "frames_sent_again",

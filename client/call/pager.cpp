@@ -1,0 +1,372 @@
+// The threads behind accesses to pages that the device has: one fetches them, one waits for the device where that comes first.
+#include <sys/types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "client/abi/process.h"
+#include "client/call/common.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/managed/faults.h"
+#include "client/session/session.h"
+#include "common/base/quiet_thread.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+using PageClock = std::chrono::steady_clock;
+
+/// How long an access to managed memory waits for the device before it gets what is there: a kernel that waits for this very
+/// access would never end.
+constexpr std::chrono::seconds k_patience(2);
+constexpr std::chrono::milliseconds k_refresh(5);
+constexpr uint64_t k_most_read_bytes = 4ull << 20;
+constexpr size_t k_most_read_ranges = 512;
+
+/// An access that has not been answered.
+struct Access {
+    PageFault* fault = nullptr;
+    bool waited = false;  ///< the device has been waited for, or for as long as there is patience
+    PageClock::time_point since = PageClock::now();
+};
+
+class Pager {
+public:
+    static Pager& instance() {
+        static auto* pager = new Pager;
+        return *pager;
+    }
+    bool start(const Call& call) WL_EXCLUDES(m_mutex);
+
+private:
+    void run_fetching();
+    void run_waiting() WL_EXCLUDES(m_mutex);
+    void collect(std::deque<Access>& accesses) WL_EXCLUDES(m_mutex);
+    void serve(Access access) WL_EXCLUDES(m_mutex);
+    /// @returns false: the access has to wait for the device
+    bool serve_now(const Access& access, FaultAnswer& answer);
+    bool fetch(const SharedRegion& from, AddressRange what, bool while_busy, bool& out_of_date);
+    CUresult read(uint64_t context, PageRegion& region, const std::vector<AddressRange>& ranges);
+    void recall();
+    void refresh();
+    std::vector<uint64_t> busy_contexts();
+    bool is_busy();
+    Call call_in(uint64_t context) { return Call{cuda::CallId::wlReadPages, this_thread(), *m_session, *m_state, context}; }
+
+    Session* m_session = nullptr;  // this and the next: set before the threads begin
+    State* m_state = nullptr;
+    bool m_told_failure = false;  // the fetching thread's
+    PageClock::time_point m_refreshed{};
+    Mutex m_mutex;
+    bool m_started WL_GUARDED_BY(m_mutex) = false;
+    std::deque<Access> m_waiting WL_GUARDED_BY(m_mutex);  // for the device
+    std::deque<Access> m_ready WL_GUARDED_BY(m_mutex);    // have waited
+    ConditionVariable m_changed;
+};
+
+bool Pager::start(const Call& call) {
+    MutexLock lock(m_mutex);
+    if (m_started) return true;
+    m_session = &call.session;
+    m_state = &call.state;
+    if (!start_quiet_thread([this] { run_fetching(); }).ok()) return false;
+    faults::add_thread();
+    m_started = start_quiet_thread([this] { run_waiting(); }).ok();
+    if (m_started) faults::add_thread();
+    return m_started;
+}
+
+void Pager::collect(std::deque<Access>& accesses) {
+    for (PageFault* fault = faults::take(); fault;) {
+        PageFault* next = fault->next;
+        accesses.push_front({fault});
+        fault = next;
+    }
+    MutexLock lock(m_mutex);
+    accesses.insert(accesses.end(), m_ready.begin(), m_ready.end());
+    m_ready.clear();
+    // Who has waited in vain for too long gets what there is.
+    const auto now = PageClock::now();
+    while (!m_waiting.empty() && now - m_waiting.front().since > k_patience) {
+        Access access = m_waiting.front();
+        m_waiting.pop_front();
+        access.waited = true;
+        SharedPages& pages = SharedPages::instance();
+        MutexLock pages_lock(pages.mutex);
+        if (SharedRegion* shared = pages.find(access.fault->address);
+            shared && shared->region->sharing() == Sharing::in_turns) {
+            shared->region->share();
+            WL_LOG(warn, "client",
+                   "managed memory at {:#x} is used here while a kernel runs that does not end; both see what the other one "
+                   "writes some milliseconds later (concurrentManagedAccess is 0)",
+                   access.fault->address);
+        }
+        accesses.push_back(access);
+    }
+}
+
+void Pager::run_fetching() {
+    ::pthread_setname_np(::pthread_self(), "wl-client-pages");
+    uint32_t seen = 0;
+    std::deque<Access> accesses;
+    for (;;) {
+        collect(accesses);
+        if (accesses.empty()) {
+            bool sleeps_long = true;
+            {
+                MutexLock lock(m_mutex);
+                sleeps_long = m_waiting.empty();
+            }
+            SharedPages& pages = SharedPages::instance();
+            {
+                MutexLock lock(pages.mutex);
+                for (const auto& [base, shared] : pages.regions) sleeps_long = sleeps_long && !shared.region->has_busy_units();
+            }
+            faults::wait(seen, sleeps_long ? 1000 : static_cast<int>(k_refresh.count()));
+        }
+        while (!accesses.empty()) {
+            serve(accesses.front());
+            accesses.pop_front();
+        }
+        refresh();
+    }
+}
+
+void Pager::run_waiting() {
+    ::pthread_setname_np(::pthread_self(), "wl-client-idle");
+    MutexLock lock(m_mutex);
+    for (;;) {
+        while (m_waiting.empty()) m_changed.wait(m_mutex);
+        PageFault* const last = m_waiting.back().fault;
+        lock.unlock();
+        for (uint64_t context : busy_contexts()) {
+            Call own = call_in(context);
+            // Its result is told to the program by its own calls.
+            (void)synchronize_context(own);
+        }
+        lock.lock();
+        // Those that came meanwhile wait for another turn.
+        while (!m_waiting.empty()) {
+            Access access = m_waiting.front();
+            m_waiting.pop_front();
+            access.waited = true;
+            m_ready.push_back(access);
+            if (access.fault == last) break;
+        }
+        faults::wake();
+    }
+}
+
+/// Those that may still be working for the program.
+std::vector<uint64_t> Pager::busy_contexts() {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    std::erase_if(pages.busy_contexts, [this](uint64_t token) {
+        const Context* context = m_state->contexts.find(token);
+        return !context || !context->active();
+    });
+    std::vector<uint64_t> busy;
+    for (uint64_t token : pages.busy_contexts) {
+        const Context* context = m_state->contexts.find(token);
+        // Where no stream works beside the legacy one, all rest when that one does.
+        const bool beside = m_state->works_beside_default.load(std::memory_order_relaxed);
+        const uint64_t idle_at = beside ? context->idle_at.load(std::memory_order_acquire)
+                                        : std::max(context->idle_at.load(std::memory_order_acquire),
+                                                   context->default_idle_at.load(std::memory_order_acquire));
+        if (m_session->last_work() >= idle_at) busy.push_back(token);
+    }
+    return busy;
+}
+
+bool Pager::is_busy() {
+    {
+        SharedPages& pages = SharedPages::instance();
+        MutexLock lock(pages.mutex);
+        if (pages.launching != 0) return true;
+    }
+    return !busy_contexts().empty();
+}
+
+void Pager::serve(Access access) {
+    FaultAnswer answer = FaultAnswer::again;
+    try {
+        if (!serve_now(access, answer)) {
+            MutexLock lock(m_mutex);
+            m_waiting.push_back(access);
+            m_changed.notify_all();
+            return;
+        }
+    } catch (const std::bad_alloc&) {
+        answer = FaultAnswer::fails;
+    }
+    faults::answer(*access.fault, answer);
+}
+
+bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
+    SharedPages& pages = SharedPages::instance();
+    const PageFault& fault = *access.fault;
+    if (fault.recalls) {
+        recall();
+        return true;
+    }
+    pages.counters.faults.fetch_add(1, std::memory_order_relaxed);
+    const bool in_callback = m_session->host_calls().is_callback_thread(fault.thread);
+    for (;;) {
+        SharedRegion from;
+        AddressRange what;
+        bool must_wait = false;
+        {
+            MutexLock lock(pages.mutex);
+            SharedRegion* shared = pages.find(fault.address);
+            if (!shared) {
+                answer = FaultAnswer::fails;
+                return true;
+            }
+            PageRegion& region = *shared->region;
+            const uint64_t window = std::max(pages.window_bytes, region.unit_bytes());
+            what = {fault.address / window * window, window};
+            region.note_used(fault.address);
+            if (region.is_valid_here(fault.address)) {
+                // The next ones will be written, too, as a rule.
+                const bool ok = !fault.writes || region.make_writable({fault.address, window});
+                pages.window_bytes = std::min(pages.window_bytes * 2, SharedPages::k_last_window);
+                answer = ok ? FaultAnswer::again : FaultAnswer::fails;
+                return true;
+            }
+            if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes) what = shared->wanted_here;
+            must_wait = region.must_wait(fault.address) && !access.waited && !in_callback;
+            from = *shared;
+        }
+        const bool busy = is_busy();
+        if (busy && must_wait) return false;
+        bool out_of_date = false;
+        if (!fetch(from, what, busy, out_of_date)) {
+            answer = FaultAnswer::fails;
+            return true;
+        }
+        if (out_of_date) continue;
+        MutexLock lock(pages.mutex);
+        pages.window_bytes = std::min(pages.window_bytes * 4, SharedPages::k_last_window);
+        if (!fault.writes || from.region->make_writable({fault.address, 1})) return true;
+        answer = FaultAnswer::fails;
+        return true;
+    }
+}
+
+bool Pager::fetch(const SharedRegion& from, AddressRange what, bool while_busy, bool& out_of_date) {
+    SharedPages& pages = SharedPages::instance();
+    PageRegion& region = *from.region;
+    std::vector<AddressRange> missing;
+    uint64_t epoch = 0;
+    {
+        MutexLock lock(pages.mutex);
+        // What a call that is about to be queued does to it is not to be told from here.
+        if (pages.launching != 0 && !while_busy) {
+            out_of_date = true;
+            return true;
+        }
+        missing = region.missing(what);
+        epoch = region.epoch();
+    }
+    const CUresult result = read(from.context, region, missing);
+    // What a failed context has left is undefined; the program may look at it nevertheless.
+    const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
+    const bool context_failed =
+        at_end || (result != CUDA_SUCCESS && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
+                   m_session->sticky_error() != CUDA_SUCCESS && m_session->sticky_error() != CUDA_ERROR_DEVICE_UNAVAILABLE);
+    if (result != CUDA_SUCCESS && !m_told_failure) {
+        m_told_failure = true;
+        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}", what.base,
+               static_cast<int>(result), context_failed ? ": the context has failed" : "; the access fails with SIGSEGV");
+    }
+    if (result != CUDA_SUCCESS && !context_failed) return false;
+    MutexLock lock(pages.mutex);
+    out_of_date = region.epoch() != epoch;
+    return out_of_date || region.fetched(what, while_busy);
+}
+
+/// In pieces that a message can carry, into the second mapping.
+CUresult Pager::read(uint64_t context, PageRegion& region, const std::vector<AddressRange>& ranges) {
+    SharedPages::Counters& counters = SharedPages::instance().counters;
+    std::vector<AddressRange> left(ranges.rbegin(), ranges.rend());
+    while (!left.empty()) {
+        std::vector<uint64_t> asked;
+        std::vector<AddressRange> pieces;
+        uint64_t total = 0;
+        while (!left.empty() && total < k_most_read_bytes && pieces.size() < k_most_read_ranges) {
+            AddressRange& range = left.back();
+            const uint64_t bytes = std::min(range.size_bytes, k_most_read_bytes - total);
+            asked.insert(asked.end(), {range.base, bytes});
+            pieces.push_back({range.base, bytes});
+            total += bytes;
+            range = {range.base + bytes, range.size_bytes - bytes};
+            if (range.size_bytes == 0) left.pop_back();
+        }
+        Bytes bytes;
+        const CopyTarget target =
+            pieces.size() == 1 ? CopyTarget::linear(region.at(pieces[0].base), total) : CopyTarget::into(bytes);
+        Call own = call_in(context);
+        if (CUresult result = gen::request_wlReadPages(own, asked, target); result != CUDA_SUCCESS) return result;
+        uint64_t offset = 0;
+        for (const AddressRange& piece : pieces) {
+            if (pieces.size() == 1) break;
+            if (offset + piece.size_bytes > bytes.size()) return CUDA_ERROR_UNKNOWN;
+            std::memcpy(region.at(piece.base), bytes.data() + offset, piece.size_bytes);
+            offset += piece.size_bytes;
+        }
+        counters.fetches.fetch_add(1, std::memory_order_relaxed);
+        counters.fetched_bytes.fetch_add(total, std::memory_order_relaxed);
+    }
+    return CUDA_SUCCESS;
+}
+
+/// What the program has used between kernels it will use again, and the kernel of its machine can only find memory there that
+/// is in place: read(2) into a page that is not ends with EFAULT.
+void Pager::recall() {
+    constexpr uint64_t k_most_recalled = 64ull << 10;
+    SharedPages& pages = SharedPages::instance();
+    std::vector<std::pair<SharedRegion, std::vector<AddressRange>>> wanted;
+    {
+        MutexLock lock(pages.mutex);
+        uint64_t left = k_most_recalled;
+        for (auto& [base, shared] : pages.regions) {
+            auto units = shared.region->used_before(left);
+            for (const AddressRange& range : units) left -= std::min(left, range.size_bytes);
+            if (!units.empty()) wanted.emplace_back(shared, std::move(units));
+        }
+    }
+    const bool busy = is_busy();
+    for (const auto& [shared, units] : wanted) {
+        bool out_of_date = false;
+        for (const AddressRange& range : units) {
+            if (!fetch(shared, range, busy, out_of_date) || out_of_date) break;
+            MutexLock lock(pages.mutex);
+            shared.region->recalled(range);
+        }
+    }
+}
+
+/// Both sides see what the other one writes, at the next access.
+void Pager::refresh() {
+    const auto now = PageClock::now();
+    if (now - m_refreshed < k_refresh) return;
+    m_refreshed = now;
+    {
+        SharedPages& pages = SharedPages::instance();
+        MutexLock lock(pages.mutex);
+        const auto is_busy_region = [](const auto& item) { return item.second.region->has_busy_units(); };
+        if (std::none_of(pages.regions.begin(), pages.regions.end(), is_busy_region)) return;
+    }
+    (void)refresh_pages(call_in(0));
+}
+
+}  // namespace
+
+bool start_pager(const Call& call) { return Pager::instance().start(call); }
+
+}  // namespace warpline::client

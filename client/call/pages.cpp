@@ -1,0 +1,176 @@
+// Handing pages over to the device, and writing back what the program has changed in them.
+#include "client/call/pages.h"
+
+#include <algorithm>
+
+#include "client/gen/internal_calls.gen.h"
+#include "client/managed/faults.h"
+#include "client/session/session.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr uint64_t k_most_bytes = 8ull << 20;  // of one message
+constexpr size_t k_most_ranges = 1024;
+
+/// Calls after which kernels run that may use any memory. What copies and fills use they name (give_pages).
+constexpr bool lets_kernels_run(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuLaunchKernel:
+        case cuda::CallId::cuLaunchKernelEx:
+        case cuda::CallId::cuLaunchCooperativeKernel:
+        case cuda::CallId::cuGraphLaunch:
+        case cuda::CallId::cuStreamWaitValue32_v2:
+        case cuda::CallId::cuStreamWaitValue64_v2:
+        case cuda::CallId::cuStreamWriteValue32_v2:
+        case cuda::CallId::cuStreamWriteValue64_v2:
+        case cuda::CallId::cuStreamBatchMemOp_v2: return true;
+        default: return false;
+    }
+}
+
+/// Copies and fills.
+constexpr bool uses_named_memory(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuMemcpyHtoD_v2:
+        case cuda::CallId::cuMemcpyHtoDAsync_v2:
+        case cuda::CallId::cuMemcpyDtoD_v2:
+        case cuda::CallId::cuMemcpyDtoDAsync_v2:
+        case cuda::CallId::cuMemsetD8Async:
+        case cuda::CallId::cuMemsetD16Async:
+        case cuda::CallId::cuMemsetD32Async:
+        case cuda::CallId::cuMemsetD2D8Async:
+        case cuda::CallId::cuMemsetD2D16Async:
+        case cuda::CallId::cuMemsetD2D32Async:
+        case cuda::CallId::wlCopyToDevice:
+        case cuda::CallId::wlCopyOnDevice: return true;
+        default: return false;
+    }
+}
+
+/// A call of ours on behalf of the program's.
+Call own_call(const Call& call, uint64_t context) {
+    Call own{call.id, call.thread, call.session, call.state, context};
+    return own;
+}
+
+/// What is written with one message.
+struct Batch {
+    std::vector<uint64_t> ranges;  // address and bytes, in turn
+    std::vector<AddressRange> pieces;
+    uint64_t bytes = 0;
+};
+
+CUresult send_batch(const Call& call, const SharedRegion& shared, const Batch& batch) {
+    if (batch.bytes == 0) return CUDA_SUCCESS;
+    Call own = own_call(call, shared.context);
+    Bytes packed;
+    BytesView payload;
+    if (batch.pieces.size() == 1) {
+        payload = BytesView(shared.region->at(batch.pieces[0].base), batch.bytes);
+    } else {
+        packed.reserve(batch.bytes);
+        for (const AddressRange& piece : batch.pieces) {
+            const BytesView bytes(shared.region->at(piece.base), piece.size_bytes);
+            packed.insert(packed.end(), bytes.begin(), bytes.end());
+        }
+        payload = packed;
+    }
+    return gen::issue_wlWritePages(own, batch.ranges, payload);
+}
+
+}  // namespace
+
+CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges) {
+    Batch batch;
+    for (AddressRange range : ranges) {
+        while (range.size_bytes != 0) {
+            if (batch.bytes == k_most_bytes || batch.pieces.size() == k_most_ranges) {
+                if (CUresult result = send_batch(call, shared, batch); result != CUDA_SUCCESS) return result;
+                batch = {};
+            }
+            const uint64_t bytes = std::min(range.size_bytes, k_most_bytes - batch.bytes);
+            batch.ranges.insert(batch.ranges.end(), {range.base, bytes});
+            batch.pieces.push_back({range.base, bytes});
+            batch.bytes += bytes;
+            SharedPages::instance().counters.written_back_bytes.fetch_add(bytes, std::memory_order_relaxed);
+            range = {range.base + bytes, range.size_bytes - bytes};
+        }
+    }
+    return send_batch(call, shared, batch);
+}
+
+CUresult give_pages_before(const Call& call) {
+    if (!lets_kernels_run(call.id)) return CUDA_SUCCESS;
+    SharedPages& pages = SharedPages::instance();
+    faults::install();
+    MutexLock lock(pages.mutex);
+    ++pages.launching;
+    bool any = false;
+    pages.note_busy(call.context);
+    for (auto& [base, shared] : pages.regions) {
+        if (shared.host_only) continue;
+        // What is being fetched in this moment is out of date as well.
+        shared.region->outdate();
+        if (!shared.region->any_valid_here()) continue;
+        any = true;
+        const auto changed = shared.region->hand_over(shared.region->range());
+        if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+    }
+    if (!any) return CUDA_SUCCESS;
+    pages.window_bytes = SharedPages::k_first_window;
+    pages.counters.hand_overs.fetch_add(1, std::memory_order_relaxed);
+    return CUDA_SUCCESS;
+}
+
+void pages_given(cuda::CallId id) {
+    if (!lets_kernels_run(id) && !uses_named_memory(id)) return;
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    if (lets_kernels_run(id) && pages.launching != 0) --pages.launching;
+    // What was fetched since may be of the time before.
+    if (uses_named_memory(id))
+        for (auto& [base, shared] : pages.regions) shared.region->outdate();
+}
+
+CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    SharedRegion* shared = pages.find(address);
+    if (!shared || size_bytes == 0) return CUDA_SUCCESS;
+    pages.note_busy(call.context);
+    const auto changed = shared->region->hand_over({address, size_bytes});
+    return write_to_device(call, *shared, changed);
+}
+
+CUresult settle_pages_slow(const Call& call, CUresult done) {
+    // In a function that a stream calls, the device cannot be waited for, nor is it idle.
+    if (HostCalls::in_callback()) return done;
+    (void)refresh_pages(call);
+    SharedPages& pages = SharedPages::instance();
+    {
+        MutexLock lock(pages.mutex);
+        bool any = false;
+        for (const auto& [base, shared] : pages.regions) any = any || !shared.region->used_before(UINT64_MAX / 2).empty();
+        if (!any) return done;
+    }
+    faults::recall();
+    return done;
+}
+
+CUresult refresh_pages(const Call& call) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    for (auto& [base, shared] : pages.regions) {
+        // What is being fetched in this moment may be of the time before, too.
+        shared.region->outdate();
+        if (!shared.region->has_busy_units()) continue;
+        const auto changed = shared.region->refresh();
+        if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,48 @@
+// Memory that program and device share: who has which page when (docs/host-memory.md).
+#pragma once
+
+#include "client/call/call.h"
+#include "client/managed/shared_pages.h"
+
+namespace warpline::client {
+
+/// Before a call travels that lets kernels run: what the program has changed is queued to be written to the device, and the
+/// program can reach the pages no more, until it needs them. Other calls pass.
+CUresult give_pages_before(const Call& call);
+/// The call has been queued, or will not be.
+void pages_given(cuda::CallId id);
+/// Around the queueing of a call.
+template <typename Queue>
+CUresult with_pages_given(const Call& call, Queue queue) {
+    if (!SharedPages::in_use()) [[likely]]
+        return queue();
+    const cuda::CallId id = call.id;
+    CUresult result = give_pages_before(call);
+    if (result == CUDA_SUCCESS) result = queue();
+    pages_given(id);
+    return result;
+}
+
+/// Before a call that names this memory: the same for its pages.
+CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes);
+inline CUresult give_named_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
+    return SharedPages::in_use() ? give_pages(call, address, size_bytes) : CUDA_SUCCESS;
+}
+
+/// Queues bytes of a region to be written to the device. The caller has the lock of the pages.
+CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges);
+
+/// When work is known to be done: what the program looks at is what the device has now, and what it will probably look at is
+/// fetched. @returns its argument
+CUresult settle_pages_slow(const Call& call, CUresult done);
+inline CUresult settle_pages(const Call& call, CUresult done) {
+    return SharedPages::in_use() && done == CUDA_SUCCESS ? settle_pages_slow(call, done) : done;
+}
+
+/// The device may have written since pages were fetched beside it: they are given back, for the next access to fetch them.
+CUresult refresh_pages(const Call& call);
+
+/// The thread that answers accesses is there from now on. False: it cannot be started.
+bool start_pager(const Call& call);
+
+}  // namespace warpline::client

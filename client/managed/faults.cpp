@@ -1,0 +1,165 @@
+// The handler of SIGSEGV. Everything that it calls is a system call or an atomic.
+#include "client/managed/faults.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+namespace warpline::client::faults {
+
+namespace {
+
+struct Watched {
+    std::atomic<uint64_t> base{0}, size_bytes{0};
+};
+std::array<Watched, 1024> g_watched;
+std::atomic<size_t> g_watched_count{0};
+std::atomic<bool> g_forgotten{false};
+std::atomic<PageFault*> g_faults{nullptr};
+std::atomic<uint32_t> g_signal{0};
+std::atomic<unsigned> g_threads{0};
+/// What the program had installed when we came. Two places: one is read while the other is written.
+std::array<struct sigaction, 2> g_before;
+std::atomic<unsigned> g_before_index{0};
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t value, const timespec* timeout) {
+    ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
+}
+void futex_wake(std::atomic<uint32_t>& word) {
+    ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool is_watched(uint64_t address) {
+    const size_t count = g_watched_count.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count && i < g_watched.size(); ++i) {
+        const uint64_t base = g_watched[i].base.load(std::memory_order_relaxed);
+        if (address - base < g_watched[i].size_bytes.load(std::memory_order_relaxed)) return true;
+    }
+    return false;
+}
+
+/// Where the processor does not say, it is a read: if it was a write, there is another fault.
+bool writes(const void* context) {
+#if defined(__x86_64__)
+    constexpr greg_t k_write = 2;
+    return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & k_write) != 0;
+#else
+    (void)context;
+    return false;
+#endif
+}
+
+/// As the kernel would have done it.
+void pass_on(int signal, siginfo_t* info, void* context) {
+    struct sigaction before = g_before[g_before_index.load(std::memory_order_acquire) % 2];
+    const bool with_info = (before.sa_flags & SA_SIGINFO) != 0;
+    if (!with_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
+        // The instruction is executed again and ends the process, where it stands.
+        before.sa_handler = SIG_DFL;
+        ::sigaction(signal, &before, nullptr);
+        return;
+    }
+    sigset_t mask = static_cast<ucontext_t*>(context)->uc_sigmask;
+    for (int other = 1; other < NSIG; ++other)
+        if (sigismember(&before.sa_mask, other) == 1) sigaddset(&mask, other);
+    if ((before.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, signal);
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    if (with_info)
+        before.sa_sigaction(signal, info, context);
+    else
+        before.sa_handler(signal);
+}
+
+FaultAnswer ask(PageFault& fault) {
+    fault.thread = static_cast<pid_t>(::syscall(SYS_gettid));
+    PageFault* first = g_faults.load(std::memory_order_relaxed);
+    do {
+        fault.next = first;
+    } while (!g_faults.compare_exchange_weak(first, &fault, std::memory_order_release, std::memory_order_relaxed));
+    wake();
+    for (;;) {
+        const uint32_t answer = fault.answer.load(std::memory_order_acquire);
+        if (answer != 0) return static_cast<FaultAnswer>(answer);
+        futex_wait(fault.answer, 0, nullptr);
+    }
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+    const int error = errno;
+    const auto address = reinterpret_cast<uint64_t>(info->si_addr);
+    // Only what the kernel has found at an instruction: a signal that somebody sends has no address.
+    const bool is_access = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
+    const bool ours = is_access && !g_forgotten.load(std::memory_order_acquire) && is_watched(address);
+    PageFault fault;
+    fault.address = address;
+    fault.writes = writes(context);
+    if (!ours || ask(fault) != FaultAnswer::again) pass_on(signal, info, context);
+    errno = error;
+}
+
+}  // namespace
+
+void watch(uint64_t base, uint64_t size_bytes) {
+    if (is_watched(base) && is_watched(base + size_bytes - 1)) return;
+    const size_t place = g_watched_count.load(std::memory_order_relaxed);
+    if (place == g_watched.size()) return;
+    g_watched[place].base.store(base, std::memory_order_relaxed);
+    g_watched[place].size_bytes.store(size_bytes, std::memory_order_relaxed);
+    g_watched_count.store(place + 1, std::memory_order_release);
+}
+
+void install() {
+    struct sigaction now {};
+    if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
+    if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == handle) return;
+    const unsigned next = g_before_index.load(std::memory_order_relaxed) + 1;
+    g_before[next % 2] = now;
+    g_before_index.store(next, std::memory_order_release);
+    struct sigaction ours {};
+    ours.sa_sigaction = handle;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    // Nothing of the program's runs on top of it: natively it would not be interrupted either.
+    sigfillset(&ours.sa_mask);
+    ::sigaction(SIGSEGV, &ours, nullptr);
+}
+
+void recall() {
+    PageFault fault;
+    fault.recalls = true;
+    if (!g_forgotten.load(std::memory_order_acquire)) ask(fault);
+}
+
+void forget() { g_forgotten.store(true, std::memory_order_release); }
+
+void add_thread() { g_threads.fetch_add(1, std::memory_order_relaxed); }
+unsigned threads() { return g_threads.load(std::memory_order_relaxed); }
+
+PageFault* take() { return g_faults.exchange(nullptr, std::memory_order_acquire); }
+
+void answer(PageFault& fault, FaultAnswer answer) {
+    // Behind the store the fault may be gone; waking an address that nobody waits at is harmless.
+    std::atomic<uint32_t>& word = fault.answer;
+    word.store(static_cast<uint32_t>(answer), std::memory_order_release);
+    futex_wake(word);
+}
+
+void wait(uint32_t& seen, int milliseconds) {
+    timespec timeout{milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    if (g_signal.load(std::memory_order_acquire) == seen) futex_wait(g_signal, seen, milliseconds < 0 ? nullptr : &timeout);
+    seen = g_signal.load(std::memory_order_acquire);
+}
+
+void wake() {
+    g_signal.fetch_add(1, std::memory_order_release);
+    futex_wake(g_signal);
+}
+
+}  // namespace warpline::client::faults

@@ -1,0 +1,59 @@
+// Accesses of the program to pages that are not valid here: found by a signal handler, answered by a thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace warpline::client {
+
+/// One access, on the stack of the thread that waits for its end.
+struct PageFault {
+    uint64_t address = 0;
+    bool writes = false;
+    bool recalls = false;  ///< no access: what the program will probably use again is to be fetched (faults::recall)
+    pid_t thread = 0;
+    PageFault* next = nullptr;
+    std::atomic<uint32_t> answer{0};
+};
+
+/// What becomes of an access.
+enum class FaultAnswer : uint32_t {
+    pending,
+    again,  ///< the page is there: the instruction is executed again
+    fails,  ///< it is no memory of ours, or cannot be had: what the program has installed for SIGSEGV decides
+};
+
+/// The handler of SIGSEGV, and what it hands over. It takes no lock, allocates nothing, and needs less than a page of stack; a
+/// thread with an alternate stack has it run there. What is none of ours goes to the handler that the program had installed.
+namespace faults {
+
+/// Addresses for which the handler asks. Never taken back.
+void watch(uint64_t base, uint64_t size_bytes);
+
+/// Installs the handler, or again, if the program has installed one of its own since: that one is asked from then on.
+void install();
+
+/// In a forked child, and when the session is over for good: every access is the program's own again.
+void forget();
+
+/// How many threads answer: none of the program's.
+void add_thread();
+unsigned threads();
+
+/// Asks for what the program will probably use again. @blocks until it is there
+void recall();
+
+/// Accesses that wait for an answer, the oldest last, linked by `next`; null: there are none.
+PageFault* take();
+/// @param answer  not pending; the fault must not be touched afterwards
+void answer(PageFault& fault, FaultAnswer answer);
+
+/// Sleeps until something has come since, until wake(), or for some time. @param seen  of the last call
+void wait(uint32_t& seen, int milliseconds);
+void wake();
+
+}  // namespace faults
+
+}  // namespace warpline::client

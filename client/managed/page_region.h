@@ -1,0 +1,136 @@
+// Memory that the program and the device use at the same address, page by page.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.h"
+
+namespace warpline::client {
+
+/// A range of addresses.
+struct AddressRange {
+    uint64_t base = 0;
+    uint64_t size_bytes = 0;
+    uint64_t end() const { return base + size_bytes; }
+};
+
+/// Who may write while the other side does.
+enum class Sharing : uint8_t {
+    in_turns,    ///< managed memory: the program's while the device rests, the device's while a kernel runs
+    concurrent,  ///< page-locked memory: both at any time, so that only the bytes that the program has changed are written back
+};
+
+/// A range of addresses with memory of this process behind it, of which each unit (a page, or a few) is valid here, on the
+/// device, or on both. The program sees it at its own address, with the access that the state of each unit allows; the library
+/// uses a second mapping of the same memory, which is always readable and writable. Not thread-safe: the owner locks.
+/// docs/host-memory.md.
+class PageRegion {
+public:
+    struct Options {
+        Sharing sharing = Sharing::in_turns;
+        bool valid_here = true;  ///< what is there at first; else the device has it
+    };
+    /// Puts memory behind addresses that are reserved in this process. Null: there is no memory, or not at this address.
+    static std::shared_ptr<PageRegion> make(AddressRange range, const Options& options);
+    /// The addresses are reserved again, without memory.
+    ~PageRegion();
+    PageRegion(const PageRegion&) = delete;
+    PageRegion& operator=(const PageRegion&) = delete;
+
+    const AddressRange& range() const { return m_range; }
+    uint64_t unit_bytes() const { return m_unit_bytes; }
+    Sharing sharing() const { return m_sharing; }
+    /// The second mapping of an address in the range.
+    std::byte* at(uint64_t address) const { return m_alias + (address - m_range.base); }
+    /// Grows with each hand-over: what was fetched before one is out of date after it.
+    uint64_t epoch() const { return m_epoch; }
+
+    /// Only these bytes are the device's, where anything has been added: the rest of the pages is nobody's.
+    void add_extent(AddressRange extent);
+    void remove_extent(uint64_t base);
+    bool has_extents() const { return !m_extents.empty(); }
+
+    bool is_valid_here(uint64_t address) const { return (state(address) & k_valid) != 0; }
+    bool is_writable_here(uint64_t address) const { return (state(address) & k_dirty) != 0; }
+    /// True if what the device has there is complete only when it has done what it was given before the hand-over.
+    bool must_wait(uint64_t address) const { return (state(address) & k_wait) != 0; }
+    void outdate() { ++m_epoch; }
+    bool any_valid_here() const { return m_valid_units != 0; }
+
+    /// Gives units to the device: the program can reach them no more. @returns what has to be written there
+    std::vector<AddressRange> hand_over(AddressRange what);
+    /// What the program has changed is to be written to the device, and both have it then. @returns what has to be written
+    std::vector<AddressRange> write_back(AddressRange what);
+
+    /// The bytes in these units that are not valid here and that the device has.
+    std::vector<AddressRange> missing(AddressRange what) const;
+    /// Units have been fetched, and can be read. False: the process has no room for another change of access (max_map_count).
+    bool fetched(AddressRange what, bool while_busy);
+    /// Units that are valid here can be written, too. False: as above
+    bool make_writable(AddressRange what);
+    /// The program has come to this address itself.
+    void note_used(uint64_t address) {
+        uint8_t& state = m_states[index_of(address)];
+        m_used_units += (state & k_used) == 0;
+        state |= k_used;
+    }
+    /// From now on both sides write at the same time.
+    void share() { m_sharing = Sharing::concurrent; }
+    /// Units that were fetched while the device may have been writing are given back to it. @returns as hand_over()
+    std::vector<AddressRange> refresh();
+    bool has_busy_units() const { return m_busy_units != 0; }
+
+    /// Units that the program has used before and does not have now, up to so many bytes: what it will probably use again.
+    std::vector<AddressRange> used_before(uint64_t most_bytes) const;
+    /// Units that were fetched for that can be written as well; what is not changed is not written back. False: as fetched()
+    bool recalled(AddressRange what);
+
+    /// The whole units that a range meets.
+    AddressRange units_of(AddressRange what) const;
+
+private:
+    enum : uint8_t {
+        k_valid = 1,  ///< what is here is what the program shall see
+        k_dirty = 2,  ///< the program may have changed it
+        k_wait = 4,   ///< the device may still be writing what it shall see
+        k_busy = 8,   ///< fetched while the device may have been writing
+        k_used = 32,  ///< the program has written to it, or looked at it first
+        k_fresh = 16  ///< never handed over: what was never touched has no value
+    };
+    PageRegion(AddressRange range, const Options& options);
+    bool map();
+    uint8_t state(uint64_t address) const { return m_states[(address - m_range.base) / m_unit_bytes]; }
+    size_t index_of(uint64_t address) const { return (address - m_range.base) / m_unit_bytes; }
+    uint64_t address_of(size_t unit) const { return m_range.base + unit * m_unit_bytes; }
+    void set(size_t unit, uint8_t state);
+    bool protect(size_t first, size_t last, int protection);
+    std::vector<AddressRange> hand_over_units(size_t first, size_t last);
+    /// What of dirty units differs from what the device has, or may.
+    void changes(size_t first, size_t last, std::vector<AddressRange>& out) const;
+    void touched_bytes(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const;
+    void differing_bytes(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const;
+    void within_extents(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const;
+    template <typename Predicate, typename Visit>
+    void for_runs(size_t first, size_t last, Predicate predicate, Visit visit) const;
+    bool file_is_ours() const;
+
+    AddressRange m_range;
+    uint64_t m_unit_bytes = 0;
+    Sharing m_sharing;
+    int m_file = -1;
+    uint64_t m_inode = 0;
+    std::byte* m_alias = nullptr;
+    std::byte* m_twins = nullptr;  ///< of units that are dirty and not fresh: what the device has
+    std::vector<uint8_t> m_states;
+    std::vector<std::pair<uint64_t, uint64_t>> m_extents;  // begin and end, sorted
+    size_t m_valid_units = 0;
+    size_t m_busy_units = 0;
+    size_t m_used_units = 0;
+    uint64_t m_epoch = 0;
+};
+
+}  // namespace warpline::client

@@ -1,0 +1,37 @@
+// Finding regions.
+#include "client/managed/shared_pages.h"
+
+#include <algorithm>
+
+#include "client/managed/faults.h"
+
+namespace warpline::client {
+
+SharedPages& SharedPages::instance() {
+    static auto* pages = new SharedPages;
+    return *pages;
+}
+
+SharedRegion* SharedPages::find(uint64_t address) {
+    auto it = regions.upper_bound(address);
+    if (it == regions.begin()) return nullptr;
+    --it;
+    return address - it->first < it->second.region->range().size_bytes ? &it->second : nullptr;
+}
+
+SharedRegion& SharedPages::add(std::shared_ptr<PageRegion> region, uint64_t context) {
+    const AddressRange range = region->range();
+    faults::watch(range.base, range.size_bytes);
+    faults::install();
+    s_in_use.store(true, std::memory_order_relaxed);
+    SharedRegion& added = regions[range.base];
+    added.region = std::move(region);
+    added.context = context;
+    return added;
+}
+
+void SharedPages::note_busy(uint64_t context) {
+    if (std::find(busy_contexts.begin(), busy_contexts.end(), context) == busy_contexts.end()) busy_contexts.push_back(context);
+}
+
+}  // namespace warpline::client

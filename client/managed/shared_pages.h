@@ -1,0 +1,68 @@
+// All memory of the process that program and device share by address.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "client/managed/page_region.h"
+#include "common/base/mutex.h"
+
+namespace warpline::client {
+
+/// A region with what calls have said of it.
+struct SharedRegion {
+    std::shared_ptr<PageRegion> region;
+    uint64_t context = 0;      ///< token of the context whose device has its copy
+    bool host_only = false;    ///< attached to the host: no kernel uses it (cuStreamAttachMemAsync)
+    AddressRange wanted_here;  ///< was prefetched to the host: comes whole with the first access
+};
+
+/// The regions, by address. Made with the first of them and never destroyed, like the session.
+///
+/// The lock is held while what is written back is *queued*, so that whoever fetches afterwards is behind it; never while a
+/// reply is waited for.
+class SharedPages {
+public:
+    static SharedPages& instance();
+    /// False as long as the program has no such memory: all that other programs pay.
+    static bool in_use() { return s_in_use.load(std::memory_order_relaxed); }
+
+    Mutex mutex;
+    std::map<uint64_t, SharedRegion> regions WL_GUARDED_BY(mutex);
+    /// Tokens of contexts that were given work since the memory was theirs.
+    std::vector<uint64_t> busy_contexts WL_GUARDED_BY(mutex);
+    /// Calls that have been given pages and are not queued yet: until they are, the device may not be taken to rest.
+    unsigned launching WL_GUARDED_BY(mutex) = 0;
+    /// How much the next access brings along; grows with each, until the memory is handed over again.
+    uint64_t window_bytes WL_GUARDED_BY(mutex) = k_first_window;
+    static constexpr uint64_t k_first_window = 64ull << 10, k_last_window = 4ull << 20;
+
+    SharedRegion* find(uint64_t address) WL_REQUIRES(mutex);
+    SharedRegion& add(std::shared_ptr<PageRegion> region, uint64_t context) WL_REQUIRES(mutex);
+    void remove(uint64_t base) WL_REQUIRES(mutex) { regions.erase(base); }
+    /// True if the address is in a region. @thread any
+    bool contains(uint64_t address) WL_EXCLUDES(mutex) {
+        MutexLock lock(mutex);
+        return find(address) != nullptr;
+    }
+    void note_busy(uint64_t context) WL_REQUIRES(mutex);
+
+    struct Counters {
+        std::atomic<uint64_t> faults{0};   ///< accesses that found no page, or one to read only
+        std::atomic<uint64_t> fetches{0};  ///< of those, what the server was asked for
+        std::atomic<uint64_t> fetched_bytes{0};
+        std::atomic<uint64_t> written_back_bytes{0};
+        std::atomic<uint64_t> hand_overs{0};  ///< how often the device was given pages that were in use here
+    } counters;
+
+private:
+    static inline std::atomic<bool> s_in_use{false};
+};
+
+/// True if the memory at this address belongs to both sides: the device is to copy it, and not the client.
+inline bool is_shared_memory(uint64_t address) { return SharedPages::in_use() && SharedPages::instance().contains(address); }
+
+}  // namespace warpline::client

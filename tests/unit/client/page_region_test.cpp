@@ -1,0 +1,195 @@
+// Which pages are whose, and what is written back (A7).
+#include "client/managed/page_region.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "client/managed/faults.h"
+
+namespace warpline::client {
+namespace {
+
+constexpr uint64_t k_page_bytes = 4096;
+
+/// Addresses that nothing else in the process uses.
+AddressRange reserve(uint64_t size_bytes) {
+    void* got = ::mmap(nullptr, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(got, MAP_FAILED);
+    return {reinterpret_cast<uint64_t>(got), size_bytes};
+}
+
+char* program(uint64_t address) { return reinterpret_cast<char*>(address); }
+
+/// The base and size of each, relative to the region.
+std::vector<std::pair<uint64_t, uint64_t>> relative(const PageRegion& region, const std::vector<AddressRange>& ranges) {
+    std::vector<std::pair<uint64_t, uint64_t>> out;
+    for (const AddressRange& range : ranges) out.emplace_back(range.base - region.range().base, range.size_bytes);
+    return out;
+}
+using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
+
+class PageRegionTest : public testing::Test {
+protected:
+    std::shared_ptr<PageRegion> make(uint64_t pages, PageRegion::Options options = {}) {
+        auto region = PageRegion::make(reserve(pages * k_page_bytes), options);
+        EXPECT_NE(region, nullptr);
+        m_base = region->range().base;
+        return region;
+    }
+    uint64_t page(uint64_t index) const { return m_base + index * k_page_bytes; }
+    uint64_t m_base = 0;
+};
+
+TEST_F(PageRegionTest, GivesTheDeviceOnlyPagesThatWereTouched_A7) {
+    auto region = make(8);
+    *program(page(2) + 5) = 1;
+    *program(page(3)) = 1;
+    *program(page(6)) = 1;
+    EXPECT_EQ(relative(*region, region->hand_over(region->range())),
+              (Pairs{{2 * k_page_bytes, 2 * k_page_bytes}, {6 * k_page_bytes, k_page_bytes}}));
+    EXPECT_FALSE(region->any_valid_here());
+    EXPECT_TRUE(region->must_wait(page(0)));
+    EXPECT_TRUE(region->hand_over(region->range()).empty());
+}
+
+TEST_F(PageRegionTest, WritesBackWhatWasMadeWritableAndNothingElse_A7) {
+    auto region = make(8);
+    (void)region->hand_over(region->range());
+    std::memset(region->at(page(1)), 7, 3 * k_page_bytes);
+    ASSERT_TRUE(region->fetched({page(1), 3 * k_page_bytes}, false));
+    EXPECT_EQ(*program(page(2)), 7);
+    EXPECT_FALSE(region->is_writable_here(page(2)));
+    ASSERT_TRUE(region->make_writable({page(2), 1}));
+    *program(page(2) + 9) = 8;
+    EXPECT_EQ(relative(*region, region->missing(region->range())),
+              (Pairs{{0, k_page_bytes}, {4 * k_page_bytes, 4 * k_page_bytes}}));
+    *program(page(2) + 60) = 9;
+    *program(page(2) + 600) = 10;
+    EXPECT_EQ(relative(*region, region->hand_over(region->range())),
+              (Pairs{{2 * k_page_bytes + 9, 52}, {2 * k_page_bytes + 600, 1}}));
+    EXPECT_EQ(*reinterpret_cast<const char*>(region->at(page(2) + 9)), 8);
+}
+
+TEST_F(PageRegionTest, HandsOverOnlyThePagesThatARangeMeets_A7) {
+    auto region = make(8);
+    std::memset(program(page(0)), 1, 8 * k_page_bytes);
+    EXPECT_EQ(relative(*region, region->hand_over({page(2) + 100, k_page_bytes})),
+              (Pairs{{2 * k_page_bytes, 2 * k_page_bytes}}));
+    EXPECT_TRUE(region->is_valid_here(page(1)));
+    EXPECT_FALSE(region->is_valid_here(page(3)));
+    EXPECT_TRUE(region->is_valid_here(page(4)));
+}
+
+TEST_F(PageRegionTest, WritesBackSingleBytesWhereBothSidesWrite_A7) {
+    PageRegion::Options options;
+    options.sharing = Sharing::concurrent;
+    auto region = make(4, options);
+    (void)region->hand_over(region->range());
+    ASSERT_TRUE(region->fetched(region->range(), true));
+    EXPECT_TRUE(region->has_busy_units());
+    ASSERT_TRUE(region->make_writable({page(1), 1}));
+    *program(page(1) + 70) = 1;
+    *program(page(1) + 71) = 2;
+    *program(page(1) + 4000) = 3;
+    EXPECT_EQ(relative(*region, region->refresh()), (Pairs{{k_page_bytes + 70, 2}, {k_page_bytes + 4000, 1}}));
+    EXPECT_FALSE(region->has_busy_units());
+    EXPECT_FALSE(region->any_valid_here());
+}
+
+TEST_F(PageRegionTest, KeepsPagesReadableThatAreWrittenBack_A7) {
+    auto region = make(2);
+    *program(page(0)) = 4;
+    EXPECT_EQ(relative(*region, region->write_back(region->range())), (Pairs{{0, k_page_bytes}}));
+    EXPECT_EQ(*program(page(0)), 4);
+    EXPECT_FALSE(region->is_writable_here(page(0)));
+    EXPECT_TRUE(region->hand_over(region->range()).empty());
+}
+
+TEST_F(PageRegionTest, TouchesNothingBesideItsExtents_A7) {
+    PageRegion::Options options;
+    options.valid_here = false;
+    auto region = make(4, options);
+    region->add_extent({page(1) + 16, 8});
+    region->add_extent({page(1) + 100, 4000});
+    EXPECT_EQ(relative(*region, region->missing(region->range())), (Pairs{{k_page_bytes + 16, 8}, {k_page_bytes + 100, 4000}}));
+    ASSERT_TRUE(region->fetched({page(1), 1}, false));
+    ASSERT_TRUE(region->make_writable({page(1), 1}));
+    std::memset(program(page(1)), 6, k_page_bytes);
+    EXPECT_EQ(relative(*region, region->hand_over({page(1), 1})), (Pairs{{k_page_bytes + 16, 8}, {k_page_bytes + 100, 3996}}));
+    region->remove_extent(page(1) + 16);
+    EXPECT_EQ(relative(*region, region->missing(region->range())), (Pairs{{k_page_bytes + 100, 4000}}));
+}
+
+TEST_F(PageRegionTest, RecallsWhatTheProgramHasUsedAndSendsOnlyItsChanges_A7) {
+    auto region = make(64);
+    *program(page(3)) = 1;
+    *program(page(9)) = 1;
+    (void)region->hand_over(region->range());
+    EXPECT_EQ(relative(*region, region->used_before(1 << 20)),
+              (Pairs{{3 * k_page_bytes, k_page_bytes}, {9 * k_page_bytes, k_page_bytes}}));
+    EXPECT_EQ(relative(*region, region->used_before(k_page_bytes)), (Pairs{{3 * k_page_bytes, k_page_bytes}}));
+    for (const uint64_t index : {3, 9}) {
+        ASSERT_TRUE(region->fetched({page(index), 1}, false));
+        ASSERT_TRUE(region->recalled({page(index), 1}));
+    }
+    *program(page(9) + 8) = 5;
+    EXPECT_TRUE(region->used_before(1 << 20).empty());
+    EXPECT_EQ(relative(*region, region->hand_over(region->range())), (Pairs{{9 * k_page_bytes + 8, 1}}));
+}
+
+TEST_F(PageRegionTest, SendsNothingElseOnceBothSidesWrite_A7) {
+    auto region = make(2);
+    (void)region->hand_over(region->range());
+    ASSERT_TRUE(region->fetched(region->range(), false));
+    ASSERT_TRUE(region->make_writable({page(0), 1}));
+    *program(page(0) + 3) = 1;
+    *program(page(0) + 5) = 1;
+    region->share();
+    EXPECT_EQ(relative(*region, region->hand_over(region->range())), (Pairs{{3, 1}, {5, 1}}));
+    EXPECT_FALSE(region->must_wait(page(0)));
+}
+
+TEST_F(PageRegionTest, LeavesTheAddressesReserved_A7) {
+    auto region = make(2);
+    *program(page(0)) = 1;
+    const auto base = reinterpret_cast<void*>(region->range().base);
+    region.reset();
+    void* got = ::mmap(base, k_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    EXPECT_TRUE(got == MAP_FAILED);
+}
+
+TEST_F(PageRegionTest, TakesLargerUnitsForLargeMemory_A7) {
+    auto region = make((uint64_t{1} << 30) / k_page_bytes);
+    EXPECT_EQ(region->unit_bytes(), 64u << 10);
+    *program(page(20)) = 1;
+    const auto changed = region->hand_over(region->range());
+    EXPECT_EQ(relative(*region, changed), (Pairs{{20 * k_page_bytes, k_page_bytes}}));
+}
+
+sigjmp_buf g_jump;
+void jump_back(int) { siglongjmp(g_jump, 1); }
+
+/// What is none of ours is the program's, whose handler was there first.
+TEST(Faults, GoToTheProgramsHandlerWhereTheyAreNotOurs_A7) {
+    struct sigaction before {};
+    struct sigaction ours {};
+    ours.sa_handler = jump_back;
+    ASSERT_EQ(::sigaction(SIGSEGV, &ours, &before), 0);
+    faults::install();
+    const AddressRange range = reserve(k_page_bytes);
+    for (int i = 0; i < 2; ++i) {
+        if (sigsetjmp(g_jump, 1) == 0) {
+            *reinterpret_cast<volatile char*>(range.base) = 1;
+            FAIL() << "a store to memory without access went through";
+        }
+    }
+    ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
+}
+
+}  // namespace
+}  // namespace warpline::client
