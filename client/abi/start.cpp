@@ -200,7 +200,9 @@ Result<ServerPool> read_pool(const config::Settings& settings, std::string& why)
 void prepare_state(State& state, ServerInfo& info) {
     // Memory that program and device share needs addresses that both have.
     if (info.window_bytes == 0)
-        for (Device& device : info.devices) device.attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 0;
+        for (Device& device : info.devices)
+            device.attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = device.attributes[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] =
+                0;
     for (size_t ordinal = 0; ordinal < info.devices.size(); ++ordinal) {
         auto made = state.contexts.make();
         made.object->token = made.token;
@@ -210,7 +212,11 @@ void prepare_state(State& state, ServerInfo& info) {
         made.object->attached.store(0);
         info.devices[ordinal].primary_context = made.token;
     }
-    state.memory.set_window(info.window_base, info.window_bytes);
+    // The upper part is for page-locked memory of the program's, which is told from the device's by its address.
+    constexpr uint64_t k_block = DeviceMemory::k_block_bytes;
+    const uint64_t host_bytes = info.window_bytes / 8 / k_block * k_block;
+    state.memory.set_window(info.window_base, info.window_bytes - host_bytes);
+    state.host_memory.set_window(info.window_base + info.window_bytes - host_bytes, host_bytes);
 }
 
 }  // namespace

@@ -55,7 +55,10 @@ bool settle_freed(Call& call) {
     const auto over = call.state.freed_memory.take(call.session.freed_through());
     for (const FreedMemory::Freed& freed : over) {
         if (const auto* block = std::get_if<RangeHeap::Range>(&freed)) {
-            if (call.state.memory.has_window()) call.state.memory.return_block(*block);
+            if (call.state.host_memory.in_window(block->base))
+                call.state.host_memory.return_block(*block);
+            else if (call.state.memory.has_window())
+                call.state.memory.return_block(*block);
         } else {
             release_device_memory(call, std::get<DeviceRange>(freed));
         }

@@ -8,6 +8,7 @@
 
 #include "client/abi/process.h"
 #include "client/call/call.h"
+#include "client/call/mapped.h"
 #include "client/call/pages.h"
 #include "client/call/refuse.h"
 #include "client/call/shim.h"
@@ -47,6 +48,18 @@ inline void note_default_idle(const Call& call) {
     }
 }
 
+/// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then; page-locked
+/// memory that is named so becomes the device's as well.
+inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
+    if (call.state.host_memory.in_window(address) && call.state.host_memory.may_be_passed()) {
+        Call own = call;
+        uint64_t mapped = 0;
+        if (CUresult refused = map_host_memory(own, address, mapped); refused != CUDA_SUCCESS) return refused;
+    }
+    if (!call.state.memory.contains(address, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return give_named_pages(call, address, size_bytes);
+}
+
 /// CUDA_SUCCESS if all of a region that is not empty is known, its rows do not overlap, and address and pitch are multiples of
 /// `align`.
 inline CUresult check_region(const Call& call, const Region& region, uint64_t align) {
@@ -54,13 +67,7 @@ inline CUresult check_region(const Call& call, const Region& region, uint64_t al
     if (!region.fits() || overlaps) return CUDA_ERROR_INVALID_VALUE;
     if (region.address.value() % align != 0 || region.pitch.value() % align != 0) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t size_bytes = region.span().value();
-    if (!call.state.memory.contains(region.address.value(), size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return give_named_pages(call, region.address.value(), size_bytes);
-}
-/// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then.
-inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
-    if (!call.state.memory.contains(address, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return give_named_pages(call, address, size_bytes);
+    return check_device_range(call, region.address.value(), size_bytes);
 }
 
 }  // namespace warpline::client

@@ -53,6 +53,8 @@ private:
     bool fetch(const SharedRegion& from, AddressRange what, bool while_busy, bool& out_of_date);
     CUresult read(uint64_t context, PageRegion& region, const std::vector<AddressRange>& ranges);
     void recall();
+    void read_mirrored(bool busy);
+    CUresult read_bytes(uint64_t context, uint64_t address, Bytes& bytes);
     void refresh();
     std::vector<uint64_t> busy_contexts();
     bool is_busy();
@@ -125,6 +127,8 @@ void Pager::run_fetching() {
             SharedPages& pages = SharedPages::instance();
             {
                 MutexLock lock(pages.mutex);
+                for (const auto& [base, mirrored] : pages.mirrored)
+                    sleeps_long = sleeps_long && mirrored->read_work == m_session->last_work();
                 for (const auto& [base, shared] : pages.regions) sleeps_long = sleeps_long && !shared.region->has_busy_units();
             }
             faults::wait(seen, sleeps_long ? 1000 : static_cast<int>(k_refresh.count()));
@@ -341,6 +345,7 @@ void Pager::recall() {
         }
     }
     const bool busy = is_busy();
+    read_mirrored(busy);
     for (const auto& [shared, units] : wanted) {
         bool out_of_date = false;
         for (const AddressRange& range : units) {
@@ -351,11 +356,60 @@ void Pager::recall() {
     }
 }
 
+CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
+    SharedPages::Counters& counters = SharedPages::instance().counters;
+    for (uint64_t offset = 0; offset < bytes.size();) {
+        const uint64_t size = std::min<uint64_t>(k_most_read_bytes, bytes.size() - offset);
+        const std::vector<uint64_t> asked{address + offset, size};
+        Call own = call_in(context);
+        const CUresult result = gen::request_wlReadPages(own, asked, CopyTarget::linear(bytes.data() + offset, size));
+        if (result != CUDA_SUCCESS) return result;
+        counters.fetches.fetch_add(1, std::memory_order_relaxed);
+        counters.fetched_bytes.fetch_add(size, std::memory_order_relaxed);
+        offset += size;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// What the device has changed of the program's own memory: these bytes are written there, and no others.
+void Pager::read_mirrored(bool busy) {
+    SharedPages& pages = SharedPages::instance();
+    std::vector<std::pair<std::shared_ptr<MirroredRange>, uint64_t>> all;
+    const uint64_t work = m_session->last_work();
+    {
+        MutexLock lock(pages.mutex);
+        for (const auto& [base, mirrored] : pages.mirrored)
+            if (!mirrored->twin.empty() && mirrored->read_work != work) all.emplace_back(mirrored, mirrored->epoch);
+    }
+    for (const auto& [mirrored, epoch] : all) {
+        Bytes bytes(mirrored->size_bytes);
+        if (read_bytes(mirrored->context, mirrored->device, bytes) != CUDA_SUCCESS) return;
+        MutexLock lock(pages.mutex);
+        const auto still = pages.mirrored.find(mirrored->host);
+        if (mirrored->epoch != epoch || still == pages.mirrored.end() || still->second != mirrored) continue;
+        auto* here = reinterpret_cast<std::byte*>(mirrored->host);
+        for (uint64_t i = 0; i < bytes.size(); ++i)
+            if (bytes[i] != mirrored->twin[i]) here[i] = bytes[i];
+        mirrored->twin = std::move(bytes);
+        if (!busy) mirrored->read_work = work;
+    }
+}
+
 /// Both sides see what the other one writes, at the next access.
 void Pager::refresh() {
     const auto now = PageClock::now();
     if (now - m_refreshed < k_refresh) return;
     m_refreshed = now;
+    bool mirrored = false;
+    {
+        SharedPages& pages = SharedPages::instance();
+        MutexLock lock(pages.mutex);
+        mirrored = !pages.mirrored.empty();
+    }
+    if (mirrored && is_busy()) {
+        (void)write_all_mirrored(call_in(0));
+        read_mirrored(true);
+    }
     {
         SharedPages& pages = SharedPages::instance();
         MutexLock lock(pages.mutex);

@@ -81,6 +81,43 @@ CUresult send_batch(const Call& call, const SharedRegion& shared, const Batch& b
     return gen::issue_wlWritePages(own, batch.ranges, payload);
 }
 
+/// What the program has changed of its own memory since the device had it.
+CUresult write_mirrored(const Call& call, MirroredRange& mirrored) {
+    const auto* here = reinterpret_cast<const std::byte*>(mirrored.host);
+    const bool first = mirrored.twin.empty();
+    if (first) mirrored.twin.resize(mirrored.size_bytes);
+    std::byte* twin = mirrored.twin.data();
+    std::vector<uint64_t> ranges;
+    Bytes packed;
+    const auto send = [&]() -> CUresult {
+        if (packed.empty()) return CUDA_SUCCESS;
+        Call own = own_call(call, mirrored.context);
+        const CUresult result = gen::issue_wlWritePages(own, ranges, packed);
+        SharedPages::instance().counters.written_back_bytes.fetch_add(packed.size(), std::memory_order_relaxed);
+        ++mirrored.epoch;
+        ranges.clear();
+        packed.clear();
+        return result;
+    };
+    for (uint64_t i = 0; i < mirrored.size_bytes;) {
+        if (!first && here[i] == twin[i]) {
+            ++i;
+            continue;
+        }
+        uint64_t end = i;
+        while (end < mirrored.size_bytes && end - i < k_most_bytes && (first || here[end] != twin[end])) {
+            twin[end] = here[end];
+            ++end;
+        }
+        ranges.insert(ranges.end(), {mirrored.device + i, end - i});
+        packed.insert(packed.end(), twin + i, twin + end);
+        i = end;
+        if (packed.size() < k_most_bytes / 2 && ranges.size() < k_most_ranges) continue;
+        if (CUresult result = send(); result != CUDA_SUCCESS) return result;
+    }
+    return send();
+}
+
 }  // namespace
 
 CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges) {
@@ -119,6 +156,9 @@ CUresult give_pages_before(const Call& call) {
         const auto changed = shared.region->hand_over(shared.region->range());
         if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
     }
+    for (auto& [base, mirrored] : pages.mirrored) {
+        if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
+    }
     if (!any) return CUDA_SUCCESS;
     pages.window_bytes = SharedPages::k_first_window;
     pages.counters.hand_overs.fetch_add(1, std::memory_order_relaxed);
@@ -139,9 +179,13 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     SharedRegion* shared = pages.find(address);
-    if (!shared || size_bytes == 0) return CUDA_SUCCESS;
     pages.note_busy(call.context);
-    const auto changed = shared->region->hand_over({address, size_bytes});
+    for (auto& [base, mirrored] : pages.mirrored) {
+        if (address - mirrored->device >= mirrored->size_bytes) continue;
+        if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
+    }
+    if (!shared || size_bytes == 0) return CUDA_SUCCESS;
+    const auto changed = shared->region->hand_over({address, size_bytes}, true);
     return write_to_device(call, *shared, changed);
 }
 
@@ -153,11 +197,21 @@ CUresult settle_pages_slow(const Call& call, CUresult done) {
     {
         MutexLock lock(pages.mutex);
         bool any = false;
+        for (const auto& [base, mirrored] : pages.mirrored) any = any || mirrored->read_work != call.session.last_work();
         for (const auto& [base, shared] : pages.regions) any = any || !shared.region->used_before(UINT64_MAX / 2).empty();
         if (!any) return done;
     }
     faults::recall();
     return done;
+}
+
+CUresult write_all_mirrored(const Call& call) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    for (auto& [base, mirrored] : pages.mirrored) {
+        if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult refresh_pages(const Call& call) {
@@ -167,6 +221,7 @@ CUresult refresh_pages(const Call& call) {
         // What is being fetched in this moment may be of the time before, too.
         shared.region->outdate();
         if (!shared.region->has_busy_units()) continue;
+        pages.window_bytes = SharedPages::k_first_window;  // who looks again and again looks at little
         const auto changed = shared.region->refresh();
         if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
     }

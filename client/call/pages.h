@@ -32,6 +32,9 @@ inline CUresult give_named_pages(const Call& call, uint64_t address, uint64_t si
 /// Queues bytes of a region to be written to the device. The caller has the lock of the pages.
 CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges);
 
+/// Queues what the program has changed of memory that it has registered.
+CUresult write_all_mirrored(const Call& call);
+
 /// When work is known to be done: what the program looks at is what the device has now, and what it will probably look at is
 /// fetched. @returns its argument
 CUresult settle_pages_slow(const Call& call, CUresult done);

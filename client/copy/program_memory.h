@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/call/common.h"
+#include "client/call/mapped.h"
 
 namespace warpline::client {
 
@@ -19,13 +20,5 @@ inline bool copy_may_wait(const Call& call) {
 
 /// True if CUDA has page-locked all of it.
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes);
-
-/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made,
-/// or from then on. So what is still to be written there by earlier work has to arrive first.
-void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
-
-/// Before page-locked memory goes: what is to be written there has arrived, and what is read from there has been.
-/// @blocks until both are so
-void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes);
 
 }  // namespace warpline::client

@@ -31,6 +31,15 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
     return CUDA_SUCCESS;
 }
 
+/// Page-locked memory that is passed to a kernel is the device's, too, from then on.
+CUresult map_parameters(Call& call, const Function& function, void** kernel_params, void** extra) {
+    if (!call.state.host_memory.may_be_passed()) [[likely]]
+        return CUDA_SUCCESS;
+    LaunchParams params;
+    if (CUresult refused = params.read(function, kernel_params, extra); refused != CUDA_SUCCESS) return refused;
+    return map_host_pointers(call, params.params());
+}
+
 CUresult settle(Call& call, CUresult launched, uint64_t stream) {
     // What is captured runs later.
     if (launched != CUDA_SUCCESS || !launches_block() || is_capturing(call, stream)) return launched;
@@ -79,6 +88,7 @@ CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridD
     Function* function = nullptr;
     const LaunchShape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_parameters(call, *function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     if (!extra && !call.background) {
         const auto issued = issue_by_image(call, to_token(f), *function, shape, stream, kernelParams);
@@ -101,6 +111,7 @@ CUresult hook_client_cuLaunchCooperativeKernel(Call& call, CUfunction f, unsigne
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, nullptr); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_cooperative(call, f, shape); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     CUresult result =
         gen::issue_cuLaunchCooperativeKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
@@ -124,6 +135,7 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
     for (const CUlaunchAttribute& attribute : std::span(config->attrs, config->numAttrs)) {
         const auto& cluster = attribute.value.clusterDim;
         CUresult refused = CUDA_SUCCESS;

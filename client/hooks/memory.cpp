@@ -132,6 +132,10 @@ CUresult hook_client_cuMemFreeHost(Call& call, void* p) {
     if (!p) return CUDA_SUCCESS;
     std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
     if (!range || range->base != reinterpret_cast<uint64_t>(p)) return CUDA_ERROR_INVALID_VALUE;
+    if (const auto mapped = call.state.host_memory.forget_mapped(range->base, HostOrigin::allocated)) {
+        unmap_host_memory(call, *mapped);
+        return CUDA_SUCCESS;
+    }
     take_back_host_memory(call, p, range->size_bytes);
     return call.state.host_memory.free(p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -160,20 +164,27 @@ CUresult hook_client_cuMemHostUnregister(Call& call, void* p) {
     if (range->origin != HostOrigin::registered || range->base != reinterpret_cast<uint64_t>(p))
         return CUDA_ERROR_INVALID_VALUE;
     take_back_host_memory(call, p, range->size_bytes);
+    if (const auto mapped = call.state.host_memory.forget_mapped(range->base, HostOrigin::registered)) {
+        unmap_host_memory(call, *mapped);
+        return CUDA_SUCCESS;
+    }
     return call.state.host_memory.unregister(p) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 CUresult hook_client_cuMemHostGetFlags(Call& call, unsigned int* pFlags, void* p) {
     std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
     if (!range) return CUDA_ERROR_INVALID_VALUE;
-    *pFlags = range->flags;
+    // All of it can be mapped, whether it was asked for or not.
+    *pFlags = range->flags | CU_MEMHOSTALLOC_DEVICEMAP;
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuMemHostGetDevicePointer_v2(Call& call, CUdeviceptr*, void* p, unsigned int Flags) {
+CUresult hook_client_cuMemHostGetDevicePointer_v2(Call& call, CUdeviceptr* pdptr, void* p, unsigned int Flags) {
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.host_memory.find(reinterpret_cast<uint64_t>(p))) return CUDA_ERROR_INVALID_VALUE;
-    return WL_REFUSE_CALL("cuMemHostGetDevicePointer", "host memory mapped into the GPU's address space; copy it instead");
+    uint64_t address = 0;
+    const CUresult result = map_host_memory(call, reinterpret_cast<uint64_t>(p), address);
+    if (result == CUDA_SUCCESS) *pdptr = address;
+    return result;
 }
 
 }  // namespace warpline::client

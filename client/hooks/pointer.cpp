@@ -21,6 +21,13 @@ Pointer look_up(const State& state, CUdeviceptr address) {
     pointer.address = address;
     pointer.device = state.memory.find(address);
     if (!pointer.device) pointer.host = state.host_memory.find(address);
+    if (!pointer.device || pointer.device->kind != MemoryKind::page_locked) return pointer;
+    // Memory of the host that kernels use: by either of its addresses.
+    pointer.host = state.host_memory.find_mapped(address);
+    if (pointer.host) {
+        pointer.address = pointer.host->base + (address - pointer.host->device_base);
+        pointer.device.reset();
+    }
     return pointer;
 }
 
@@ -46,8 +53,11 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
             return put(data, to_handle<CUcontext>(device ? pointer.device->context : pointer.host->context));
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put_type(pointer, data);
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-            // Host memory is not mapped into the GPU's address space.
-            return device ? put(data, pointer.address) : CUDA_ERROR_INVALID_VALUE;
+            if (device) return put(data, pointer.address);
+            // What CUDA has allocated kernels find at the same address, whether they have been given it yet or not.
+            if (pointer.host->device_base != 0)
+                return put(data, CUdeviceptr{pointer.host->device_base + (pointer.address - pointer.host->base)});
+            return pointer.host->block_bytes != 0 ? put(data, pointer.address) : CUDA_ERROR_INVALID_VALUE;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (device && !is_managed(pointer)) return CUDA_ERROR_INVALID_VALUE;
             return put(data, reinterpret_cast<void*>(pointer.address));
@@ -61,7 +71,8 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
             return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
             return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
-        case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, static_cast<unsigned>(device));
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            return put(data, device || pointer.host->device_base != 0 || pointer.host->block_bytes != 0 ? 1u : 0u);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(data, 0ull);
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

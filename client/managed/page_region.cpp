@@ -50,10 +50,20 @@ PageRegion::PageRegion(AddressRange range, const Options& options)
 
 std::shared_ptr<PageRegion> PageRegion::make(AddressRange range, const Options& options) {
     std::shared_ptr<PageRegion> region(new PageRegion(range, options));
-    return region->map() ? region : nullptr;
+    return region->map(options.adopts) ? region : nullptr;
 }
 
-bool PageRegion::map() {
+/// Pages of zeros are left out: nobody has touched them.
+void PageRegion::adopt() {
+    static constexpr std::byte k_zeros[k_page]{};
+    protect(0, m_states.size(), PROT_READ);
+    for (uint64_t offset = 0; offset < m_range.size_bytes; offset += k_page) {
+        const void* page = reinterpret_cast<const void*>(m_range.base + offset);
+        if (std::memcmp(page, k_zeros, k_page) != 0) std::memcpy(m_alias + offset, page, k_page);
+    }
+}
+
+bool PageRegion::map(bool adopts) {
     m_file = ::memfd_create("warpline-memory", MFD_CLOEXEC);
     struct stat about {};
     if (m_file < 0 || ::ftruncate(m_file, static_cast<off_t>(m_range.size_bytes)) != 0 || ::fstat(m_file, &about) != 0)
@@ -64,6 +74,7 @@ bool PageRegion::map() {
         ::mmap(nullptr, m_range.size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (twins != MAP_FAILED) m_twins = static_cast<std::byte*>(twins);
     if (!m_alias || !m_twins) return false;
+    if (adopts) adopt();
     if (!map_file(m_file, m_range.size_bytes, reinterpret_cast<void*>(m_range.base))) return false;
     return m_valid_units != 0 || protect(0, m_states.size(), PROT_NONE);
 }
@@ -124,14 +135,15 @@ void PageRegion::for_runs(size_t first, size_t last, Predicate predicate, Visit 
     }
 }
 
-std::vector<AddressRange> PageRegion::hand_over(AddressRange what) {
+std::vector<AddressRange> PageRegion::hand_over(AddressRange what, bool in_order) {
     ++m_epoch;
     const AddressRange units = units_of(what);
     if (units.size_bytes == 0) return {};
-    return hand_over_units(index_of(units.base), index_of(units.end() - 1) + 1);
+    const uint8_t after = in_order || m_sharing == Sharing::in_turns ? k_wait : 0;
+    return hand_over_units(index_of(units.base), index_of(units.end() - 1) + 1, after);
 }
 
-std::vector<AddressRange> PageRegion::hand_over_units(size_t first, size_t last) {
+std::vector<AddressRange> PageRegion::hand_over_units(size_t first, size_t last, uint8_t after) {
     std::vector<AddressRange> out;
     for_runs(
         first, last, [](uint8_t state) { return (state & k_valid) != 0; },
@@ -143,7 +155,6 @@ std::vector<AddressRange> PageRegion::hand_over_units(size_t first, size_t last)
         });
     for (const AddressRange& changed : out)
         for (size_t unit = index_of(changed.base); unit <= index_of(changed.end() - 1); ++unit) note_used(address_of(unit));
-    const uint8_t after = m_sharing == Sharing::in_turns ? k_wait : 0;
     for (size_t unit = first; unit < last; ++unit) set(unit, (m_states[unit] & k_used) | after);
     return out;
 }

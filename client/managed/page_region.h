@@ -32,6 +32,7 @@ class PageRegion {
 public:
     struct Options {
         Sharing sharing = Sharing::in_turns;
+        bool adopts = false;     ///< there is memory at these addresses already: its content is kept
         bool valid_here = true;  ///< what is there at first; else the device has it
     };
     /// Puts memory behind addresses that are reserved in this process. Null: there is no memory, or not at this address.
@@ -62,7 +63,8 @@ public:
     bool any_valid_here() const { return m_valid_units != 0; }
 
     /// Gives units to the device: the program can reach them no more. @returns what has to be written there
-    std::vector<AddressRange> hand_over(AddressRange what);
+    /// @param in_order  what it is given for ends soon (a copy, a fill): an access waits for it, whoever may write
+    std::vector<AddressRange> hand_over(AddressRange what, bool in_order = false);
     /// What the program has changed is to be written to the device, and both have it then. @returns what has to be written
     std::vector<AddressRange> write_back(AddressRange what);
 
@@ -102,13 +104,14 @@ private:
         k_fresh = 16  ///< never handed over: what was never touched has no value
     };
     PageRegion(AddressRange range, const Options& options);
-    bool map();
+    bool map(bool adopts);
+    void adopt();
     uint8_t state(uint64_t address) const { return m_states[(address - m_range.base) / m_unit_bytes]; }
     size_t index_of(uint64_t address) const { return (address - m_range.base) / m_unit_bytes; }
     uint64_t address_of(size_t unit) const { return m_range.base + unit * m_unit_bytes; }
     void set(size_t unit, uint8_t state);
     bool protect(size_t first, size_t last, int protection);
-    std::vector<AddressRange> hand_over_units(size_t first, size_t last);
+    std::vector<AddressRange> hand_over_units(size_t first, size_t last, uint8_t after);
     /// What of dirty units differs from what the device has, or may.
     void changes(size_t first, size_t last, std::vector<AddressRange>& out) const;
     void touched_bytes(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const;

@@ -19,11 +19,17 @@ SharedRegion* SharedPages::find(uint64_t address) {
     return address - it->first < it->second.region->range().size_bytes ? &it->second : nullptr;
 }
 
+void SharedPages::expect(AddressRange range) {
+    if (range.size_bytes != 0) {
+        faults::watch(range.base, range.size_bytes);
+        faults::install();
+    }
+    s_in_use.store(true, std::memory_order_relaxed);
+}
+
 SharedRegion& SharedPages::add(std::shared_ptr<PageRegion> region, uint64_t context) {
     const AddressRange range = region->range();
-    faults::watch(range.base, range.size_bytes);
-    faults::install();
-    s_in_use.store(true, std::memory_order_relaxed);
+    expect(range);
     SharedRegion& added = regions[range.base];
     added.region = std::move(region);
     added.context = context;

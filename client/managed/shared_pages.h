@@ -20,6 +20,19 @@ struct SharedRegion {
     AddressRange wanted_here;  ///< was prefetched to the host: comes whole with the first access
 };
 
+/// Memory of the program's own that kernels use at another address (cuMemHostRegister): any bytes, also of a stack. They are
+/// compared with what the device is known to have.
+struct MirroredRange {
+    uint64_t host = 0;
+    uint64_t size_bytes = 0;
+    uint64_t device = 0;
+    AddressRange block;  ///< of the device's memory
+    uint64_t context = 0;
+    Bytes twin;              ///< what the device had last; empty: nothing yet
+    uint64_t epoch = 0;      ///< grows when something is written to the device
+    uint64_t read_work = 0;  ///< the work after which it was read
+};
+
 /// The regions, by address. Made with the first of them and never destroyed, like the session.
 ///
 /// The lock is held while what is written back is *queued*, so that whoever fetches afterwards is behind it; never while a
@@ -32,6 +45,7 @@ public:
 
     Mutex mutex;
     std::map<uint64_t, SharedRegion> regions WL_GUARDED_BY(mutex);
+    std::map<uint64_t, std::shared_ptr<MirroredRange>> mirrored WL_GUARDED_BY(mutex);  // by the program's address
     /// Tokens of contexts that were given work since the memory was theirs.
     std::vector<uint64_t> busy_contexts WL_GUARDED_BY(mutex);
     /// Calls that have been given pages and are not queued yet: until they are, the device may not be taken to rest.
@@ -41,6 +55,8 @@ public:
     static constexpr uint64_t k_first_window = 64ull << 10, k_last_window = 4ull << 20;
 
     SharedRegion* find(uint64_t address) WL_REQUIRES(mutex);
+    /// Accesses to this range are looked after from now on; an empty one: there is memory without pages of its own.
+    void expect(AddressRange range) WL_REQUIRES(mutex);
     SharedRegion& add(std::shared_ptr<PageRegion> region, uint64_t context) WL_REQUIRES(mutex);
     void remove(uint64_t base) WL_REQUIRES(mutex) { regions.erase(base); }
     /// True if the address is in a region. @thread any

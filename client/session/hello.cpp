@@ -50,7 +50,6 @@ void read_peers(wire::Device::Reader from, Device& device) {
 /// What the client cannot do for the program, whatever the device can.
 void hide_unsupported(Device& device) {
     constexpr CUdevice_attribute k_hidden[] = {
-        CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
         CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,

@@ -12,10 +12,11 @@
 namespace warpline::client {
 
 enum class MemoryKind : uint8_t {
-    device,   ///< cuMemAlloc and the pools: an address of ours
-    global,   ///< a variable of a module: the server's address
-    mapped,   ///< a range that the program mapped itself (cuMemMap)
-    managed,  ///< memory that the program uses as well: an address of ours
+    device,       ///< cuMemAlloc and the pools: an address of ours
+    global,       ///< a variable of a module: the server's address
+    mapped,       ///< a range that the program mapped itself (cuMemMap)
+    page_locked,  ///< of the program's, which kernels use
+    managed,      ///< memory that the program uses as well: an address of ours
 };
 
 /// What the client knows about a range of device addresses.

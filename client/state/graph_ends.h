@@ -1,6 +1,7 @@
 // What nodes of graphs have of the program, by the server's numbers for it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -43,6 +44,12 @@ public:
     std::optional<GraphEnd> source(uint64_t id) const WL_EXCLUDES(m_mutex) { return find(m_sources, id); }
     std::optional<GraphEnd> target(uint64_t number) const WL_EXCLUDES(m_mutex) { return find(m_targets, number); }
     std::optional<Function> function(uint64_t id) const WL_EXCLUDES(m_mutex) { return find(m_functions, id); }
+    /// True if a copy of a graph reads or writes any of this memory.
+    bool meets(uint64_t address, uint64_t size_bytes) const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        const auto spans = [&](const auto& end) { return end.second.rows.spans(address, size_bytes); };
+        return std::any_of(m_sources.begin(), m_sources.end(), spans) || std::any_of(m_targets.begin(), m_targets.end(), spans);
+    }
     /// True once there is any: graphs are the server's business alone before.
     bool any() const { return m_any.load(std::memory_order_acquire); }
 

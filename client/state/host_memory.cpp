@@ -9,36 +9,90 @@ namespace warpline::client {
 
 namespace {
 constexpr uint64_t k_page_bytes = 4096;
+constexpr uint64_t k_block_bytes = 2ull << 20;  // what a server maps
 uint64_t whole_pages(uint64_t size_bytes) { return (size_bytes + k_page_bytes - 1) & ~(k_page_bytes - 1); }
 }  // namespace
 
+void HostMemory::set_window(uint64_t base, uint64_t size_bytes) {
+    m_window_base = base;
+    m_window_bytes = size_bytes;
+    MutexLock lock(m_mutex);
+    if (size_bytes != 0) m_window.add(base, size_bytes);
+}
+
 void* HostMemory::allocate(uint64_t size_bytes, uint64_t context, int device, unsigned flags) {
-    if (size_bytes > UINT64_MAX - k_page_bytes) return nullptr;
-    void* address = ::mmap(nullptr, whole_pages(size_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (address == MAP_FAILED) return nullptr;
+    if (size_bytes > UINT64_MAX - k_block_bytes) return nullptr;
     HostRange range;
-    range.base = reinterpret_cast<uint64_t>(address);
     range.size_bytes = size_bytes;
     range.context = context;
     range.flags = flags;
     range.device = device;
+    const uint64_t block_bytes = (size_bytes + k_block_bytes - 1) / k_block_bytes * k_block_bytes;
+    std::optional<uint64_t> block;
+    {
+        MutexLock lock(m_mutex);
+        if (m_window_bytes != 0) block = m_window.take(block_bytes, k_block_bytes);
+    }
+    const int fixed = block ? MAP_FIXED : 0;
+    void* address = ::mmap(block ? reinterpret_cast<void*>(*block) : nullptr, whole_pages(size_bytes), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
     MutexLock lock(m_mutex);
+    if (address == MAP_FAILED) {
+        if (block) m_window.give(*block, block_bytes);
+        return nullptr;
+    }
+    range.base = reinterpret_cast<uint64_t>(address);
+    range.block_bytes = block ? block_bytes : 0;
     range.buffer_id = m_next_buffer_id++;
     m_ranges.emplace(range.base, range);
+    if (block) m_unmapped.fetch_add(1, std::memory_order_relaxed);
     return address;
 }
 
 bool HostMemory::free(void* address) {
-    uint64_t size_bytes = 0;
-    {
-        MutexLock lock(m_mutex);
-        auto it = m_ranges.find(reinterpret_cast<uint64_t>(address));
-        if (it == m_ranges.end() || it->second.origin != HostOrigin::allocated) return false;
-        size_bytes = it->second.size_bytes;
-        m_ranges.erase(it);
+    MutexLock lock(m_mutex);
+    auto it = m_ranges.find(reinterpret_cast<uint64_t>(address));
+    if (it == m_ranges.end() || it->second.origin != HostOrigin::allocated || it->second.device_base != 0) return false;
+    const HostRange range = it->second;
+    m_ranges.erase(it);
+    if (range.block_bytes == 0) {
+        ::munmap(address, whole_pages(range.size_bytes));
+        return true;
     }
-    ::munmap(address, whole_pages(size_bytes));
+    m_unmapped.fetch_sub(1, std::memory_order_relaxed);
+    ::mmap(address, whole_pages(range.size_bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    m_window.give(range.base, range.block_bytes);
     return true;
+}
+
+void HostMemory::set_device_base(uint64_t base, uint64_t device_base) {
+    MutexLock lock(m_mutex);
+    const auto it = m_ranges.find(base);
+    if (it == m_ranges.end()) return;
+    if (it->second.block_bytes != 0) m_unmapped.fetch_sub(1, std::memory_order_relaxed);
+    it->second.device_base = device_base;
+}
+
+std::optional<HostRange> HostMemory::forget_mapped(uint64_t base, HostOrigin origin) {
+    MutexLock lock(m_mutex);
+    const auto it = m_ranges.find(base);
+    if (it == m_ranges.end() || it->second.origin != origin || it->second.device_base == 0) return std::nullopt;
+    const HostRange range = it->second;
+    m_ranges.erase(it);
+    return range;
+}
+
+void HostMemory::return_block(RangeHeap::Range block) {
+    MutexLock lock(m_mutex);
+    m_window.give(block.base, block.size_bytes);
+}
+
+std::optional<HostRange> HostMemory::find_mapped(uint64_t device_address) const {
+    MutexLock lock(m_mutex);
+    for (const auto& [base, range] : m_ranges) {
+        if (range.device_base != 0 && device_address - range.device_base < range.size_bytes) return range;
+    }
+    return std::nullopt;
 }
 
 HostMemory::Registered HostMemory::register_range(HostRange range) {

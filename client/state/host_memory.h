@@ -1,10 +1,12 @@
 // The host memory that CUDA knows of.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
 
+#include "client/state/range_heap.h"
 #include "common/base/mutex.h"
 
 namespace warpline::client {
@@ -21,10 +23,27 @@ struct HostRange {
     unsigned flags = 0;
     HostOrigin origin = HostOrigin::allocated;
     int device = 0;
+    uint64_t block_bytes = 0;  ///< of the addresses that were taken for it; 0: the server does not have them as well
+    uint64_t device_base = 0;  ///< where kernels find it; 0: none uses it yet
 };
 
 class HostMemory {
 public:
+    /// Addresses for allocations that the server has reserved as well, so that a kernel can use them. Once, before anything
+    /// else.
+    void set_window(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    bool in_window(uint64_t address) const { return address - m_window_base < m_window_bytes; }
+    /// True while there is such memory that no kernel uses yet: launches look for its addresses then.
+    bool may_be_passed() const { return m_unmapped.load(std::memory_order_relaxed) != 0; }
+    /// Kernels use it from now on.
+    void set_device_base(uint64_t base, uint64_t device_base) WL_EXCLUDES(m_mutex);
+    /// Forgets memory that kernels use, whose pages are another's business. Nothing: it is unknown, or not such memory.
+    std::optional<HostRange> forget_mapped(uint64_t base, HostOrigin origin) WL_EXCLUDES(m_mutex);
+    /// The device has done with these addresses.
+    void return_block(RangeHeap::Range block) WL_EXCLUDES(m_mutex);
+    /// The range that kernels find at this address.
+    std::optional<HostRange> find_mapped(uint64_t device_address) const WL_EXCLUDES(m_mutex);
+
     /// Page-aligned, zeroed memory; nullptr if there is none.
     void* allocate(uint64_t size_bytes, uint64_t context, int device, unsigned flags) WL_EXCLUDES(m_mutex);
     /// False if the address is not the start of an allocation.
@@ -40,9 +59,13 @@ public:
 private:
     std::map<uint64_t, HostRange>::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
 
+    uint64_t m_window_base = 0;  // set before threads exist, then constant
+    uint64_t m_window_bytes = 0;
+    std::atomic<size_t> m_unmapped{0};
     mutable Mutex m_mutex;  // protects the ranges
     std::map<uint64_t, HostRange> m_ranges WL_GUARDED_BY(m_mutex);
     uint64_t m_next_buffer_id WL_GUARDED_BY(m_mutex) = 1ull << 40;  // apart from those of device memory
+    RangeHeap m_window WL_GUARDED_BY(m_mutex);
 };
 
 }  // namespace warpline::client

@@ -55,6 +55,7 @@ static void copies() {
     CHECK(cudaMalloc(&device, k_n * sizeof(int)));
     for (int i = 0; i < k_n; ++i) managed[i] = i;
     CHECK(cudaMemcpy(device, managed, k_n * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
     for (int i = 0; i < k_n; ++i) managed[i] = -1;  // the copy has been made
     CHECK(cudaMemcpy(host.data(), device, k_n * sizeof(int), cudaMemcpyDeviceToHost));
     for (int i = 0; i < k_n; ++i) EXPECT_EQ(host[i], i);

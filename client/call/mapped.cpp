@@ -1,0 +1,158 @@
+// How page-locked memory becomes the device's, too.
+#include "client/call/mapped.h"
+
+#include <cstring>
+
+#include "client/call/allocate.h"
+#include "client/managed/faults.h"
+#include "client/session/connection_to_server.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// Who maps memory does it alone.
+Mutex& mapping_mutex() {
+    static auto* mutex = new Mutex;
+    return *mutex;
+}
+
+DeviceRange device_range_of(const HostRange& range, uint64_t device_address) {
+    DeviceRange made;
+    made.base = device_address;
+    made.size_bytes = range.size_bytes;
+    made.context = range.context;
+    made.device = range.device;
+    made.kind = MemoryKind::page_locked;
+    return made;
+}
+
+/// Memory that CUDA has allocated: pages at the same address.
+CUresult share_pages(Call& call, const HostRange& range) {
+    const RangeHeap::Range block{range.base, range.block_bytes};
+    if (CUresult result = map_block(call, block, range.device); result != CUDA_SUCCESS) return result;
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    pages.expect(AddressRange{block.base, block.size_bytes});
+    PageRegion::Options options;
+    options.sharing = Sharing::concurrent;
+    options.adopts = true;
+    auto region = PageRegion::make({block.base, block.size_bytes}, options);
+    if (!region) return CUDA_ERROR_OUT_OF_MEMORY;
+    pages.add(std::move(region), range.context);
+    return CUDA_SUCCESS;
+}
+
+/// Memory of the program's own: its bytes, and a copy of them on the device.
+CUresult mirror(Call& call, const HostRange& range, uint64_t& device_address) {
+    constexpr uint64_t k_page_mask = 4095;
+    const uint64_t offset = range.base & k_page_mask;
+    settle_freed(call);
+    const auto block = call.state.memory.take_block(offset + range.size_bytes);
+    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (CUresult result = map_block(call, *block, range.device); result != CUDA_SUCCESS) {
+        call.state.memory.return_block(*block);
+        return result;
+    }
+    auto made = std::make_shared<MirroredRange>();
+    made->host = range.base;
+    made->size_bytes = range.size_bytes;
+    made->device = block->base + offset;
+    made->block = {block->base, block->size_bytes};
+    made->context = range.context;
+    device_address = made->device;
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    pages.expect({});
+    pages.mirrored.emplace(range.base, std::move(made));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
+    Session& session = call.session;
+    const auto base = reinterpret_cast<uint64_t>(address);
+    const bool copies = session.copy_pending(base, size_bytes);
+    const bool functions = !session.host_calls().idle() || session.graph_functions_pending();
+    if ((!functions && !copies) || HostCalls::in_callback()) return;
+    // From pageable memory CUDA takes the bytes when the call is made, as we do; and what it copies to it is there when that
+    // call returns.
+    if (!copies && !call.state.host_memory.find(base)) return;
+    const uint64_t last_call = session.host_calls().last_id();
+    const uint64_t last_number = session.last_number();
+    Call own = call;
+    // Its result is not ours to report: whoever waits for the streams gets it.
+    CUresult result = synchronize_context(own);
+    if (result != CUDA_SUCCESS) session.defer(result);
+    session.host_calls().settled(last_call);
+    session.copies_settled(base, size_bytes, last_number);
+}
+
+void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
+    settle_host_memory(call, address, size_bytes);
+    call.session.calls().outbox().give_back(as_bytes(address, size_bytes));
+}
+
+CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address) {
+    HostMemory& host = call.state.host_memory;
+    MutexLock lock(mapping_mutex());
+    const auto range = host.find(address);
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    device_address = range->device_base + (address - range->base);
+    if (range->device_base != 0) return CUDA_SUCCESS;
+    if (!call.state.memory.has_window() || (range->origin == HostOrigin::allocated && range->block_bytes == 0))
+        return WL_REFUSE_CALL("cuMemHostGetDevicePointer", "the server's driver cannot map memory at this address");
+    if (call.state.graph_ends.meets(range->base, range->size_bytes))
+        return WL_REFUSE_CALL("cuMemHostGetDevicePointer",
+                              "memory that copies of a graph use cannot be used by kernels as well");
+    if (!start_pager(call)) return CUDA_ERROR_OUT_OF_MEMORY;
+    take_back_host_memory(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
+    Call own = call;
+    own.context = range->context;
+    uint64_t device_base = range->base;
+    const CUresult result =
+        range->origin == HostOrigin::allocated ? share_pages(own, *range) : mirror(own, *range, device_base);
+    if (result != CUDA_SUCCESS) return result;
+    call.state.memory.register_range(device_range_of(*range, device_base));
+    host.set_device_base(range->base, device_base);
+    device_address = device_base + (address - range->base);
+    return CUDA_SUCCESS;
+}
+
+CUresult map_host_pointers(Call& call, BytesView bytes) {
+    for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + offset, sizeof word);
+        if (!call.state.host_memory.in_window(word)) continue;
+        uint64_t device_address = 0;
+        const CUresult result = map_host_memory(call, word, device_address);
+        // What is none of ours is the kernel's affair.
+        if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+void unmap_host_memory(Call& call, const HostRange& range) {
+    Call own = call;
+    own.context = range.context;
+    const CUresult result = synchronize_context(own);
+    if (result != CUDA_SUCCESS) call.session.defer(result);
+    call.state.memory.forget(range.device_base, MemoryKind::page_locked);
+    RangeHeap::Range block{range.base, range.block_bytes};
+    if (range.origin == HostOrigin::registered) faults::recall();
+    SharedPages& pages = SharedPages::instance();
+    {
+        MutexLock lock(pages.mutex);
+        if (range.origin == HostOrigin::allocated) {
+            pages.remove(range.base);
+        } else if (const auto found = pages.mirrored.find(range.base); found != pages.mirrored.end()) {
+            block = {found->second->block.base, found->second->block.size_bytes};
+            pages.mirrored.erase(found);
+        }
+    }
+    unmap_block(own, block);
+}
+
+}  // namespace warpline::client

@@ -1,0 +1,28 @@
+// Page-locked memory of the program's that kernels use.
+#pragma once
+
+#include "client/call/call.h"
+#include "client/state/host_memory.h"
+
+namespace warpline::client {
+
+/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made,
+/// or from then on. So what is still to be written there by earlier work has to arrive first.
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
+
+/// Before page-locked memory goes: what is to be written there has arrived, and what is read from there has been.
+/// @blocks until both are so
+void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes);
+
+/// From now on kernels may use page-locked memory: what CUDA has allocated at its own address, what was registered at another
+/// one.
+/// @errors  invalid value: CUDA does not know it; not supported; out of memory
+CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address);
+
+/// The same for every word of some bytes that is the address of page-locked memory: parameters of a kernel, structures.
+CUresult map_host_pointers(Call& call, BytesView bytes);
+
+/// The memory goes: nothing on the device uses it any more. @blocks until that is so
+void unmap_host_memory(Call& call, const HostRange& range);
+
+}  // namespace warpline::client

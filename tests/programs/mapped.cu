@@ -1,0 +1,142 @@
+// Page-locked memory of the program's that kernels use: allocated (at its own address) and registered (any bytes).
+#include <string>
+
+#include "check.h"
+
+__global__ void add(int* data, int n, int what) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] += what;
+}
+struct Boxed {
+    int* inner;
+    int count;
+};
+__global__ void through(Boxed boxed) {
+    for (int i = 0; i < boxed.count; ++i) boxed.inner[i] *= 2;
+}
+// Says what it has seen, until it is told to stop.
+__global__ void answer(volatile int* question, volatile int* answers, long long limit) {
+    const long long end = clock64() + limit;
+    while (clock64() < end) {
+        const int asked = *question;
+        *answers = asked + 1;
+        __threadfence_system();
+        if (asked < 0) return;
+    }
+}
+
+static const int k_n = 300000;
+
+static void allocated(unsigned flags, bool asks) {
+    int *data, *device;
+    CHECK(cudaHostAlloc(&data, k_n * sizeof(int), flags));
+    for (int i = 0; i < k_n; ++i) data[i] = i;
+    device = data;
+    if (asks) {
+        CHECK(cudaHostGetDevicePointer(&device, data + 10, 0));
+        device -= 10;
+    }
+    for (int round = 1; round <= 4; ++round) {
+        add<<<8, 128>>>(device, k_n, 1);
+        CHECK(cudaDeviceSynchronize());
+        for (int i = 0; i < k_n; i += 999) EXPECT_EQ(data[i], i + round);
+    }
+    cudaPointerAttributes about;
+    CHECK(cudaPointerGetAttributes(&about, data));
+    EXPECT(about.type == cudaMemoryTypeHost && about.hostPointer == data && about.devicePointer == device);
+    // Copies and fills of it go on as before.
+    std::vector<int> back(k_n);
+    int* other;
+    CHECK(cudaMalloc(&other, k_n * sizeof(int)));
+    CHECK(cudaMemcpy(other, data, k_n * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
+    data[5] = -1;
+    CHECK(cudaMemcpy(back.data(), other, k_n * sizeof(int), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(back[5], 9);
+    CHECK(cudaMemcpyAsync(data, other, k_n * sizeof(int), cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(data[5], 9);
+    CHECK(cudaMemset(data, 1, 4096));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(data[1023], 0x01010101);
+    EXPECT_EQ(data[1024], 1028);
+    CHECK(cudaFree(other));
+    CHECK(cudaFreeHost(data));
+}
+
+static void in_structures() {
+    Boxed boxed;
+    CHECK(cudaMallocHost(&boxed.inner, 100 * sizeof(int)));
+    boxed.count = 100;
+    for (int i = 0; i < 100; ++i) boxed.inner[i] = i;
+    through<<<1, 1>>>(boxed);
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(boxed.inner[i], 2 * i);
+    CHECK(cudaFreeHost(boxed.inner));
+}
+
+// Several of them on one page, and the page is a stack's; what lies beside them is nobody else's.
+static void registered() {
+    volatile char before[64];
+    int one[4] = {1, 2, 3, 4}, two[4] = {5, 6, 7, 8};
+    volatile char behind[64];
+    for (int i = 0; i < 64; ++i) before[i] = behind[i] = static_cast<char>(i);
+    int *d_one, *d_two;
+    CHECK(cudaHostRegister(one, sizeof one, cudaHostRegisterMapped));
+    CHECK(cudaHostRegister(two, sizeof two, cudaHostRegisterDefault));
+    CHECK(cudaHostGetDevicePointer(&d_one, one, 0));
+    CHECK(cudaHostGetDevicePointer(&d_two, two + 1, 0));
+    for (int round = 1; round < 4; ++round) {
+        add<<<1, 32>>>(d_one, 4, 10);
+        add<<<1, 32>>>(d_two, 3, 20);
+        for (int i = 0; i < 64; ++i) before[i] = behind[i] = static_cast<char>(i + round);
+        CHECK(cudaDeviceSynchronize());
+        for (int i = 0; i < 4; ++i) EXPECT_EQ(one[i], i + 1 + 10 * round + (round - 1) * 100);
+        for (int i = 1; i < 4; ++i) EXPECT_EQ(two[i], i + 5 + 20 * round);
+        EXPECT_EQ(two[0], 5);
+        for (int i = 0; i < 4; ++i) one[i] += 100;
+        for (int i = 0; i < 64; ++i) EXPECT(before[i] == static_cast<char>(i + round) && behind[i] == before[i]);
+    }
+    CHECK(cudaHostUnregister(one));
+    CHECK(cudaHostUnregister(two));
+    std::vector<int> large(k_n, 7);
+    int* device;
+    CHECK(cudaHostRegister(large.data(), k_n * sizeof(int), cudaHostRegisterMapped));
+    CHECK(cudaHostGetDevicePointer(&device, large.data(), 0));
+    add<<<8, 128>>>(device, k_n, 3);
+    CHECK(cudaHostUnregister(large.data()));
+    for (int i = 0; i < k_n; ++i) EXPECT_EQ(large[i], 10);
+}
+
+// A loop without a CUDA call sees what a kernel writes while it runs, and the kernel what the loop writes.
+static void beside(bool registers) {
+    int memory[2] = {0, 0};
+    int *data = memory, *device;
+    if (registers) CHECK(cudaHostRegister(memory, sizeof memory, cudaHostRegisterMapped));
+    else CHECK(cudaHostAlloc(&data, 2 * sizeof(int), cudaHostAllocMapped));
+    volatile int* seen = data;
+    seen[0] = seen[1] = 0;
+    CHECK(cudaHostGetDevicePointer(&device, data, 0));
+    answer<<<1, 1>>>(device, device + 1, 20000000000ll);
+    CHECK(cudaGetLastError());
+    for (int i = 1; i < 20; ++i) {
+        seen[0] = i;
+        while (seen[1] != i + 1) {
+        }
+    }
+    seen[0] = -1;
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(seen[1], 0);
+    if (registers) CHECK(cudaHostUnregister(memory));
+    else CHECK(cudaFreeHost(data));
+}
+
+int main(int argc, char** argv) {
+    const std::string what = argc > 1 ? argv[1] : "";
+    if (what == "mapped") allocated(cudaHostAllocMapped, true);
+    else if (what == "passed") allocated(cudaHostAllocDefault, false), in_structures();
+    else if (what == "registered") registered();
+    else if (what == "beside") beside(false);
+    else if (what == "beside_registered") beside(true);
+    else return 2;
+    return passed(what.c_str());
+}
