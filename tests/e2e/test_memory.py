@@ -50,6 +50,23 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual(done.code, 0, done.stderr)
         self.assertLess(int(done.stdout, 16), 0x500000000000)
 
+    def test_programs_without_shared_memory_have_no_handler(self):
+        """Bit 11 of the caught signals is SIGSEGV (proc(5)): it is there from the first managed memory on (A7)."""
+        code = (
+            "import ctypes, re; cuda = ctypes.CDLL('libcuda.so.1'); address = ctypes.c_uint64(); context = ctypes.c_void_p()\n"
+            "def caught(): return int(re.search('SigCgt:\\\\s*(\\\\w+)', open('/proc/self/status').read())[1], 16) >> 10 & 1\n"
+            "assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0\n"
+            "assert cuda.cuCtxSetCurrent(context) == 0\n"
+            "assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(8 << 20)) == 0\n"
+            "assert cuda.cuMemAllocHost_v2(ctypes.byref(address), ctypes.c_size_t(8 << 20)) == 0\n"
+            "before = caught()\n"
+            "assert cuda.cuMemAllocManaged(ctypes.byref(address), ctypes.c_size_t(64), 1) == 0\n"
+            "print(before, caught())\n"
+        )
+        with harness.Server() as server:
+            done = harness.run([sys.executable, "-c", code], "remote", server)
+        self.assertEqual((done.code, done.stdout), (0, "0 1\n"), done.stderr)
+
     def test_copies_behind_a_fault(self):
         for profile in ("generous", "strict"):
             with self.subTest(profile):

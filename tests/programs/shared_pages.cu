@@ -60,8 +60,10 @@ static void copies() {
     CHECK(cudaMemcpy(host.data(), device, k_n * sizeof(int), cudaMemcpyDeviceToHost));
     for (int i = 0; i < k_n; ++i) EXPECT_EQ(host[i], i);
     CHECK(cudaMemcpy(managed, device, k_n * sizeof(int), cudaMemcpyDefault));
+    CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(managed[k_n - 1], k_n - 1);
     CHECK(cudaMemset(managed, 0x11, k_n * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(managed[17], 0x11111111);
     managed[18] = 5;
     CHECK(cudaMemcpy(host.data(), managed, k_n * sizeof(int), cudaMemcpyDeviceToHost));
@@ -69,14 +71,18 @@ static void copies() {
     EXPECT_EQ(host[19], 0x11111111);
     std::fill(host.begin(), host.end(), 9);
     CHECK(cudaMemcpy(managed + 1, host.data(), 1000 * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(managed[0], 0x11111111);
     EXPECT_EQ(managed[1], 9);
     EXPECT_EQ(managed[1001], 0x11111111);
     CHECK(cudaMemcpy2D(managed, 64, host.data(), 32, 32, 10, cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(managed[16], 9);
     EXPECT_EQ(managed[15], 9);   // of the copy before
     CHECK(cudaMemset(managed, 0, 4096));
+    CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy2D(managed, 64, host.data(), 32, 32, 10, cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(managed[7], 9);
     EXPECT_EQ(managed[8], 0);
     CHECK(cudaFree(managed));

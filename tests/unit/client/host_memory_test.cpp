@@ -2,6 +2,7 @@
 #include "client/state/host_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 
@@ -51,6 +52,36 @@ TEST(HostMemory, registered_ranges_do_not_overlap) {
     EXPECT_FALSE(memory.unregister(reinterpret_cast<void*>(0x10001)));
     EXPECT_TRUE(memory.unregister(reinterpret_cast<void*>(0x10000)));
     EXPECT_EQ(memory.register_range(range(0x10800, 0x10)), HostMemory::Registered::ok);
+}
+
+/// What kernels may use later has addresses that the server has reserved as well (A7).
+TEST(HostMemory, takes_addresses_of_its_window_and_gives_them_back) {
+    constexpr uint64_t k_block = 2ull << 20;
+    void* reserved = ::mmap(nullptr, 4 * k_block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(reserved, MAP_FAILED);
+    const uint64_t base = (reinterpret_cast<uint64_t>(reserved) + k_block - 1) / k_block * k_block;
+    HostMemory memory;
+    memory.set_window(base, 2 * k_block);
+    EXPECT_FALSE(memory.may_be_passed());
+    void* first = memory.allocate(5000, 3, 0, 0);
+    void* second = memory.allocate(k_block, 3, 0, 0);
+    EXPECT_TRUE(memory.in_window(reinterpret_cast<uint64_t>(first)) && memory.in_window(reinterpret_cast<uint64_t>(second)));
+    void* beyond = memory.allocate(1, 3, 0, 0);
+    EXPECT_FALSE(memory.in_window(reinterpret_cast<uint64_t>(beyond))) << "where there is no room it is ordinary memory";
+    EXPECT_TRUE(memory.may_be_passed());
+    std::memset(first, 1, 5000);
+    EXPECT_TRUE(memory.free(first));
+    EXPECT_EQ(memory.allocate(1, 3, 0, 0), first);
+    EXPECT_EQ(*static_cast<char*>(first), 0);
+    const auto at = reinterpret_cast<uint64_t>(second);
+    memory.set_device_base(at, at);
+    EXPECT_EQ(memory.find_mapped(at + 5)->base, at);
+    EXPECT_FALSE(memory.free(second)) << "its pages are another's business";
+    EXPECT_FALSE(memory.forget_mapped(at, HostOrigin::registered));
+    EXPECT_TRUE(memory.forget_mapped(at, HostOrigin::allocated));
+    memory.return_block({at, k_block});
+    EXPECT_TRUE(memory.free(first));
+    EXPECT_FALSE(memory.may_be_passed());
 }
 
 }  // namespace
