@@ -2,11 +2,13 @@
 #pragma once
 
 #include "client/call/common.h"
-#include "client/copy/copy_end.h"
 #include "client/graph/capture.h"
 #include "client/state/copy_target.h"
+#include "cuda/abi/copy_end.h"
 
 namespace warpline::client {
+
+using cuda::abi::CopyEnd;
 
 /// What of a copy's end is not in its description.
 struct PlannedEnd {

@@ -6,7 +6,7 @@
 
 #include "cuda/abi/cuda_types.h"
 
-namespace warpline::client {
+namespace warpline::cuda::abi {
 
 /// One end of a copy as the program describes it.
 struct CopyEnd {
@@ -76,4 +76,4 @@ void put_end(Copy& copy, CopyEnd::Which which, const CopyEnd& end) {
     });
 }
 
-}  // namespace warpline::client
+}  // namespace warpline::cuda::abi
