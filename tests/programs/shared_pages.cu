@@ -340,6 +340,37 @@ static void forks() {
     CHECK(cudaFree(data));
 }
 
+__global__ void wait_for(volatile int* flag) {
+    while (*flag == 0) {
+    }
+    flag[1] = *flag + 1;
+}
+
+// A kernel waits for an access that CUDA does not allow while it runs: both come to their end.
+static void waited_for() {
+    volatile int* flag;
+    CHECK(cudaMallocManaged(const_cast<int**>(&flag), 2 * sizeof(int)));
+    flag[0] = flag[1] = 0;
+    wait_for<<<1, 1>>>(flag);
+    CHECK(cudaGetLastError());
+    flag[0] = 41;
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(flag[1], 42);
+    CHECK(cudaFree(const_cast<int*>(flag)));
+}
+
+__global__ void fails(int* data) { *data = 1; }
+
+// What a kernel that has failed leaves is undefined, but the program may look at it.
+static void failed() {
+    int* data;
+    CHECK(cudaMallocManaged(&data, sizeof(int)));
+    *data = 5;
+    fails<<<1, 1>>>(reinterpret_cast<int*>(8));
+    EXPECT(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+    EXPECT_EQ(*data, 5);
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "turns") turns();
@@ -356,6 +387,8 @@ int main(int argc, char** argv) {
     else if (what == "graphs") graphs();
     else if (what == "system_calls") system_calls();
     else if (what == "forks") forks();
+    else if (what == "waited_for") waited_for();
+    else if (what == "failed") failed();
     else return 2;
     return passed(what.c_str());
 }
