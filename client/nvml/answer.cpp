@@ -94,7 +94,7 @@ int answer_pair(void* device, void* other, size_t first, size_t count, std::init
     if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
     if (const int result = find_device(other, Age::any, known_other); result != abi::k_success) return result;
     const abi::Question* question = question_with(first, count, inputs);
-    if (output == nullptr || question == nullptr || known.index == known_other.index) return abi::k_invalid_argument;
+    if (output == nullptr || question == nullptr) return abi::k_invalid_argument;
     const auto found = answer_to(known, static_cast<uint16_t>(question->id + known_other.index));
     return found ? give(*question, *found, {output}, 0) : unknown_answer();
 }

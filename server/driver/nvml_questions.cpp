@@ -70,7 +70,7 @@ void Nvml::add_pairs(const ReadyMessage& offer, void* device, nvml::SheetWriter&
     const auto questions = nvml::questions();
     for (uint32_t i = 0; i < std::min<uint32_t>(offer.device_count, k_max_devices); ++i) {
         void* other = find(offer.devices[i]);
-        if (other == nullptr || other == device) continue;
+        if (other == nullptr) continue;
         for (size_t place = 0; place < questions.size(); ++place) {
             if (questions[place].kind != nvml::QuestionKind::pair) continue;
             const auto [result, value] = ask(place, device, other);

@@ -240,8 +240,8 @@ WL_SOFTGPU_NVML int nvmlDeviceGetP2PStatus(void* device, void* other, uint32_t w
 }
 /// All are in the memory of one machine, which is as near as the same board.
 WL_SOFTGPU_NVML int nvmlDeviceGetTopologyCommonAncestor(void* device, void* other, uint32_t* out) {
-    constexpr uint32_t k_single_switch = 10;
+    constexpr uint32_t k_internal = 0, k_single_switch = 10;
     uint32_t slot = 0;
     if (const int result = slot_of(other, slot); result != abi::k_success) return result;
-    return give_fixed(device, out, k_single_switch);
+    return give_fixed(device, out, device == other ? k_internal : k_single_switch);
 }

@@ -106,9 +106,11 @@ def names():
                      nv.nvmlDeviceGetHandleByPciBusId(pci.busIdLegacy), nv.nvmlDeviceGetHandleByPciBusId(cuda.bus_id(index))):
             assert nv.nvmlDeviceGetIndex(same) == index
     first, second = map(nv.nvmlDeviceGetHandleByIndex, range(2))
-    status = ctypes.c_uint(9)
-    check(library().nvmlDeviceGetP2PStatus(first, second, 0, ctypes.byref(status)))
-    assert status.value == nv.NVML_P2P_STATUS_OK
+    for other in (second, first):  # NCCL asks of a device and itself, too
+        status = ctypes.c_uint(9)
+        check(library().nvmlDeviceGetP2PStatus(first, other, 0, ctypes.byref(status)))
+        assert status.value == nv.NVML_P2P_STATUS_OK
+    assert nv.nvmlDeviceGetTopologyCommonAncestor(first, first) == nv.NVML_TOPOLOGY_INTERNAL
     assert nv.nvmlDeviceGetTopologyCommonAncestor(first, second) == nv.NVML_TOPOLOGY_SINGLE
     assert [nv.nvmlDeviceGetIndex(d) for d in nv.nvmlDeviceGetTopologyNearestGpus(first, nv.NVML_TOPOLOGY_SINGLE)] == [1]
 
