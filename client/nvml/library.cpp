@@ -97,26 +97,33 @@ int Library::shut_down() noexcept {
     return abi::k_success;
 }
 
-/// Asks a server, which is kept.
-int Library::find_server(State& state) {
+/// Lets `ask()` ask a server while others may come, who wait for the answer. Null, with the reason in `why`.
+template <typename Ask>
+SnapshotPtr Library::ask_open(State& state, std::string& why, Ask&& ask) {
     state.asking = true;
     state.mutex.unlock();
-    std::string why;
-    std::shared_ptr<const ServerView> server;
     SnapshotPtr snapshot;
     try {
-        if (auto opened = ServerView::open(why); opened.ok()) {
-            server = std::move(*opened);
-            if (auto status = server->ask(why); status.ok()) snapshot = make_snapshot(std::move(*status));
-        } else if (why.empty()) {
-            why = opened.error().what;
-        }
+        if (auto status = ask(); status.ok()) snapshot = make_snapshot(std::move(*status));
     } catch (...) {
         why = "out of memory";
     }
     state.mutex.lock();
     state.asking = false;
     state.changed.notify_all();
+    return snapshot;
+}
+
+/// Asks a server, which is kept.
+int Library::find_server(State& state) {
+    std::string why;
+    std::shared_ptr<const ServerView> server;
+    SnapshotPtr snapshot = ask_open(state, why, [&]() -> Result<protocol::ServerStatus> {
+        auto opened = ServerView::open(why);
+        if (!opened.ok() && why.empty()) why = opened.error().what;
+        server = WL_TRY(std::move(opened));
+        return server->ask(why);
+    });
     if (snapshot == nullptr) {
         if (std::exchange(state.told, why) != why) tell(why);
         return abi::k_driver_not_loaded;
@@ -134,19 +141,9 @@ int Library::renew(State& state) {
         if (found != abi::k_success) state.failed_at = Clock::now();
         return found == abi::k_success ? found : abi::k_gpu_is_lost;
     }
-    state.asking = true;
     const std::shared_ptr<const ServerView> server = state.server;
-    state.mutex.unlock();
     std::string why;
-    SnapshotPtr snapshot;
-    try {
-        if (auto status = server->ask(why); status.ok()) snapshot = make_snapshot(std::move(*status));
-    } catch (...) {
-        why = "out of memory";
-    }
-    state.mutex.lock();
-    state.asking = false;
-    state.changed.notify_all();
+    SnapshotPtr snapshot = ask_open(state, why, [&] { return server->ask(why); });
     if (snapshot == nullptr) {
         state.failed_at = Clock::now();
         WL_LOG(warn, "nvml", "the devices are not known any more: {}", why);

@@ -57,6 +57,8 @@ private:
     static void before_fork() noexcept WL_NO_THREAD_SAFETY_ANALYSIS;
     static void after_fork_in_parent() noexcept WL_NO_THREAD_SAFETY_ANALYSIS;
     static void after_fork_in_child() noexcept WL_NO_THREAD_SAFETY_ANALYSIS;
+    template <typename Ask>
+    SnapshotPtr ask_open(State& state, std::string& why, Ask&& ask) WL_REQUIRES(state.mutex);
     int find_server(State& state) WL_REQUIRES(state.mutex);
     int renew(State& state) WL_REQUIRES(state.mutex);
 
