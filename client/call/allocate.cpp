@@ -7,15 +7,17 @@
 
 namespace warpline::client {
 
-CUresult map_block(Call& call, RangeHeap::Range block, int device) {
+CUresult map_block(Call& call, RangeHeap::Range block, int device, Reach reach) {
+    const bool every_device = reach == Reach::every_device;
     MemoryCredit& credit = call.session.memory_credit();
     {
         MutexLock lock(credit.order);
-        if (credit.take(device, block.size_bytes)) return gen::issue_wlMap(call, block.base, block.size_bytes, device);
+        if (credit.take(device, block.size_bytes))
+            return gen::issue_wlMap(call, block.base, block.size_bytes, device, every_device);
         credit.give_up(device);
     }
     gen::WlMapNowValues answer{};
-    const CUresult result = gen::request_wlMapNow(call, block.base, block.size_bytes, device, answer);
+    const CUresult result = gen::request_wlMapNow(call, block.base, block.size_bytes, device, every_device, answer);
     credit.answered(device, call.number, answer.credit);
     return result;
 }
@@ -83,7 +85,7 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
         }
         std::optional<RangeHeap::Range> block = memory.take_block(size_bytes);
         if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
-        if (CUresult result = map_block(call, *block, device); result != CUDA_SUCCESS) {
+        if (CUresult result = map_block(call, *block, device, Reach::peers); result != CUDA_SUCCESS) {
             memory.return_block(*block);
             // The answer has waited for what was freed before.
             if (result == CUDA_ERROR_OUT_OF_MEMORY && settle_freed(call)) continue;

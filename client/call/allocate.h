@@ -11,8 +11,10 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
 /// Gives a range back that forget() has returned, and that nothing on the device uses any more.
 CUresult release_device_memory(Call& call, const DeviceRange& range);
 
+/// Which devices may use memory of one: those that the program lets, or every one that can, as with memory of the host's.
+enum class Reach : uint8_t { peers, every_device };
 /// Backs a block with memory of a device: without waiting while the server's grant lasts.
-CUresult map_block(Call& call, RangeHeap::Range block, int device);
+CUresult map_block(Call& call, RangeHeap::Range block, int device, Reach reach);
 /// Gives a block back: nobody has its addresses before the device has done with it.
 void unmap_block(Call& call, RangeHeap::Range block);
 

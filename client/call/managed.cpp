@@ -32,7 +32,7 @@ CUresult make_region(Call& call, uint64_t size_bytes, bool host_only, RangeHeap:
     const auto taken = call.state.memory.take_block(size_bytes);
     if (!taken) return CUDA_ERROR_OUT_OF_MEMORY;
     block = *taken;
-    if (CUresult result = map_block(call, block, call.device()); result != CUDA_SUCCESS) {
+    if (CUresult result = map_block(call, block, call.device(), Reach::every_device); result != CUDA_SUCCESS) {
         call.state.memory.return_block(block);
         return result;
     }

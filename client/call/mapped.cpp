@@ -31,7 +31,7 @@ DeviceRange device_range_of(const HostRange& range, uint64_t device_address) {
 /// Memory that CUDA has allocated: pages at the same address.
 CUresult share_pages(Call& call, const HostRange& range) {
     const RangeHeap::Range block{range.base, range.block_bytes};
-    if (CUresult result = map_block(call, block, range.device); result != CUDA_SUCCESS) return result;
+    if (CUresult result = map_block(call, block, range.device, Reach::every_device); result != CUDA_SUCCESS) return result;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     pages.expect(AddressRange{block.base, block.size_bytes});
@@ -51,7 +51,7 @@ CUresult mirror(Call& call, const HostRange& range, uint64_t& device_address) {
     settle_freed(call);
     const auto block = call.state.memory.take_block(offset + range.size_bytes);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (CUresult result = map_block(call, *block, range.device); result != CUDA_SUCCESS) {
+    if (CUresult result = map_block(call, *block, range.device, Reach::every_device); result != CUDA_SUCCESS) {
         call.state.memory.return_block(*block);
         return result;
     }

@@ -5,16 +5,25 @@
 
 namespace warpline::server {
 
+namespace {
+
+constexpr DeviceMemory::Reach reach_of(bool every_device) {
+    return every_device ? DeviceMemory::Reach::every_device : DeviceMemory::Reach::peers;
+}
+
+}  // namespace
+
 CUresult hook_server_wlMap(ServerCall& call, const WlMapArgs& args) {
     DeviceMemory& memory = call.session().memory();
     memory.credit().used(args.device, args.bytes);
-    return memory.map(args.address, args.bytes, args.device);
+    return memory.map(args.address, args.bytes, args.device, reach_of(args.everyDevice));
 }
 
 CUresult hook_server_wlMapNow(ServerCall& call, const WlMapNowArgs& args, WlMapNowValues& values) {
     DeviceMemory& memory = call.session().memory();
     const CUresult result = call.session().freed().allocate_behind(
-        call.number(), [&] { return memory.map(args.address, args.bytes, args.device); }, [&] { call.release_order(); });
+        call.number(), [&] { return memory.map(args.address, args.bytes, args.device, reach_of(args.everyDevice)); },
+        [&] { call.release_order(); });
     CUdevice device = 0;
     // The client has given up what it had: only this call knows what is left now.
     if (call.session().contexts().device_of(call.context(), device) && device == args.device)

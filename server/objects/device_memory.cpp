@@ -39,20 +39,21 @@ void DeviceMemory::release_window() {
     m_window = {};
 }
 
-CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device) {
+CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach) {
     const bool aligned = address % k_block_bytes == 0 && bytes % k_block_bytes == 0 && bytes > 0;
     const bool known = device >= 0 && static_cast<size_t>(device) < m_devices.size();
     if (!aligned || !known || !in_window(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     MutexLock lock(m_mutex);
     if (overlaps(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = create_and_map(address, bytes, device, accessors_of(device));
+    const CUresult result = create_and_map(address, bytes, device, accessors_of(device, reach));
+    const Range range{bytes, device, 0, false, false, reach};
     if (result != CUDA_SUCCESS) {
-        m_poisoned[address] = {bytes, device, 0, false, false};
+        m_poisoned[address] = range;
         return result;
     }
     m_poisoned.erase(address);
-    m_ranges[address] = {bytes, device, 0, false, false};
+    m_ranges[address] = range;
     m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
     return CUDA_SUCCESS;
 }
@@ -86,8 +87,18 @@ CUresult DeviceMemory::set_access(uint64_t address, uint64_t bytes, const std::v
     return m_driver->cuMemSetAccess(address, bytes, access.data(), access.size());
 }
 
-std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device) const {
+std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device, Reach reach) const {
     std::vector<CUdevice> accessors{device};
+    if (reach == Reach::every_device) {
+        const CUdevice owner = m_devices[static_cast<size_t>(device)].driver_device;
+        for (CUdevice other = 0; static_cast<size_t>(other) < m_devices.size(); ++other) {
+            int can = 0;
+            const CUdevice asked = m_devices[static_cast<size_t>(other)].driver_device;
+            if (other != device && m_driver->cuDeviceCanAccessPeer(&can, asked, owner) == CUDA_SUCCESS && can != 0)
+                accessors.push_back(other);
+        }
+        return accessors;
+    }
     const auto peers = m_peers.find(device);
     if (peers != m_peers.end()) accessors.insert(accessors.end(), peers->second.begin(), peers->second.end());
     const auto sharing = m_pool_peers.find(device);
@@ -276,7 +287,7 @@ bool DeviceMemory::overlaps(uint64_t address, uint64_t bytes) const {
 
 bool DeviceMemory::is_open(CUdevice owner, CUdevice device) const {
     MutexLock lock(m_mutex);
-    const std::vector<CUdevice> accessors = accessors_of(owner);
+    const std::vector<CUdevice> accessors = accessors_of(owner, Reach::peers);
     return std::find(accessors.begin(), accessors.end(), device) != accessors.end();
 }
 
@@ -285,7 +296,7 @@ CUresult DeviceMemory::open_to_peer(CUdevice owner, CUdevice peer) {
     std::vector<CUdevice>& peers = m_peers[owner];
     if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     for (const auto& [address, range] : m_ranges) {
-        if (range.device != owner || range.allocated || range.retired) continue;
+        if (range.device != owner || !range.follows_peers()) continue;
         const CUresult result = set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         if (result != CUDA_SUCCESS) return result;
     }
@@ -301,7 +312,7 @@ CUresult DeviceMemory::close_to_peer(CUdevice owner, CUdevice peer) {
     peers.erase(found);
     if (!m_pool_peers[owner][peer].empty()) return CUDA_SUCCESS;  // its pools are shared still
     for (const auto& [address, range] : m_ranges) {
-        if (range.device == owner && !range.allocated && !range.retired)
+        if (range.device == owner && range.follows_peers())
             set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
     }
     return CUDA_SUCCESS;
@@ -317,7 +328,7 @@ CUresult DeviceMemory::share_pool(CUdevice owner, CUdevice peer, uint64_t pool, 
     on ? static_cast<void>(pools.insert(pool)) : static_cast<void>(pools.erase(pool));
     if (open || had == !pools.empty()) return CUDA_SUCCESS;
     for (const auto& [address, range] : m_ranges) {
-        if (range.device != owner || range.allocated || range.retired) continue;
+        if (range.device != owner || !range.follows_peers()) continue;
         const CUresult result =
             set_access(address, range.bytes, {peer}, on ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
         if (result != CUDA_SUCCESS) return result;
@@ -347,13 +358,14 @@ void DeviceMemory::restore(CUdevice device) {
             ++it;
             continue;
         }
-        CUresult made = create_and_map(address, range.bytes, device, accessors_of(device));
+        CUresult made = create_and_map(address, range.bytes, device, accessors_of(device, range.reach));
         if (made != CUDA_SUCCESS && made != CUDA_ERROR_OUT_OF_MEMORY && !reserved) {
             // Perhaps the addresses themselves have gone.
             CUdeviceptr again = 0;
             reserved = m_driver->cuMemAddressReserve(&again, m_window.bytes + m_window.unused_bytes, k_block_bytes,
                                                      m_window.address, 0) == CUDA_SUCCESS;
-            if (again == m_window.address) made = create_and_map(address, range.bytes, device, accessors_of(device));
+            if (again == m_window.address)
+                made = create_and_map(address, range.bytes, device, accessors_of(device, range.reach));
         }
         if (made == CUDA_SUCCESS) {
             ++it;

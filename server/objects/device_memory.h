@@ -36,10 +36,12 @@ public:
     /// Gives the window back. For tests; a worker's window ends with its process.
     void release_window();
 
+    /// Which devices may use memory of one: those that the program lets, or every one that can, as with memory of the host's.
+    enum class Reach : uint8_t { peers, every_device };
     /// Maps fresh memory of a device at [address, address + bytes). A failure poisons the range: copies
     /// there give CUDA_ERROR_OUT_OF_MEMORY.
     /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), and the driver's
-    CUresult map(uint64_t address, uint64_t bytes, CUdevice device);
+    CUresult map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach = Reach::peers);
     /// Memory where the driver likes, for drivers that cannot map: the address is told to the client. A context of the device
     /// must be current. @errors the driver's @blocks the driver may wait for the device
     CUresult allocate(uint64_t bytes, CUdevice device, uint64_t& address);
@@ -114,13 +116,16 @@ private:
         uint64_t owner = 0;      ///< token of the module or library that it ends with; 0: none
         bool allocated = false;  ///< by allocate(): freed and not unmapped
         bool retired = false;
+        Reach reach = Reach::peers;
+        /// Peers come and go with it.
+        bool follows_peers() const { return !allocated && !retired && reach == Reach::peers; }
     };
     using Ranges = std::map<uint64_t, Range>;
 
     CUresult create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors);
     CUresult set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors, CUmemAccess_flags flags);
     Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
-    std::vector<CUdevice> accessors_of(CUdevice device) const WL_REQUIRES(m_mutex);
+    std::vector<CUdevice> accessors_of(CUdevice device, Reach reach) const WL_REQUIRES(m_mutex);
     bool overlaps(uint64_t address, uint64_t bytes) const WL_REQUIRES(m_mutex);
     void forget(uint64_t address, uint64_t bytes) WL_REQUIRES(m_mutex);
     void forget_owned(uint64_t address, uint64_t owner) WL_REQUIRES(m_mutex);

@@ -59,13 +59,21 @@ add_tests()
 
 
 class TwoDevicesTest(unittest.TestCase):
-    def test_pools_of_two_devices(self):
-        program = harness.programs()["peer_pools"]
+    DEVICES = {"SOFTGPU_DEVICES": "2"}
+
+    def expect(self, name, said):
+        program = harness.programs()[name]
         harness.build_program(program)
-        with harness.Server(environment={"SOFTGPU_DEVICES": "2"}) as server:
+        with harness.Server(environment=self.DEVICES) as server:
             for mode in ("direct", "remote"):
-                done = harness.run([program.binary], mode, server, extra={"SOFTGPU_DEVICES": "2"})
-                self.assertIn("pools of two devices: verified", done.stdout, f"{mode}: {done.stdout}{done.stderr}")
+                done = harness.run([program.binary], mode, server, extra=self.DEVICES)
+                self.assertIn(said, done.stdout, f"{mode}: {done.stdout}{done.stderr}")
+
+    def test_pools_of_two_devices(self):
+        self.expect("peer_pools", "pools of two devices: verified")
+
+    def test_a7_memory_shared_with_two_devices(self):
+        self.expect("shared_devices", "page-locked: verified")
 
 
 class SpinTest(unittest.TestCase):
