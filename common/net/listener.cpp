@@ -5,6 +5,7 @@
 #include <asio/ip/tcp.hpp>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 
 #include "common/net/socket.h"
 
@@ -98,10 +99,11 @@ Result<Listener> Listener::open(const std::string& host, uint16_t port, std::str
 Result<Socket> Listener::accept() {
     Acceptor& own = *m_acceptor;
     tcp::socket peer(own.io);
-    asio::error_code error = asio::error::operation_aborted;
-    own.acceptor.async_accept(peer, [&](const asio::error_code& outcome) { error = outcome; });
+    std::optional<asio::error_code> outcome;
+    own.acceptor.async_accept(peer, [&](const asio::error_code& error) { outcome = error; });
     own.io.restart();
-    if (!own.stopped.load()) own.io.run_one();
+    // Of a connection that has been taken already there may be word, too.
+    while (!outcome && !own.stopped.load()) own.io.run_one();
     if (own.stopped.load()) {
         // The handler is not to outlive what it refers to.
         own.acceptor.cancel();
@@ -109,7 +111,7 @@ Result<Socket> Listener::accept() {
         own.io.run();
         return Error{Code::shutting_down, "the listener was stopped"};
     }
-    if (error) return Error{Code::io, "accepting a connection failed", static_cast<uint32_t>(error.value())};
+    if (*outcome) return Error{Code::io, "accepting a connection failed", static_cast<uint32_t>(outcome->value())};
     Socket socket(peer.release());
     (void)::fcntl(socket.fd(), F_SETFD, FD_CLOEXEC);
     tune_stream_socket(socket.fd());
