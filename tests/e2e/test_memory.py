@@ -50,6 +50,7 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual(done.code, 0, done.stderr)
         self.assertLess(int(done.stdout, 16), 0x500000000000)
 
+    @unittest.skipIf(harness.sanitizer_runtime(), "the sanitizer has a handler of its own from the start")
     def test_programs_without_shared_memory_have_no_handler(self):
         """Bit 11 of the caught signals is SIGSEGV (proc(5)): it is there from the first managed memory on (A7)."""
         code = (
