@@ -289,6 +289,7 @@ def foreign():
 
 
 def until(reached):
+    """Looks again and again, with a deadline, at what another process does: no call tells when NVML's values have changed."""
     deadline = time.monotonic() + 60
     while not reached():
         assert time.monotonic() < deadline
