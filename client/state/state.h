@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "client/state/advice.h"
 #include "client/state/captures.h"
 #include "client/state/code.h"
 #include "client/state/context.h"
@@ -17,6 +16,7 @@
 #include "client/state/pool_heap.h"
 #include "client/state/textures.h"
 #include "client/state/token_table.h"
+#include "cuda/abi/memory_advice.h"
 
 namespace warpline::client {
 
@@ -51,7 +51,7 @@ public:
     DeviceMemory memory;
     FreedMemory freed_memory;
     HostMemory host_memory;
-    Advice advice;
+    cuda::abi::MemoryAdvice advice;
     PoolHeap pool_heap;
     Captures captures;
     GraphEnds graph_ends;

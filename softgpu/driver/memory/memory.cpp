@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "softgpu/driver/device/device.h"
-#include "softgpu/driver/memory/advice.h"
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/imported_memory.h"
 #include "softgpu/driver/memory/memory_pool.h"
@@ -80,7 +79,7 @@ void release_allocation(const Allocation& allocation) {
                 MemoryGoing going;
                 munmap(reinterpret_cast<void*>(allocation.address), span);
             }
-            if (allocation.kind == MemoryKind::managed) AdviceMap::instance().forget(allocation.address, span);
+            if (allocation.kind == MemoryKind::managed) process().advice.forget(allocation.address, span);
             break;
         }
         case MemoryKind::imported: ImportedMemory::instance().close(allocation); break;

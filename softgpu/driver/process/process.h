@@ -7,6 +7,7 @@
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "cuda/abi/memory_advice.h"
 #include "softgpu/check/checker.h"
 #include "softgpu/driver/config/config.h"
 #include "softgpu/driver/device/device.h"
@@ -58,6 +59,8 @@ public:
 
     AddressMap addresses;
     VisibleRanges ranges;
+    /// Changes nothing but what programs are told of it: host and devices share managed memory.
+    cuda::abi::MemoryAdvice advice;
     Mutex primary_mutex;  // retain counts of primary contexts
 
     HandleTable<Context> contexts{HandleKind::context};
