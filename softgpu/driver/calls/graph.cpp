@@ -5,6 +5,7 @@
 
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/process/ask.h"
 #include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
@@ -212,43 +213,25 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
-    if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    NodePtr node;
-    CU_TRY(find_node(hNode, node));
-    *type = node->type();
-    return CUDA_SUCCESS;
+    return ask<GraphNode>(find_node, hNode, type, [](const GraphNode& node) { return node.type(); });
 }
 
 CUresult cuGraphGetId(CUgraph hGraph, unsigned int* graphId) {
-    if (graphId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    GraphPtr graph;
-    CU_TRY(find_graph(hGraph, graph));
-    *graphId = graph->id();
-    return CUDA_SUCCESS;
+    return ask<Graph>(find_graph, hGraph, graphId, [](const Graph& graph) { return graph.id(); });
 }
 
 CUresult cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int* nodeId) {
-    if (nodeId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    NodePtr node;
-    CU_TRY(find_node(hNode, node));
-    *nodeId = node->local_id;
-    return CUDA_SUCCESS;
+    return ask<GraphNode>(find_node, hNode, nodeId, [](const GraphNode& node) { return node.local_id; });
 }
 
 CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long* toolsNodeId) {
-    if (toolsNodeId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    NodePtr node;
-    CU_TRY(find_node(hNode, node));
-    *toolsNodeId = static_cast<unsigned long long>(node->graph->id()) << 32 | node->local_id;
-    return CUDA_SUCCESS;
+    return ask<GraphNode>(find_node, hNode, toolsNodeId, [](const GraphNode& node) {
+        return static_cast<unsigned long long>(node.graph->id()) << 32 | node.local_id;
+    });
 }
 
 CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph* phGraph) {
-    if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    NodePtr node;
-    CU_TRY(find_node(hNode, node));
-    *phGraph = node->graph->handle();
-    return CUDA_SUCCESS;
+    return ask<GraphNode>(find_node, hNode, phGraph, [](const GraphNode& node) { return node.graph->handle(); });
 }
 
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int flags) {

@@ -6,6 +6,7 @@
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/graph_params.h"
+#include "softgpu/driver/process/ask.h"
 #include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
@@ -82,19 +83,11 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
-    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    ExecPtr exec;
-    CU_TRY(find_exec(hGraphExec, exec));
-    *flags = exec->flags();
-    return CUDA_SUCCESS;
+    return ask<GraphExec>(find_exec, hGraphExec, flags, [](const GraphExec& exec) { return exec.flags(); });
 }
 
 CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int* graphId) {
-    if (graphId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    ExecPtr exec;
-    CU_TRY(find_exec(hGraphExec, exec));
-    *graphId = exec->id();
-    return CUDA_SUCCESS;
+    return ask<GraphExec>(find_exec, hGraphExec, graphId, [](const GraphExec& exec) { return exec.id(); });
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {

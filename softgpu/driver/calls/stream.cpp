@@ -10,6 +10,7 @@
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/operations/host_thread.h"
 #include "softgpu/driver/operations/operation.h"
+#include "softgpu/driver/process/ask.h"
 #include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
@@ -114,35 +115,19 @@ CUresult cuStreamSynchronize(CUstream hStream) {
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
-    if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(inspect(hStream, stream));
-    *priority = stream->priority();
-    return CUDA_SUCCESS;
+    return ask<Stream>(inspect, hStream, priority, [](const Stream& stream) { return stream.priority(); });
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
-    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(inspect(hStream, stream));
-    *flags = stream->flags();
-    return CUDA_SUCCESS;
+    return ask<Stream>(inspect, hStream, flags, [](const Stream& stream) { return stream.flags(); });
 }
 
 CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
-    if (streamId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(inspect(hStream, stream));
-    *streamId = stream->id();
-    return CUDA_SUCCESS;
+    return ask<Stream>(inspect, hStream, streamId, [](const Stream& stream) { return stream.id(); });
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(inspect(hStream, stream));
-    *device = stream->context().device().ordinal();
-    return CUDA_SUCCESS;
+    return ask<Stream>(inspect, hStream, device, [](const Stream& stream) { return stream.context().device().ordinal(); });
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
