@@ -122,6 +122,7 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
 }
 
 CUresult map_host_pointers(Call& call, BytesView bytes) {
+    if (!call.state.host_memory.may_be_passed()) return CUDA_SUCCESS;
     for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
         uint64_t word = 0;
         std::memcpy(&word, bytes.data() + offset, sizeof word);

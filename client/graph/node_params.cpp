@@ -1,4 +1,4 @@
-// What is checked of a kernel node, and how a host node's function gets its number.
+// What is checked of kernels and fills that are to be nodes, and how a host node's function gets its number.
 #include "client/graph/node_params.h"
 
 namespace warpline::client {
@@ -19,8 +19,14 @@ CUresult KernelNode::read(Call& call, uint64_t token, void** kernel_params, void
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_shape(*find_device(call.device()), *found, shape); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = params.read(*found, kernel_params, extra); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
     function = token;
     return ensure_announced(call, token, *found);
+}
+
+CUresult check_fill(Call& call, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
+    if (context && !call.state.contexts.find(to_token(context))) return CUDA_ERROR_INVALID_CONTEXT;
+    return map_host_pointers(call, as_bytes(&params.dst, sizeof params.dst));
 }
 
 uint64_t register_host_node(Call& call, CUhostFn function, void* user_data) {

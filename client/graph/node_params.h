@@ -19,6 +19,11 @@ private:
     CUresult read(Call& call, uint64_t token, void** kernel_params, void** extra);
 };
 
+/// What is looked at of a fill that is to be a node: its context, unless it is null, and its memory, which is the device's from
+/// then on where it is page-locked.
+/// @errors  invalid value
+CUresult check_fill(Call& call, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context);
+
 /// The number under which the server calls a host node's function back.
 uint64_t register_host_node(Call& call, CUhostFn function, void* user_data);
 

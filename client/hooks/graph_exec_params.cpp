@@ -82,6 +82,14 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     return learn_copies(call, to_token(hGraphExec));
 }
 
+CUresult hook_client_cuGraphExecMemsetNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                    const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_fill(call, *memsetParams, ctx); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphExecMemsetNodeSetParams(call, to_token(hGraphExec), to_token(hNode), struct_bytes(memsetParams),
+                                                     ctx ? to_token(ctx) : call.context);
+}
+
 CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
                                                   const CUDA_HOST_NODE_PARAMS* nodeParams) {
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
@@ -121,12 +129,6 @@ CUresult hook_client_cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec 
     return gen::issue_cuGraphExecEventRecordNodeSetEvent(call, to_token(hGraphExec), to_token(hNode), to_token(event));
 }
 
-namespace {
-
-// Forms of the parameters that the types' own calls take.
-
-}  // namespace
-
 CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
                                               CUgraphNodeParams* nodeParams) {
     const uint64_t exec = to_token(hGraphExec), node = to_token(hNode);
@@ -141,8 +143,7 @@ CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec
                                                               nodeParams->memcpy.copyCtx);
         case CU_GRAPH_NODE_TYPE_MEMSET: {
             const CUDA_MEMSET_NODE_PARAMS params = memset_params(*nodeParams);
-            const uint64_t context = nodeParams->memset.ctx ? to_token(nodeParams->memset.ctx) : call.context;
-            return gen::issue_cuGraphExecMemsetNodeSetParams(call, exec, node, struct_bytes(&params), context);
+            return hook_client_cuGraphExecMemsetNodeSetParams(call, hGraphExec, hNode, &params, nodeParams->memset.ctx);
         }
         case CU_GRAPH_NODE_TYPE_HOST: {
             const CUDA_HOST_NODE_PARAMS params = host_params(*nodeParams);

@@ -4,6 +4,7 @@
 #include "client/graph/batch.h"
 #include "client/graph/memory.h"
 #include "client/graph/new_node.h"
+#include "client/graph/node_forms.h"
 #include "client/graph/node_params.h"
 
 namespace warpline::client {
@@ -38,6 +39,14 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
     return result;
 }
 
+CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
+    if (CUresult refused = check_fill(call, params, context); refused != CUDA_SUCCESS) return refused;
+    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddMemsetNode(call, token, to_token(node.graph), dependencies, node.count,
+                                               struct_bytes(&params), context ? to_token(context) : call.context);
+    });
+}
+
 CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {
     if (!function) return CUDA_ERROR_INVALID_VALUE;
     uint64_t id = register_host_node(call, function, user_data);
@@ -70,13 +79,6 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
     return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) -> CUresult {
         const uint64_t graph = to_token(node.graph);
         switch (params.type) {
-            case CU_GRAPH_NODE_TYPE_MEMSET: {
-                const CUDA_MEMSET_NODE_PARAMS_v2& from = params.memset;
-                CUDA_MEMSET_NODE_PARAMS memset{from.dst, from.pitch, from.value, from.elementSize, from.width, from.height};
-                uint64_t context = from.ctx ? to_token(from.ctx) : call.context;
-                return gen::issue_cuGraphAddMemsetNode(call, token, graph, dependencies, node.count, struct_bytes(&memset),
-                                                       context);
-            }
             case CU_GRAPH_NODE_TYPE_EMPTY: return gen::issue_cuGraphAddEmptyNode(call, token, graph, dependencies, node.count);
             case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
                 return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count,
@@ -108,6 +110,11 @@ CUresult hook_client_cuGraphAddMemcpyNode(Call& call, CUgraphNode* phGraphNode, 
     return add_copy(call, {phGraphNode, hGraph, dependencies, numDependencies}, *copyParams, ctx);
 }
 
+CUresult hook_client_cuGraphAddMemsetNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                          size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
+    return add_fill(call, {phGraphNode, hGraph, dependencies, numDependencies}, *memsetParams, ctx);
+}
+
 CUresult hook_client_cuGraphAddHostNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
                                         size_t numDependencies, const CUDA_HOST_NODE_PARAMS* nodeParams) {
     return add_host(call, {phGraphNode, hGraph, dependencies, numDependencies}, nodeParams->fn, nodeParams->userData);
@@ -119,13 +126,8 @@ CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUg
     if (CUresult refused = check_plain_edges(dependencyData, numDependencies); refused != CUDA_SUCCESS) return refused;
     const NewNode node{phGraphNode, hGraph, dependencies, numDependencies};
     switch (nodeParams->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: {
-            const CUDA_KERNEL_NODE_PARAMS_v3& from = nodeParams->kernel;
-            CUDA_KERNEL_NODE_PARAMS params{from.func,         from.gridDimX,  from.gridDimY,  from.gridDimZ,
-                                           from.blockDimX,    from.blockDimY, from.blockDimZ, from.sharedMemBytes,
-                                           from.kernelParams, from.extra,     from.kern,      from.ctx};
-            return add_kernel(call, node, params);
-        }
+        case CU_GRAPH_NODE_TYPE_KERNEL: return add_kernel(call, node, kernel_params(*nodeParams));
+        case CU_GRAPH_NODE_TYPE_MEMSET: return add_fill(call, node, memset_params(*nodeParams), nodeParams->memset.ctx);
         case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(call, node, nodeParams->memcpy.copyParams, nodeParams->memcpy.copyCtx);
         case CU_GRAPH_NODE_TYPE_HOST: return add_host(call, node, nodeParams->host.fn, nodeParams->host.userData);
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
@@ -134,10 +136,7 @@ CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUg
                                   alloc.dptr);
         }
         case CU_GRAPH_NODE_TYPE_GRAPH: return add_child(call, node, nodeParams->graph.graph);
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
-            const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& batch = nodeParams->memOp;
-            return add_batch(call, node, {batch.ctx, batch.count, batch.paramArray, batch.flags});
-        }
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return add_batch(call, node, batch_params(*nodeParams));
         case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(call, node, nodeParams->free.dptr);
         case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_conditional(call, node, nodeParams->conditional);
         default: return add_plain(call, node, *nodeParams);

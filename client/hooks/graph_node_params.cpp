@@ -234,6 +234,12 @@ CUresult hook_client_cuGraphEventRecordNodeSetEvent(Call& call, CUgraphNode hNod
     return gen::issue_cuGraphEventRecordNodeSetEvent(call, to_token(hNode), to_token(event));
 }
 
+CUresult hook_client_cuGraphMemsetNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) {
+    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_fill(call, *nodeParams, nullptr); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuGraphMemsetNodeSetParams(call, to_token(hNode), struct_bytes(nodeParams));
+}
+
 CUresult hook_client_cuGraphKernelNodeSetAttribute(Call& call, CUgraphNode hNode, CUkernelNodeAttrID attr,
                                                    const CUkernelNodeAttrValue* value) {
     if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
@@ -253,7 +259,7 @@ CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraph
             return hook_client_cuGraphMemcpyNodeSetParams(call, hNode, &nodeParams->memcpy.copyParams);
         case CU_GRAPH_NODE_TYPE_MEMSET: {
             const CUDA_MEMSET_NODE_PARAMS params = memset_params(*nodeParams);
-            return gen::issue_cuGraphMemsetNodeSetParams(call, node, struct_bytes(&params));
+            return hook_client_cuGraphMemsetNodeSetParams(call, hNode, &params);
         }
         case CU_GRAPH_NODE_TYPE_HOST: {
             const CUDA_HOST_NODE_PARAMS params = host_params(*nodeParams);

@@ -130,10 +130,66 @@ static void beside(bool registers) {
     else CHECK(cudaFreeHost(data));
 }
 
+// Memory that nothing but the nodes of a graph names: kernels and fills that were added, and what their parameters become.
+static void in_graphs() {
+    const int n = 1000;
+    int *first, *second, *third, *filled, *refilled;
+    for (int** data : {&first, &second, &third, &filled, &refilled}) {
+        CHECK(cudaMallocHost(data, n * sizeof(int)));
+        for (int i = 0; i < n; ++i) (*data)[i] = i;
+    }
+    int count = n, what = 5;
+    void* args[] = {&first, &count, &what};
+    cudaKernelNodeParams kernel{};
+    kernel.func = reinterpret_cast<void*>(add);
+    kernel.gridDim = dim3(2), kernel.blockDim = dim3(64), kernel.kernelParams = args;
+    cudaMemsetParams fill{};
+    fill.dst = filled, fill.elementSize = 4, fill.value = 77, fill.width = 10, fill.height = 1;
+    cudaGraph_t graph;
+    cudaGraphNode_t added, cleared;
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphAddKernelNode(&added, graph, nullptr, 0, &kernel));
+    CHECK(cudaGraphAddMemsetNode(&cleared, graph, nullptr, 0, &fill));
+    const auto check = [&](int in_first, int in_second, int in_third, int in_refilled) {
+        CHECK(cudaDeviceSynchronize());
+        for (int i = 0; i < n; ++i) {
+            EXPECT_EQ(first[i], i + in_first);
+            EXPECT_EQ(second[i], i + in_second);
+            EXPECT_EQ(third[i], i + in_third);
+            EXPECT_EQ(filled[i], i < 10 ? 77 : i);
+            EXPECT_EQ(refilled[i], i < 10 ? in_refilled + (in_refilled == 0 ? i : 0) : i);
+        }
+    };
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, 0));
+    check(5, 0, 0, 0);
+    args[0] = &second;
+    CHECK(cudaGraphExecKernelNodeSetParams(exec, added, &kernel));
+    CHECK(cudaGraphLaunch(exec, 0));
+    check(5, 5, 0, 0);
+    CHECK(cudaGraphExecDestroy(exec));
+    cudaGraphNodeParams params{};
+    params.type = cudaGraphNodeTypeKernel;
+    params.kernel.func = kernel.func, params.kernel.gridDim = kernel.gridDim, params.kernel.blockDim = kernel.blockDim;
+    params.kernel.kernelParams = args;
+    args[0] = &third;
+    CHECK(cudaGraphNodeSetParams(added, &params));
+    fill.dst = refilled, fill.value = 78;
+    CHECK(cudaGraphMemsetNodeSetParams(cleared, &fill));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, 0));
+    check(5, 5, 5, 78);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    for (int* data : {first, second, third, filled, refilled}) CHECK(cudaFreeHost(data));
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "mapped") allocated(cudaHostAllocMapped, true);
     else if (what == "passed") allocated(cudaHostAllocDefault, false), in_structures();
+    else if (what == "graphs") in_graphs();
     else if (what == "registered") registered();
     else if (what == "beside") beside(false);
     else if (what == "beside_registered") beside(true);
