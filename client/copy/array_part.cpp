@@ -12,21 +12,24 @@ namespace warpline::client {
 
 namespace {
 
-CUresult ask_extent(Call& call, uint64_t token, Array& array, ArrayExtent& extent) {
+CUresult find_extent(Call& call, CUarray handle, ArrayExtent& extent) {
+    Array* array = call.state.arrays.find(to_token(handle));
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
     {
-        MutexLock lock(array.mutex);
-        if (array.extent) {
-            extent = *array.extent;
+        MutexLock lock(array->mutex);
+        if (array->extent) {
+            extent = *array->extent;
             return CUDA_SUCCESS;
         }
     }
     gen::CuArray3DGetDescriptorV2Values values;
-    if (CUresult result = gen::request_cuArray3DGetDescriptor_v2(call, token, values); result != CUDA_SUCCESS) return result;
+    const CUresult result = gen::request_cuArray3DGetDescriptor_v2(call, to_token(handle), values);
+    if (result != CUDA_SUCCESS) return result;
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
     copy_struct(&descriptor, values.pArrayDescriptor);
     extent = extent_of(descriptor);
-    MutexLock lock(array.mutex);
-    array.extent = extent;
+    MutexLock lock(array->mutex);
+    array->extent = extent;
     return CUDA_SUCCESS;
 }
 
@@ -36,22 +39,29 @@ bool fits(uint64_t first, uint64_t count, uint64_t all) { return first <= all &&
 
 ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     ArrayExtent extent;
-    extent.row_bytes = uint64_t{array.Width} * cuda::abi::element_bytes(array.Format, array.NumChannels);
+    extent.element_bytes = cuda::abi::element_bytes(array.Format, array.NumChannels);
+    extent.row_bytes = array.Width * extent.element_bytes;
     extent.rows = std::max<uint64_t>(array.Height, 1);
     extent.layers = std::max<uint64_t>(array.Depth, 1);
     return extent;
 }
 
 CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part) {
-    Array* array = call.state.arrays.find(to_token(handle));
-    if (!array) return CUDA_ERROR_INVALID_HANDLE;
     ArrayExtent extent;
-    if (CUresult result = ask_extent(call, to_token(handle), *array, extent); result != CUDA_SUCCESS) return result;
+    if (CUresult result = find_extent(call, handle, extent); result != CUDA_SUCCESS) return result;
     if (extent.row_bytes == 0) return CUDA_SUCCESS;
     return fits(part.x, part.width, extent.row_bytes) && fits(part.y, part.height, extent.rows) &&
                    fits(part.z, part.depth, extent.layers)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult find_element_bytes(Call& call, CUarray handle, uint64_t& bytes) {
+    ArrayExtent extent;
+    if (CUresult result = find_extent(call, handle, extent); result != CUDA_SUCCESS) return result;
+    bytes = extent.element_bytes;
+    return bytes != 0 ? CUDA_SUCCESS
+                      : WL_REFUSE_CALL("cuMemcpy3DBatchAsync", "batches with arrays of formats that have planes or blocks");
 }
 
 }  // namespace warpline::client

@@ -17,4 +17,9 @@ ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array);
 /// @blocks  the first time, for planes, whose size the server knows
 CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part);
 
+/// The bytes of an array's elements.
+/// @errors  invalid handle; not supported (planes and blocks, which have no elements of one size)
+/// @blocks  as above
+CUresult find_element_bytes(Call& call, CUarray handle, uint64_t& bytes);
+
 }  // namespace warpline::client

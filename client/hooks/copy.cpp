@@ -1,4 +1,6 @@
 // Copies. Bytes to the device travel with the call; bytes from it come with the reply, or later for asynchronous copies.
+#include <span>
+
 #include "client/copy/array_part.h"
 #include "client/copy/copy_plan.h"
 #include "client/gen/copy_calls.gen.h"
@@ -61,23 +63,26 @@ CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* si
     return CUDA_SUCCESS;
 }
 
-/// A batch of shaped copies, which travel as those.
-CUresult copy_batch_3d(Call& call, size_t count, const CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long flags,
+CUresult plan_batch_copy(Call& call, const CUDA_MEMCPY3D_BATCH_OP& described, CopyPlan& plan) {
+    const auto element_of = [&call](CUarray array, uint64_t& bytes) { return find_element_bytes(call, array, bytes); };
+    CUDA_MEMCPY3D copy;
+    const CUresult result = cuda::abi::read_batch_copy(described, element_of, copy);
+    return result == CUDA_SUCCESS ? plan_copy(call, copy, plan) : result;
+}
+
+/// A batch of shaped copies, which travel as those. @param failed  is told which of them was refused; may be null
+CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list, size_t* failed, unsigned long long flags,
                        CUstream stream) {
-    if (count == 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (failed) *failed = SIZE_MAX;
+    if (list.empty() || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
-    std::vector<CopyPlan> plans(count);
-    for (size_t i = 0; i < count; ++i) {
-        for (const CUmemcpy3DOperand* end : {&list[i].src, &list[i].dst}) {
-            if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) continue;
-            if (end->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
-            return WL_REFUSE_CALL("cuMemcpy3DBatchAsync",
-                                  "batches with arrays, whose elements the server knows; call cuMemcpy3DAsync for each");
-        }
-        constexpr uint64_t k_element_bytes = 1;  // without an array
-        if (CUresult result = plan_copy(call, cuda::abi::as_3d(list[i], k_element_bytes), plans[i]); result != CUDA_SUCCESS)
-            return result;
+    std::vector<CopyPlan> plans(list.size());
+    for (size_t i = 0; i < list.size(); ++i) {
+        const CUresult result = plan_batch_copy(call, list[i], plans[i]);
+        if (result == CUDA_SUCCESS) continue;
+        if (failed) *failed = i;
+        return result;
     }
     for (CopyPlan& plan : plans) {
         CUresult result = run_copy(call, plan, to_token(stream), Timing::asynchronous);
@@ -221,13 +226,12 @@ CUresult hook_client_cuMemcpyBatchAsync_v2(Call& call, CUdeviceptr* dsts, CUdevi
 
 CUresult hook_client_cuMemcpy3DBatchAsync(Call& call, size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx,
                                           unsigned long long flags, CUstream hStream) {
-    if (failIdx) *failIdx = SIZE_MAX;
-    return hook_client_cuMemcpy3DBatchAsync_v2(call, numOps, opList, flags, hStream);
+    return copy_batch_3d(call, {opList, numOps}, failIdx, flags, hStream);
 }
 
 CUresult hook_client_cuMemcpy3DBatchAsync_v2(Call& call, size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList,
                                              unsigned long long flags, CUstream hStream) {
-    return copy_batch_3d(call, numOps, opList, flags, hStream);
+    return copy_batch_3d(call, {opList, numOps}, nullptr, flags, hStream);
 }
 
 CUresult hook_client_cuMemcpyWithAttributesAsync(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes*,
@@ -237,7 +241,7 @@ CUresult hook_client_cuMemcpyWithAttributesAsync(Call& call, CUdeviceptr dst, CU
 
 CUresult hook_client_cuMemcpy3DWithAttributesAsync(Call& call, CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags,
                                                    CUstream hStream) {
-    return copy_batch_3d(call, 1, op, flags, hStream);
+    return copy_batch_3d(call, {op, 1}, nullptr, flags, hStream);
 }
 
 }  // namespace warpline::client

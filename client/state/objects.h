@@ -24,6 +24,7 @@ struct PlainObject {
 /// The size of an array. Of formats with planes or blocks, row_bytes is 0: the server looks after those.
 struct ArrayExtent {
     uint64_t row_bytes = 0, rows = 1, layers = 1;
+    uint64_t element_bytes = 0;  ///< 0, as row_bytes: it has planes or blocks, which the server knows
 };
 
 struct Array {

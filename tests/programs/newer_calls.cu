@@ -89,6 +89,72 @@ static void copies() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// Copies whose widths count an array's elements: to it, from it to another one, and back.
+static void copies_of_arrays() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const auto batch = find<size_t, CUDA_MEMCPY3D_BATCH_OP*, size_t*, unsigned long long, CUstream>("cuMemcpy3DBatchAsync", 12080);
+    const auto single = find<CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream>("cuMemcpy3DWithAttributesAsync", 13020);
+    constexpr int k_width = 40, k_height = 6;
+    const auto format = cudaCreateChannelDesc<int2>();
+    cudaArray_t one, other, narrow;
+    CHECK(cudaMallocArray(&one, &format, k_width, k_height));
+    CHECK(cudaMallocArray(&other, &format, k_width, k_height));
+    const auto bytes = cudaCreateChannelDesc<char>();
+    CHECK(cudaMallocArray(&narrow, &bytes, k_width, k_height));
+    std::vector<int2> from(k_width * k_height), back(k_width * k_height, int2{-1, -1});
+    for (int i = 0; i < k_width * k_height; ++i) from[i] = {i, 3 * i};
+    DeviceArray<int2> device(k_width * k_height);
+    const auto array = [](cudaArray_t handle, size_t x, size_t y) {
+        CUmemcpy3DOperand operand{};
+        operand.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+        operand.op.array.array = reinterpret_cast<CUarray>(handle);
+        operand.op.array.offset.x = x, operand.op.array.offset.y = y;
+        return operand;
+    };
+    const auto memory = [](const void* address, size_t row) {
+        CUmemcpy3DOperand operand{};
+        operand.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+        operand.op.ptr.ptr = reinterpret_cast<CUdeviceptr>(address), operand.op.ptr.rowLength = row;
+        return operand;
+    };
+    const auto make = [](CUmemcpy3DOperand from, CUmemcpy3DOperand to, size_t width, size_t height) {
+        CUDA_MEMCPY3D_BATCH_OP op{};
+        op.src = from, op.dst = to, op.extent = {width, height, 1};
+        op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        return op;
+    };
+    size_t failed = 0;
+    CUDA_MEMCPY3D_BATCH_OP halves[2] = {make(memory(from.data(), k_width), array(one, 0, 0), k_width / 2, k_height),
+                                        make(memory(from.data() + k_width / 2, k_width), array(one, k_width / 2, 0), k_width / 2,
+                                             k_height)};
+    EXPECT_EQ(batch(2, halves, &failed, 0, stream), CUDA_SUCCESS);
+    EXPECT(failed == SIZE_MAX);
+    CUDA_MEMCPY3D_BATCH_OP across = make(array(one, 1, 2), array(other, 3, 0), 10, 4);
+    EXPECT_EQ(single(&across, 0, stream), CUDA_SUCCESS);
+    CUDA_MEMCPY3D_BATCH_OP to_device = make(array(other, 3, 0), memory(device.data(), k_width), 10, 4);
+    EXPECT_EQ(single(&to_device, 0, stream), CUDA_SUCCESS);
+    CUDA_MEMCPY3D_BATCH_OP to_host = make(array(other, 3, 0), memory(back.data(), k_width), 10, 4);
+    EXPECT_EQ(batch(1, &to_host, nullptr, 0, stream), CUDA_SUCCESS);
+    CHECK(cudaStreamSynchronize(stream));
+    std::vector<int2> seen = device.download();
+    for (int y = 0; y < 4; ++y) {
+        for (int x = 0; x < 10; ++x) {
+            const int2 wanted = from[(y + 2) * k_width + x + 1], got = back[y * k_width + x], there = seen[y * k_width + x];
+            EXPECT(wanted.x == got.x && wanted.y == got.y && wanted.x == there.x && wanted.y == there.y);
+        }
+        EXPECT_EQ(back[y * k_width + 10].x, -1);
+    }
+    // Beyond the array's end, and between elements of different sizes.
+    CUDA_MEMCPY3D_BATCH_OP wrong[2] = {to_device, make(array(other, 35, 0), memory(device.data(), k_width), 10, 4)};
+    EXPECT_EQ(batch(2, wrong, &failed, 0, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(failed == 1);
+    CUDA_MEMCPY3D_BATCH_OP mixed = make(array(narrow, 0, 0), array(other, 0, 0), 10, 4);
+    EXPECT_EQ(single(&mixed, 0, stream), CUDA_ERROR_INVALID_VALUE);
+    for (cudaArray_t made : {one, other, narrow}) CHECK(cudaFreeArray(made));
+    CHECK(cudaStreamDestroy(stream));
+}
+
 static void graphs() {
     const auto id_of = find<CUgraph, unsigned*>("cuGraphGetId", 13010);
     const auto id_of_node = find<CUgraphNode, unsigned*>("cuGraphNodeGetLocalId", 13010);
@@ -170,6 +236,7 @@ int main() {
     parameters();
     host_functions();
     copies();
+    copies_of_arrays();
     graphs();
     return passed("newer calls");
 }

@@ -195,33 +195,16 @@ CUDA_MEMCPY3D array_to_array(CUarray to, size_t to_offset, CUarray from, size_t 
     return out;
 }
 
-namespace {
-
-/// The width of an operand's element is that of the array that takes part, or a byte.
-CUresult element_bytes_of(const CUDA_MEMCPY3D_BATCH_OP& described, uint64_t& bytes) {
-    bytes = 1;
-    for (const CUmemcpy3DOperand* operand : {&described.src, &described.dst}) {
-        if (operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER) continue;
-        if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
-        auto array = process().arrays.find(operand->op.array.array);
+CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& operation) {
+    const auto element_of = [](CUarray handle, uint64_t& bytes) {
+        const auto array = process().arrays.find(handle);
         if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         bytes = array->element_bytes();
-    }
-    return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& operation) {
-    uint64_t element = 1;
-    CU_TRY(element_bytes_of(described, element));
-    const CUextent3D& extent = described.extent;
-    for (const CUmemcpy3DOperand* operand : {&described.src, &described.dst}) {
-        const bool pointer = operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
-        const size_t elements = pointer ? operand->op.ptr.rowLength : operand->op.array.offset.x;
-        if (!(Checked(elements) * element).fits() || !(Checked(extent.width) * element).fits()) return CUDA_ERROR_INVALID_VALUE;
-    }
-    return described_copy(cuda::abi::as_3d(described, element), operation);
+        return CUDA_SUCCESS;
+    };
+    CUDA_MEMCPY3D copy;
+    CU_TRY(cuda::abi::read_batch_copy(described, element_of, copy));
+    return described_copy(copy, operation);
 }
 
 CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS& params) {
