@@ -177,6 +177,9 @@ void visit(int fd, const Probes& probes) {
     ::setenv("WARPLINE_SERVERS", server.c_str(), 1);
     ::setenv("WARPLINE_GRACE", "0", 1);  // a lost connection is what we are asked about
     ::setenv("WARPLINE_STATS", ("/proc/self/fd/" + std::to_string(statistics_fd)).c_str(), 1);
+    // Nor is a synchronisation a question if the answer is known here.
+    const char* disabled = std::getenv("WARPLINE_DISABLE");
+    ::setenv("WARPLINE_DISABLE", (std::string(disabled ? disabled : "") + ",polling").c_str(), 1);
     if (probes.copy_bytes > 0) ::setenv("WARPLINE_BULK_LANES_AFTER", "0", 1);
     visit(fd, probes);
     ::close(fd);

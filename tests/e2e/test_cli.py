@@ -122,6 +122,7 @@ class CommandTest(unittest.TestCase):
         self.assertIn("3 probes sent, 3 answered, 0% loss", done.stdout)
         least, mean, most, deviation = (float(t) for t in re.search(r"min/avg/max/mdev = ([0-9.]+)/([0-9.]+)/([0-9.]+)/([0-9.]+) ms", done.stdout).groups())
         self.assertEqual((least, most), (min(times), max(times)))
+        self.assertGreater(least, 0.005, "no message goes to another process and back in that time")
         self.assertAlmostEqual(mean, sum(times) / 3, delta=0.002)
         self.assertAlmostEqual(deviation, (sum(t * t for t in times) / 3 - (sum(times) / 3) ** 2) ** 0.5, delta=0.01)
         # A second of session: the heartbeat has measured the link, too.
