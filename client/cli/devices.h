@@ -1,14 +1,21 @@
 // The subcommands that visit every configured server.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "client/cli/survey.h"
 
 namespace warpline::cli {
 
-/// `warpline devices`: a table of the devices of all servers. Exit code 1 if a server could not be reached.
-int devices(const std::vector<ServerToVisit>& servers);
+/// How a subcommand says what it has found.
+enum class Form : uint8_t {
+    table,  ///< for people
+    json,   ///< for programs
+};
+
+/// `warpline devices`: the devices of all servers. Exit code 1 if a server could not be reached.
+int devices(const std::vector<ServerToVisit>& servers, Form form);
 
 struct PingOptions {
     int count = 20;
@@ -21,9 +28,15 @@ struct PingOptions {
 /// @return  ping(8)'s exit codes: 0 all servers answered (and copied), 1 a server did not at all, 2 there is none to ask
 int ping(const std::vector<ServerToVisit>& servers, const PingOptions& options);
 
-/// `warpline servers`: asks all servers for their status at the same time, and prints a table.
-/// @return  0 all servers answered, 1 a server did not, 2 there is none to ask, or nobody to ask as
+/// How many servers have to answer.
+enum class Wanted : uint8_t {
+    all,
+    any,  ///< nobody waits for the others then
+};
+
+/// `warpline servers`: asks all servers for their status at the same time, and prints it.
+/// @return  0 those that are wanted answered, 1 they did not, 2 there is none to ask, or nobody to ask as
 /// @blocks  up to `connect_timeout`
-int servers(const std::vector<ServerToVisit>& servers);
+int servers(const std::vector<ServerToVisit>& servers, Form form, Wanted wanted);
 
 }  // namespace warpline::cli

@@ -5,6 +5,7 @@
 
 #include "client/cli/analyze.h"
 #include "client/cli/devices.h"
+#include "client/cli/options.h"
 #include "client/cli/run.h"
 #include "client/cli/survey.h"
 #include "client/cli/watch.h"
@@ -77,7 +78,9 @@ int main(int argc, char** argv) {
         "failed.");
 
     std::vector<std::string> given;
+    bool json = false;
     auto* devices = app.add_subcommand("devices", "Show the devices of the servers, like nvidia-smi");
+    devices->add_flag("--json", json, "One JSON array instead of a table");
     devices->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
 
     cli::PingOptions ping_options;
@@ -99,17 +102,29 @@ int main(int argc, char** argv) {
 
     auto* status = app.add_subcommand("servers", "Show the servers: sessions, limits, which are draining, which do not answer");
     status->add_option("--server", given, "Ask these servers instead of WARPLINE_SERVERS")->type_name("HOST:PORT");
-    status->footer("Exit code: 0 if every server answered, 1 if one did not, 2 if there is none to ask.");
+    cli::Wanted wanted = cli::Wanted::all;
+    status->add_flag_callback(
+        "--any", [&wanted] { wanted = cli::Wanted::any; }, "Do not wait for the others once one has answered");
+    status->add_flag("--json", json, "One JSON array instead of a table");
+    status->footer("Exit code: 0 if every server answered (--any: if one did), else 1; 2 if there is none to ask.");
     cli::AnalyzeOptions analyze_options;
     add_analyze(app, analyze_options);
+    auto* options =
+        app.add_subcommand("options", "Show the options of client and command, their values and where these come from");
+    options->add_flag("--json", json, "One JSON object instead of a table");
+    options->footer("Exit code: 0; 1 if a value is refused.");
     auto* watch = app.add_subcommand("watch", "Started by `run`: tells servers when a program has died")->group("");
+    pid_t watched = 0;
+    watch->add_option("--for", watched, "Start one for this process, and print what WARPLINE_REPORT is to be for it");
 
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (run->parsed()) return cli::run(run_options);
-    if (watch->parsed()) return cli::watch();
+    if (watch->parsed()) return watched == 0 ? cli::watch() : cli::watch_process(watched);
+    const cli::Form form = json ? cli::Form::json : cli::Form::table;
+    if (options->parsed()) return cli::show_options(form);
     if (app.got_subcommand("analyze")) return cli::analyze(analyze_options);
     auto servers = cli::servers_to_visit(given);
-    if (status->parsed()) return cli::servers(servers);
-    return devices->parsed() ? cli::devices(servers) : cli::ping(servers, ping_options);
+    if (status->parsed()) return cli::servers(servers, form, wanted);
+    return devices->parsed() ? cli::devices(servers, form) : cli::ping(servers, ping_options);
 }

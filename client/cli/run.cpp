@@ -90,7 +90,7 @@ int run(const RunOptions& options) {
             }
         }
         if (!options.direct) {
-            if (const std::string watcher = start_watcher(); !watcher.empty()) {
+            if (const std::string watcher = start_watcher(::getpid()); !watcher.empty()) {
                 environment[client::k_report_variable] = watcher;
             } else {
                 WL_LOG(info, "client", "no watcher can be started: servers will not be told of this program's death");

@@ -1,9 +1,10 @@
-// The table that `warpline servers` prints.
+// What `warpline servers` asks and prints.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
 
 #include "client/cli/devices.h"
+#include "client/cli/print_json.h"
 #include "client/pool/poll.h"
 #include "client/pool/quarantine.h"
 #include "common/config/settings.h"
@@ -36,13 +37,23 @@ std::string free_memory_of(const protocol::ServerStatus& status) {
     return text.empty() ? "-" : text;
 }
 
-Cells row_of(const std::string& server, const protocol::ServerStatus& status, double round_trip_ms) {
+/// What is known of a server: why it has not answered, or what it said.
+struct Heard {
+    std::string address;
+    std::string problem = "no answer in time";
+    std::optional<protocol::ServerStatus> status;
+    double round_trip_ms = 0;
+};
+
+Cells row_of(const Heard& heard) {
+    if (!heard.status) return {heard.address, heard.problem};
+    const protocol::ServerStatus& status = *heard.status;
     char driver[32];
     char round_trip[32];
     std::snprintf(driver, sizeof driver, "%s %d.%d", status.software_driver ? "software" : "NVIDIA",
                   status.driver_version / 1000, status.driver_version % 1000 / 10);
-    std::snprintf(round_trip, sizeof round_trip, "%.2f ms", round_trip_ms);
-    return {server,
+    std::snprintf(round_trip, sizeof round_trip, "%.2f ms", heard.round_trip_ms);
+    return {heard.address,
             status.server_name,
             status.server_version,
             std::to_string(status.sessions) + " / " + std::to_string(status.max_sessions),
@@ -55,7 +66,10 @@ Cells row_of(const std::string& server, const protocol::ServerStatus& status, do
             round_trip};
 }
 
-void print(const std::vector<Cells>& rows) {
+void print_table(const std::vector<Heard>& all) {
+    std::vector<Cells> rows = {
+        {"Server", "Name", "Version", "Sessions", "Ready", "Draining", "Devices", "Utilised", "Free", "Driver", "Round trip"}};
+    for (const Heard& heard : all) rows.push_back(row_of(heard));
     std::vector<size_t> widths;
     for (const Cells& row : rows) {
         widths.resize(std::max(widths.size(), row.size()), 0);
@@ -73,6 +87,33 @@ void print(const std::vector<Cells>& rows) {
     }
 }
 
+nlohmann::json json_of(const Heard& heard) {
+    nlohmann::json said = {{"server", heard.address}, {"answered", heard.status.has_value()}};
+    if (!heard.status) {
+        said["problem"] = heard.problem;
+        return said;
+    }
+    const protocol::ServerStatus& status = *heard.status;
+    said.update({{"name", status.server_name},
+                 {"version", status.server_version},
+                 {"sessions", status.sessions},
+                 {"max_sessions", status.max_sessions},
+                 {"workers_ready", status.workers_ready},
+                 {"draining", status.draining},
+                 {"device_count", status.device_count},
+                 {"driver", status.software_driver ? "software" : "nvidia"},
+                 {"driver_version", status.driver_version},
+                 {"round_trip_ms", heard.round_trip_ms}});
+    said["devices"] = nlohmann::json::array();
+    for (const protocol::DeviceLoad& device : status.devices) {
+        nlohmann::json load = {{"utilisation_percent", nullptr}, {"total_bytes", nullptr}, {"free_bytes", nullptr}};
+        if (device.utilisation_percent) load["utilisation_percent"] = *device.utilisation_percent;
+        if (device.total_bytes > 0) load.update({{"total_bytes", device.total_bytes}, {"free_bytes", device.free_bytes}});
+        said["devices"].push_back(load);
+    }
+    return said;
+}
+
 /// What is said after the address, which is in the table already.
 std::string reason_of(const std::string& server, const std::string& why) {
     return why.starts_with(server + ": ") ? why.substr(server.size() + 2) : why;
@@ -80,7 +121,7 @@ std::string reason_of(const std::string& server, const std::string& why) {
 
 }  // namespace
 
-int servers(const std::vector<ServerToVisit>& given) {
+int servers(const std::vector<ServerToVisit>& given, Form form, Wanted wanted) {
     if (given.empty()) return 2;
     std::string problem;
     const auto settings = config::load_client(problem);
@@ -91,37 +132,45 @@ int servers(const std::vector<ServerToVisit>& given) {
         std::fprintf(stderr, "warpline: %s\n", problem.c_str());
         return 2;
     }
-    std::vector<Cells> rows(given.size());
+    std::vector<Heard> heard;
     std::vector<std::string> addresses;
-    std::vector<size_t> row_of_address;
-    for (size_t i = 0; i < given.size(); ++i) {
-        const auto& [address, problem] = given[i];
-        rows[i] = {address, problem.empty() ? "no answer in time" : reason_of(address, problem)};
-        if (!problem.empty()) continue;
+    std::vector<size_t> place_of_address;
+    for (const auto& [address, why] : given) {
+        Heard& server = heard.emplace_back();
+        server.address = address;
+        if (!why.empty()) server.problem = reason_of(address, why);
+        if (!why.empty()) continue;
         addresses.push_back(address);
-        row_of_address.push_back(i);
+        place_of_address.push_back(heard.size() - 1);
     }
     const auto deadline = client::Poll::Clock::now() + settings.seconds("connect_timeout");
     const client::Quarantine quarantine(settings.seconds("quarantine_seconds"));
     client::Poll poll(addresses, *identity, deadline, true,
                       [quarantine](const std::string& server, const Error& error) { quarantine.failed(server, error); });
-    bool all_answered = true;
-    size_t heard = 0;
     // A thread's own deadline is the same, and its reason is better than ours.
     while (auto answer = poll.next(deadline + std::chrono::milliseconds(500))) {
-        ++heard;
-        const std::string& server = addresses[answer->index];
-        all_answered &= answer->connection != nullptr;
+        Heard& server = heard[place_of_address[answer->index]];
+        if (!answer->connection) {
+            server.problem = reason_of(server.address, answer->why);
+            continue;
+        }
         // Whoever asks by hand has seen that it is back, and wants programs to see it, too.
-        if (answer->connection) quarantine.well(server);
-        rows[row_of_address[answer->index]] = answer->connection
-                                                  ? row_of(server, answer->status, answer->connection->round_trip_ms())
-                                                  : Cells{server, reason_of(server, answer->why)};
+        quarantine.well(server.address);
+        server.status = std::move(answer->status);
+        server.round_trip_ms = answer->connection->round_trip_ms();
+        if (wanted == Wanted::any) break;
     }
-    rows.insert(rows.begin(), {"Server", "Name", "Version", "Sessions", "Ready", "Draining", "Devices", "Utilised", "Free",
-                               "Driver", "Round trip"});
-    print(rows);
-    return all_answered && heard == given.size() ? 0 : 1;
+    if (form == Form::table) print_table(heard);
+    if (form == Form::json) {
+        auto said = nlohmann::json::array();
+        for (const Heard& server : heard) said.push_back(json_of(server));
+        print_json(said);
+    }
+    const auto answered = [](const Heard& server) { return server.status.has_value(); };
+    return (wanted == Wanted::any ? std::any_of(heard.begin(), heard.end(), answered)
+                                  : std::all_of(heard.begin(), heard.end(), answered))
+               ? 0
+               : 1;
 }
 
 }  // namespace warpline::cli

@@ -23,6 +23,7 @@
 #include "client/pool/names.h"
 #include "common/config/settings.h"
 #include "cuda/abi/cuda_types.h"
+#include "cuda/abi/visible_devices.h"
 
 namespace warpline::cli {
 
@@ -46,6 +47,7 @@ struct Driver {
     CUresult (*version)(int*) = nullptr;
     CUresult (*count)(int*) = nullptr;
     CUresult (*name)(char*, int, CUdevice) = nullptr;
+    CUresult (*uuid)(CUuuid*, CUdevice) = nullptr;
     CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
     CUresult (*retain)(CUcontext*, CUdevice) = nullptr;
     CUresult (*set_current)(CUcontext) = nullptr;
@@ -59,10 +61,11 @@ struct Driver {
         void* library = ::dlopen((client_library_folder() + "/libcuda.so.1").c_str(), RTLD_NOW);
         return library && find(library, init, "cuInit") && find(library, version, "cuDriverGetVersion") &&
                find(library, count, "cuDeviceGetCount") && find(library, name, "cuDeviceGetName") &&
-               find(library, attribute, "cuDeviceGetAttribute") && find(library, retain, "cuDevicePrimaryCtxRetain") &&
-               find(library, set_current, "cuCtxSetCurrent") && find(library, memory, "cuMemGetInfo_v2") &&
-               find(library, synchronize, "cuCtxSynchronize") && find(library, alloc, "cuMemAlloc_v2") &&
-               find(library, to_device, "cuMemcpyHtoD_v2") && find(library, from_device, "cuMemcpyDtoH_v2");
+               find(library, uuid, "cuDeviceGetUuid_v2") && find(library, attribute, "cuDeviceGetAttribute") &&
+               find(library, retain, "cuDevicePrimaryCtxRetain") && find(library, set_current, "cuCtxSetCurrent") &&
+               find(library, memory, "cuMemGetInfo_v2") && find(library, synchronize, "cuCtxSynchronize") &&
+               find(library, alloc, "cuMemAlloc_v2") && find(library, to_device, "cuMemcpyHtoD_v2") &&
+               find(library, from_device, "cuMemcpyDtoH_v2");
     }
 };
 
@@ -71,14 +74,21 @@ nlohmann::json visit_device(const Driver& driver, int ordinal) {
     int major = 0, minor = 0, processors = 0;
     size_t free_bytes = 0, total_bytes = 0;
     CUcontext context = nullptr;
+    CUuuid uuid{};
     driver.name(name, sizeof(name), ordinal);
+    driver.uuid(&uuid, ordinal);
     driver.attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, ordinal);
     driver.attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
     driver.attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
     if (driver.retain(&context, ordinal) == CUDA_SUCCESS && driver.set_current(context) == CUDA_SUCCESS)
         driver.memory(&free_bytes, &total_bytes);
-    return {{"name", name},       {"major", major},      {"minor", minor}, {"processors", processors},
-            {"free", free_bytes}, {"total", total_bytes}};
+    return {{"name", name},
+            {"uuid", cuda::abi::device_name_of(uuid, name)},
+            {"major", major},
+            {"minor", minor},
+            {"processors", processors},
+            {"free", free_bytes},
+            {"total", total_bytes}};
 }
 
 // An event descriptor, which an interrupt makes readable: also one that comes just before somebody waits.
@@ -193,7 +203,7 @@ void hear_visit(Survey& survey, const nlohmann::json& found) {
     survey.driver_version = found["driver_version"];
     survey.connect_ms = found["connect_ms"];
     for (const auto& d : found["devices"])
-        survey.devices.push_back({d["name"], d["total"], d["free"], d["major"], d["minor"], d["processors"]});
+        survey.devices.push_back({d["name"], d["uuid"], d["total"], d["free"], d["major"], d["minor"], d["processors"]});
 }
 
 void hear(Survey& survey, const nlohmann::json& said, const Probes& probes) {

@@ -12,7 +12,7 @@ namespace warpline::cli {
 
 /// One device of a server, as a program sees it.
 struct SurveyedDevice {
-    std::string name;
+    std::string name, uuid;  ///< the latter as in CUDA_VISIBLE_DEVICES
     uint64_t total_bytes = 0, free_bytes = 0;
     int major = 0, minor = 0;
     int processors = 0;

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <future>
 #include <list>
 #include <optional>
@@ -155,12 +156,12 @@ bool Watcher::hear(Watched& watched) {
 
 }  // namespace
 
-std::string start_watcher() {
+std::string start_watcher(pid_t process) {
     // Who has no parent becomes that of all orphans, and takes them along in its end: it would be watched by its own child.
-    if (::getpid() == 1) return {};
+    if (process == 1) return {};
     std::string name;
     const auto listener = client::listen_for_reports(name);
-    const net::Socket program(open_pidfd(::getpid()));
+    const net::Socket program(open_pidfd(process));
     if (!listener.ok() || !program.valid()) return {};
     const pid_t between = ::fork();
     if (between < 0) return {};
@@ -175,6 +176,13 @@ std::string start_watcher() {
         if (errno != EINTR) break;
     }
     return status == 0 ? name : std::string();
+}
+
+int watch_process(pid_t process) {
+    const std::string name = start_watcher(process);
+    if (name.empty()) return 1;
+    std::puts(name.c_str());
+    return 0;
 }
 
 int watch() {

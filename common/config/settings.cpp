@@ -132,6 +132,7 @@ std::string Settings::path(std::string_view name) const { return expand_home(val
 int64_t Settings::integer(std::string_view name) const { return value(name, Type::integer).number; }
 uint64_t Settings::bytes(std::string_view name) const { return static_cast<uint64_t>(value(name, Type::bytes).number); }
 bool Settings::boolean(std::string_view name) const { return value(name, Type::boolean).number != 0; }
+const std::string& Settings::written(std::string_view name) const { return value(name).text; }
 const std::string& Settings::origin(std::string_view name) const { return value(name).origin; }
 
 std::chrono::seconds Settings::seconds(std::string_view name) const {

@@ -29,6 +29,8 @@ public:
     bool boolean(std::string_view name) const;
     std::vector<std::string> text_list(std::string_view name) const;
 
+    /// A value of any type as it was written.
+    const std::string& written(std::string_view name) const;
     /// Where a value comes from: "default", "server.toml:12", "WARPLINE_LOG", "--log".
     const std::string& origin(std::string_view name) const;
 

@@ -170,7 +170,8 @@ def entries(api: Description) -> str:
 
 
 def exports(api: Description) -> str:
-    return "\n".join([f"# {BANNER}", "{", "  global:", *(f"    {name};" for name in api.symbols), "  local:", "    *;", "};", ""])
+    mark = "warpline_client_marker"  # whose library it is, as in the driver's
+    return "\n".join([f"# {BANNER}", "{", "  global:", *(f"    {name};" for name in [mark, *api.symbols]), "  local:", "    *;", "};", ""])
 
 
 OUTPUTS = {

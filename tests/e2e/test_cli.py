@@ -28,9 +28,9 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(warpline("--version").stdout, r"\d+\.\d+\.\d+")
         said = warpline("--help")
         self.assertEqual(said.returncode, 0)
-        for word in ("run", "devices", "servers", "ping"):
+        for word in ("run", "devices", "servers", "ping", "options"):
             self.assertIn(word, said.stdout)
-        for command in ("run", "devices", "servers", "ping"):
+        for command in ("run", "devices", "servers", "ping", "options"):
             self.assertEqual(warpline(command, "--help").returncode, 0)
         self.assertNotEqual(warpline("no-such-command").returncode, 0)
         self.assertIn("--driver", subprocess.run([harness.GPU_SERVER, "--help"], capture_output=True, text=True).stdout)
@@ -109,6 +109,44 @@ class CommandTest(unittest.TestCase):
             done = warpline("run", "--server", server.address, "--", VECTOR_ADD.binary,
                             environment={**server.environment(), "WARPLINE_SERVERS": ""})
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_devices_and_servers_as_json(self):
+        with harness.Server(environment={"SOFTGPU_DEVICES": "2"}) as server:
+            nobody = "127.0.0.1:1"
+            asked = ["--json", "--server", server.address, "--server", nobody]
+            done = warpline("devices", *asked, environment=server.environment())
+            there, not_there = json.loads(done.stdout)
+            self.assertEqual((done.returncode, there["server"], there["reached"], len(there["devices"])), (1, server.address, True, 2))
+            for device in there["devices"]:
+                self.assertEqual((device["name"], device["compute_capability"]), ("Warpline software GPU", [8, 9]))
+                self.assertRegex(device["uuid"], "^GPU-[0-9a-f-]{36}$")
+                self.assertLessEqual(device["free_bytes"], device["total_bytes"])
+            self.assertEqual(not_there, {"server": nobody, "reached": False, "problem": "unreachable: CUDA error 100"})
+            done = warpline("servers", *asked, environment=server.environment())
+            there, not_there = json.loads(done.stdout)
+            self.assertEqual((done.returncode, there["answered"], there["device_count"], there["max_sessions"]), (1, True, 2, 64))
+            self.assertEqual((there["driver"], there["draining"], len(there["devices"])), ("software", False, 2))
+            self.assertEqual((not_there["answered"], sorted(not_there)), (False, ["answered", "problem", "server"]))
+            self.assertTrue(not_there["problem"].startswith("connection refused"), not_there)
+            self.assertEqual(warpline("servers", "--any", *asked, environment=server.environment()).returncode, 0)
+            self.assertEqual(warpline("servers", "--any", "--server", nobody, environment=server.environment()).returncode, 1)
+
+    def test_options_and_where_their_values_come_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(f"{folder}/client.toml")
+            file.write_text('wait_seconds = 60\n')
+            environment = {"WARPLINE_CONFIG": str(file), "WARPLINE_SERVERS": "a:1,b:1"}
+            done = warpline("options", environment=environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"(?m)^servers +WARPLINE_SERVERS +a:1,b:1  \(WARPLINE_SERVERS\)$")
+            self.assertRegex(done.stdout, r"(?m)^wait_seconds +WARPLINE_WAIT +60  \(.*client\.toml:1\)$")
+            said = json.loads(warpline("options", "--json", environment=environment).stdout)
+            options = {option["name"]: option for option in said["options"]}
+            self.assertEqual((options["bulk_lanes"]["environment"], options["bulk_lanes"]["origin"]), ("WARPLINE_BULK_LANES", "default"))
+            self.assertEqual((options["wait_seconds"]["value"], options["wait_seconds"]["default"], said["problem"]), ("60", "0", ""))
+            done = warpline("options", "--json", environment={**environment, "WARPLINE_WAIT": "soon"})
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("'soon' is not a whole number", json.loads(done.stdout)["problem"])
 
     def check_ping(self, server):
         done = warpline("ping", environment=server.environment())

@@ -20,6 +20,7 @@ TEST(Settings, DefaultsAreValues) {
     EXPECT_EQ(server.integer("ready_fd"), -1);
     EXPECT_EQ(server.text_list("devices"), std::vector<std::string>{"all"});
     EXPECT_EQ(server.origin("listen"), "default");
+    EXPECT_EQ(server.written("memory_credit"), "1GiB");
     Settings client(Program::client);
     EXPECT_TRUE(client.text_list("servers").empty());
     EXPECT_EQ(client.path("stats"), "");
