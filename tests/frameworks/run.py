@@ -6,11 +6,13 @@ Usage: run.py [NAME…]     of those in frameworks.toml (default: all)
 Each framework is installed into an environment of its own below build/frameworks, once; what cannot be fetched is skipped.
 WARPLINE_BUILD names the build folder (default build/release)."""
 
+import contextlib
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import venv
 
@@ -20,6 +22,9 @@ BUILD = pathlib.Path(os.environ.get("WARPLINE_BUILD", ROOT / "build" / "release"
 FOLDER = pathlib.Path(os.environ.get("WARPLINE_FRAMEWORKS", ROOT / "build" / "frameworks")).resolve()
 MODES = ["direct", "local"]
 SECONDS = 400
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+import harness
 
 
 def install(name, packages):
@@ -38,15 +43,36 @@ def install(name, packages):
     return python
 
 
+def install_wheel(python):
+    """Makes the Python package of the build and installs it into an environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        make = [ROOT / "python" / "build_wheel", "--glibc", "needed", BUILD, folder]
+        made = subprocess.run(make, capture_output=True, text=True, check=True)
+        command = [python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--force-reinstall", made.stdout.strip()]
+        subprocess.run(command, check=True)
+
+
+@contextlib.contextmanager
+def started(mode, entry, python):
+    """The command that runs the script, and what its environment has more."""
+    if mode == "wheel":
+        install_wheel(python)
+        with harness.Server() as server:
+            yield [python], server.environment()
+    else:
+        yield [BUILD / "bin" / "warpline", "run", f"--{mode}", *entry.get("options", []), "--", python], {}
+
+
 def run(name, entry, python, mode):
     """(passed, failed, skipped) of one framework in one mode. A case that is known not to work there, and why, is in the entry: that
     it fails is no failure, and that it works is one, so that the entry is mended."""
-    cache = FOLDER / name / "cache"
+    cache = FOLDER / entry.get("beside", name) / "cache"
     environment = {**os.environ, **entry.get("environment", {}), "CUPY_CACHE_DIR": str(cache), "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1",
                    "PYTHONWARNINGS": "ignore", "WARPLINE_LOG": "error"}
-    command = [BUILD / "bin" / "warpline", "run", f"--{mode}", *entry.get("options", []), "--", python, HERE / entry["script"]]
     try:
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment, timeout=SECONDS)
+        with started(mode, entry, python) as (command, more):
+            done = subprocess.run([str(c) for c in [*command, HERE / entry["script"]]], capture_output=True, text=True,
+                                  env={**environment, **more}, timeout=SECONDS)
         said, code = done.stdout + done.stderr, done.returncode
         cases = re.findall(r"^case (\w+): (ok|failed)(.*)$", done.stdout, re.MULTILINE)
     except subprocess.TimeoutExpired as late:
@@ -75,7 +101,8 @@ def main(names):
     for name, entry in described.items():
         if names and name not in names:
             continue
-        python = install(name, entry["packages"])
+        beside = entry.get("beside", name)
+        python = install(beside, described[beside]["packages"])
         for mode in entry.get("modes", MODES):
             counts = run(name, entry, python, mode) if python else (0, 0, 1)
             totals = [a + b for a, b in zip(totals, counts)]
