@@ -48,22 +48,26 @@ def _output_of(*command: str | Path) -> str:
     return done.stdout
 
 
+def _of(build: Path, path: str) -> Path:
+    if not (build / path).is_file():
+        raise BuildError(f"{build / path} is not there: build it first (cmake --build … --target products)")
+    return build / path
+
+
 def read(build: Path) -> dict[str, bytes]:
     """The files of a build by their paths below it, stripped. @raises BuildError if one is missing"""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         stripped = Path(folder) / "stripped"
         for path in FILES:
-            if not (build / path).is_file():
-                raise BuildError(f"{build / path} is not there: build it first (cmake --build … --target products)")
-            _output_of("strip", "--strip-unneeded", "--enable-deterministic-archives", "-o", stripped, build / path)
+            _output_of("strip", "--strip-unneeded", "--enable-deterministic-archives", "-o", stripped, _of(build, path))
             found[path] = stripped.read_bytes()
     return found
 
 
 def version_of(build: Path) -> str:
     """The version of a build, as it tells it itself."""
-    return _output_of(build / "bin" / "warpline", "--version").split()[-1]
+    return _output_of(_of(build, "bin/warpline"), "--version").split()[-1]
 
 
 def glibc_of(symbols: str) -> Version:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,30 @@ class PackageTest(unittest.TestCase):
             self.verify("timeout", f"{folder}/told", environment=server.environment())
             killed = 'reason="the program was killed"'
             self.assertTrue(harness.until(lambda: killed in server.log_text(), 20), server.log_text())
+
+    def test_e7_a_remote_function_ends_with_who_waits_for_it(self):
+        def alive(process):
+            try:
+                return pathlib.Path(f"/proc/{process}/cmdline").read_bytes() != b""
+            except OSError:
+                return False
+
+        with harness.Server() as server, tempfile.TemporaryDirectory() as folder:
+            for end in signal.SIGINT, signal.SIGKILL:
+                told = pathlib.Path(f"{folder}/{end.name}")
+                with subprocess.Popen([installed / "bin" / "python", PROGRAM, "wait", told], stdout=subprocess.PIPE, text=True,
+                                      env={**os.environ, **server.environment()}) as process:
+                    self.assertTrue(harness.until(lambda: told.exists() and told.read_text().endswith("\n")))
+                    worker, its_child = map(int, told.read_text().split())
+                    process.send_signal(end)
+                    if end == signal.SIGINT:
+                        self.assertEqual(process.stdout.read(), "verified\n")
+                self.assertTrue(harness.until(lambda: not alive(worker)))
+                if end == signal.SIGKILL:  # there is nobody left who would know of it
+                    os.kill(its_child, signal.SIGKILL)
+                self.assertTrue(harness.until(lambda: not alive(its_child)))
+            killed = 'reason="the program was killed"'
+            self.assertTrue(harness.until(lambda: server.log_text().count(killed) == 2, 20), server.log_text())
 
     def test_e7_a_killed_program_is_reported(self):
         with harness.Server() as server:

@@ -221,6 +221,12 @@ def timeout():
         assert not pathlib.Path(f"/proc/{process}/cmdline").exists() or not pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
 
 
+def wait():
+    """Until somebody ends this process, or interrupts it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raises(KeyboardInterrupt, warpline.remote(stay), sys.argv[2])
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
     print("verified")

@@ -11,16 +11,22 @@ import pickle
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing import spawn
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 from . import _files, _worker
 from ._errors import RemoteError, RemoteTimeoutError
 from ._settings import OptionValue, Settings, StrPath
 
-P = ParamSpec("P")
+if sys.version_info >= (3, 10):
+    from typing import ParamSpec
+
+    P = ParamSpec("P")
+else:  # which has only checkers to please
+    P = TypeVar("P")
 R = TypeVar("R")
 
 _log = logging.getLogger("warpline")
@@ -136,7 +142,7 @@ def _run(job: _worker.Job, environment: dict[str, str], deadline: float | None, 
         given = files.enter_context(os.fdopen(os.memfd_create("warpline-job"), "wb"))
         given.write(pickle.dumps(job))
         given.seek(0)
-        read_end, write_end = (files.enter_context(os.fdopen(end, mode)) for end, mode in zip(os.pipe(), ("rb", "wb"), strict=True))
+        read_end, write_end = (files.enter_context(os.fdopen(end, mode)) for end, mode in zip(os.pipe(), ("rb", "wb")))
         process = subprocess.Popen(
             [str(_files.command()), "run", "--", *_worker.command(given.fileno(), write_end.fileno())],
             env=environment,
@@ -219,7 +225,7 @@ def remote(
     An exception of the function is raised here, the same one, with the traceback there as its cause; RemoteError if it cannot be
     pickled, is none that callers catch (SystemExit), or the process died; RemoteTimeoutError if it took too long; ConnectError and
     what else connect() raises if the process finds no server. An exception here while a call waits (an interrupt) kills the
-    process and all that it has started, and so does the end of the thread that waits.
+    process and all that it has started; the end of the thread that waits kills the process.
 
     Calls block; any thread may call, and several at the same time are several processes with a session each.
     """
