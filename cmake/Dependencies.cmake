@@ -16,8 +16,9 @@ endfunction()
 wl_static(wl_crypto libcrypto.a)
 wl_static(wl_ssl libssl.a)
 target_link_libraries(wl_ssl INTERFACE wl_crypto)
-# Of glibc's resolver, what reads messages is in a library of its own.
-wl_static(wl_resolv libresolv.a)
+# Of glibc's resolver, what reads messages is in a library of its own, a part of glibc: its archive has glibc's private names.
+add_library(wl_resolv INTERFACE)
+target_link_libraries(wl_resolv INTERFACE resolv)
 wl_static(wl_kj libkj.a)
 wl_static(wl_capnp_core libcapnp.a)
 target_link_libraries(wl_capnp_core INTERFACE wl_kj)

@@ -81,6 +81,7 @@ function(warpline_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE warpline_flags ${arg_LINK} Threads::Threads ${CMAKE_DL_LIBS})
+  warpline_for_old_glibc(${name})
 endfunction()
 
 # warpline_shared(NAME OUTPUT file FOLDER folder EXPORTS map SOURCES… LINK targets…): a shared library that exports what the
@@ -92,6 +93,7 @@ function(warpline_shared name)
   target_link_libraries(${name} PRIVATE warpline_flags ${arg_LINK} Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${arg_OUTPUT}" LINK_DEPENDS "${arg_EXPORTS}"
     LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/${arg_FOLDER}")
+  warpline_for_old_glibc(${name})
   target_link_options(${name} PRIVATE "-Wl,--version-script=${arg_EXPORTS}")
   if(arg_SONAME)
     target_link_options(${name} PRIVATE "-Wl,-soname,${arg_SONAME}")

@@ -1,0 +1,45 @@
+# The oldest glibc with which what we ship runs, whatever the machine that builds it has. See glibc/make_stubs.py for how.
+
+set(WARPLINE_GLIBC 2.28 CACHE STRING "Oldest glibc with which a build must run; empty for the one of this machine")
+if(WARPLINE_SANITIZE OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(WARPLINE_GLIBC "")  # the sanitizers' run times are the machine's own
+endif()
+
+if(WARPLINE_GLIBC)
+  set(stubs "${CMAKE_BINARY_DIR}/glibc-${WARPLINE_GLIBC}")
+  set(maker "${CMAKE_CURRENT_LIST_DIR}/glibc/make_stubs.py")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${maker}")
+  if("${maker}" IS_NEWER_THAN "${stubs}/libm.so")
+    set(libraries)
+    foreach(soname libc.so.6 libm.so.6 libresolv.so.2)
+      execute_process(COMMAND "${CMAKE_C_COMPILER}" "-print-file-name=${soname}" OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE)
+      list(APPEND libraries "${library}")
+    endforeach()
+    execute_process(COMMAND "${Python3_EXECUTABLE}" "${maker}" "${WARPLINE_GLIBC}" "${stubs}" ${libraries} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  add_library(warpline_newer_glibc OBJECT "${CMAKE_CURRENT_LIST_DIR}/glibc/newer.c")
+  add_library(warpline_older_start OBJECT "${CMAKE_CURRENT_LIST_DIR}/glibc/start.c")
+  add_library(warpline_newer_resolver STATIC "${CMAKE_CURRENT_LIST_DIR}/glibc/newer_resolver.c")
+  # Behind what asks for it, and for those targets alone that are linked with the stubs.
+  target_link_libraries(wl_resolv INTERFACE $<$<BOOL:$<TARGET_PROPERTY:WARPLINE_OLD_GLIBC>>:warpline_newer_resolver>)
+  foreach(part warpline_newer_glibc warpline_older_start warpline_newer_resolver)
+    target_compile_options(${part} PRIVATE -Wall -Wextra -Werror -fPIC)
+    set_target_properties(${part} PROPERTIES UNITY_BUILD OFF)
+  endforeach()
+endif()
+
+# warpline_for_old_glibc(NAME): what this target asks of glibc, WARPLINE_GLIBC has.
+function(warpline_for_old_glibc name)
+  if(NOT WARPLINE_GLIBC)
+    return()
+  endif()
+  set_target_properties(${name} PROPERTIES WARPLINE_OLD_GLIBC ON)
+  # As an option: of folders of libraries CMake thinks that programs look there when they run.
+  target_link_options(${name} PRIVATE "-L${CMAKE_BINARY_DIR}/glibc-${WARPLINE_GLIBC}")
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:warpline_newer_glibc>)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:warpline_older_start>)
+    target_link_options(${name} PRIVATE -Wl,--wrap=__libc_start_main)
+  endif()
+endfunction()
