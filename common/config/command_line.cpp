@@ -62,8 +62,8 @@ CommandLine load_server(int argc, const char* const* argv) {
 
     std::string config_file;
     app.add_option("--config", config_file,
-                   "The configuration file [default " + std::string(default_file(Program::server)) + " if it exists; or " +
-                       std::string(file_variable(Program::server)) + "]")
+                   "The configuration file [default " + std::string(default_files(Program::server).front()) +
+                       " if it exists; or " + std::string(file_variable(Program::server)) + "]")
         ->type_name("PATH");
     std::map<const Option*, std::string> texts;
     std::map<const Option*, CLI::Option*> flags;

@@ -41,9 +41,11 @@ std::string row(const Option& option) {
 
 std::string section(Program program) {
     std::string text = "\n## " + std::string(title(program)) + "\n";
-    if (!default_file(program).empty())
-        text += "File: `" + std::string(default_file(program)) + "`, or the one that `" + std::string(file_variable(program)) +
-                "` names" + (program == Program::server ? ", or `--config`" : "") + ".\n\n";
+    std::string files;
+    for (std::string_view file : default_files(program)) files += (files.empty() ? "`" : "`, else `") + std::string(file);
+    if (!files.empty())
+        text += "File: " + files + "`, or the one that `" + std::string(file_variable(program)) + "` names" +
+                (program == Program::server ? ", or `--config`" : "") + ".\n\n";
     else
         text += "The library reads the environment of the process that loads it.\n\n";
     text += "| key | environment | flag | default | what it does; *what another value costs* |\n|---|---|---|---|---|\n";

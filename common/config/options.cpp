@@ -310,9 +310,11 @@ std::string_view to_string(Program program) {
     return "";
 }
 
-std::string_view default_file(Program program) {
-    if (program == Program::server) return "/etc/warpline/server.toml";
-    return program == Program::client ? "~/.config/warpline/client.toml" : "";
+std::span<const std::string_view> default_files(Program program) {
+    static constexpr std::string_view k_server_files[] = {"/etc/warpline/server.toml"};
+    static constexpr std::string_view k_client_files[] = {"~/.config/warpline/client.toml", "/etc/warpline/client.toml"};
+    if (program == Program::server) return k_server_files;
+    return program == Program::client ? std::span<const std::string_view>(k_client_files) : std::span<const std::string_view>();
 }
 
 std::string_view file_variable(Program program) {

@@ -49,9 +49,9 @@ const Option* find_option(Program program, std::string_view name);
 /// "server", "client"; the file is called <name>.toml.
 std::string_view to_string(Program program);
 
-/// The file that is read if none is named and it exists: /etc/warpline/server.toml, ~/.config/warpline/client.toml. Empty for
-/// the software GPU.
-std::string_view default_file(Program program);
+/// The files of which the first that exists is read if none is named: /etc/warpline/server.toml;
+/// ~/.config/warpline/client.toml, then /etc/warpline/client.toml. None for the software GPU.
+std::span<const std::string_view> default_files(Program program);
 
 /// The environment variable that names another file; empty for the software GPU.
 std::string_view file_variable(Program program);

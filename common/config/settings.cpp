@@ -163,9 +163,11 @@ bool load_environment(Settings& settings, std::string& problem) {
 std::string find_file(Program program) {
     if (const char* named = std::getenv(std::string(file_variable(program)).c_str()); named != nullptr && *named != 0)
         return expand_home(named);
-    std::string path = expand_home(default_file(program));
     std::error_code ignored;
-    return std::filesystem::exists(path, ignored) ? path : "";
+    for (std::string_view file : default_files(program)) {
+        if (std::string path = expand_home(file); std::filesystem::exists(path, ignored)) return path;
+    }
+    return "";
 }
 
 Settings load_client(std::string& problem) {

@@ -62,7 +62,7 @@ bool load_file(const std::string& path, Settings& settings, std::string& problem
 /// Reads the environment variables that the description names for this program.
 bool load_environment(Settings& settings, std::string& problem);
 
-/// The file that applies: the one named by file_variable(), else default_file() if it exists, else none (empty).
+/// The file that applies: the one named by file_variable(), else the first of default_files() that exists, else none (empty).
 std::string find_file(Program program);
 
 /// The settings of the client library and the `warpline` command before flags: file, then environment. Values that are refused
