@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -79,6 +80,23 @@ bool is_same_file(const std::string& path, const struct statx& file) {
            other.stx_dev_minor == file.stx_dev_minor;
 }
 
+bool is_same_kind(const std::string& one, const std::string& other) {
+    struct statfs a {
+    }, b{};
+    return statfs(one.c_str(), &a) == 0 && statfs(other.c_str(), &b) == 0 && a.f_type == b.f_type;
+}
+
+/// Below chroot(2) the table does not say what the root is a part of. Then the file has no other path unless one of the mounts
+/// that are there is of the same file system, or may be: some have several numbers.
+Result<void> check_unlisted_mount(const std::string& file, const struct statx& status, const std::vector<Mount>& all) {
+    const std::string device = std::to_string(status.stx_dev_major) + ":" + std::to_string(status.stx_dev_minor);
+    for (const Mount& mount : all) {
+        if (mount.device == device || is_same_kind(file, mount.point))
+            return Error{Code::io, "a file's mount is not in /proc/self/mountinfo, and another may show it, too"};
+    }
+    return {};
+}
+
 /// Adds the paths of a file where its file system is mounted elsewhere, as a whole or in part.
 Result<void> add_other_mounts(const std::string& file, std::set<std::string>& names) {
     struct statx status {};
@@ -91,6 +109,7 @@ Result<void> add_other_mounts(const std::string& file, std::set<std::string>& na
     for (const Mount& mount : all) {
         if (mount.id == status.stx_mnt_id) own = &mount;
     }
+    if (own == nullptr && !all.empty()) return check_unlisted_mount(file, status, all);
     const auto below_own = own != nullptr ? rest_below(file, own->point) : std::nullopt;
     if (!below_own) return Error{Code::io, "a file's mount is not in /proc/self/mountinfo"};
     const std::string inside = joined(own->root, *below_own);

@@ -17,6 +17,7 @@
 
 #include "common/log/log.h"
 #include "server/daemon/listen_socket.h"
+#include "server/daemon/service_manager.h"
 
 namespace warpline::server {
 
@@ -264,6 +265,7 @@ void Supervisor::handle_signals() {
 /// Again, it changes the deadline only.
 void Supervisor::start_drain(Clock::time_point deadline, const std::string& how_long) {
     m_draining = true;
+    tell_service_manager("STATUS=draining");
     m_drain_deadline = deadline;
     // The port stays open: sessions that lose their connection come back to it.
     for (Opening& opening : m_openings) drop(opening, "the server is shutting down");

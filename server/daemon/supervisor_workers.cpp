@@ -13,6 +13,7 @@
 #include "cuda/abi/driver_settings.h"
 #include "server/control/operator_socket.h"
 #include "server/daemon/gpu_table.h"
+#include "server/daemon/service_manager.h"
 #include "server/daemon/supervisor.h"
 
 namespace warpline::server {
@@ -197,6 +198,7 @@ void Supervisor::announce() {
     std::fprintf(stdout, "Listening on %s, at most %u sessions.\n", addresses.c_str(), m_options.max_sessions);
     std::fflush(stdout);
     tell_ready_fd();
+    tell_service_manager("READY=1");
 }
 
 /// The first one: the operator knows the server by it.
