@@ -20,6 +20,23 @@ CUresult hook_client_cuMemAddressFree(Call& call, CUdeviceptr ptr, size_t size) 
     return call.state.memory.unreserve(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult hook_client_cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CUmemAllocationProp* prop,
+                                                   CUmemAllocationGranularity_flags option) {
+    // Allocators ask before each allocation: the same properties have the same answer.
+    const BytesView question = struct_bytes(prop);
+    Granularities& known = call.state.granularities;
+    if (const auto answer = known.find(option, question)) {
+        *granularity = *answer;
+        return CUDA_SUCCESS;
+    }
+    gen::CuMemGetAllocationGranularityValues values;
+    const CUresult result = gen::request_cuMemGetAllocationGranularity(call, question, option, values);
+    if (result != CUDA_SUCCESS) return result;
+    *granularity = values.granularity;
+    known.add(option, question, values.granularity);
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
     PhysicalMemory* memory = call.state.physical_memory.find(handle);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;

@@ -10,6 +10,7 @@
 #include "client/state/device_memory.h"
 #include "client/state/foresight.h"
 #include "client/state/freed_memory.h"
+#include "client/state/granularities.h"
 #include "client/state/graph_ends.h"
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
@@ -52,6 +53,7 @@ public:
     FreedMemory freed_memory;
     HostMemory host_memory;
     cuda::abi::MemoryAdvice advice;
+    Granularities granularities;
     PoolHeap pool_heap;
     Captures captures;
     GraphEnds graph_ends;

@@ -12,7 +12,8 @@
 namespace warpline::server {
 
 /// The parameters of a launch as they came: `params` is the parameters back to back without padding, `sizes` the size of each
-/// as u32. Without sizes, `params` is the buffer of the launch's `extra` form. Small launches need no allocation.
+/// as u32. Without sizes, `params` is the buffer of the launch's `extra` form; what it is shorter than the kernel's parameters
+/// is filled with zeros. Small launches need no allocation.
 class KernelParams {
 public:
     static constexpr size_t k_max_params = 4096;
@@ -27,6 +28,8 @@ public:
 
 private:
     bool take(BytesView params, BytesView sizes);
+    bool take_block(BytesView params, size_t least_bytes);
+    std::byte* place_for(size_t bytes);
     static constexpr size_t k_inline_params = 32;
     static constexpr size_t k_inline_bytes = 1024;
     static constexpr size_t k_alignment = 16;  // the largest alignment of a CUDA type

@@ -94,6 +94,11 @@ TEST_F(LaunchTest, the_extra_form_is_a_buffer) {
     EXPECT_EQ(LaunchParams().read(function, pointers, extra), CUDA_ERROR_INVALID_VALUE) << "both forms";
     void* no_buffer[] = {CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
     EXPECT_EQ(LaunchParams().read(function, nullptr, no_buffer), CUDA_ERROR_INVALID_VALUE);
+    size = 4;
+    ASSERT_EQ(params.read(function, nullptr, extra), CUDA_SUCCESS) << "the end may be left out (DB-36)";
+    EXPECT_EQ(params.params().size(), 4u);
+    size = 0;
+    EXPECT_EQ(LaunchParams().read(function, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
     size = 40000;
     EXPECT_EQ(LaunchParams().read(function, nullptr, extra), CUDA_ERROR_INVALID_VALUE) << "more than CUDA allows";
     void* unknown[] = {reinterpret_cast<void*>(77), buffer, CU_LAUNCH_PARAM_END};

@@ -409,9 +409,17 @@ TEST(KernelParams, F3_OnlyTheKernelsOwnParametersAreTaken) {
     EXPECT_EQ(read("12345678", {8}, layout_of({8, 8}, 16)), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(read("12345678", {4, 4}, layout_of({8}, 8)), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(read("", {}, layout_of({8}, 8)), CUDA_ERROR_INVALID_VALUE);
-    // A buffer: with less than the kernel reads, never.
     EXPECT_EQ(read("12345678", {}, layout_of({1, 4}, 8)), CUDA_SUCCESS);
-    EXPECT_EQ(read("1234567", {}, layout_of({1, 4}, 8)), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(KernelParams, F3_A_buffer_is_as_long_as_what_the_kernel_reads) {
+    KernelParams built;
+    ASSERT_EQ(built.read(as_bytes("1234567"), {}, layout_of({1, 4, 2000}, 2008)), CUDA_SUCCESS);
+    ASSERT_NE(built.extra(), nullptr);
+    EXPECT_EQ(*static_cast<size_t*>(built.extra()[3]), 2008u);
+    const auto* bytes = static_cast<const char*>(built.extra()[1]);
+    EXPECT_EQ(std::memcmp(bytes, "1234567", 7), 0);
+    EXPECT_TRUE(std::all_of(bytes + 7, bytes + 2008, [](char byte) { return byte == 0; }));
 }
 
 TEST(SelectDevices, A9_ReadsTheListAsTheDriverDoes) {

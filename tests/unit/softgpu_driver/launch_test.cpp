@@ -90,6 +90,9 @@ TEST_F(LaunchTest, PackedParametersWork) {
     EXPECT_CU(CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
     EXPECT_EQ(word(2), 77u);
     size = 8;
+    EXPECT_CU(CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
+    EXPECT_EQ(word(2), 0u) << "what is left out is zero (DB-36)";
+    size = 0;
     EXPECT_EQ(CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
