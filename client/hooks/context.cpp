@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "client/call/allocate.h"
+#include "client/call/completion.h"
 #include "client/call/managed.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/graph/capture.h"
@@ -30,6 +31,7 @@ void forget_objects(Call& call, uint64_t context) {
     State& state = call.state;
     forget_captures_of_context(call, context);
     remove_of_context(state.streams, context);
+    remove_of_context(state.green_contexts, context);
     remove_of_context(state.events, context);
     remove_of_context(state.functions, context);
     remove_of_context(state.modules, context);
@@ -296,7 +298,9 @@ CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
     if (event->context != context->token) return CUDA_ERROR_INVALID_HANDLE;
-    return gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));
+    const CUresult result = gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));
+    if (result == CUDA_SUCCESS) note_recorded_behind_all(call, *event);
+    return result;
 }
 
 CUresult hook_client_cuCtxWaitEvent(Call& call, CUcontext hCtx, CUevent hEvent) {

@@ -34,17 +34,21 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
                                                    address, bytes);
         });
     });
-    if (result == CUDA_SUCCESS && copy.host.exists())
-        hold_in_graph(call, to_token(node.graph), to_token(*node.out), copy.host.held());
+    if (result != CUDA_SUCCESS) return result;
+    call.state.graph_nodes.find(to_token(*node.out))->context = token_of_context;
+    if (copy.host.exists()) hold_in_graph(call, to_token(node.graph), to_token(*node.out), copy.host.held());
     return result;
 }
 
 CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
     if (CUresult refused = check_fill(call, params, context); refused != CUDA_SUCCESS) return refused;
-    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+    const uint64_t token_of_context = context ? to_token(context) : call.context;
+    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddMemsetNode(call, token, to_token(node.graph), dependencies, node.count,
-                                               struct_bytes(&params), context ? to_token(context) : call.context);
+                                               struct_bytes(&params), token_of_context);
     });
+    if (result == CUDA_SUCCESS) call.state.graph_nodes.find(to_token(*node.out))->context = token_of_context;
+    return result;
 }
 
 CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {

@@ -3,12 +3,14 @@
 #include <cstring>
 
 #include "client/copy/copy_node.h"
+#include "client/gen/graph_calls.gen.h"
 #include "client/gen/graph_node_params_calls.gen.h"
 #include "client/graph/batch.h"
 #include "client/graph/holds.h"
 #include "client/graph/node_forms.h"
 #include "client/graph/node_params.h"
 #include "client/graph/node_tokens.h"
+#include "cuda/abi/node_params.h"
 
 namespace warpline::client {
 
@@ -281,6 +283,61 @@ CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraph
                                   "another graph for a child graph's node, outside of an executable graph");
         default: return WL_REFUSE_CALL("cuGraphNodeSetParams", k_unchanged_nodes);
     }
+}
+
+namespace {
+
+/// What the call of each type tells of one node.
+struct ParamsOfNode {
+    Call& call;
+    CUgraphNode node;
+    uint64_t context;
+
+    CUresult kernel(CUDA_KERNEL_NODE_PARAMS& out) const { return hook_client_cuGraphKernelNodeGetParams_v2(call, node, &out); }
+    CUresult copy(CUDA_MEMCPY3D& out, CUcontext& in) const {
+        in = to_handle<CUcontext>(context);
+        return hook_client_cuGraphMemcpyNodeGetParams(call, node, &out);
+    }
+    CUresult fill(CUDA_MEMSET_NODE_PARAMS& out, CUcontext& in) const {
+        in = to_handle<CUcontext>(context);
+        gen::CuGraphMemsetNodeGetParamsValues answer;
+        const CUresult result = gen::request_cuGraphMemsetNodeGetParams(call, to_token(node), answer);
+        if (result == CUDA_SUCCESS) copy_struct(&out, answer.nodeParams);
+        return result;
+    }
+    CUresult host(CUDA_HOST_NODE_PARAMS& out) const { return hook_client_cuGraphHostNodeGetParams(call, node, &out); }
+    CUresult child(CUgraph& out) const { return hook_client_cuGraphChildGraphNodeGetGraph(call, node, &out); }
+    CUresult wait(CUevent& out) const { return hook_client_cuGraphEventWaitNodeGetEvent(call, node, &out); }
+    CUresult record(CUevent& out) const { return hook_client_cuGraphEventRecordNodeGetEvent(call, node, &out); }
+    CUresult batch(CUDA_BATCH_MEM_OP_NODE_PARAMS& out) const {
+        return hook_client_cuGraphBatchMemOpNodeGetParams(call, node, &out);
+    }
+    CUresult allocation(CUDA_MEM_ALLOC_NODE_PARAMS& out) const {
+        return hook_client_cuGraphMemAllocNodeGetParams(call, node, &out);
+    }
+    CUresult release(CUdeviceptr& out) const {
+        gen::CuGraphMemFreeNodeGetParamsValues answer;
+        const CUresult result = gen::request_cuGraphMemFreeNodeGetParams(call, to_token(node), answer);
+        if (result == CUDA_SUCCESS) out = answer.dptrOut;
+        return result;
+    }
+};
+
+}  // namespace
+
+CUresult hook_client_cuGraphNodeGetParams(Call& call, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+    const GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
+    if (!node) return CUDA_ERROR_INVALID_VALUE;
+    gen::CuGraphNodeGetTypeValues answer;
+    CUresult result = gen::request_cuGraphNodeGetType(call, to_token(hNode), answer);
+    if (result != CUDA_SUCCESS) return result;
+    CUgraphNodeParams params;
+    result = cuda::abi::gather_node_params(static_cast<CUgraphNodeType>(answer.type), ParamsOfNode{call, hNode, node->context},
+                                           params);
+    if (result == CUDA_ERROR_NOT_SUPPORTED)
+        return WL_REFUSE_CALL("cuGraphNodeGetParams", "parameters of conditional nodes and of semaphores");
+    if (result == CUDA_SUCCESS) *nodeParams = params;
+    return result;
 }
 
 }  // namespace warpline::client

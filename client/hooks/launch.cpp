@@ -46,16 +46,24 @@ CUresult settle(Call& call, CUresult launched, uint64_t stream) {
     return synchronize_stream(call, stream);
 }
 
+/// How many multiprocessors the kernels of a stream have.
+uint64_t multiprocessors_of(const Call& call, CUstream stream) {
+    const Stream* found = is_special_stream(stream) ? nullptr : call.state.streams.find(to_token(stream));
+    const GreenContext* green = found ? call.state.green_contexts.find(found->green) : nullptr;
+    if (green) return green->multiprocessors;
+    return static_cast<uint64_t>(find_device(call.device())->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+}
+
 /// A cooperative grid must be on the device all at once: 720 otherwise, from the launch itself. Asks for the occupancy once for
 /// each shape.
-CUresult check_cooperative(Call& call, CUfunction f, const LaunchShape& shape) {
+CUresult check_cooperative(Call& call, CUfunction f, const LaunchShape& shape, CUstream stream) {
     int blocks = 0;
     CUresult result =
         ask_blocks(call, &blocks, f, static_cast<int>(shape.block_x * shape.block_y * shape.block_z), shape.shared_bytes, 0);
     if (result != CUDA_SUCCESS) return result;
     uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
-    auto processors = static_cast<uint64_t>(find_device(call.device())->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    return grid > processors * static_cast<uint64_t>(blocks) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+    return grid > multiprocessors_of(call, stream) * static_cast<uint64_t>(blocks) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+                                                                                   : CUDA_SUCCESS;
 }
 
 struct ClusterShape {
@@ -110,7 +118,7 @@ CUresult hook_client_cuLaunchCooperativeKernel(Call& call, CUfunction f, unsigne
     if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, nullptr); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_cooperative(call, f, shape); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_cooperative(call, f, shape, hStream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     CUresult result =
@@ -142,7 +150,7 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
             refused = check_cluster(*find_device(call.device()), *function, *config, {cluster.x, cluster.y, cluster.z});
         } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute.value.cooperative != 0) {
-            refused = check_cooperative(call, f, shape);
+            refused = check_cooperative(call, f, shape, hStream);
         }
         if (refused != CUDA_SUCCESS) return refused;
     }

@@ -44,6 +44,12 @@ CUresult context_of(const Call& call, CUstream stream, uint64_t& context) {
     return CUDA_SUCCESS;
 }
 
+/// The green context of a stream; null: it has all multiprocessors.
+CUgreenCtx green_of(const Call& call, CUstream stream) {
+    const Stream* found = is_special_stream(stream) ? nullptr : call.state.streams.find(to_token(stream));
+    return found ? to_handle<CUgreenCtx>(found->green) : nullptr;
+}
+
 }  // namespace
 
 CUresult hook_client_cuStreamCreate(Call& call, CUstream* phStream, unsigned int Flags) {
@@ -111,14 +117,14 @@ CUresult hook_client_cuStreamGetCtx_v2(Call& call, CUstream hStream, CUcontext* 
     CUresult result = context_of(call, hStream, context);
     if (result != CUDA_SUCCESS) return result;
     *pCtx = to_handle<CUcontext>(context);
-    if (pGreenCtx) *pGreenCtx = nullptr;
+    if (pGreenCtx) *pGreenCtx = green_of(call, hStream);
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuStreamGetGreenCtx(Call& call, CUstream hStream, CUgreenCtx* phCtx) {
     uint64_t context = 0;
     CUresult result = context_of(call, hStream, context);
-    if (result == CUDA_SUCCESS) *phCtx = nullptr;  // no stream is made of a green context
+    if (result == CUDA_SUCCESS) *phCtx = green_of(call, hStream);
     return result;
 }
 

@@ -47,6 +47,7 @@ struct Stream {
     uint64_t id = 0;                  ///< unique in the process
     unsigned flags = 0;
     int priority = 0;
+    uint64_t green = 0;  ///< token of the green context whose multiprocessors it has; 0: it has all
 
     // Capture: which one the stream takes part in (0: none), and whether it began there.
     std::atomic<uint64_t> capture_id{0};
@@ -54,6 +55,20 @@ struct Stream {
     Mutex mutex;  // protects the arrays that cuStreamGetCaptureInfo has handed out
     std::vector<uint64_t> capture_dependencies WL_GUARDED_BY(mutex);
     std::vector<CUgraphEdgeData> capture_edges WL_GUARDED_BY(mutex);
+};
+
+/// Some multiprocessors of a device, for streams of its primary context.
+struct GreenContext {
+    uint64_t context = 0;  ///< the primary context
+    int device = 0;
+    uint64_t id = 0;  ///< unique in the process
+    unsigned multiprocessors = 0;
+};
+
+/// What a green context can be made of.
+struct ResourceDesc {
+    uint64_t context = 0;
+    unsigned multiprocessors = 0;
 };
 
 struct Graph {

@@ -41,12 +41,15 @@ public:
     TokenTable<PlainObject, HandleKind::tex_ref> tex_refs;
     TokenTable<PlainObject, HandleKind::surf_ref> surf_refs;
     TokenTable<UserObjectEntry, HandleKind::user_object> user_objects;
+    TokenTable<GreenContext, HandleKind::green_context> green_contexts;
+    TokenTable<ResourceDesc, HandleKind::resource_desc> resource_descs;
 
     /// The table of a kind, for generated code.
     template <HandleKind kind>
     auto& table() {
         return table_among<kind>(streams, events, contexts, modules, functions, libraries, graphs, graph_nodes, graph_execs,
-                                 pools, arrays, mipmapped_arrays, physical_memory, links, tex_refs, surf_refs, user_objects);
+                                 pools, arrays, mipmapped_arrays, physical_memory, links, tex_refs, surf_refs, user_objects,
+                                 green_contexts, resource_descs);
     }
 
     DeviceMemory memory;

@@ -13,6 +13,8 @@ extern "C" {
 #if CUDA_VERSION < 13010
 CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void* userData, unsigned int syncMode);
 CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void* userData, unsigned int syncMode);
+CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource* resource, CUdevResourceType type);
+CUresult cuStreamGetDevResource_ptsz(CUstream hStream, CUdevResource* resource, CUdevResourceType type);
 CUresult cuGraphGetId(CUgraph hGraph, unsigned int* graphId);
 CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int* graphId);
 CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph* phGraph);
@@ -21,6 +23,7 @@ CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long* toolsNodeI
 #endif
 
 #if CUDA_VERSION < 13020
+CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams);
 CUresult cuFuncGetParamCount(CUfunction func, size_t* paramCount);
 CUresult cuKernelGetParamCount(CUkernel kernel, size_t* paramCount);
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes* attr, CUstream hStream);

@@ -22,6 +22,7 @@
 #include "server/objects/device_memory.h"
 #include "server/objects/freed_memory.h"
 #include "server/objects/functions.h"
+#include "server/objects/given_resources.h"
 #include "server/objects/given_values.h"
 #include "server/objects/graph_copies.h"
 #include "server/objects/handle_table.h"
@@ -78,6 +79,7 @@ public:
     GraphCopies& graph_copies() { return m_graph_copies; }
     Links& links() { return m_links; }
     GivenValues& values() { return m_values; }
+    GivenResources& resources() { return m_resources; }
     Links& library_logs() { return m_library_logs; }
     Waits& waits() { return m_waits; }
     Executor& executor() { return m_executor; }
@@ -150,6 +152,7 @@ private:
     GraphCopies m_graph_copies;
     Links m_links;
     GivenValues m_values;
+    GivenResources m_resources;
     std::atomic<uint64_t> m_payload_bytes{0};  // held by calls, in one piece each
     Links m_library_logs;                      ///< of libraries that may yet be compiled in part
     Waits m_waits;

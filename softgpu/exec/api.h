@@ -118,6 +118,7 @@ struct Launch {
     std::span<const std::byte>
         params;  ///< laid out as FunctionInfo::params says; copied before launch() returns control to user code
     uint64_t stream_id = 0;
+    std::span<const uint32_t> multiprocessors;  ///< those that its blocks may run on, while it runs; empty: all
 };
 
 /// Limits that a kernel can feel (cuCtxSetLimit).

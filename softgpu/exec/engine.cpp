@@ -126,6 +126,7 @@ Grid EngineImpl::make_grid(const Launch& launch, const KernelCode& code) {
     grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
     grid.static_shared_bytes = code.static_shared_bytes;
     grid.multiprocessors = multiprocessors(worker_count());
+    grid.allowed = launch.multiprocessors;
     return grid;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 /// What an instruction handler sees of the machine. This header is compiled once per CPU level (x86-64-v2, -v3, -v4): it must
 /// not include C++ library headers, and its inline functions live in a namespace of their own per level, so that no AVX-512
@@ -205,7 +206,8 @@ struct Grid {
     uint32_t env[32];  ///< %envreg
     uint32_t device_ordinal, compute_capability;
     uint32_t dynamic_shared_bytes, static_shared_bytes;
-    uint32_t multiprocessors;  ///< %nsmid
+    uint32_t multiprocessors;           ///< %nsmid
+    std::span<const uint32_t> allowed;  ///< multiprocessors that its blocks run on; empty: all
 };
 
 enum class BarrierKind : uint8_t { plain, popc, all, any };

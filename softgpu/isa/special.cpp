@@ -74,7 +74,9 @@ uint64_t uniform_value(const Warp& w, SpecialReg reg, uint32_t c, uint32_t numbe
         case SpecialReg::nctaid: return c < 3 ? grid.grid[c] : 0;
         case SpecialReg::warpid: return w.index;
         case SpecialReg::nwarpid: return 32;
-        case SpecialReg::smid: return cta.linear % grid.multiprocessors;
+        case SpecialReg::smid:
+            if (!grid.allowed.empty()) return grid.allowed[cta.linear % grid.allowed.size()];
+            return cta.linear % grid.multiprocessors;
         case SpecialReg::nsmid: return grid.multiprocessors;
         case SpecialReg::gridid: return grid.grid_id;
         case SpecialReg::clock:

@@ -51,6 +51,19 @@ static void host_functions() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+static void resources() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const auto ask = find<CUstream, CUdevResource*, CUdevResourceType>("cuStreamGetDevResource", 13010);
+    CUdevResource resource{};
+    EXPECT_EQ(ask(stream, &resource, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    cudaDeviceProp device;
+    CHECK(cudaGetDeviceProperties(&device, 0));
+    EXPECT_EQ(resource.sm.smCount, static_cast<unsigned>(device.multiProcessorCount));
+    EXPECT_EQ(ask(stream, &resource, CU_DEV_RESOURCE_TYPE_INVALID), CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    CHECK(cudaStreamDestroy(stream));
+}
+
 static void copies() {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
@@ -228,6 +241,80 @@ static void graphs() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// What a node was made of, whatever its type.
+static void parameters_of_nodes() {
+    const auto ask = find<CUgraphNode, CUgraphNodeParams*>("cuGraphNodeGetParams", 13020);
+    const auto params_of = [ask](cudaGraphNode_t node, CUgraphNodeType type) {
+        CUgraphNodeParams params;
+        std::memset(&params, 0xee, sizeof params);
+        EXPECT_EQ(ask(node, &params), CUDA_SUCCESS);
+        EXPECT_EQ(params.type, type);
+        return params;
+    };
+    DeviceArray<int> data(100), other(100);
+    cudaGraph_t graph, inner, child;
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphCreate(&inner, 0));
+    cudaGraphNode_t node;
+    int value = 17;
+    double last = 0;
+    int* to = data.data();
+    void* args[] = {&to, &value, &last};
+    cudaKernelNodeParams kernel{};
+    kernel.func = reinterpret_cast<void*>(three_parameters);
+    kernel.gridDim = dim3(2, 3), kernel.blockDim = dim3(4), kernel.kernelParams = args;
+    CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+    CUgraphNodeParams params = params_of(node, CU_GRAPH_NODE_TYPE_KERNEL);
+    EXPECT(params.kernel.gridDimX == 2 && params.kernel.gridDimY == 3 && params.kernel.blockDimX == 4);
+    EXPECT_EQ(*static_cast<int*>(params.kernel.kernelParams[1]), 17);
+    CHECK(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, other.data(), data.data(), 40, cudaMemcpyDeviceToDevice));
+    params = params_of(node, CU_GRAPH_NODE_TYPE_MEMCPY);
+    EXPECT_EQ(params.memcpy.copyParams.WidthInBytes, 40u);
+    EXPECT(params.memcpy.copyParams.dstDevice == reinterpret_cast<CUdeviceptr>(other.data()));
+    cudaMemsetParams fill{};
+    fill.dst = data.data(), fill.elementSize = 4, fill.value = 9, fill.width = 7, fill.height = 1;
+    CHECK(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &fill));
+    params = params_of(node, CU_GRAPH_NODE_TYPE_MEMSET);
+    EXPECT(params.memset.dst == reinterpret_cast<CUdeviceptr>(data.data()) && params.memset.value == 9);
+    EXPECT(params.memset.width == 7 && params.memset.elementSize == 4);
+    // As they are told they are taken again.
+    params.memset.value = 10;
+    EXPECT_EQ((find<CUgraphNode, CUgraphNodeParams*>("cuGraphNodeSetParams", 13020)(node, &params)), CUDA_SUCCESS);
+    EXPECT_EQ(params_of(node, CU_GRAPH_NODE_TYPE_MEMSET).memset.value, 10u);
+    cudaHostNodeParams host{[](void*) {}, &value};
+    CHECK(cudaGraphAddHostNode(&node, graph, nullptr, 0, &host));
+    params = params_of(node, CU_GRAPH_NODE_TYPE_HOST);
+    EXPECT(params.host.fn == host.fn && params.host.userData == &value);
+    cudaEvent_t event;
+    CHECK(cudaEventCreate(&event));
+    CHECK(cudaGraphAddEventRecordNode(&node, graph, nullptr, 0, event));
+    EXPECT(params_of(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD).eventRecord.event == event);
+    CHECK(cudaGraphAddEventWaitNode(&node, graph, nullptr, 0, event));
+    EXPECT(params_of(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT).eventWait.event == event);
+    CHECK(cudaGraphAddEmptyNode(&node, graph, nullptr, 0));
+    params_of(node, CU_GRAPH_NODE_TYPE_EMPTY);
+    CHECK(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, inner));
+    child = params_of(node, CU_GRAPH_NODE_TYPE_GRAPH).graph.graph;
+    size_t count = 99;
+    CHECK(cudaGraphGetNodes(child, nullptr, &count));
+    EXPECT_EQ(count, 0u);
+    cudaMemAllocNodeParams allocation{};
+    allocation.poolProps.allocType = cudaMemAllocationTypePinned;
+    allocation.poolProps.location = {cudaMemLocationTypeDevice, 0};
+    allocation.bytesize = 1000;
+    CHECK(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &allocation));
+    params = params_of(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    EXPECT_EQ(params.alloc.bytesize, 1000u);
+    EXPECT(params.alloc.dptr == reinterpret_cast<CUdeviceptr>(allocation.dptr));
+    cudaGraphNode_t freed;
+    CHECK(cudaGraphAddMemFreeNode(&freed, graph, &node, 1, allocation.dptr));
+    EXPECT(params_of(freed, CU_GRAPH_NODE_TYPE_MEM_FREE).free.dptr == params.alloc.dptr);
+    EXPECT_EQ(ask(node, nullptr), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cudaEventDestroy(event));
+    CHECK(cudaGraphDestroy(inner));
+    CHECK(cudaGraphDestroy(graph));
+}
+
 int main() {
     int driver = 0;
     CHECK(cudaDriverGetVersion(&driver));
@@ -235,8 +322,10 @@ int main() {
     if (driver < 13020) return passed("newer calls: the driver has none of them, nothing");
     parameters();
     host_functions();
+    resources();
     copies();
     copies_of_arrays();
     graphs();
+    parameters_of_nodes();
     return passed("newer calls");
 }

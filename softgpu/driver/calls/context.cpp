@@ -108,9 +108,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
-    MutexLock lock(process().primary_mutex);
-    if (!device->primary->active()) CU_TRY(device->primary->activate());
-    ++device->primary->retain_count;
+    CU_TRY(retain_primary(*device));
     *pctx = device->primary->handle();
     return CUDA_SUCCESS;
 }
@@ -118,13 +116,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
-    MutexLock lock(process().primary_mutex);
-    if (device->primary->retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--device->primary->retain_count != 0) return CUDA_SUCCESS;
-    lock.unlock();  // what libraries attached to the context is destroyed by calling them
-    end_context(*device->primary);
-    lock.lock();
-    return CUDA_SUCCESS;
+    return release_primary(*device);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {

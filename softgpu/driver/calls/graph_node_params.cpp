@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/abi/node_params.h"
 #include "softgpu/driver/graph/graph_params.h"
 
 namespace warpline::softgpu::driver {
@@ -224,6 +225,44 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) 
     if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return change(hNode, nodeParams->type,
                   [&](NodeBody& body, auto& context) { return make_body(*nodeParams, body, context); });
+}
+
+namespace {
+
+/// What the call of each type tells of one node.
+struct ParamsOfNode {
+    CUgraphNode node;
+    CUcontext context;
+
+    CUresult kernel(CUDA_KERNEL_NODE_PARAMS& out) const { return driver::cuGraphKernelNodeGetParams_v2(node, &out); }
+    CUresult copy(CUDA_MEMCPY3D& out, CUcontext& in) const {
+        in = context;
+        return driver::cuGraphMemcpyNodeGetParams(node, &out);
+    }
+    CUresult fill(CUDA_MEMSET_NODE_PARAMS& out, CUcontext& in) const {
+        in = context;
+        return driver::cuGraphMemsetNodeGetParams(node, &out);
+    }
+    CUresult host(CUDA_HOST_NODE_PARAMS& out) const { return driver::cuGraphHostNodeGetParams(node, &out); }
+    CUresult child(CUgraph& out) const { return driver::cuGraphChildGraphNodeGetGraph(node, &out); }
+    CUresult wait(CUevent& out) const { return driver::cuGraphEventWaitNodeGetEvent(node, &out); }
+    CUresult record(CUevent& out) const { return driver::cuGraphEventRecordNodeGetEvent(node, &out); }
+    CUresult batch(CUDA_BATCH_MEM_OP_NODE_PARAMS& out) const { return driver::cuGraphBatchMemOpNodeGetParams(node, &out); }
+    CUresult allocation(CUDA_MEM_ALLOC_NODE_PARAMS& out) const { return driver::cuGraphMemAllocNodeGetParams(node, &out); }
+    CUresult release(CUdeviceptr& out) const { return driver::cuGraphMemFreeNodeGetParams(node, &out); }
+};
+
+}  // namespace
+
+CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+    if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    NodePtr node;
+    CU_TRY(find_node(hNode, node));
+    const CUcontext context = node->context != nullptr ? node->context->handle() : nullptr;
+    CUgraphNodeParams params;
+    CU_TRY(cuda::abi::gather_node_params(node->type(), ParamsOfNode{hNode, context}, params));
+    *nodeParams = params;
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::softgpu::driver

@@ -13,6 +13,7 @@ CUresult launch(const LaunchRequest& request, CUstream handle) {
     StreamPtr stream;
     CU_TRY(find_stream(handle, stream));
     KernelOperation operation;
+    operation.green = stream->green();
     CU_TRY(make_kernel(stream->context(), request, operation));
     return enqueue(*stream, std::move(operation));
 }

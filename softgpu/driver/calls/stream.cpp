@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "softgpu/driver/context/event.h"
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
@@ -97,6 +98,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     auto stream = process().streams.remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     stream->retire();
+    if (stream->green() != nullptr && !stream->green()->alive()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return CUDA_SUCCESS;
 }
 
@@ -139,18 +141,14 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-    CU_TRY(driver::cuStreamGetCtx(hStream, pCtx));
-    if (pGreenCtx != nullptr) *pGreenCtx = nullptr;
-    return CUDA_SUCCESS;
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
+    return ask<Stream>(inspect, hStream, phCtx,
+                       [](const Stream& stream) { return stream.green() != nullptr ? stream.green()->handle() : nullptr; });
 }
 
-CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
-    if (phCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(inspect(hStream, stream));
-    *phCtx = nullptr;  // none was made of a green context
-    return CUDA_SUCCESS;
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+    CU_TRY(driver::cuStreamGetCtx(hStream, pCtx));
+    return pGreenCtx != nullptr ? driver::cuStreamGetGreenCtx(hStream, pGreenCtx) : CUDA_SUCCESS;
 }
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {

@@ -1,6 +1,7 @@
 // Streams: their work, their end, and finding one by its handle.
 #include "softgpu/driver/context/stream.h"
 
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/process/process.h"
@@ -99,7 +100,8 @@ CUresult find_stream(CUstream handle, StreamPtr& stream) {
     stream = process().streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     stream->context().load_gate().pass();
-    if (!stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    const bool ended = stream->green() != nullptr && !stream->green()->alive();
+    if (ended || !stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return stream->context().sticky();
 }
 

@@ -16,6 +16,7 @@
 namespace warpline::softgpu::driver {
 
 class Capture;
+class GreenContext;
 
 /// Lower numbers are more urgent; what current devices report.
 inline constexpr int k_least_priority = 0, k_greatest_priority = -5;
@@ -35,6 +36,10 @@ public:
     QueueKind kind() const { return m_kind; }
     CUstream handle() const { return reinterpret_cast<CUstream>(m_handle); }
     void set_handle(uint64_t handle) { m_handle = handle; }
+    /// The green context whose multiprocessors it has; null: it has all of the device's.
+    const std::shared_ptr<GreenContext>& green() const { return m_green; }
+    /// Before anybody else knows it.
+    void set_green(std::shared_ptr<GreenContext> green) { m_green = std::move(green); }
 
     /// Blocks while the stream holds as much work as the profile lets it take (DB-03). Calls ask before they give it more.
     void wait_for_room();
@@ -69,6 +74,7 @@ private:
     const int m_priority;
     const uint64_t m_id;
     uint64_t m_handle;
+    std::shared_ptr<GreenContext> m_green;
     std::atomic<bool> m_retired{false};
     std::atomic<bool> m_capturing{false};
     mutable Mutex m_capture_mutex;

@@ -23,4 +23,21 @@ void end_context(Context& context) {
     context.leave_device();
 }
 
+CUresult retain_primary(Device& device) {
+    MutexLock lock(process().primary_mutex);
+    if (!device.primary->active()) CU_TRY(device.primary->activate());
+    ++device.primary->retain_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult release_primary(Device& device) {
+    {
+        MutexLock lock(process().primary_mutex);
+        if (device.primary->retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
+        if (--device.primary->retain_count != 0) return CUDA_SUCCESS;
+    }
+    end_context(*device.primary);  // without the lock: what libraries attached to the context is destroyed by calling them
+    return CUDA_SUCCESS;
+}
+
 }  // namespace warpline::softgpu::driver

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/process/process.h"
 #include "softgpu/driver/space/heap.h"
@@ -138,8 +139,9 @@ CUresult check_cluster(const Device& device, const LoadedFunction& function, Ker
 CUresult check_cooperative(const Device& device, const KernelOperation& operation) {
     if (!operation.cooperative) return CUDA_SUCCESS;
     auto threads = static_cast<uint32_t>(operation.block.count());
-    uint64_t resident = uint64_t{blocks_per_sm(*operation.function, threads, operation.dynamic_shared_bytes)} *
-                        static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const auto all = static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const uint64_t multiprocessors = operation.green != nullptr ? operation.green->multiprocessors().size() : all;
+    uint64_t resident = uint64_t{blocks_per_sm(*operation.function, threads, operation.dynamic_shared_bytes)} * multiprocessors;
     return operation.grid.count() <= resident ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 

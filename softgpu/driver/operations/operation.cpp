@@ -8,6 +8,7 @@
 
 #include "common/log/log.h"
 #include "softgpu/driver/code/module.h"
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/memory.h"
@@ -111,6 +112,7 @@ void execute(Context& context, const KernelOperation& operation, uint64_t stream
     launch.cooperative = operation.cooperative;
     launch.params = operation.params;
     launch.stream_id = stream_id;
+    if (operation.green != nullptr) launch.multiprocessors = operation.green->multiprocessors();
     KernelRunning running;
     BusyScope busy(kernels_of(context));
     exec::Fault fault = context.device().engine().launch(launch);

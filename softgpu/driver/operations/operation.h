@@ -17,6 +17,7 @@ class ArrayObject;
 class Device;
 class Event;
 class Function;
+class GreenContext;
 class LoadedFunction;
 class MemoryPool;
 
@@ -27,6 +28,7 @@ struct KernelOperation {
     exec::Dim3 grid, block, cluster;
     uint32_t dynamic_shared_bytes = 0;
     bool cooperative = false;
+    std::shared_ptr<const GreenContext> green;  ///< on whose multiprocessors it runs; null: on all
     Bytes params;
     std::vector<CUlaunchAttribute> attributes;  ///< as given, for the calls that ask
 };

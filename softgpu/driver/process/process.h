@@ -35,6 +35,8 @@ class Graph;
 class GraphNode;
 class GraphExec;
 class UserObject;
+class GreenContext;
+struct ResourceDescriptor;
 
 /// Everything that the driver has in this process. Never destroyed: calls come after static destructors have run.
 class Process {
@@ -80,6 +82,8 @@ public:
     HandleTable<GraphNode> nodes{HandleKind::node};
     HandleTable<GraphExec> graph_execs{HandleKind::graph_exec};
     HandleTable<UserObject> user_objects{HandleKind::user_object};
+    HandleTable<GreenContext> green_contexts{HandleKind::green_context};
+    HandleTable<ResourceDescriptor> resource_descriptors{HandleKind::resource_descriptor};
 
 private:
     enum class State : int { fresh, ready, forked };

@@ -9,6 +9,7 @@
 
 #include "server/hooks/kernel_params.h"
 #include "server/objects/device_memory.h"
+#include "server/objects/given_resources.h"
 #include "server/objects/handle_table.h"
 #include "server/objects/waits.h"
 #include "server/worker/inventory_record.h"
@@ -410,6 +411,25 @@ TEST(KernelParams, F3_OnlyTheKernelsOwnParametersAreTaken) {
     EXPECT_EQ(read("12345678", {4, 4}, layout_of({8}, 8)), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(read("", {}, layout_of({8}, 8)), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(read("12345678", {}, layout_of({1, 4}, 8)), CUDA_SUCCESS);
+}
+
+TEST(GivenResources, F3_AreTakenAsTheyWereGiven) {
+    const auto bytes = [](std::string_view text) {
+        const BytesView view = as_bytes(text);
+        return Bytes(view.begin(), view.end());
+    };
+    GivenResources given;
+    uint64_t owner = 77;
+    EXPECT_FALSE(given.find(bytes("all"), owner));
+    EXPECT_TRUE(given.add(bytes("all"), 0));
+    EXPECT_TRUE(given.add(bytes("part"), 5));
+    EXPECT_TRUE(given.find(bytes("part"), owner));
+    EXPECT_EQ(owner, 5u);
+    EXPECT_FALSE(given.find(bytes("parts"), owner));
+    given.owner_ended(5);
+    EXPECT_FALSE(given.find(bytes("part"), owner));
+    EXPECT_TRUE(given.find(bytes("all"), owner));
+    EXPECT_EQ(owner, 0u);
 }
 
 TEST(KernelParams, F3_A_buffer_is_as_long_as_what_the_kernel_reads) {
