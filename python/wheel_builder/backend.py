@@ -21,13 +21,16 @@ def _members(build: Path, version: str, tag: str) -> list[Member]:
         if path.suffix == ".py" or path.name == "py.typed"
     ]
     members += [Member(f"warpline/files/{path}", content, executable=True) for path, content in binaries.read(build).items()]
+    # Of what is linked into the programs, where they were installed with it (scripts/package).
+    others = sorted((build / "share" / "doc" / "warpline" / "third-party").glob("*"))
+    licenses = {metadata.LICENSE: ROOT / metadata.LICENSE, **{f"third-party/{file.name}": file for file in others}}
     information = f"warpline-{version}.dist-info"
     readme = (PYTHON / project["readme"]).read_text()
     members += [
-        Member(f"{information}/METADATA", metadata.metadata(project, version, readme).encode()),
+        Member(f"{information}/METADATA", metadata.metadata(project, version, readme, list(licenses)).encode()),
         Member(f"{information}/WHEEL", metadata.wheel(tag).encode()),
         Member(f"{information}/entry_points.txt", metadata.entry_points(project).encode()),
-        Member(f"{information}/licenses/{metadata.LICENSE}", (ROOT / metadata.LICENSE).read_bytes()),
+        *(Member(f"{information}/licenses/{path}", file.read_bytes()) for path, file in licenses.items()),
     ]
     return [*members, archive.record(members, f"{information}/RECORD")]
 

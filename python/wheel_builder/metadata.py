@@ -22,15 +22,15 @@ def read_project(folder: Path) -> dict[str, Any]:
     return project
 
 
-def metadata(project: dict[str, Any], version: str, readme: str) -> str:
-    """The file METADATA."""
+def metadata(project: dict[str, Any], version: str, readme: str, licenses: list[str]) -> str:
+    """The file METADATA; `licenses` are files below the folder licenses/."""
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {project['name']}",
         f"Version: {version}",
         f"Summary: {project['description']}",
         f"License-Expression: {project['license']}",
-        f"License-File: {LICENSE}",
+        *(f"License-File: {path}" for path in licenses),
         f"Keywords: {','.join(project['keywords'])}",
         *(f"Classifier: {classifier}" for classifier in project["classifiers"]),
         f"Requires-Python: {project['requires-python']}",

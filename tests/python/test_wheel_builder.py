@@ -54,7 +54,8 @@ class BinariesTest(unittest.TestCase):
 class MetadataTest(unittest.TestCase):
     def test_pyproject_is_understood_whole(self):
         project = metadata.read_project(backend.PYTHON)
-        said = email.message_from_string(metadata.metadata(project, "1.2.3", "# Title\n\nText, ä.\n"))
+        said = email.message_from_string(metadata.metadata(project, "1.2.3", "# Title\n\nText, ä.\n", ["LICENSE", "third-party/a"]))
+        self.assertEqual(said.get_all("License-File"), ["LICENSE", "third-party/a"])
         self.assertEqual((said["Name"], said["Version"], said["License-Expression"]), ("warpline", "1.2.3", "Apache-2.0"))
         self.assertEqual(said.get_all("Classifier"), project["classifiers"])
         self.assertIn("Text, ä.", said.get_payload())
