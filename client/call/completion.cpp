@@ -81,6 +81,7 @@ CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
 }  // namespace
 
 bool is_complete(const Call& call, const Event& event, uint64_t number) {
+    if (event.is_shared()) return false;
     if (number == 0) return true;
     if (call.state.device_records_events.load(std::memory_order_relaxed)) return false;
     if (event.completion.done.load(std::memory_order_acquire) >= number) return true;
@@ -94,7 +95,7 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
     const uint64_t number = event.record.load(std::memory_order_acquire);
     const uint64_t watched = event.completion.watched.load(std::memory_order_acquire);
     if (is_complete(call, event, number)) return CUDA_SUCCESS;
-    const bool known_here = !call.state.device_records_events.load(std::memory_order_relaxed);
+    const bool known_here = !event.is_shared() && !call.state.device_records_events.load(std::memory_order_relaxed);
     if (known_here && watched == number) return CUDA_ERROR_NOT_READY;
     const CUresult result = gen::request_cuEventQuery(call, token);
     if (!known_here) return result;

@@ -15,6 +15,8 @@ Side side_of(const State& state, uint64_t address);
 inline bool copy_may_wait(const Call& call) {
     const Context* context = call.current();
     const bool idle = context && call.session.last_work() < context->default_idle_at.load(std::memory_order_acquire);
+    // Another process sees whether the bytes are there.
+    if (call.state.shared_with_others.load(std::memory_order_relaxed)) return true;
     return !idle && call.session.last_work() != 0 && call.session.has_other_threads();
 }
 

@@ -4,6 +4,7 @@
 #include "client/call/allocate.h"
 #include "client/call/completion.h"
 #include "client/call/managed.h"
+#include "client/call/share.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/graph/capture.h"
 #include "cuda/abi/export_tables.h"
@@ -41,6 +42,8 @@ void forget_objects(Call& call, uint64_t context) {
     for (const DeviceRange& range : state.memory.forget_context(context)) {
         if (range.kind == MemoryKind::device) release_device_memory(call, range);
         if (range.kind == MemoryKind::managed) release_managed(call, range);
+        if (range.kind != MemoryKind::imported) continue;
+        if (const auto opened = call.state.shares.forget(range.base)) close_memory(call, *opened);
     }
     // A library has its variables once in each context.
     state.libraries.for_each([&](uint64_t, Library& library) {

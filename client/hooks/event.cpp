@@ -24,8 +24,12 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
     if (!external || !is_capturing(call, stream_name)) note_recorded(call, stream_name, *event);
     if (external) call.state.device_records_events.store(true);
-    const CUresult result = flags == 0 ? gen::issue_cuEventRecord(call, to_token(hEvent), stream_name)
-                                       : gen::issue_cuEventRecordWithFlags(call, to_token(hEvent), stream_name, flags);
+    // Another process may be told that it is recorded as soon as we have returned.
+    const bool waits = event->is_shared();
+    const auto send = waits ? gen::request_cuEventRecord : gen::issue_cuEventRecord;
+    const auto send_with_flags = waits ? gen::request_cuEventRecordWithFlags : gen::issue_cuEventRecordWithFlags;
+    const CUresult result =
+        flags == 0 ? send(call, to_token(hEvent), stream_name) : send_with_flags(call, to_token(hEvent), stream_name, flags);
     if (result != CUDA_SUCCESS) return result;
     event->stream.store(stream_name, std::memory_order_relaxed);
     event->record.store(call.state.next_record(), std::memory_order_release);
@@ -37,8 +41,9 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
 CUresult hook_client_cuEventCreate(Call& call, CUevent* phEvent, unsigned int Flags) {
     if (Flags & ~k_event_flags) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
-    if (Flags & CU_EVENT_INTERPROCESS) {
-        return WL_REFUSE_CALL("cuEventCreate", "events for other processes of this machine: the GPU is not in it");
+    const Device* device = find_device(call.device());
+    if ((Flags & CU_EVENT_INTERPROCESS) && (!device || device->attribute(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED) == 0)) {
+        return WL_REFUSE_CALL("cuEventCreate", "the server, or its driver, gives no events to other processes");
     }
     auto made = make_object<HandleKind::event>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -4,6 +4,7 @@
 
 #include "client/call/allocate.h"
 #include "client/call/managed.h"
+#include "client/call/share.h"
 #include "client/copy/program_memory.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/graph/memory.h"
@@ -101,7 +102,7 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     }
     if (const auto managed = call.state.memory.forget(dptr, MemoryKind::managed)) return free_managed(call, *managed);
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
-    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    if (!range) return close_pointer(call, dptr);
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
     call.context = range->context;
     settle_freed(call);

@@ -37,6 +37,13 @@ CUresult put(void* data, T value) {
     return CUDA_SUCCESS;
 }
 
+/// cuIpcGetMemHandle serves memory of cuMemAlloc.
+bool has_ipc_handle(const DeviceRange& range) {
+    const Device* device = find_device(range.device);
+    return range.kind == MemoryKind::device && range.owner == 0 && device &&
+           device->attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
+}
+
 bool is_managed(const Pointer& pointer) {
     return pointer.device && (pointer.device->kind == MemoryKind::managed || pointer.device->managed_variable);
 }
@@ -66,7 +73,7 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
             return put(data, static_cast<unsigned long long>(device ? pointer.device->buffer_id : pointer.host->buffer_id));
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, is_managed(pointer) ? 1u : 0u);
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, device ? pointer.device->device : pointer.host->device);
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, 0);
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, int{device && has_ipc_handle(*pointer.device)});
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
             return put(data, CUdeviceptr{device ? pointer.device->base : pointer.host->base});
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:

@@ -1,9 +1,11 @@
 // Stream-ordered memory. Its addresses are ours like those of cuMemAlloc; what is freed in the order of a stream can be used
 // again in that stream at once. The pools themselves are numbers.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "client/call/allocate.h"
+#include "client/call/share.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
 #include "client/graph/capture.h"
@@ -45,7 +47,7 @@ void count_allocation(Pool& pool, uint64_t bytes) {
 CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_token, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     Pool* pool = call.state.pools.find(pool_token);
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t stream = stream_token(call, hStream);
     if (is_capturing(call, stream)) return capture_allocation(call, dptr, bytes, pool->device, stream);
     PoolHeap& heap = call.state.pool_heap;
@@ -117,7 +119,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (is_capturing(call, stream))
         return WL_REFUSE_CALL("cuMemFreeAsync", "memory that no graph has allocated, freed in a captured stream");
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
-    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    if (!range) return close_pointer(call, dptr);
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
     range->owner = 0;
     call.state.pool_heap.give(PoolHeap::key(stream, call.context, call.thread.number), *range);
@@ -126,12 +128,13 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
 
 CUresult hook_client_cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
-        return WL_REFUSE_CALL("cuMemPoolCreate", "pools for other processes of this machine: the GPU is not in it");
-    }
     if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return WL_REFUSE_CALL("cuMemPoolCreate", "pools of host memory");
-    if (!find_device(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    const Device* device = find_device(poolProps->location.id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    const auto shareable = static_cast<unsigned>(device->attribute(CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES));
+    if ((static_cast<unsigned>(poolProps->handleTypes) & ~shareable) != 0)
+        return WL_REFUSE_CALL("cuMemPoolCreate", "pools for other processes by handles other than file descriptors");
     auto made = make_object<HandleKind::mem_pool>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made.object->device = poolProps->location.id;
@@ -141,8 +144,9 @@ CUresult hook_client_cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmem
 }
 
 CUresult hook_client_cuMemPoolDestroy(Call& call, CUmemoryPool pool) {
-    const Pool* found = call.state.pools.find(to_token(pool));
+    Pool* found = call.state.pools.find(to_token(pool));
     if (!found || found->is_default) return CUDA_ERROR_INVALID_VALUE;
+    end_sharing(call, *found);
     // What it shared with other devices stays so: their kernels may still be running on it.
     call.state.device_pools.forget(to_token(pool));
     call.state.pools.remove(to_token(pool));
@@ -251,7 +255,7 @@ CUresult hook_client_cuDeviceGetMemPool(Call& call, CUmemoryPool* pool, CUdevice
 CUresult hook_client_cuDeviceSetMemPool(Call& call, CUdevice dev, CUmemoryPool pool) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     const Pool* found = call.state.pools.find(to_token(pool));
-    if (!found || found->device != dev) return CUDA_ERROR_INVALID_VALUE;
+    if (!found || found->imported || found->device != dev) return CUDA_ERROR_INVALID_VALUE;
     call.state.device_pools.set_current(dev, to_token(pool));
     return CUDA_SUCCESS;
 }
@@ -273,6 +277,83 @@ CUresult hook_client_cuMemSetMemPool(Call& call, CUmemLocation* location, CUmemA
     int device = 0;
     CUresult refused = pool_of_location(call, location, type, device);
     return refused != CUDA_SUCCESS ? refused : hook_client_cuDeviceSetMemPool(call, device, pool);
+}
+
+// Pools and pointers of other processes: a pool travels as a descriptor, its pointers as 64 bytes.
+
+CUresult hook_client_cuMemPoolExportToShareableHandle(Call& call, void* handle_out, CUmemoryPool pool,
+                                                      CUmemAllocationHandleType handleType, unsigned long long flags) {
+    Pool* found = call.state.pools.find(to_token(pool));
+    if (!found || flags != 0 || found->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType == CU_MEM_HANDLE_TYPE_NONE || found->properties.handleTypes != handleType) return CUDA_ERROR_INVALID_VALUE;
+    ShareTicket ticket;
+    if (CUresult refused = ticket_of(call, *found, "cuMemPoolExportToShareableHandle", ticket); refused != CUDA_SUCCESS)
+        return refused;
+    note_shared(call);
+    int descriptor = -1;
+    // The pool is to be had as long as it lives, by any of its descriptors.
+    if (CUresult refused = give_descriptor(call, ticket, Ends::no, descriptor); refused != CUDA_SUCCESS) return refused;
+    *static_cast<int*>(handle_out) = descriptor;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolImportFromShareableHandle(Call& call, CUmemoryPool* pool_out, void* handle,
+                                                        CUmemAllocationHandleType handleType, unsigned long long flags) {
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return WL_REFUSE_CALL("cuMemPoolImportFromShareableHandle", "handles other than file descriptors");
+    const auto ticket = ticket_in(static_cast<int>(reinterpret_cast<intptr_t>(handle)), ShareKind::pool);
+    if (!ticket) return CUDA_ERROR_INVALID_VALUE;
+    gen::CuMemPoolImportFromShareableHandleValues answer;
+    const CUresult result = gen::request_cuMemPoolImportFromShareableHandle(call, as_bytes(&*ticket, sizeof *ticket), answer);
+    if (result != CUDA_SUCCESS) return told_why("cuMemPoolImportFromShareableHandle", answer.why, result);
+    if (!find_device(answer.device)) return CUDA_ERROR_UNKNOWN;
+    auto made = make_object<HandleKind::mem_pool>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->device = answer.device;
+    made.object->imported = true;
+    made.object->properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    made.object->properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    made.object->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, answer.device};
+    {
+        MutexLock lock(made.object->mutex);
+        made.object->ticket = *ticket;
+    }
+    *pool_out = to_handle<CUmemoryPool>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolExportPointer(Call& call, CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
+    const std::optional<DeviceRange> range = call.state.memory.find(ptr);
+    Pool* pool = range && range->kind == MemoryKind::device ? call.state.pools.find(range->owner) : nullptr;
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    ShareTicket of_pool;
+    if (CUresult refused = ticket_of(call, *pool, "cuMemPoolExportPointer", of_pool); refused != CUDA_SUCCESS) return refused;
+    note_shared(call);
+    gen::CuMemPoolExportPointerValues answer;
+    const CUresult result =
+        gen::request_cuMemPoolExportPointer(call, as_bytes(&of_pool, sizeof of_pool), range->base, range->size_bytes, answer);
+    if (result != CUDA_SUCCESS) return told_why("cuMemPoolExportPointer", answer.why, result);
+    ShareTicket ticket;
+    if (!take_ticket(answer.ticket, ShareKind::pointer, ticket)) return CUDA_ERROR_UNKNOWN;
+    *shareData_out = std::bit_cast<CUmemPoolPtrExportData>(ticket);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemPoolImportPointer(Call& call, CUdeviceptr* ptr_out, CUmemoryPool pool,
+                                            CUmemPoolPtrExportData* shareData) {
+    Pool* found = call.state.pools.find(to_token(pool));
+    if (!found || !found->imported) return CUDA_ERROR_INVALID_VALUE;
+    const auto ticket = protocol::read_ticket(as_bytes(shareData, sizeof *shareData), ShareKind::pointer);
+    if (!ticket) return CUDA_ERROR_INVALID_VALUE;
+    ShareTicket of_pool;
+    if (CUresult refused = ticket_of(call, *found, "cuMemPoolImportPointer", of_pool); refused != CUDA_SUCCESS) return refused;
+    OpenedMemory opened;
+    const CUresult result = open_memory(call, *ticket, &of_pool, to_token(pool), opened);
+    if (result != CUDA_SUCCESS) return result;
+    call.state.shares.add(*ticket, opened);
+    *ptr_out = opened.address;
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::client

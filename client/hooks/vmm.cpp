@@ -1,5 +1,5 @@
 // Virtual memory management: addresses are reserved here, in the window that client and server share.
-#include "client/call/common.h"
+#include "client/call/share.h"
 #include "client/gen/vmm_calls.gen.h"
 
 namespace warpline::client {
@@ -37,11 +37,26 @@ CUresult hook_client_cuMemGetAllocationGranularity(Call& call, size_t* granulari
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+                                 unsigned long long flags) {
+    settle_shares(call);  // what nobody can import any more takes memory
+    auto made = make_object<HandleKind::allocation>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = gen::request_cuMemCreate(call, made.token, size, as_bytes(prop, sizeof *prop), flags);
+    if (result != CUDA_SUCCESS) {
+        call.state.physical_memory.remove(made.token);
+        return result;
+    }
+    *handle = made.token;
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
     PhysicalMemory* memory = call.state.physical_memory.find(handle);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     // Retained handles are counted here: the server knows one.
     if (memory->references.fetch_sub(1) > 1) return CUDA_SUCCESS;
+    settle_shares(call);
     CUresult result = gen::issue_cuMemRelease(call, handle);
     call.state.physical_memory.remove(handle);
     return result;
@@ -78,6 +93,44 @@ CUresult hook_client_cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocat
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     memory->references.fetch_add(1);
     *handle = range->owner;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemExportToShareableHandle(Call& call, void* shareableHandle, CUmemGenericAllocationHandle handle,
+                                                  CUmemAllocationHandleType handleType, unsigned long long flags) {
+    if (flags != 0 || !call.state.physical_memory.find(handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return WL_REFUSE_CALL("cuMemExportToShareableHandle", "handles other than file descriptors");
+    settle_shares(call);
+    note_shared(call);
+    gen::CuMemExportToShareableHandleValues answer;
+    const CUresult result = gen::request_cuMemExportToShareableHandle(call, handle, answer);
+    if (result != CUDA_SUCCESS) return told_why("cuMemExportToShareableHandle", answer.why, result);
+    ShareTicket ticket;
+    int descriptor = -1;
+    if (!take_ticket(answer.ticket, ShareKind::allocation, ticket)) return CUDA_ERROR_UNKNOWN;
+    if (CUresult refused = give_descriptor(call, ticket, Ends::yes, descriptor); refused != CUDA_SUCCESS) return refused;
+    *static_cast<int*>(shareableHandle) = descriptor;
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuMemImportFromShareableHandle(Call& call, CUmemGenericAllocationHandle* handle, void* osHandle,
+                                                    CUmemAllocationHandleType shHandleType) {
+    if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return WL_REFUSE_CALL("cuMemImportFromShareableHandle", "handles other than file descriptors");
+    const auto ticket = ticket_in(static_cast<int>(reinterpret_cast<intptr_t>(osHandle)), ShareKind::allocation);
+    if (!ticket) return CUDA_ERROR_INVALID_VALUE;
+    auto made = make_object<HandleKind::allocation>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    gen::CuMemImportFromShareableHandleValues answer;
+    const CUresult result =
+        gen::request_cuMemImportFromShareableHandle(call, made.token, as_bytes(&*ticket, sizeof *ticket), answer);
+    if (result != CUDA_SUCCESS) {
+        call.state.physical_memory.remove(made.token);
+        return told_why("cuMemImportFromShareableHandle", answer.why, result);
+    }
+    note_shared(call);
+    *handle = made.token;
     return CUDA_SUCCESS;
 }
 

@@ -57,15 +57,21 @@ void hide_unsupported(Device& device) {
         CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
         CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
-        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-        CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
-        CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
     };
     for (CUdevice_attribute id : k_hidden) device.attributes[id] = 0;
     device.attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1;
+}
+
+/// What processes can share depends on the server, too: a client's memory has handles where it is mapped.
+void settle_sharing(Device& device, bool shares, bool maps) {
+    int& files = device.attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED];
+    if (!shares) device.attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] = 0;
+    if (!shares || !maps) files = 0;
+    device.attributes[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES] =
+        files != 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
 }
 
 Device read_device(wire::Device::Reader from) {
@@ -149,6 +155,7 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         for (auto device : reply.getDevices()) info.devices.push_back(read_device(device));
         for (Device& device : info.devices) {
             if (info.window_bytes == 0) device.attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 0;
+            settle_sharing(device, reply.getShares(), info.window_bytes != 0);
         }
         auto limits = reply.getLimits();
         if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();

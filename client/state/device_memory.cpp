@@ -161,9 +161,9 @@ std::vector<DeviceRange> DeviceMemory::forget_owner(uint64_t owner) {
 }
 
 std::vector<DeviceRange> DeviceMemory::forget_context(uint64_t context) {
-    // What is a pool's belongs to no context.
+    // What is a pool's belongs to no context, nor does what the program has mapped itself.
     return forget_if([context](const DeviceRange& range) {
-        return range.context == context && !token_is(HandleKind::mem_pool, range.owner);
+        return range.context == context && range.kind != MemoryKind::mapped && !token_is(HandleKind::mem_pool, range.owner);
     });
 }
 

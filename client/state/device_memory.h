@@ -17,6 +17,7 @@ enum class MemoryKind : uint8_t {
     mapped,       ///< a range that the program mapped itself (cuMemMap)
     page_locked,  ///< of the program's, which kernels use
     managed,      ///< memory that the program uses as well: an address of ours
+    imported,     ///< of another process: an address of ours
 };
 
 /// What the client knows about a range of device addresses.

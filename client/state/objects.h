@@ -13,6 +13,7 @@
 #include "common/base/bytes.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "protocol/session/share_ticket.h"
 
 namespace warpline::client {
 
@@ -115,6 +116,9 @@ struct Event {
     std::atomic<uint64_t> stream{0};      ///< token of the stream in which that was
     Completion completion;                ///< numbers of records
     std::atomic<uint64_t> capture_id{0};  ///< of the capture in which it was recorded last
+    bool imported = false;                ///< of another process
+    /// Other processes record it and ask for it: the server is asked, and told at once.
+    bool is_shared() const { return (flags & CU_EVENT_INTERPROCESS) != 0; }
 };
 
 /// A pool. Its memory is ours (PoolHeap); the pool is where the numbers are kept.
@@ -122,6 +126,7 @@ struct Pool {
     uint64_t context = 0;
     int device = 0;
     bool is_default = false;
+    bool imported = false;  ///< of another process: nothing can be allocated of it here
     CUmemPoolProps properties{};
     std::atomic<uint64_t> release_threshold{0};
     std::atomic<uint64_t> used_bytes{0};
@@ -130,8 +135,9 @@ struct Pool {
     std::atomic<int> reuse_event{1};
     std::atomic<int> reuse_opportunistic{1};
     std::atomic<int> reuse_internal{1};
-    Mutex mutex;                                                   // protects what follows
-    std::map<int, CUmemAccess_flags> access WL_GUARDED_BY(mutex);  ///< of other devices
+    Mutex mutex;                                                       // protects what follows
+    std::map<int, CUmemAccess_flags> access WL_GUARDED_BY(mutex);      ///< of other devices
+    std::optional<protocol::ShareTicket> ticket WL_GUARDED_BY(mutex);  ///< that other processes know it by; nothing: none yet
 };
 
 /// Physical memory of cuMemCreate.

@@ -15,6 +15,7 @@
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
 #include "client/state/pool_heap.h"
+#include "client/state/shares.h"
 #include "client/state/textures.h"
 #include "client/state/token_table.h"
 #include "cuda/abi/memory_advice.h"
@@ -63,6 +64,7 @@ public:
     DevicePools device_pools;
     Textures textures;
     Foresight foresight;
+    Shares shares;
 
     /// Records of events are numbered when they have been sent: what was sent after reading the number comes after the record.
     uint64_t next_record() { return m_records.fetch_add(1, std::memory_order_acq_rel) + 1; }
@@ -73,6 +75,8 @@ public:
     /// Work may go on beside that for which the legacy default stream waits: there are streams that do not block it, or several
     /// contexts.
     std::atomic<bool> works_beside_default{false};
+    /// Other processes have memory or events of this one, or this one of theirs: what is over here has to be over there.
+    std::atomic<bool> shared_with_others{false};
     std::atomic<unsigned> contexts_used{0};  ///< how often one became active
 
     uint64_t next_id() { return m_next_id.fetch_add(1, std::memory_order_relaxed); }

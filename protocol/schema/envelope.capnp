@@ -51,6 +51,7 @@ struct HelloReply {
   sharedToServer @18 :UInt64;     # bytes of the memory whose descriptor comes with this: parts to the server lie in its beginning,
   sharedToClient @19 :UInt64;     # and those to the client behind that; 0: there is none
   uploads @20 :Uploads;           # if the server keeps what the tenant uploads, and the client asked
+  shares @21 :Bool;               # memory and events can be shared with other sessions of the tenant: docs/ipc.md
 }
 
 # How a client says which bytes it means without sending them: docs/upload-cache.md.

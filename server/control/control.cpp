@@ -26,7 +26,13 @@ ControlChannel::~ControlChannel() {
     if (m_fd >= 0) close(m_fd);
 }
 
-Result<void> ControlChannel::send(ControlKind kind, BytesView body, int fd_to_pass) {
+Result<void> ControlChannel::send(ControlKind kind, BytesView body, int fd_to_pass) { return send(kind, body, fd_to_pass, 0); }
+
+Result<void> ControlChannel::try_send(ControlKind kind, BytesView body, int fd_to_pass) {
+    return send(kind, body, fd_to_pass, MSG_DONTWAIT);
+}
+
+Result<void> ControlChannel::send(ControlKind kind, BytesView body, int fd_to_pass, int flags) {
     iovec parts[2] = {{&kind, sizeof kind}, {const_cast<std::byte*>(body.data()), body.size()}};
     msghdr message{};
     message.msg_iov = parts;
@@ -43,7 +49,7 @@ Result<void> ControlChannel::send(ControlKind kind, BytesView body, int fd_to_pa
     }
     ssize_t sent;
     do {
-        sent = sendmsg(m_fd, &message, MSG_NOSIGNAL);
+        sent = sendmsg(m_fd, &message, MSG_NOSIGNAL | flags);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0) return Error{Code::io, "control channel: send failed", static_cast<uint32_t>(errno)};
     return {};

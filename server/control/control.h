@@ -32,6 +32,7 @@ enum class ControlKind : uint32_t {
     measured = 10,  ///< gauge → supervisor: how busy the devices are (LoadMessage)
     pong = 11,      ///< door → supervisor: it lives (no body)
     cached = 12,    ///< keeper → supervisor: what it has, and has done (CacheFigures)
+    borrow = 14,    ///< worker → supervisor: what another session of the tenant shares (ShareRequest + descriptor)
     sheet = 13,     ///< gauge → supervisor: what NVML says of a device (SheetMessage); before `measured`
     take = 16,      ///< supervisor → worker, door: a socket (TakeMessage + descriptor)
     assign = 17,  ///< supervisor → worker: the session that it is to serve (AssignMessage; with the keeper's channel, if any)
@@ -43,6 +44,7 @@ enum class ControlKind : uint32_t {
     cache_session = 23,  ///< supervisor → keeper: a worker's channel, and its session's tenant (TextMessage + descriptor)
     survey = 24,  ///< supervisor → gauge: as `measure`, and what does NVML say? (ReadyMessage); `sheet` for each, `measured`
     tell_sheet = 25,  ///< supervisor → door: a device, before `figures` (TellSheetMessage)
+    lend = 26,        ///< supervisor → worker: another session of the tenant asks (ShareRequest + descriptor to answer to)
 };
 
 constexpr size_t k_session_id_bytes = 16;
@@ -96,6 +98,7 @@ struct OpenedMessage {
 struct AssignMessage {
     uint8_t session_id[k_session_id_bytes];
     uint8_t key[k_session_key_bytes];
+    uint8_t server[8];  ///< which server, since it was started: of what sessions share
     char tenant[128];
     char peer[72];  ///< who opened the session, for the log
 };
@@ -273,6 +276,8 @@ public:
         return send(kind, as_bytes(&body, sizeof body), fd_to_pass);
     }
     Result<void> send(ControlKind kind) { return send(kind, BytesView{}); }
+    /// The same, if the other side has room for it at once. @errors io (or it has not) @blocks no
+    Result<void> try_send(ControlKind kind, BytesView body, int fd_to_pass = -1);
     Result<void> send_text(ControlKind kind, std::string_view text);
 
     /// Receives one message. @errors connection_lost (the other side closed), deadline (non-blocking and nothing there),
@@ -281,6 +286,7 @@ public:
     Result<ControlMessage> receive(bool wait);
 
 private:
+    Result<void> send(ControlKind kind, BytesView body, int fd_to_pass, int flags);
     int m_fd;
 };
 

@@ -79,6 +79,7 @@ Supervisor::~Supervisor() {
 }
 
 int Supervisor::run() {
+    choose_name();
     listen_to_operators();
     keep_keeper();
     keep_door();

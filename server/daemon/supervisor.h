@@ -143,6 +143,8 @@ private:
     void keep_pool();
     void handle_worker(WorkerProcess& worker);
     void handle_message(WorkerProcess& worker, const ControlMessage& message);
+    void choose_name();
+    void pass_request(WorkerProcess& worker, const ControlMessage& message);
     void handle_begun(WorkerProcess& worker, const ControlMessage& message);
     void handle_released(WorkerProcess& worker, const std::string& why);
     void handle_ready(WorkerProcess& worker, const ControlMessage& message);
@@ -176,6 +178,8 @@ private:
     std::vector<std::string> m_arguments;
     std::vector<ListenSocket> m_listeners;  // one at least
     int m_signals;
+
+    uint8_t m_server[8] = {};  // which server, of what sessions share
 
     std::vector<std::unique_ptr<WorkerProcess>> m_workers;
     std::vector<std::unique_ptr<DoorProcess>> m_doors;  // in the order of their starts; those that leave finish what they have

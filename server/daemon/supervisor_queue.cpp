@@ -87,6 +87,7 @@ OpenedMessage Supervisor::open(const OpenMessage& wish) {
     Opening opening{};
     std::memcpy(opening.session.session_id, wish.session_id, sizeof wish.session_id);
     std::memcpy(opening.session.key, wish.key, sizeof wish.key);
+    std::memcpy(opening.session.server, m_server, sizeof m_server);
     set_text(opening.session.tenant, get_text(wish.tenant));
     set_text(opening.session.peer, get_text(wish.peer));
     opening.driver_settings = wish.driver_settings;

@@ -122,6 +122,9 @@ void Supervisor::handle_worker(WorkerProcess& worker) {
                            worker.driver_settings == 0 && m_inventory < 0;
         if (message->fd >= 0 && first) {
             adopt_inventory(message->fd);
+        } else if (message->kind == ControlKind::borrow && message->fd >= 0) {
+            pass_request(worker, *message);
+            continue;
         } else if (message->fd >= 0) {
             close(message->fd);  // workers have no other descriptor to give
         }

@@ -42,6 +42,7 @@ CUresult hook_server_wlAlloc(ServerCall& call, const WlAllocArgs& args, WlAllocV
 }
 
 CUresult hook_server_wlUnmap(ServerCall& call, const WlUnmapArgs& args) {
+    if (Sharing* sharing = call.session().sharing()) sharing->forget_mappings(args.address, args.bytes);
     return call.session().freed().unmap(call.number(), call.context(), args.address, args.bytes);
 }
 

@@ -58,13 +58,25 @@ CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device, Re
     return CUDA_SUCCESS;
 }
 
-CUresult DeviceMemory::create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors) {
+CUresult DeviceMemory::create(uint64_t bytes, CUdevice device, CUmemGenericAllocationHandle& memory) const {
+    const DeviceSnapshot& on = m_devices[static_cast<size_t>(device)];
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    properties.location.id = m_devices[static_cast<size_t>(device)].driver_device;
+    properties.location.id = on.driver_device;
+    // Memory is shared by who was made for it only, and a program does not say that beforehand.
+    if (m_shareable && on.attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0) {
+        properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        if (m_driver->cuMemCreate(&memory, bytes, &properties, 0) == CUDA_SUCCESS) return CUDA_SUCCESS;
+        // Perhaps there are no descriptors left.
+        properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    }
+    return m_driver->cuMemCreate(&memory, bytes, &properties, 0);
+}
+
+CUresult DeviceMemory::create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors) {
     CUmemGenericAllocationHandle memory{};
-    CUresult result = m_driver->cuMemCreate(&memory, bytes, &properties, 0);
+    CUresult result = create(bytes, device, memory);
     if (result != CUDA_SUCCESS) return result;
     result = m_driver->cuMemMap(address, bytes, 0, memory, 0);
     // The mapping keeps the memory alive from here on.
@@ -358,8 +370,10 @@ void DeviceMemory::restore(CUdevice device) {
             ++it;
             continue;
         }
-        CUresult made = create_and_map(address, range.bytes, device, accessors_of(device, range.reach));
-        if (made != CUDA_SUCCESS && made != CUDA_ERROR_OUT_OF_MEMORY && !reserved) {
+        // What another session has made is not to be had again.
+        CUresult made = range.imported ? CUDA_ERROR_INVALID_VALUE
+                                       : create_and_map(address, range.bytes, device, accessors_of(device, range.reach));
+        if (made != CUDA_SUCCESS && made != CUDA_ERROR_OUT_OF_MEMORY && !reserved && !range.imported) {
             // Perhaps the addresses themselves have gone.
             CUdeviceptr again = 0;
             reserved = m_driver->cuMemAddressReserve(&again, m_window.bytes + m_window.unused_bytes, k_block_bytes,

@@ -33,6 +33,8 @@ public:
     /// Reserves the window that the client wants, or another one. @errors those of reserve_address_window
     Result<Window> reserve_window(Window wanted, AddressSpace space = AddressSpace::large);
     Window window() const { return m_window; }
+    /// What is mapped from now on can be given to other processes, where the driver makes memory for that.
+    void make_shareable() { m_shareable = true; }
     /// Gives the window back. For tests; a worker's window ends with its process.
     void release_window();
 
@@ -42,6 +44,15 @@ public:
     /// there give CUDA_ERROR_OUT_OF_MEMORY.
     /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), and the driver's
     CUresult map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach = Reach::peers);
+    /// The mapping that contains an allocation: a handle of its memory, which the caller releases, and where it lies.
+    /// @errors CUDA_ERROR_INVALID_VALUE (not in one mapping of the session's own), and the driver's
+    CUresult retain(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle& memory, uint64_t& base,
+                    uint64_t& mapped_bytes) const;
+    /// Maps memory of another session's at [address, address + bytes), for its device, the device's peers and `accessor`. It
+    /// counts as the session's: it keeps the memory, whatever becomes of the other one.
+    /// @errors as map(), and the driver's; nothing is poisoned
+    CUresult map_imported(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle memory, CUdevice device,
+                          CUdevice accessor);
     /// Memory where the driver likes, for drivers that cannot map: the address is told to the client. A context of the device
     /// must be current. @errors the driver's @blocks the driver may wait for the device
     CUresult allocate(uint64_t bytes, CUdevice device, uint64_t& address);
@@ -117,12 +128,14 @@ private:
         bool allocated = false;  ///< by allocate(): freed and not unmapped
         bool retired = false;
         Reach reach = Reach::peers;
+        bool imported = false;  ///< by map_imported()
         /// Peers come and go with it.
         bool follows_peers() const { return !allocated && !retired && reach == Reach::peers; }
     };
     using Ranges = std::map<uint64_t, Range>;
 
     CUresult create_and_map(uint64_t address, uint64_t bytes, CUdevice device, std::vector<CUdevice> accessors);
+    CUresult create(uint64_t bytes, CUdevice device, CUmemGenericAllocationHandle& memory) const;
     CUresult set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors, CUmemAccess_flags flags);
     Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
     std::vector<CUdevice> accessors_of(CUdevice device, Reach reach) const WL_REQUIRES(m_mutex);
@@ -136,6 +149,7 @@ private:
     const std::vector<DeviceSnapshot>& m_devices;
     SessionCounters& m_counters;
     Window m_window;                // constant after the handshake
+    bool m_shareable = false;       // likewise
     std::atomic<uint64_t> m_epoch;  // changes when ranges go; no other object of the process ever has the same
     static constexpr uint64_t k_epochs = uint64_t{1} << 40;  // of one object
 

@@ -30,6 +30,7 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_executed(client),
       m_executor({.source = client.work_source()}) {
     m_copies.staging().use_first(options.shared_staging);
+    if (m_options.sharing != nullptr) m_memory.make_shareable();
 }
 
 Session::~Session() {

@@ -28,6 +28,7 @@
 #include "server/objects/handle_table.h"
 #include "server/objects/host_calls.h"
 #include "server/objects/links.h"
+#include "server/objects/sharing.h"
 #include "server/objects/stream_watch.h"
 #include "server/objects/streams.h"
 #include "server/objects/waits.h"
@@ -49,6 +50,8 @@ struct SessionOptions {
     uint64_t max_staging_bytes = uint64_t{1} << 30;
     /// What is taken of it first: memory that the client has mapped, too.
     MutableBytesView shared_staging{};
+    /// What the session shares with others of its tenant. Null: nothing is shared.
+    Sharing* sharing = nullptr;
 };
 
 /// What one client has: its objects, its memory, its order. Owns everything reachable from it; ends with its process.
@@ -72,6 +75,7 @@ public:
     Functions& functions() { return m_functions; }
     Streams& streams() { return m_streams; }
     DeviceMemory& memory() { return m_memory; }
+    Sharing* sharing() { return m_options.sharing; }  ///< null: nothing is shared
     FreedMemory& freed() { return m_freed; }
     StreamWatch& watch() { return m_watch; }
     AsyncCopies& copies() { return m_copies; }

@@ -225,6 +225,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     agree_on_codecs(hello.compression);
     welcome.codecs = m_codecs.load();
     welcome.shared = shared;
+    welcome.shares = m_session->sharing() != nullptr;
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
     welcome.window = m_session->memory().window();

@@ -68,6 +68,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         reply.setCodecs(welcome.codecs);
         reply.setSharedToServer(welcome.shared.to_server_bytes);
         reply.setSharedToClient(welcome.shared.to_client_bytes);
+        reply.setShares(welcome.shares);
         if (welcome.uploads == nullptr) return;
         auto uploads = reply.initUploads();
         const net::HashKey& key = welcome.uploads->key();

@@ -50,6 +50,7 @@ struct Welcome {
     uint64_t memory_credit_bytes = 0;
     protocol::SharedLayout shared;         ///< of the memory whose descriptor goes with the answer
     const UploadCache* uploads = nullptr;  ///< null: nothing is kept, or the client does not ask
+    bool shares = false;                   ///< with other sessions of the tenant
 };
 
 /// The answer to Hello, with the snapshot of all devices. @errors alloc_failed

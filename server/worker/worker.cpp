@@ -68,6 +68,8 @@ private:
     bool has_session() const { return m_connection != nullptr && m_connection->has_session(); }
     bool handle_control();
     void take(const ControlMessage& message);
+    void lend(const ControlMessage& message);
+    void start_sharing();
     void greet_lane(const TakeMessage& take, const AssignMessage& session, net::Socket socket, Reception::Guest& guest);
     void handle_lanes();
     void begin(std::unique_ptr<net::Channel> channel);
@@ -102,6 +104,7 @@ private:
     Reception m_reception{k_max_lane_handshakes};
     AssignMessage m_assigned{};              // the session that we are to serve
     std::unique_ptr<UploadCache> m_uploads;  // of that session; null: nothing is kept
+    std::unique_ptr<Sharing> m_sharing;      // likewise
     std::unique_ptr<ConnectionFromClient> m_connection;
     std::chrono::steady_clock::time_point m_hello_deadline;
     std::string m_stop_reason;  // the main thread's: the supervisor wants us to end
@@ -155,7 +158,7 @@ int Worker::run(pid_t supervisor) {
         if (message->kind == ControlKind::stop) return 0;
         if (message->kind == ControlKind::assign && !serve(*message)) return 0;
         // A lane that comes when its session is over already.
-        if (message->kind == ControlKind::take) net::Socket late(message->fd);
+        if (message->kind == ControlKind::take || message->kind == ControlKind::lend) net::Socket late(message->fd);
     }
 }
 
@@ -256,6 +259,7 @@ void Worker::watch_messages() {
 bool Worker::serve(const ControlMessage& message) {
     if (!message.read(m_assigned)) return false;
     if (message.fd >= 0) m_uploads = UploadCache::open(message.fd);
+    start_sharing();
     log::set_process_name(log::format("worker {} {}", getpid(), get_text(m_assigned.peer)));
     {
         MutexLock lock(m_mutex);
@@ -278,10 +282,21 @@ bool Worker::serve(const ControlMessage& message) {
     }
     m_connection.reset();
     m_uploads.reset();
+    m_sharing.reset();
     m_assigned = {};
     if (!m_messages) watch_messages();
     release(reason);
     return m_stop_reason.empty();
+}
+
+void Worker::start_sharing() {
+    Sharing::ServerId server;
+    Sharing::SessionId session;
+    std::copy_n(m_assigned.server, server.size(), server.begin());
+    std::copy_n(m_assigned.session_id, session.size(), session.begin());
+    m_sharing = std::make_unique<Sharing>(server, session, [this](const ShareRequest& request, int fd) {
+        return m_control.send(ControlKind::borrow, request, fd).ok();
+    });
 }
 
 ConnectionFromClient::Options Worker::connection_options() const {
@@ -293,6 +308,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.grace = m_settings.seconds("grace_seconds");
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
+    options.session.sharing = m_sharing.get();
     options.output = m_output;
     options.uploads = m_uploads.get();
     options.compression = m_settings.boolean("compression");
@@ -366,7 +382,15 @@ bool Worker::handle_control() {
         return false;
     }
     if (message->kind == ControlKind::take) take(*message);
+    if (message->kind == ControlKind::lend) lend(*message);
     return true;
+}
+
+/// Another session of the tenant asks for what this one shares.
+void Worker::lend(const ControlMessage& message) {
+    ShareRequest request{};
+    net::Socket answer_to(message.fd);
+    if (message.read(request) && answer_to.valid() && m_sharing) m_sharing->lend(request, std::move(answer_to));
 }
 
 /// A connection that names our session. Whether it is the client's shows in TLS, which costs this thread nothing.

@@ -1,5 +1,6 @@
 // Memory and events shared between two processes: by handle (cudaIpc*), and as descriptors of pools. The second process is this
-// program, started again. `killed` ends the process whose work the other one waits for; `refused` is what a client says.
+// program, started again. `killed` ends the process whose work the other one waits for.
+#include <cuda.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -60,6 +61,17 @@ void meet() {
     EXPECT_EQ(hear<char>(), 'm');
 }
 
+template <typename F>
+F driver(const char* name, unsigned version = 12000) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found));
+    EXPECT(function != nullptr);
+    return reinterpret_cast<F>(function);
+}
+#define DRIVER(name) driver<decltype(&name)>(#name)
+#define CHECK_CU(call) EXPECT_EQ(static_cast<int>(call), 0)
+
 // What one process needs of the other: its memory, and an event.
 struct Shared {
     int* data = nullptr;
@@ -89,6 +101,12 @@ Shared take() {
     CHECK(cudaStreamCreateWithFlags(&shared.stream, cudaStreamNonBlocking));
     CHECK(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess));
     CHECK(cudaIpcOpenEventHandle(&shared.event, event));
+    CUdeviceptr again = 0;
+    CUipcMemHandle same;
+    std::memcpy(&same, &memory, sizeof same);
+    constexpr unsigned k_before_11 = 4010;
+    CHECK_CU(driver<decltype(&cuIpcOpenMemHandle)>("cuIpcOpenMemHandle", k_before_11)(&again, same, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    EXPECT(reinterpret_cast<void*>(again) == data);
     shared.data = static_cast<int*>(data);
     return shared;
 }
@@ -126,8 +144,79 @@ void child_by_handle() {
     Shared shared = take();
     meet();
     take_turns(shared, false);
+    // Twice open: once by the function of before CUDA 11.
+    CHECK(cudaIpcCloseMemHandle(shared.data));
     CHECK(cudaIpcCloseMemHandle(shared.data));
     CHECK(cudaEventDestroy(shared.event));
+    meet();
+}
+
+constexpr size_t k_mapped_bytes = 4u << 20;
+constexpr auto k_file = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+int* map(CUmemGenericAllocationHandle memory) {
+    CUdeviceptr address = 0;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CHECK_CU(DRIVER(cuMemAddressReserve)(&address, k_mapped_bytes, 0, 0, 0));
+    CHECK_CU(DRIVER(cuMemMap)(address, k_mapped_bytes, 0, memory, 0));
+    CHECK_CU(DRIVER(cuMemSetAccess)(address, k_mapped_bytes, &access, 1));
+    return reinterpret_cast<int*>(address);
+}
+
+void unmap(int* data) {
+    const auto address = reinterpret_cast<CUdeviceptr>(data);
+    CHECK_CU(DRIVER(cuMemUnmap)(address, k_mapped_bytes));
+    CHECK_CU(DRIVER(cuMemAddressFree)(address, k_mapped_bytes));
+}
+
+// Memory of cuMemCreate, whose descriptor travels over a socket. The child keeps what the parent has given back.
+void parent_mappings() {
+    CHECK(cudaFree(nullptr));
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.requestedHandleTypes = k_file;
+    CUmemGenericAllocationHandle memory = 0;
+    CHECK_CU(DRIVER(cuMemCreate)(&memory, k_mapped_bytes, &properties, 0));
+    int* data = map(memory);
+    std::vector<int> threes(k_count, 3);
+    CHECK(cudaMemcpy(data, threes.data(), k_count * sizeof(int), cudaMemcpyHostToDevice));
+    int descriptor = -1;
+    CHECK_CU(DRIVER(cuMemExportToShareableHandle)(&descriptor, memory, k_file, 0));
+    EXPECT(send_descriptor(g_socket, descriptor));
+    close(descriptor);
+    meet();  // the child has multiplied
+    expect_all(data, 3 * 5 + 1);
+    // Over when it returns, also for the other process.
+    std::vector<int> fours(k_count, 4);
+    CHECK(cudaMemcpy(data, fours.data(), k_count * sizeof(int), cudaMemcpyHostToDevice));
+    unmap(data);
+    CHECK_CU(DRIVER(cuMemRelease)(memory));
+    CHECK(cudaDeviceSynchronize());
+    meet();
+    meet();
+}
+
+void child_mappings() {
+    CHECK(cudaFree(nullptr));
+    int descriptor = receive_descriptor(g_socket);
+    EXPECT(descriptor >= 0);
+    CUmemGenericAllocationHandle memory = 0;
+    CHECK_CU(DRIVER(cuMemImportFromShareableHandle)(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), k_file));
+    close(descriptor);
+    int* data = map(memory);
+    CHECK_CU(DRIVER(cuMemRelease)(memory));
+    expect_all(data, 3);
+    launch(data, 5, 1, nullptr);
+    CHECK(cudaDeviceSynchronize());
+    meet();
+    meet();  // the parent has given it back
+    expect_all(data, 4);
+    launch(data, 2, 0, nullptr);
+    expect_all(data, 8);
+    unmap(data);
     meet();
 }
 
@@ -198,28 +287,6 @@ void parent_of_killed(pid_t child) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorExternalDevice);
 }
 
-void refused() {
-    int value = 1;
-    CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrIpcEventSupport, 0));
-    EXPECT_EQ(value, 0);
-    CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMemoryPoolSupportedHandleTypes, 0));
-    EXPECT_EQ(value, 0);
-    // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, for which the runtime has no name.
-    CHECK(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(103), 0));
-    EXPECT_EQ(value, 0);
-    void* data = nullptr;
-    cudaIpcMemHandle_t memory{};
-    CHECK(cudaMalloc(&data, 64));
-    EXPECT_EQ(cudaIpcGetMemHandle(&memory, data), cudaErrorNotSupported);
-    EXPECT_EQ(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess), cudaErrorNotSupported);
-    cudaMemPoolProps properties{};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.handleTypes = k_descriptor;
-    properties.location.type = cudaMemLocationTypeDevice;
-    cudaMemPool_t pool = nullptr;
-    EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorNotSupported);
-}
-
 pid_t start_child(const std::string& mode) {
     int sockets[2];
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
@@ -241,21 +308,19 @@ int main(int argc, char** argv) {
     if (argc > 2) {
         g_socket = std::atoi(argv[2]);
         if (mode == "child_handles") child_by_handle();
+        if (mode == "child_mappings") child_mappings();
         if (mode == "child_pool") child_pool();
         if (mode == "child_killed") child_killed();
         return 0;
-    }
-    if (mode == "refused") {
-        refused();
-        return passed("refused");
     }
     pid_t child = start_child(mode);
     if (mode == "killed") {
         parent_of_killed(child);
         return passed("killed");
     }
-    EXPECT(mode == "handles" || mode == "pool");
+    EXPECT(mode == "handles" || mode == "mappings" || mode == "pool");
     if (mode == "handles") parent_by_handle();
+    if (mode == "mappings") parent_mappings();
     if (mode == "pool") parent_pool();
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);

@@ -61,7 +61,7 @@ SharedEventPtr SharedEvent::attach(SharedFilePtr file, bool own) {
 }
 
 SharedEventPtr SharedEvent::create(const SharedOwner& owner) {
-    SharedFilePtr file = SharedFile::create(SharedKind::event, round_up(sizeof(Page), k_page_bytes), owner);
+    SharedFilePtr file = SharedFile::create_named(SharedKind::event, round_up(sizeof(Page), k_page_bytes), owner);
     if (file == nullptr) return nullptr;
     SharedId id = file->id();
     SharedEventPtr event = attach(std::move(file), true);
@@ -74,7 +74,7 @@ SharedEventPtr SharedEvent::create(const SharedOwner& owner) {
 }
 
 CUresult SharedEvent::open(const ExportedEvent& exported, bool (*has_device)(const CUuuid& device), SharedEventPtr& event) {
-    if (exported.magic != ExportedEvent::k_magic) return CUDA_ERROR_INVALID_HANDLE;
+    if (exported.magic != ExportedEvent::k_magic || exported.unused != 0) return CUDA_ERROR_INVALID_HANDLE;
     sweep();
     Known& all = known();
     MutexLock lock(all.mutex);
@@ -82,8 +82,11 @@ CUresult SharedEvent::open(const ExportedEvent& exported, bool (*has_device)(con
         event = found->second;
         return event->own() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     }
-    SharedFilePtr file = SharedFile::open(exported.pid, exported.fd, SharedKind::event, exported.file);
+    SharedFilePtr file = exported.pid > 0 ? SharedFile::open_named(exported.pid, SharedKind::event, exported.file) : nullptr;
     if (file == nullptr || file->data_bytes() < sizeof(Page)) return CUDA_ERROR_INVALID_HANDLE;
+    // A process that has ended may have left the name behind. The first lock is its maker's.
+    struct flock maker = life_of(0);
+    if (fcntl(file->fd(), F_GETLK, &maker) != 0 || maker.l_type == F_UNLCK) return CUDA_ERROR_INVALID_HANDLE;
     if (!has_device(file->device())) return CUDA_ERROR_INVALID_DEVICE;
     event = attach(std::move(file), false);
     if (event == nullptr) return CUDA_ERROR_MAP_FAILED;
@@ -102,7 +105,6 @@ void SharedEvent::sweep() {
 ExportedEvent SharedEvent::exported() const {
     ExportedEvent exported;
     exported.pid = getpid();
-    exported.fd = m_file->fd();
     exported.file = m_file->id();
     return exported;
 }

@@ -14,7 +14,7 @@ namespace warpline::softgpu::driver {
 struct ExportedEvent {
     static constexpr uint64_t k_magic = 0x31746e65'7663704c;
     uint64_t magic = k_magic;
-    int32_t pid = 0, fd = -1;
+    int32_t pid = 0, unused = 0;
     SharedId file{};
     uint64_t reserved[4]{};
 };

@@ -1,6 +1,7 @@
 // Makes, adopts and opens files in memory, and believes only those that are sealed and say what they are.
 #include "softgpu/driver/share/shared_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -20,23 +22,49 @@ namespace {
 constexpr std::array<char, 8> k_file_magic = {'W', 'L', 's', 'o', 'f', 't', '0', '1'};
 constexpr int k_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr const char* k_name = "softgpu-shared";
+constexpr const char* k_names_folder = "/dev/shm/";
+constexpr std::string_view k_named = "softgpu-shared-";
+
+bool choose_id(SharedId& id) { return getrandom(id.data(), sizeof(id), 0) == static_cast<ssize_t>(sizeof(id)); }
+
+std::string name_of(int pid, const SharedId& id) {
+    std::array<char, 48> numbers{};
+    std::snprintf(numbers.data(), numbers.size(), "%d-%016llx%016llx", pid, static_cast<unsigned long long>(id[0]),
+                  static_cast<unsigned long long>(id[1]));
+    return k_names_folder + std::string(k_named) + numbers.data();
+}
+
+/// Processes that end without further ado, or are killed, leave their names behind.
+void remove_stale_names() {
+    DIR* folder = opendir(k_names_folder);
+    if (folder == nullptr) return;
+    while (const dirent* entry = readdir(folder)) {
+        std::string_view name = entry->d_name;
+        if (!name.starts_with(k_named)) continue;
+        std::string pid(name.substr(k_named.size(), name.find('-', k_named.size()) - k_named.size()));
+        if (access(("/proc/" + pid).c_str(), F_OK) != 0) unlink((k_names_folder + std::string(name)).c_str());
+    }
+    closedir(folder);
+}
 
 }  // namespace
 
-SharedFilePtr SharedFile::create(SharedKind kind, uint64_t data_bytes, const SharedOwner& owner) {
-    int fd = memfd_create(k_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0) return nullptr;
-    Header header;
+bool SharedFile::write_header(int fd, Header& header, SharedKind kind, uint64_t data_bytes, const SharedOwner& owner) {
     header.magic = k_file_magic;
     header.kind = kind;
     header.location_type = static_cast<int32_t>(owner.location.type);
     header.location_id = owner.location.id;
     header.data_bytes = data_bytes;
     header.device = owner.device;
-    auto id_bytes = static_cast<ssize_t>(sizeof(header.id));
-    bool made = getrandom(header.id.data(), sizeof(header.id), 0) == id_bytes &&
-                ftruncate(fd, static_cast<off_t>(data_bytes + k_page_bytes)) == 0 &&
-                pwrite(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) == static_cast<ssize_t>(sizeof(header)) &&
+    return ftruncate(fd, static_cast<off_t>(data_bytes + k_page_bytes)) == 0 &&
+           pwrite(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) == static_cast<ssize_t>(sizeof(header));
+}
+
+SharedFilePtr SharedFile::create(SharedKind kind, uint64_t data_bytes, const SharedOwner& owner) {
+    int fd = memfd_create(k_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return nullptr;
+    Header header;
+    bool made = choose_id(header.id) && write_header(fd, header, kind, data_bytes, owner) &&
                 // Nobody can make it shorter under the feet of who has mapped it.
                 fcntl(fd, F_ADD_SEALS, k_seals) == 0;
     if (made) return SharedFilePtr(new SharedFile(fd, header));
@@ -44,11 +72,36 @@ SharedFilePtr SharedFile::create(SharedKind kind, uint64_t data_bytes, const Sha
     return nullptr;
 }
 
-std::optional<SharedFile::Header> SharedFile::read_header(int fd, SharedKind kind) {
+SharedFilePtr SharedFile::create_named(SharedKind kind, uint64_t data_bytes, const SharedOwner& owner) {
+    remove_stale_names();
+    Header header;
+    if (!choose_id(header.id)) return nullptr;
+    std::string name = name_of(getpid(), header.id);
+    int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return nullptr;
+    if (write_header(fd, header, kind, data_bytes, owner)) return SharedFilePtr(new SharedFile(fd, header, std::move(name)));
+    close(fd);
+    unlink(name.c_str());
+    return nullptr;
+}
+
+SharedFilePtr SharedFile::open_named(int pid, SharedKind kind, const SharedId& id) {
+    int fd = ::open(name_of(pid, id).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return nullptr;
+    auto header = read_header(fd, kind, Sort::named);
+    if (header && header->id == id) return SharedFilePtr(new SharedFile(fd, *header));
+    close(fd);
+    return nullptr;
+}
+
+std::optional<SharedFile::Header> SharedFile::read_header(int fd, SharedKind kind, Sort sort) {
     struct stat status {};
     int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
-    if (seals < 0 || (seals & k_seals) != k_seals || mode < 0 || (mode & O_ACCMODE) != O_RDWR) return std::nullopt;
+    if (sort == Sort::sealed && (seals < 0 || (seals & k_seals) != k_seals)) return std::nullopt;
+    if (mode < 0 || (mode & O_ACCMODE) != O_RDWR) return std::nullopt;
     if (fstat(fd, &status) != 0 || status.st_size <= static_cast<off_t>(k_page_bytes)) return std::nullopt;
+    // Files that have a name cannot be sealed: only their user's processes can make them shorter.
+    if (sort == Sort::named && status.st_uid != geteuid()) return std::nullopt;
     auto data_bytes = static_cast<uint64_t>(status.st_size) - k_page_bytes;
     Header header;
     if (pread(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) != static_cast<ssize_t>(sizeof(header))) {
@@ -59,7 +112,7 @@ std::optional<SharedFile::Header> SharedFile::read_header(int fd, SharedKind kin
 }
 
 SharedFilePtr SharedFile::adopt(int fd, SharedKind kind) {
-    auto header = read_header(fd, kind);
+    auto header = read_header(fd, kind, Sort::sealed);
     if (!header) return nullptr;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return own >= 0 ? SharedFilePtr(new SharedFile(own, *header)) : nullptr;
@@ -75,13 +128,16 @@ SharedFilePtr SharedFile::open(int pid, int fd, SharedKind kind, const SharedId&
     if (length < 0 || !std::string_view(target.data(), static_cast<size_t>(length)).starts_with(wanted)) return nullptr;
     int own = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (own < 0) return nullptr;
-    auto header = read_header(own, kind);
+    auto header = read_header(own, kind, Sort::sealed);
     if (header && header->id == id) return SharedFilePtr(new SharedFile(own, *header));
     close(own);
     return nullptr;
 }
 
-SharedFile::~SharedFile() { close(m_fd); }
+SharedFile::~SharedFile() {
+    if (!m_name.empty()) unlink(m_name.c_str());
+    close(m_fd);
+}
 
 CUmemLocation SharedFile::location() const {
     CUmemLocation location{};

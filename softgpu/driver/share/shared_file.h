@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "cuda/abi/cuda_types.h"
 
@@ -34,8 +36,13 @@ public:
     static std::shared_ptr<SharedFile> create(SharedKind kind, uint64_t data_bytes, const SharedOwner& owner);
     /// A file that another process made, by a descriptor that stays the caller's. Null if it is none of that kind.
     static std::shared_ptr<SharedFile> adopt(int fd, SharedKind kind);
-    /// The same, by the numbers of the process and of its descriptor. `id` is that of the file which is meant: processes end,
-    /// and numbers are given out again.
+    /// A file that has a name as long as it lives: processes find it that may not look into each other. What a process leaves
+    /// behind that is killed goes when the next such file is made. Null as above.
+    static std::shared_ptr<SharedFile> create_named(SharedKind kind, uint64_t data_bytes, const SharedOwner& owner);
+    /// Another process's file of that sort, of the same user.
+    static std::shared_ptr<SharedFile> open_named(int pid, SharedKind kind, const SharedId& id);
+    /// The same as adopt(), by the numbers of the process and of its descriptor. `id` is that of the file which is meant:
+    /// processes end, and numbers are given out again.
     static std::shared_ptr<SharedFile> open(int pid, int fd, SharedKind kind, const SharedId& id);
     ~SharedFile();
     SharedFile(const SharedFile&) = delete;
@@ -69,10 +76,13 @@ private:
         SharedId id{};
         CUuuid device{};
     };
-    SharedFile(int fd, const Header& header) : m_fd(fd), m_header(header) {}
-    static std::optional<Header> read_header(int fd, SharedKind kind);
+    enum class Sort : bool { sealed, named };
+    SharedFile(int fd, const Header& header, std::string name = {}) : m_fd(fd), m_name(std::move(name)), m_header(header) {}
+    static std::optional<Header> read_header(int fd, SharedKind kind, Sort sort);
+    static bool write_header(int fd, Header& header, SharedKind kind, uint64_t data_bytes, const SharedOwner& owner);
 
     const int m_fd;
+    const std::string m_name;  // of a file that we have made; empty: it has none
     const Header m_header;
 };
 using SharedFilePtr = std::shared_ptr<SharedFile>;  // shared: handles and mappings refer to one file
