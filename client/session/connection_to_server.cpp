@@ -25,6 +25,7 @@ constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the proce
 constexpr size_t k_backlog_bytes = 64u << 20;
 // Between two calls of a program that copies back and forth there is less time than this.
 constexpr std::chrono::microseconds k_nap{50};
+constexpr std::chrono::microseconds k_longest_nap{400};
 constexpr unsigned k_idle_naps = 20;
 protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Traffic* traffic) {
     protocol::LinkOptions options;
@@ -33,6 +34,7 @@ protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Tr
     if (settings.switches.uses(config::Optimisation::batching)) {
         options.outbox.backlog_bytes = k_backlog_bytes;
         options.outbox.nap = k_nap;
+        options.outbox.longest_nap = k_longest_nap;
         // A thread that looks now and then takes its time from others where there is one core.
         if (std::thread::hardware_concurrency() > 1) options.outbox.idle_naps = k_idle_naps;
     }

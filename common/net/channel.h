@@ -36,6 +36,9 @@ public:
     virtual void expect_input() = 0;
     /// False: something that has come from the socket has not been read. @thread the reader
     virtual bool drained() const = 0;
+    /// True: when the socket was asked last, and that was since expect_input(), it had no more than was taken. @thread the
+    /// reader
+    virtual bool emptied() const = 0;
     /// Reads exactly as many bytes as fit, and no more: before a pump has the channel.
     /// @errors  deadline, and those of read()
     Result<void> read_exact(MutableBytesView bytes, std::chrono::steady_clock::time_point deadline);

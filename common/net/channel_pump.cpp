@@ -105,10 +105,18 @@ void ChannelPump::read_loop() {
 Result<void> ChannelPump::read_until_end() {
     for (;;) {
         MutexLock lock(m_read_mutex);
+        Clock::time_point now = Clock::now();
+        if (m_guest != std::thread::id() && now < m_next_tick) {
+            m_gate.reader_declines();
+            const Clock::time_point until = m_next_tick;
+            lock.unlock();
+            m_gate.wait(until);
+            continue;
+        }
         auto read = m_guest_failed
                         ? Result<void>(*m_guest_failed)
                         : read_available([&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_guest != std::thread::id(); });
-        const Clock::time_point now = Clock::now();
+        now = Clock::now();
         if (read.ok() && now >= m_next_tick) {
             read = m_user->tick(m_channel->path());
             m_next_tick = now + m_options.tick_interval;
@@ -206,7 +214,7 @@ void ChannelPump::end_reading() {
     MutexLock lock(m_read_mutex);
     if (m_guest_waits || m_guest == std::thread::id()) return;
     m_guest = {};
-    if (m_is_read) m_gate.guest_leaves();
+    if (m_is_read) m_gate.guest_leaves(!m_channel->emptied());
 }
 
 void ChannelPump::finish(const Error& error, std::string explanation) {

@@ -56,7 +56,10 @@ Result<size_t> ChannelSocket::receive(MutableBytesView room, int flags) {
         }
         if (got == 0) return ended();
         if (errno == EINTR) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return size_t{0};
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            emptied = true;
+            return size_t{0};
+        }
         return socket_failed(errno);
     }
 }

@@ -25,7 +25,7 @@ struct ChannelSocket {
     // The reader's.
     uint64_t wire_bytes_received = 0;
     bool has_tick = false;  // who reads looks after other things as well
-    bool emptied = false;   // the socket gave less than there was room for
+    bool emptied = false;   // the socket gave less than there was room for, since it was last waited for
     bool takes_descriptor = false;
     Socket descriptor_in;
 

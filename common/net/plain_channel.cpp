@@ -147,7 +147,7 @@ Result<size_t> PlainChannel::read_some(MutableBytesView into) {
     State& state = *m_state;
     if (state.read_error.code != Code::ok) return state.read_error;
     // Nothing is lost by not asking: who waits for the socket is told what it still has.
-    if (std::exchange(state.emptied, false)) {
+    if (state.emptied) {
         state.is_drained = true;
         return size_t{0};
     }
@@ -159,6 +159,7 @@ Result<size_t> PlainChannel::read_some(MutableBytesView into) {
 
 void PlainChannel::expect_input() { m_state->emptied = false; }
 bool PlainChannel::drained() const { return m_state->is_drained; }
+bool PlainChannel::emptied() const { return m_state->emptied; }
 void PlainChannel::set_read_tick(std::chrono::milliseconds tick) { m_state->set_read_tick(tick); }
 uint64_t PlainChannel::wire_bytes_received() const { return m_state->wire_bytes_received; }
 

@@ -34,6 +34,7 @@ public:
     Result<size_t> read_some(MutableBytesView into) override;
     void expect_input() override;
     bool drained() const override;
+    bool emptied() const override;
     void set_read_tick(std::chrono::milliseconds tick) override;
     uint64_t wire_bytes_received() const override;
     using Channel::write;

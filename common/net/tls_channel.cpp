@@ -91,7 +91,7 @@ Result<size_t> TlsChannel::read_some(MutableBytesView into) {
         const size_t got = state.drained ? 0 : WL_TRY(state.decrypt(into));
         if (got > 0) return got;
         // Nothing is lost by not asking: who waits for the socket is told what it still has.
-        if (std::exchange(state.emptied, false)) return size_t{0};
+        if (state.emptied) return size_t{0};
         const auto received = state.receive_more(MSG_DONTWAIT);
         if (!received.ok()) return state.read_error = received.error();
         if (!*received) return size_t{0};
@@ -100,6 +100,7 @@ Result<size_t> TlsChannel::read_some(MutableBytesView into) {
 
 void TlsChannel::expect_input() { m_state->emptied = false; }
 bool TlsChannel::drained() const { return m_state->drained; }
+bool TlsChannel::emptied() const { return m_state->emptied; }
 
 void TlsChannel::set_read_tick(std::chrono::milliseconds tick) { m_state->set_read_tick(tick); }
 uint64_t TlsChannel::wire_bytes_received() const { return m_state->wire_bytes_received; }

@@ -38,7 +38,9 @@ Result<uint64_t> Outbox::add_call(const CallHeader& header, const CallImage& ima
     size_t cost = WL_TRY(m_batch.append(header, image, payload));
     uint64_t number = call_added(cost);
     on_number(number);
-    const bool wake = !command().writer_naps && batch_may_leave() && writer_must_wake(urgency);
+    // A long nap is meant for a program that calls little between two waits.
+    const bool naps_well = command().writer_naps && (m_nap <= m_options.nap || few_came_since_flush());
+    const bool wake = !naps_well && batch_may_leave() && writer_must_wake(urgency);
     lock.unlock();
     if (wake) m_writer_wake[k_command_lane].notify_one();
     return number;

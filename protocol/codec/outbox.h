@@ -52,6 +52,8 @@ struct OutboxOptions {
     /// While calls come that nobody waits for, the writer looks for them so often by itself: waking it would cost each of their
     /// threads more than the call. 0: it is woken.
     std::chrono::microseconds nap{0};
+    /// While those who wait take along what has gathered, again and again, it looks as seldom as this.
+    std::chrono::microseconds longest_nap{0};
     unsigned idle_naps = 0;               ///< without a call, before it sleeps and has to be woken again
     TrafficObserver* observer = nullptr;  ///< is told who waits; outlives the outbox; null: nobody watches
 };
@@ -280,6 +282,8 @@ private:
     bool may_nap(const OutLane& lane) const WL_REQUIRES(m_mutex);
     uint64_t calls_since_nap() const WL_REQUIRES(m_mutex) { return m_next_call - m_napped_at; }
     void nap(OutLane& lane) WL_REQUIRES(m_mutex);
+    void note_flush(const OutLane& lane) WL_REQUIRES(m_mutex);
+    bool few_came_since_flush() const WL_REQUIRES(m_mutex);
     void release_backlog() WL_REQUIRES(m_mutex);
     bool writer_must_wake(Urgency urgency, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
     Writers writers_with_output() WL_REQUIRES(m_mutex);
@@ -387,6 +391,9 @@ private:
     WaitList m_waiting WL_GUARDED_BY(m_mutex);           // for credit, room, a frame to leave
     uint64_t m_napped_at WL_GUARDED_BY(m_mutex) = 1;     // m_next_call at the last nap
     unsigned m_idle_naps WL_GUARDED_BY(m_mutex) = 0;     // since a call came
+    uint64_t m_flushed_to WL_GUARDED_BY(m_mutex) = 1;    // m_next_call when another thread took what there was during a nap
+    unsigned m_flushes WL_GUARDED_BY(m_mutex) = 0;       // in the last nap, or the one under way
+    std::chrono::microseconds m_nap WL_GUARDED_BY(m_mutex){0};  // how long that is
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     bool m_abandoned WL_GUARDED_BY(m_mutex) = false;
     Error m_error WL_GUARDED_BY(m_mutex){Code::ok};

@@ -9,6 +9,8 @@ namespace {
 
 // One burst: enough for large TLS records, small enough that those who wait for the end of a part do not wait long.
 constexpr size_t k_burst_bytes = 2u << 20;
+// Many calls in the time that a burst or a nap took: more are coming.
+constexpr uint64_t k_many_calls = 8;
 
 }  // namespace
 
@@ -106,6 +108,7 @@ bool Outbox::take(uint16_t lane, std::vector<OutFrame*>& frames, uint64_t acknow
     }
     if (burst.bytes == 0) return false;
     ++m_counters.bursts;
+    if (lane == k_command_lane) note_flush(out);
     out.in_hand_bytes = burst.bytes;
     out.writing = true;
     return true;
@@ -155,22 +158,43 @@ bool Outbox::may_nap(const OutLane& lane) const {
 
 /// Lets calls gather for a moment. Who adds one does not wake the writer meanwhile.
 void Outbox::nap(OutLane& lane) {
-    m_idle_naps = calls_since_nap() == 0 ? m_idle_naps + 1 : 0;
-    m_napped_at = m_next_call;
+    const uint64_t calls = calls_since_nap();
+    m_idle_naps = calls == 0 ? m_idle_naps + 1 : 0;
+    // A program that calls a little and waits, in turns, sends all by itself: the writer would be in its way, and on its core.
+    if (calls < k_many_calls * m_flushes) {
+        m_nap = std::min(2 * m_nap, m_options.longest_nap);
+    } else {
+        m_nap = calls == 0 ? m_nap / 2 : m_options.nap;
+    }
+    m_nap = std::max(m_nap, m_options.nap);
+    m_napped_at = m_flushed_to = m_next_call;
+    m_flushes = 0;
     lane.writer_naps = true;
-    m_writer_wake[k_command_lane].wait_until(m_mutex, Clock::now() + m_options.nap);
+    m_writer_wake[k_command_lane].wait_until(m_mutex, Clock::now() + (m_batch.empty() ? m_nap : m_options.nap));
     lane.writer_naps = false;
 }
 
+/// Another thread takes what there is while the writer naps.
+void Outbox::note_flush(const OutLane& lane) {
+    if (!lane.writer_naps) return;
+    ++m_flushes;
+    m_flushed_to = m_next_call;
+}
+
+bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < k_many_calls; }
+
 bool Outbox::wait(uint16_t lane) {
-    // Many calls in the time that the last burst took: more are coming.
-    constexpr uint64_t k_many_calls = 8;
     MutexLock lock(m_mutex);
     OutLane& out = m_lanes[lane];
     const bool is_command = lane == k_command_lane;
     if (is_command && calls_since_nap() >= k_many_calls && may_nap(out)) nap(out);
     for (;;) {
         if (m_abandoned || !out.items.attached()) return false;
+        // What has come since another thread took all is about to be taken by it, too, as a rule.
+        if (is_command && m_flushes > 0 && few_came_since_flush() && may_nap(out)) {
+            nap(out);
+            continue;
+        }
         if (has_output(lane) || out.poked) {
             out.poked = false;
             return true;

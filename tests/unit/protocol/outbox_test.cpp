@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "tests/unit/protocol/frames.h"
@@ -505,6 +506,42 @@ TEST(Outbox, APokeEndsOneWait) {
     EXPECT_TRUE(outbox.wait(k_command_lane));
     outbox.close(k_gone, false);
     EXPECT_FALSE(outbox.wait(k_command_lane));
+}
+
+TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) {
+    OutboxOptions options;
+    options.nap = std::chrono::milliseconds(1);
+    options.longest_nap = std::chrono::milliseconds(4);
+    options.idle_naps = 1'000'000;
+    Outbox outbox(options);
+    std::mutex writing;
+    std::atomic<uint64_t> sent{0};
+    const auto send = [&] {
+        const std::lock_guard lock(writing);
+        std::vector<BytesView> views;
+        if (!outbox.take(k_command_lane, views, 0)) return false;
+        Bytes written;
+        for (BytesView view : views) written.insert(written.end(), view.begin(), view.end());
+        outbox.sent(k_command_lane);
+        for (const Frame& frame : frames_in(written)) sent += batch_header(frame).count;
+        return true;
+    };
+    std::thread writer([&] {
+        while (outbox.wait(k_command_lane)) static_cast<void>(send());
+    });
+    // A program that waits takes its calls along; then it calls and does not wait: little, and much.
+    uint64_t added = 0;
+    for (const uint64_t calls : {1u, 100u, 1u}) {
+        for (int i = 0; i < 2000; ++i) {
+            (void)*add_test_call(outbox, ++added);
+            static_cast<void>(send());
+        }
+        for (uint64_t i = 0; i < calls; ++i) (void)*add_test_call(outbox, ++added);
+        while (sent.load() < added) std::this_thread::yield();
+    }
+    outbox.close(k_gone, false);
+    writer.join();
+    EXPECT_EQ(sent.load(), added);
 }
 
 TEST(Outbox, RefusesAMessageThatIsTooLarge_F3) {
