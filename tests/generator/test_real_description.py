@@ -69,7 +69,7 @@ class RealDescription(unittest.TestCase):
             for name, body in re.findall(r"^CUresult hook_server_(\w+)\((.*?)^}", path.read_text(), re.MULTILINE | re.DOTALL):
                 call = self.api.call(name)
                 if call.waits and not call.may_wait:
-                    parks = re.search(r"release_order\(|wait_for_object\(", body) is not None
+                    parks = re.search(r"release_order\(|wait_for_object\(|borrow\(call", body) is not None
                     self.assertEqual(call.parks, parks, name)
 
     def test_no_hook_is_written_that_no_entry_names(self):

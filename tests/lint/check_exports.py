@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 
-LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2",
+        "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SANITIZED = re.compile(r"^lib(asan|ubsan|tsan|stdc\+\+|gcc_s)\.so")
 
 
