@@ -120,8 +120,8 @@ class BulkTest(unittest.TestCase):
             proxy.refuse_new()
             proxy.cut(BULK_LANES)
 
-        err = self.pile_up(lose_lanes, {"WARPLINE_GRACE": "1"})
-        self.assertEqual(err.count("goes over the others"), len(BULK_LANES), err)
+        err, ways = self.pile_up(lose_lanes, {"WARPLINE_GRACE": "1"})
+        self.assertEqual(err.count("goes over the others"), len(BULK_LANES), f"{err}\n{ways}\n{self.server.log_text()}")
 
     def pile_up(self, then, extra=None):
         """Bulk lanes are held while a large copy is on them, until the client takes nothing more from the command lane."""
@@ -140,8 +140,9 @@ class BulkTest(unittest.TestCase):
             self.assertTrue(proxy.wait_until(lambda p: p.delivered("down") - before > 64 << 20, PATIENCE))
             then(proxy)
             out, err = process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, 0, f"{out}{err}\n{self.server.log_text()}")
-        return err
+            ways = f"bytes down by connection: {[total['down'] for total in proxy.totals]}"
+        self.assertEqual(process.returncode, 0, f"{out}{err}\n{ways}\n{self.server.log_text()}")
+        return err, ways
 
     def test_c2_calls_go_on_beside_a_copy_that_is_cut(self):
         for first, extra in ((COMMAND_LANE, ONE_LANE), (BULK_LANES[0], {})):

@@ -9,8 +9,9 @@ import re
 import subprocess
 import sys
 
-LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2",
-        "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from wheel_builder.binaries import SYSTEM_LIBRARIES  # noqa: E402
+
 SANITIZED = re.compile(r"^lib(asan|ubsan|tsan|stdc\+\+|gcc_s)\.so")
 
 
@@ -24,7 +25,7 @@ def main(library, *pinned):
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     sanitized = any(re.match(r"lib[at]san", n) for n in needed)
     for name in needed:
-        if name not in LIBC and not (sanitized and SANITIZED.match(name)):
+        if name not in SYSTEM_LIBRARIES and not (sanitized and SANITIZED.match(name)):
             problems.append(f"needs {name} from the machine")
     print("\n".join(problems) if problems else f"{library}: {len(found)} symbols, needs {', '.join(needed)}")
     return 1 if problems else 0

@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from wheel_builder.binaries import SYSTEM_LIBRARIES  # noqa: E402
+
 NEWEST = (2, 28)
-GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libresolv.so.2", "ld-linux-x86-64.so.2"}
 
 
 def readelf(option, file):
@@ -24,7 +26,7 @@ def problems(file):
         if not numbers or numbers > NEWEST:
             yield f"asks for {name} of {version}"
     for library in re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", file)):
-        if library not in GLIBC:
+        if library not in SYSTEM_LIBRARIES:
             yield f"needs {library}"
     for path in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", readelf("--dynamic", file)):
         yield f"looks for libraries in {path}"
