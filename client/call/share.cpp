@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "client/call/allocate.h"
 #include "client/gen/internal_calls.gen.h"
@@ -23,8 +24,7 @@ const char* text_of(ShareRefusal why) {
     switch (why) {
         case ShareRefusal::other_server:
             return "it is of a session on another server, or of this one before it was started anew; processes share what is "
-                   "on "
-                   "one server (with several in WARPLINE_SERVERS, WARPLINE_POLICY=in_order keeps them together)";
+                   "on one server (with several in WARPLINE_SERVERS, WARPLINE_POLICY=in_order keeps them together)";
         case ShareRefusal::not_there:
             return "no session of this tenant on the server shares it: its process has ended, or has freed it";
         case ShareRefusal::own: return "a process cannot open its own handle";
@@ -149,8 +149,14 @@ CUresult ticket_of(Call& call, Pool& pool, const char* function, ShareTicket& ti
     if (result != CUDA_SUCCESS) return told_why(function, answer.why, result);
     if (!take_ticket(answer.ticket, ShareKind::pool, ticket)) return CUDA_ERROR_UNKNOWN;
     MutexLock lock(pool.mutex);
-    if (!pool.ticket) pool.ticket = ticket;
-    ticket = *pool.ticket;  // of two threads that come at the same time, the first one's
+    if (!pool.ticket) {
+        pool.ticket = ticket;
+        return CUDA_SUCCESS;
+    }
+    // Of two threads that come at the same time, the first one's.
+    const ShareTicket second = std::exchange(ticket, *pool.ticket);
+    lock.unlock();
+    gen::issue_wlShareEnd(call, as_bytes(&second, sizeof second));
     return CUDA_SUCCESS;
 }
 

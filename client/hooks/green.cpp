@@ -17,7 +17,7 @@ namespace {
 CUresult check_kind(CUdevResourceType type) {
     if (type == CU_DEV_RESOURCE_TYPE_SM) return CUDA_SUCCESS;
     if (type == CU_DEV_RESOURCE_TYPE_INVALID) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    return WL_REFUSE_CALL("cuDeviceGetDevResource", "resources other than multiprocessors (work queues)");
+    return WL_REFUSE_CALL("CUdevResource", "resources other than multiprocessors (work queues)");
 }
 
 /// From CUDA 13.1 on the last word of a resource is the address of another one, here in the program's memory.

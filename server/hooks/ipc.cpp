@@ -50,6 +50,12 @@ CUresult export_file(ServerCall& call, CUmemGenericAllocationHandle memory, std:
     return CUDA_SUCCESS;
 }
 
+CUresult import_file(ServerCall& call, const net::Socket& file, CUmemGenericAllocationHandle& memory) {
+    const auto import = WL_DRIVER(call, cuMemImportFromShareableHandle);
+    // NOLINTNEXTLINE: a descriptor, which the driver takes as a pointer
+    return import(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(file.fd())), k_descriptor);
+}
+
 template <typename Values>
 CUresult give_ticket(ServerCall& call, const Sharing::Share& share, Values& values) {
     const auto ticket = call.session().sharing()->add(share);
@@ -92,7 +98,6 @@ CUresult share_memory(ServerCall& call, ShareKind kind, uint64_t address, uint64
 /// Maps what another session shares where the client wants it.
 template <typename Args, typename Values>
 CUresult map_shared(ServerCall& call, const Args& args, const Sharing::Loan& loan, Values& values) {
-    const auto import = WL_DRIVER(call, cuMemImportFromShareableHandle);
     const auto ask = WL_DRIVER(call, cuMemGetAllocationPropertiesFromHandle);
     const auto release = WL_DRIVER(call, cuMemRelease);
     const ShareAnswer& answer = loan.answer;
@@ -100,8 +105,7 @@ CUresult map_shared(ServerCall& call, const Args& args, const Sharing::Loan& loa
                        answer.offset <= answer.mapped_bytes - answer.size_bytes;
     if (!sound) return refuse(values, ShareRefusal::not_there);
     CUmemGenericAllocationHandle memory{};
-    // NOLINTNEXTLINE: a descriptor, which the driver takes as a pointer
-    WL_CUDA(import(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(loan.file.fd())), k_descriptor));
+    WL_CUDA(import_file(call, loan.file, memory));
     CUmemAllocationProp properties{};
     CUresult result = ask(&properties, memory);
     CUdevice device = 0;
@@ -190,14 +194,12 @@ CUresult hook_server_cuMemExportToShareableHandle(ServerCall& call, const CuMemE
 
 CUresult hook_server_cuMemImportFromShareableHandle(ServerCall& call, const CuMemImportFromShareableHandleArgs& args,
                                                     CuMemImportFromShareableHandleValues& values) {
-    const auto import = WL_DRIVER(call, cuMemImportFromShareableHandle);
     const uint64_t token = args.handle;
     if (!call.may_bind(HandleKind::allocation, token)) return CUDA_ERROR_INVALID_HANDLE;
     const Sharing::Loan loan = borrow(call, args.ticket, ShareKind::allocation);
     if (loan.refused != ShareRefusal::none) return refuse(values, loan.refused);
     CUmemGenericAllocationHandle memory{};
-    // NOLINTNEXTLINE: a descriptor, which the driver takes as a pointer
-    WL_CUDA(import(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(loan.file.fd())), k_descriptor));
+    WL_CUDA(import_file(call, loan.file, memory));
     call.bind(HandleKind::allocation, token, memory, 0);
     return CUDA_SUCCESS;
 }

@@ -14,20 +14,26 @@
 
 namespace warpline::server {
 
-std::optional<ShareTicket> Sharing::add(const Share& share) {
-    const auto random = net::random_key();
-    if (!random.ok()) return std::nullopt;
+ShareTicket Sharing::ticket_for(const Key& key, const Share& share) const {
     ShareTicket ticket;
     ticket.kind = share.kind;
     ticket.server = m_server;
     ticket.session = m_session;
-    std::copy_n(random->begin(), ticket.key.size(), ticket.key.begin());
+    ticket.key = key;
     ticket.mapped_bytes = share.answer.mapped_bytes;
+    return ticket;
+}
+
+std::optional<ShareTicket> Sharing::add(const Share& share) {
+    const auto random = net::random_key();
+    if (!random.ok()) return std::nullopt;
+    Key key{};
+    std::copy_n(random->begin(), key.size(), key.begin());
     MutexLock lock(m_mutex);
     if (m_shares.size() >= k_max_shares) return std::nullopt;
-    m_shares[ticket.key] = share;
-    if (share.mapping != 0) m_by_mapping.emplace(share.mapping, ticket.key);
-    return ticket;
+    m_shares[key] = share;
+    if (share.mapping != 0) m_by_mapping.emplace(share.mapping, key);
+    return ticket_for(key, share);
 }
 
 std::optional<ShareTicket> Sharing::find(const Share& like) const {
@@ -36,13 +42,7 @@ std::optional<ShareTicket> Sharing::find(const Share& like) const {
     for (auto it = first; it != last; ++it) {
         const Share& share = m_shares.at(it->second);
         if (share.kind != like.kind || std::memcmp(&share.answer, &like.answer, sizeof share.answer) != 0) continue;
-        ShareTicket ticket;
-        ticket.kind = share.kind;
-        ticket.server = m_server;
-        ticket.session = m_session;
-        ticket.key = it->second;
-        ticket.mapped_bytes = share.answer.mapped_bytes;
-        return ticket;
+        return ticket_for(it->second, share);
     }
     return std::nullopt;
 }

@@ -67,6 +67,7 @@ public:
     void lend(const ShareRequest& request, net::Socket answer_to) WL_EXCLUDES(m_mutex);
 
 private:
+    ShareTicket ticket_for(const Key& key, const Share& share) const;
     Loan lent(const ShareTicket& ticket) WL_EXCLUDES(m_mutex);
     Loan ask_other(const ShareTicket& ticket) const;
 
