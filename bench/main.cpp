@@ -10,6 +10,7 @@
 #include "bench/report/measure.h"
 #include "bench/report/report_command.h"
 #include "bench/report/sweep.h"
+#include "common/config/manual_page.h"
 #include "common/log/log.h"
 
 using namespace warpline;
@@ -167,7 +168,8 @@ void leave_upload_cache_out() {
 
 int main(int argc, char** argv) {
     leave_upload_cache_out();
-    CLI::App app{"Measures Warpline: named cases, each checks its own result. Times are of this machine and this run."};
+    CLI::App app{"Measures Warpline: named cases, each checks its own result. Times are of this machine and this run.",
+                 "warpline-bench"};
     app.set_version_flag("--version", WARPLINE_VERSION);
     CaseOptions cases;
     add_case_options(app, cases);
@@ -184,6 +186,7 @@ int main(int argc, char** argv) {
     Processes processes;
     processes.add_to(app);
     app.require_subcommand(0, 1);
+    config::add_manual_page(app, 1, {"warpline(1)", "warpline-client.toml(5)"});
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (link_command->parsed()) return link(link_options);

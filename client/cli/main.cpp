@@ -9,6 +9,7 @@
 #include "client/cli/run.h"
 #include "client/cli/survey.h"
 #include "client/cli/watch.h"
+#include "common/config/manual_page.h"
 #include "common/log/log.h"
 
 using namespace warpline;
@@ -39,7 +40,8 @@ void add_analyze(CLI::App& app, cli::AnalyzeOptions& options) {
 int main(int argc, char** argv) {
     CLI::App app{
         "Runs CUDA programs on GPUs of other machines.\n"
-        "Servers come from WARPLINE_SERVERS=HOST:PORT,…; certificates from WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA."};
+        "Servers come from WARPLINE_SERVERS=HOST:PORT,…; certificates from WARPLINE_CERT, WARPLINE_KEY and WARPLINE_CA.",
+        "warpline"};
     app.set_version_flag("--version", std::string("warpline ") + WARPLINE_VERSION);
     app.require_subcommand(1);
 
@@ -63,6 +65,9 @@ int main(int argc, char** argv) {
                       "Show the program empty /dev/nvidia* files and /proc/driver/nvidia, in a mount namespace of its own, "
                       "if the system allows one: for programs that look there for a GPU");
     files->excludes(direct);
+    run->add_option("--memory", run_options.memory, "The most of each device's memory that the program may have, such as 8GiB")
+        ->type_name("SIZE")
+        ->excludes(direct);
     run->add_option("--stats", run_options.stats, "Append one JSON object with this program's statistics to a file")
         ->type_name("FILE");
     run->add_option("--trace", run_options.trace, "Write what the program does to a file, for Perfetto and `warpline analyze`")
@@ -116,6 +121,8 @@ int main(int argc, char** argv) {
     auto* watch = app.add_subcommand("watch", "Started by `run`: tells servers when a program has died")->group("");
     pid_t watched = 0;
     watch->add_option("--for", watched, "Start one for this process, and print what WARPLINE_REPORT is to be for it");
+
+    config::add_manual_page(app, 1, {"warpline-client.toml(5)", "warpline-softgpu(7)", "warpline-bench(1)", "gpu-server(8)"});
 
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <map>
 
+#include "common/config/manual_page.h"
+
 namespace warpline::config {
 
 namespace {
@@ -53,8 +55,8 @@ std::vector<FlagHelp> flag_help(Program program) {
 
 CommandLine load_server(int argc, const char* const* argv) {
     using Outcome = CommandLine::Outcome;
-    CommandLine result{Outcome::run, Settings(Program::server), CommandLine::Command::serve, false, false};
-    CLI::App app("Serves this machine's GPUs to CUDA programs on other machines.\n", "gpu-server");
+    CommandLine result{Outcome::run, Settings(Program::server), CommandLine::Command::serve};
+    CLI::App app("Serves this machine's GPUs to CUDA programs on other machines.", "gpu-server");
     app.set_version_flag("--version", "gpu-server " WARPLINE_VERSION);
     app.footer(
         "Options come from the file, the environment and flags; the later one wins. docs/configuration.md has the details.");
@@ -75,12 +77,19 @@ CommandLine load_server(int argc, const char* const* argv) {
     auto* status =
         app.add_subcommand("status", "Show how the server that runs on this machine is (at the address of --listen)");
     status->add_flag("--json", result.json, "As JSON, for scripts");
-    status->fallthrough()->footer(exit_codes);
+    status->add_flag(
+        "--ready", result.ready,
+        "Only whether it takes sessions: its driver has started, and it does not drain. One that is full is ready: "
+        "it tells clients that it is full, and they choose another one");
+    status->fallthrough()->footer(
+        "Exit code: 0, or 1 if no server of yours runs there; with --ready also 1 if it takes no sessions, with the reason on "
+        "stderr.");
     auto* drain = app.add_subcommand(
         "drain", "Have the server that runs on this machine take no new sessions, and end when the last one has ended");
     drain->add_flag("--wait", result.wait, "Return when it has ended");
     drain->fallthrough()->footer(exit_codes);
     app.require_subcommand(0, 1);
+    add_manual_page(app, 8, {"warpline-server.toml(5)", "warpline(1)", "systemd.service(5)"});
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& end) {

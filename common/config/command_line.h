@@ -16,8 +16,9 @@ struct CommandLine {
     Outcome outcome = Outcome::run;
     Settings settings;
     Command command = Command::serve;
-    bool json = false;  ///< of status
-    bool wait = false;  ///< of drain
+    bool json = false;   ///< of status
+    bool ready = false;  ///< of status
+    bool wait = false;   ///< of drain
 };
 
 /// The settings of gpu-server: --config FILE (else find_file()), then environment, then flags. Prints help and version on

@@ -9,9 +9,6 @@ constexpr std::string_view k_introduction = R"(# Configuration
 
 This page is made from the description of the options, `common/config/options.cpp`; `warpline-options` writes it.
 
-Each option has one value from several sources; the stronger one wins: the default, the file, the environment, flags. Files are
-[TOML](https://toml.io), one `key = value` per line; a key that is not in the table is an error that names its line. Sizes may be written
-with a suffix (`"64MiB"`), lists as arrays or with commas.
 )";
 
 std::string_view title(Program program) {
@@ -25,18 +22,14 @@ std::string_view title(Program program) {
 
 std::string quoted(std::string_view text) { return text.empty() ? "–" : "`" + std::string(text) + "`"; }
 
-std::string range(const Option& option) {
-    if (option.min == option.max || option.type == Type::bytes) return "";
-    return ", " + std::to_string(option.min) + " to " + std::to_string(option.max);
-}
-
 std::string row(const Option& option) {
     std::string key = option.in_file ? quoted(option.name) : "–";
     std::string what = std::string(option.help);
     if (!option.cost.empty()) what += " *" + std::string(option.cost) + "*";
     std::string unit = option.unit.empty() ? "" : " " + std::string(option.unit);
+    std::string bounds = range(option).empty() ? "" : ", " + range(option);
     return "| " + key + " | " + quoted(option.environment) + " | " + quoted(option.flag) + " | " + quoted(option.default_text) +
-           unit + range(option) + " | " + what + " |\n";
+           unit + bounds + " | " + what + " |\n";
 }
 
 std::string section(Program program) {
@@ -54,10 +47,31 @@ std::string section(Program program) {
     return text;
 }
 
+/// "TOML (https://…)" as a link.
+std::string linked(std::string text) {
+    const size_t space = text.find(" (https:");
+    text.replace(space, 1, "]").insert(text.find_last_of(" \n", space - 1) + 1, "[");
+    return text;
+}
+
 }  // namespace
 
+std::string_view sources_of_values() {
+    return "Each option has one value from several sources; the stronger one wins: the default, the file, the environment, "
+           "flags. Files are\n"
+           "TOML (https://toml.io), one `key = value` per line; a key that is not in the table is an error that names its "
+           "line. Sizes may be "
+           "written\nwith a suffix (`\"64MiB\"`), lists as arrays or with commas.";
+}
+
+std::string range(const Option& option) {
+    if (option.min == option.max || option.type == Type::bytes) return "";
+    return std::to_string(option.min) + " to " + std::to_string(option.max);
+}
+
 std::string documentation() {
-    return std::string(k_introduction) + section(Program::server) + section(Program::client) + section(Program::software);
+    return std::string(k_introduction) + linked(std::string(sources_of_values())) + "\n" + section(Program::server) +
+           section(Program::client) + section(Program::software);
 }
 
 }  // namespace warpline::config
