@@ -1,8 +1,7 @@
-// Attributes and occupancy: asked for once, and known here from then on.
+// Attributes: asked for once, and known here from then on.
 #include "client/code/functions.h"
 
 #include "client/code/images.h"
-#include "client/gen/function_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
 
 namespace warpline::client {
@@ -23,18 +22,33 @@ bool is_settable(CUfunction_attribute attribute) {
     }
 }
 
-CUresult fetch_attributes(Call& call, uint64_t token, Function& function) {
+using Attributes = std::vector<Function::Attribute>;
+
+/// Asks for all attributes, and keeps them if the program has set none meanwhile.
+CUresult fetch_attributes(Call& call, uint64_t token, Function& function, Attributes& attributes) {
     if (CUresult result = ensure_announced(call, token, function); result != CUDA_SUCCESS) return result;
+    uint64_t times_set = 0;
+    {
+        MutexLock lock(function.mutex);
+        times_set = function.times_set;
+    }
     gen::WlFunctionAttributesValues answer;
     if (CUresult result = gen::request_wlFunctionAttributes(call, token, answer); result != CUDA_SUCCESS) return result;
     if (answer.values.size() != answer.results.size()) return CUDA_ERROR_UNKNOWN;
-    std::vector<Function::Attribute> attributes;
     for (size_t i = 0; i < answer.values.size() && i < Function::k_attributes; ++i) {
         attributes.push_back({static_cast<int>(answer.values[i]), static_cast<int>(answer.results[i])});
     }
     MutexLock lock(function.mutex);
-    function.attributes = std::move(attributes);
+    if (function.times_set == times_set) function.attributes = attributes;
     return CUDA_SUCCESS;
+}
+
+CUresult pick(const Attributes& attributes, CUfunction_attribute attribute, int& value) {
+    const auto index = static_cast<size_t>(attribute);
+    if (index >= attributes.size()) return CUDA_ERROR_INVALID_VALUE;
+    const Function::Attribute& found = attributes[index];
+    if (found.result == CUDA_SUCCESS) value = found.value;
+    return static_cast<CUresult>(found.result);
 }
 
 }  // namespace
@@ -43,19 +57,13 @@ CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute att
     Function* function = call.state.functions.find(token);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (attribute < 0 || static_cast<size_t>(attribute) >= Function::k_attributes) return CUDA_ERROR_INVALID_VALUE;
-    auto known = [&]() -> CUresult {
+    {
         MutexLock lock(function->mutex);
-        if (!function->attributes) return CUDA_ERROR_NOT_FOUND;
-        auto index = static_cast<size_t>(attribute);
-        if (index >= function->attributes->size()) return CUDA_ERROR_INVALID_VALUE;
-        const Function::Attribute& found = (*function->attributes)[index];
-        if (found.result == CUDA_SUCCESS) value = found.value;
-        return static_cast<CUresult>(found.result);
-    };
-    CUresult result = known();
-    if (result != CUDA_ERROR_NOT_FOUND) return result;
-    if (CUresult fetched = fetch_attributes(call, token, *function); fetched != CUDA_SUCCESS) return fetched;
-    return known();
+        if (function->attributes) return pick(*function->attributes, attribute, value);
+    }
+    Attributes fetched;
+    if (CUresult result = fetch_attributes(call, token, *function, fetched); result != CUDA_SUCCESS) return result;
+    return pick(fetched, attribute, value);
 }
 
 CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value) {
@@ -84,30 +92,8 @@ void note_attribute(const Call& call, Function& function, CUfunction_attribute a
     }
     // Of the others the driver may make something else, and occupancy follows from all of them: that is asked for again.
     if (!is_known || !is_shared_bytes) function.attributes.reset();
-    function.occupancy.clear();
-}
-
-CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned flags) {
-    Function* function = call.state.functions.find(to_token(func));
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    if (flags & ~static_cast<unsigned>(CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)) return CUDA_ERROR_INVALID_VALUE;
-    const Function::OccupancyQuestion question{call.context, blockSize, dynamicSMemSize, flags};
-    {
-        MutexLock lock(function->mutex);
-        if (auto it = function->occupancy.find(question); it != function->occupancy.end()) {
-            *numBlocks = it->second;
-            return CUDA_SUCCESS;
-        }
-    }
-    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
-    gen::CuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsValues answer;
-    CUresult result = gen::request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call, to_token(func), blockSize,
-                                                                                        dynamicSMemSize, flags, answer);
-    if (result != CUDA_SUCCESS) return result;
-    *numBlocks = answer.numBlocks;
-    MutexLock lock(function->mutex);
-    if (function->occupancy.size() < Function::k_max_occupancy) function->occupancy.emplace(question, answer.numBlocks);
-    return CUDA_SUCCESS;
+    ++function.times_set;
+    function.occupancy.forget();
 }
 
 }  // namespace warpline::client

@@ -13,9 +13,17 @@ CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute att
 /// @param flags  as cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags has them
 CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned flags);
 
+/// How much dynamic shared memory a block may have so that so many of them fit on a multiprocessor; asked once, as above.
+CUresult ask_shared_bytes(Call& call, size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize);
+
+/// How large the clusters of a launch may be, and how many of them fit; asked once, as above. Who asks for the second size of
+/// a launch is told of all sizes at once.
+CUresult ask_largest_cluster(Call& call, int* clusterSize, CUfunction func, const CUlaunchConfig& config);
+CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlaunchConfig& config);
+
 /// CUDA_SUCCESS if a function may have this attribute set to this value (on this device).
 CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value);
-/// Remembers a set attribute, for launches and for later questions.
+/// Remembers an attribute that has been set, for launches and for later questions: to be called when the call has been sent.
 void note_attribute(const Call& call, Function& function, CUfunction_attribute attribute, int value);
 
 }  // namespace warpline::client

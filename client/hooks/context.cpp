@@ -7,6 +7,7 @@
 #include "client/call/share.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/graph/capture.h"
+#include "common/base/function_ref.h"
 #include "cuda/abi/export_tables.h"
 
 namespace warpline::client {
@@ -64,6 +65,7 @@ void end_primary(Call& call, Context& context) {
     call.session.forget_deferred();
     context.ended.store(true);
     context.flags.store(0);
+    ++context.settings;
     MutexLock lock(context.mutex);
     context.limits.fill(std::nullopt);
     context.peers = 0;
@@ -92,6 +94,16 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
     call.thread.contexts.push_back(made.token);
     *pctx = to_handle<CUcontext>(made.token);
     return CUDA_SUCCESS;
+}
+
+/// Sets up the current context differently. What fits on a multiprocessor is asked for again afterwards, also if it was asked
+/// for while this was on its way.
+CUresult set_up(Call& call, FunctionRef<CUresult()> issue) {
+    Context& context = *call.current();
+    ++context.settings;
+    const CUresult result = issue();
+    ++context.settings;
+    return result;
 }
 
 }  // namespace
@@ -364,6 +376,14 @@ CUresult hook_client_cuCtxSetLimit(Call& call, CUlimit limit, size_t value) {
     MutexLock lock(context->mutex);
     context->limits[limit] = values.pvalue;
     return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuCtxSetCacheConfig(Call& call, CUfunc_cache config) {
+    return set_up(call, [&] { return gen::issue_cuCtxSetCacheConfig(call, static_cast<uint32_t>(config)); });
+}
+
+CUresult hook_client_cuCtxSetSharedMemConfig(Call& call, CUsharedconfig config) {
+    return set_up(call, [&] { return gen::issue_cuCtxSetSharedMemConfig(call, static_cast<uint32_t>(config)); });
 }
 
 }  // namespace warpline::client

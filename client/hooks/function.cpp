@@ -24,22 +24,27 @@ CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction
     if (CUresult refused = check_settable(*function, find_device(call.device()), attrib, value); refused != CUDA_SUCCESS)
         return refused;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    note_attribute(call, *function, attrib, value);
-    return gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
+    const CUresult result = gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
+    if (result == CUDA_SUCCESS) note_attribute(call, *function, attrib, value);
+    return result;
 }
 
 CUresult hook_client_cuFuncSetCacheConfig(Call& call, CUfunction hfunc, CUfunc_cache config) {
     Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    return gen::issue_cuFuncSetCacheConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+    const CUresult result = gen::issue_cuFuncSetCacheConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+    function->occupancy.forget();
+    return result;
 }
 
 CUresult hook_client_cuFuncSetSharedMemConfig(Call& call, CUfunction hfunc, CUsharedconfig config) {
     Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    return gen::issue_cuFuncSetSharedMemConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+    const CUresult result = gen::issue_cuFuncSetSharedMemConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+    function->occupancy.forget();
+    return result;
 }
 
 CUresult hook_client_cuFuncGetName(Call& call, const char** name, CUfunction hfunc) {
@@ -105,13 +110,7 @@ CUresult hook_client_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(Call& 
 
 CUresult hook_client_cuOccupancyAvailableDynamicSMemPerBlock(Call& call, size_t* dynamicSmemSize, CUfunction func,
                                                              int numBlocks, int blockSize) {
-    Function* function = find_function(call, func);
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
-    gen::CuOccupancyAvailableDynamicSMemPerBlockValues answer;
-    CUresult result = gen::request_cuOccupancyAvailableDynamicSMemPerBlock(call, to_token(func), numBlocks, blockSize, answer);
-    if (result == CUDA_SUCCESS) *dynamicSmemSize = answer.dynamicSmemSize;
-    return result;
+    return ask_shared_bytes(call, dynamicSmemSize, func, numBlocks, blockSize);
 }
 
 CUresult hook_client_cuOccupancyMaxPotentialBlockSize(Call& call, int* minGridSize, int* blockSize, CUfunction func,
@@ -154,31 +153,11 @@ CUresult hook_client_cuOccupancyMaxPotentialBlockSizeWithFlags(Call& call, int* 
 
 CUresult hook_client_cuOccupancyMaxPotentialClusterSize(Call& call, int* clusterSize, CUfunction func,
                                                         const CUlaunchConfig* config) {
-    Function* function = find_function(call, func);
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
-    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
-    gen::CuOccupancyMaxPotentialClusterSizeValues answer;
-    CUresult result = gen::request_cuOccupancyMaxPotentialClusterSize(
-        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
-        config->blockDimZ, config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs),
-        answer);
-    if (result == CUDA_SUCCESS) *clusterSize = answer.clusterSize;
-    return result;
+    return ask_largest_cluster(call, clusterSize, func, *config);
 }
 
 CUresult hook_client_cuOccupancyMaxActiveClusters(Call& call, int* numClusters, CUfunction func, const CUlaunchConfig* config) {
-    Function* function = find_function(call, func);
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
-    if (CUresult result = ensure_announced(call, to_token(func), *function); result != CUDA_SUCCESS) return result;
-    gen::CuOccupancyMaxActiveClustersValues answer;
-    CUresult result = gen::request_cuOccupancyMaxActiveClusters(
-        call, to_token(func), config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
-        config->blockDimZ, config->sharedMemBytes, to_token(config->hStream), array_bytes(config->attrs, config->numAttrs),
-        answer);
-    if (result == CUDA_SUCCESS) *numClusters = answer.numClusters;
-    return result;
+    return ask_clusters(call, numClusters, func, *config);
 }
 
 }  // namespace warpline::client

@@ -135,8 +135,9 @@ CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attri
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
-    note_attribute(call, *function, attrib, val);
-    return gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
+    const CUresult result = gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
+    if (result == CUDA_SUCCESS) note_attribute(call, *function, attrib, val);
+    return result;
 }
 
 CUresult hook_client_cuKernelSetCacheConfig(Call& call, CUkernel kernel, CUfunc_cache config, CUdevice dev) {
@@ -144,7 +145,9 @@ CUresult hook_client_cuKernelSetCacheConfig(Call& call, CUkernel kernel, CUfunc_
     Function* function = call.state.functions.find(to_token(kernel));
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
-    return gen::issue_cuKernelSetCacheConfig(call, to_token(kernel), static_cast<uint32_t>(config), dev);
+    const CUresult result = gen::issue_cuKernelSetCacheConfig(call, to_token(kernel), static_cast<uint32_t>(config), dev);
+    function->occupancy.forget();
+    return result;
 }
 
 }  // namespace warpline::client

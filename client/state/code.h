@@ -7,10 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "client/state/answers.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "cuda/image/image.h"
@@ -88,9 +88,7 @@ struct Function {
         int value = 0;
         int result = 0;  ///< CUresult
     };
-    /// Context, block size, dynamic shared memory, flags.
-    using OccupancyQuestion = std::tuple<uint64_t, int, size_t, unsigned>;
-    static constexpr size_t k_max_occupancy = 4096;
+    Answers<uint64_t> occupancy;  ///< how many of its blocks and clusters fit: forgotten when it is set up differently
 
     std::atomic<const LaunchImage*> launch_image{nullptr};  ///< what its launches are made of: released once it is made
 
@@ -98,7 +96,7 @@ struct Function {
     std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);          ///< the same; null if there is to be none
     bool image_is_made WL_GUARDED_BY(mutex) = false;                        ///< or was tried
     std::optional<std::vector<Attribute>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told
-    std::map<OccupancyQuestion, int> occupancy WL_GUARDED_BY(mutex);
+    uint64_t times_set WL_GUARDED_BY(mutex) = 0;                            ///< its attributes, by the program
 };
 
 }  // namespace warpline::client

@@ -31,8 +31,9 @@ struct Context {
     std::atomic<uint64_t> idle_at{0};          ///< call of the session that found all its streams done with what came before
     std::atomic<uint64_t> default_idle_at{0};  ///< the same of its legacy default stream
     Completion default_stream;                 ///< of the legacy default stream: numbers of calls of the session
-    std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
-    std::atomic<int> shared_config{CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
+    /// Another one after everything that changes how many blocks fit: counted before and after the call, so that what is asked
+    /// between is not found again.
+    std::atomic<uint64_t> settings{0};
 
     Mutex mutex;  // protects what follows
     std::array<std::optional<size_t>, k_limit_count> limits WL_GUARDED_BY(mutex);

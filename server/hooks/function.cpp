@@ -1,4 +1,6 @@
 // Occupancy of clusters, whose attributes name handles.
+#include <algorithm>
+
 #include "server/gen/function_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/launch_attributes.h"
@@ -6,6 +8,8 @@
 namespace warpline::server {
 
 namespace {
+
+constexpr unsigned k_most_sizes = 64;  // of clusters, in one question
 
 /// The launch that the two questions about clusters are asked for. Its attributes hold no handles that matter here.
 template <typename Args>
@@ -53,7 +57,21 @@ CUresult hook_server_cuOccupancyMaxActiveClusters(ServerCall& call, const CuOccu
     CUlaunchConfig config{};
     std::vector<CUlaunchAttribute> attributes;
     WL_CUDA(read_config(call, args, config, attributes));
-    return ask(&values.numClusters, function, &config);
+    const CUresult result = ask(&values.numClusters, function, &config);
+    const auto cluster = std::ranges::find(attributes, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &CUlaunchAttribute::id);
+    if (args.most == 0 || cluster == attributes.end()) return result;
+    // Other sizes of the clusters, which lie in a row: a grid that is one cluster stays one.
+    if (args.most > k_most_sizes) return CUDA_ERROR_INVALID_VALUE;
+    auto& size = cluster->value.clusterDim;
+    const bool grid_follows = config.gridDimX == size.x && config.gridDimY == 1 && config.gridDimZ == 1;
+    for (unsigned blocks = 1; blocks <= args.most; ++blocks) {
+        size.x = blocks;
+        if (grid_follows) config.gridDimX = blocks;
+        int count = 0;
+        values.results.push_back(ask(&count, function, &config));
+        values.counts.push_back(static_cast<uint64_t>(count));
+    }
+    return result;
 }
 
 }  // namespace warpline::server

@@ -21,6 +21,56 @@ static int blocks_with(int shared_bytes) {
     return blocks;
 }
 
+static size_t shared_bytes_left() {
+    size_t bytes = 0;
+    CHECK(cudaOccupancyAvailableDynamicSMemPerBlock(&bytes, scale, 2, 64));
+    return bytes;
+}
+
+/// How many clusters of so many blocks fit: by an attribute of the launch, or, for 0, by one of the function.
+static int clusters_of(unsigned blocks) {
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeIgnore;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = blocks;
+    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(64);
+    config.blockDim = dim3(64);
+    config.attrs = attributes;
+    config.numAttrs = blocks != 0 ? 2 : 1;
+    int clusters = -1;
+    CHECK(cudaOccupancyMaxActiveClusters(&clusters, scale, &config));
+    return clusters;
+}
+
+/// For devices that have clusters.
+static void ask_for_clusters(int steps) {
+    const int twos = clusters_of(2), ones = clusters_of(0);
+    EXPECT(twos > 0 && ones >= 2 * twos);
+    // The second size of the same launch brings all others with it.
+    for (unsigned blocks = 1; blocks <= 32; ++blocks) EXPECT_EQ(clusters_of(blocks), ones / static_cast<int>(blocks));
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(64);
+    config.blockDim = dim3(64);
+    for (int i = 0; i < steps; ++i) {
+        EXPECT_EQ(clusters_of(2), twos);
+        EXPECT_EQ(clusters_of(0), ones);
+        int largest = 0;
+        CHECK(cudaOccupancyMaxPotentialClusterSize(&largest, scale, &config));
+        EXPECT_EQ(largest, 8);
+    }
+    // The attribute of the function changes the one answer.
+    CHECK(cudaFuncSetAttribute(scale, cudaFuncAttributeRequiredClusterWidth, 2));
+    CHECK(cudaFuncSetAttribute(scale, cudaFuncAttributeRequiredClusterHeight, 1));
+    CHECK(cudaFuncSetAttribute(scale, cudaFuncAttributeRequiredClusterDepth, 1));
+    EXPECT_EQ(clusters_of(0), twos);
+    CHECK(cudaFuncSetAttribute(scale, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    int largest = 0;
+    CHECK(cudaOccupancyMaxPotentialClusterSize(&largest, scale, &config));
+    EXPECT_EQ(largest, 16);
+}
+
 int main() {
     constexpr int k_steps = 100, k_most = 64 << 10, k_less = 56 << 10;
     DeviceArray<float> data(64);
@@ -43,7 +93,17 @@ int main() {
     EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
     CHECK(cudaFuncSetAttribute(scale, cudaFuncAttributePreferredSharedMemoryCarveout, 50));
     EXPECT_EQ(dynamic_shared_bytes(), k_less);
+    const size_t left = shared_bytes_left();
+    EXPECT(left > 0);
+    for (int i = 0; i < k_steps; ++i) EXPECT_EQ(shared_bytes_left(), left);
+    CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferShared));
+    for (int i = 0; i < k_steps; ++i) EXPECT(shared_bytes_left() > 0);
+    CHECK(cudaFuncSetCacheConfig(scale, cudaFuncCachePreferShared));
+    for (int i = 0; i < k_steps; ++i) EXPECT(shared_bytes_left() > 0);
     CHECK(cudaDeviceSynchronize());
+    int has_clusters = 0;
+    CHECK(cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, 0));
+    if (has_clusters != 0) ask_for_clusters(k_steps);
     std::printf("verified\n");
     return 0;
 }
