@@ -89,6 +89,7 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
     const config::Switches switches(settings, problem);
     options.keeps_uploads = switches.uses(config::Optimisation::cache) && settings.bytes("upload_cache") > 0;
     if (options.keeps_uploads) make_upload_folder(settings);
+    for (const char* file : {"certificate", "key", "ca"}) options.certificates.push_back(settings.path(file));
     options.ready_fd = static_cast<int>(settings.integer("ready_fd"));
     std::string which;
     auto supervisor = Supervisor::create(options, std::move(arguments), which);
@@ -111,7 +112,7 @@ int look_after(const config::CommandLine& line) {
                      listen.c_str());
         return EXIT_FAILURE;
     }
-    if (line.command == config::CommandLine::Command::status) return operator_status(address, line.json);
+    if (line.command == config::CommandLine::Command::status) return operator_status(address, line.json, line.ready);
     return operator_drain(address, line.wait);
 }
 

@@ -8,6 +8,8 @@
 
 #include <string>
 
+#include "common/net/tls_internal.h"
+
 namespace warpline::net {
 
 namespace {
@@ -35,6 +37,7 @@ KeyedHash::KeyedHash(KeyedHash&&) noexcept = default;
 KeyedHash& KeyedHash::operator=(KeyedHash&&) noexcept = default;
 
 Result<KeyedHash> KeyedHash::create(const HashKey& key) {
+    init_openssl();
     const std::unique_ptr<EVP_MAC, MacFree> mac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
     if (!mac) return k_no_hash;
     auto state = std::make_unique<State>(EVP_MAC_CTX_new(mac.get()));
@@ -64,6 +67,7 @@ Result<HashKey> derive_key(const HashKey& secret, std::string_view purpose, std:
 }
 
 Result<HashKey> random_key() {
+    init_openssl();
     HashKey key;
     if (RAND_bytes(key.data(), static_cast<int>(key.size())) != 1) return Error{Code::io, "the system gives no random numbers"};
     return key;

@@ -55,8 +55,11 @@ private:
     std::string why;
 };
 
-/// Prepares OpenSSL, once: no exit handler (calls arrive after main), no configuration file (it is the program's, not ours).
+/// Prepares OpenSSL, once: no exit handler (calls arrive after main), no configuration file (it is the program's, not ours),
+/// and not more algorithms than are needed. Before anything else is asked of it. @thread any
 void init_openssl();
+/// The part of init_openssl() in which OpenSSL is given its algorithms.
+void load_algorithms();
 
 /// What the verification of a peer's certificate found; filled by the verify callback.
 struct VerifyReport {

@@ -52,6 +52,8 @@ public:
     using HelperProcess::HelperProcess;
     bool answers = false;                                    ///< has its certificates, and takes sockets
     bool leaving = false;                                    ///< finishes what it has in hand; another one is the door
+    bool for_certificates = false;                           ///< started because they have changed
+    bool told_why = false;                                   ///< they cannot be used, and the log has said so
     std::chrono::steady_clock::time_point heard_at = since;  ///< its last words
     std::chrono::steady_clock::time_point pinged_at;         ///< zero: it has said something since
     bool was_given = false;                                  ///< a connection, since its last words

@@ -87,16 +87,19 @@ void print_status(const nlohmann::json& status) {
 
 }  // namespace
 
-int operator_status(const std::string& address, bool json) {
+int operator_status(const std::string& address, bool json, bool ready) {
     net::Socket socket;
     const auto status = ask_server(address, "status", socket);
     if (status.is_null()) return 1;
     if (json) {
         std::puts(status.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-    } else {
+    } else if (!ready) {
         print_status(status);
     }
-    return 0;
+    if (!ready || status["ready"].get<bool>()) return 0;
+    std::fprintf(stderr, "gpu-server: %s takes no sessions: %s\n", address.c_str(),
+                 status["not_ready_because"].get<std::string>().c_str());
+    return 1;
 }
 
 int operator_drain(const std::string& address, bool wait) {

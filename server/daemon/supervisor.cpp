@@ -66,6 +66,7 @@ Supervisor::Supervisor(const SupervisorOptions& options, std::vector<std::string
       m_arguments(std::move(arguments)),
       m_listeners(std::move(listeners)),
       m_signals(signals),
+      m_certificates(m_options.certificates),
       m_lobby(options.max_lobby, options.lobby_deadline) {}
 
 Supervisor::~Supervisor() {
@@ -89,7 +90,7 @@ int Supervisor::run() {
     return m_exit_status;
 }
 
-int Supervisor::poll_timeout_ms() const {
+int Supervisor::poll_timeout_ms() {
     if (m_wants_worker) return 0;
     auto next = m_lobby.next_deadline();
     for (const Opening& opening : m_openings) next = std::min(next, opening.deadline);
@@ -106,6 +107,7 @@ int Supervisor::poll_timeout_ms() const {
     if (!m_await_load.empty()) next = std::min(next, m_await_load.front().deadline);
     for (const auto& door : m_doors) next = std::min(next, door_deadline(*door));
     if (m_next_door > Clock::now()) next = std::min(next, m_next_door);
+    if (may_renew_certificates()) next = std::min(next, m_renew_certificates_at);
     if (awaits_keeper()) next = std::min(next, m_started + m_options.keeper_start);
     if (m_options.keeps_uploads && m_keeper == nullptr && m_next_keeper > Clock::now()) next = std::min(next, m_next_keeper);
     if (next == Clock::time_point::max()) return -1;
@@ -134,6 +136,7 @@ bool Supervisor::step() {
     watched.push_back({m_gauge != nullptr ? m_gauge->control().fd() : -1, POLLIN, 0});
     const size_t keeper = watched.size();
     watched.push_back({m_keeper != nullptr ? m_keeper->control().fd() : -1, POLLIN, 0});
+    watched.push_back({m_certificates.fd(), POLLIN, 0});
 
     const int ready = poll(watched.data(), watched.size(), poll_timeout_ms());
     if (ready < 0 && errno != EINTR) {
@@ -161,11 +164,14 @@ bool Supervisor::step() {
         if (watched[keeper].revents != 0) handle_keeper();
         if (watched[keeper - 1].revents != 0) handle_gauge();
         if (watched[keeper - 2].revents != 0) accept_operators();
+        if (watched[keeper + 1].revents != 0 && m_certificates.has_changed())
+            m_renew_certificates_at = Clock::now() + m_options.certificates_settle;
         if (watched[0].revents != 0) handle_signals();
     }
     expire();
     hand_out_openings();
     end_surplus();
+    renew_certificates();
     keep_keeper();
     keep_door();
     keep_pool();

@@ -20,6 +20,7 @@
 #include "protocol/codec/preamble.h"
 #include "server/control/drop_notice.h"
 #include "server/daemon/claims.h"
+#include "server/daemon/file_watch.h"
 #include "server/daemon/helper_process.h"
 #include "server/daemon/listen_socket.h"
 #include "server/daemon/lobby.h"
@@ -35,9 +36,10 @@ struct SupervisorOptions {
     uint32_t max_sessions = 64;
     uint32_t warm_workers = 1;  ///< workers kept ready; each holds a driver's memory
     std::chrono::seconds drain{30};
-    std::string nvml = "auto";   ///< where the load of the devices is asked for; `none`: nowhere
-    int ready_fd = -1;           ///< -1: nobody waits for us
-    bool keeps_uploads = false;  ///< for the next time that their tenants send them (the keeper)
+    std::string nvml = "auto";              ///< where the load of the devices is asked for; `none`: nowhere
+    int ready_fd = -1;                      ///< -1: nobody waits for us
+    bool keeps_uploads = false;             ///< for the next time that their tenants send them (the keeper)
+    std::vector<std::string> certificates;  ///< the files that the door reads: a new one does when they have changed
 
     // Bounds without a switch: what a peer can make us hold before we know who it is.
     size_t max_lobby = 256;    ///< connections that have not said what they want
@@ -51,6 +53,7 @@ struct SupervisorOptions {
     std::chrono::milliseconds door_ping{10'000};         ///< a door that has been silent for so long is asked whether it lives
     std::chrono::milliseconds door_busy_ping{1'000};     ///< likewise, one that has been given a connection
     std::chrono::milliseconds door_silence{6'000};       ///< without an answer to that; it is replaced then
+    std::chrono::milliseconds certificates_settle{200};  ///< from a change of one of their files to reading them all
     std::chrono::milliseconds keeper_start{5'000};       ///< that clients wait for the keeper at the server's start
     std::chrono::milliseconds stop_deadline{3'000};      ///< between asking a worker to stop and killing it
 };
@@ -89,7 +92,7 @@ private:
     Supervisor(const SupervisorOptions& options, std::vector<std::string> arguments, std::vector<ListenSocket> listeners,
                int signals);
 
-    int poll_timeout_ms() const;
+    int poll_timeout_ms();
     bool step();
     void accept_connections(const ListenSocket& listener);
     void hear_lobby(const pollfd* watched);
@@ -118,6 +121,9 @@ private:
     std::chrono::steady_clock::time_point door_deadline(const DoorProcess& door) const;
     void look_after_doors();
     void renew_door();
+    bool may_renew_certificates();
+    void renew_certificates();
+    void note_unusable(DoorProcess& door, const std::string& why);
 
     bool knows_load() const;
     const LoadMessage* load() const;  // nullptr: none, or too old
@@ -159,11 +165,13 @@ private:
     void accept_operators();
     bool hear_operator(const std::shared_ptr<net::Socket>& socket);
     bool answer_operator(net::Socket& socket, bool drained_before);
+    std::string why_not_ready() const;
     nlohmann::json status_json();
 
     void handle_signals();
     void start_drain(std::chrono::steady_clock::time_point deadline, const std::string& how_long);
     void renew_pool();
+    void replace_idle_workers();
     void announce();
     void tell_ready_fd();
     const std::string& address() const;
@@ -185,6 +193,8 @@ private:
     std::vector<std::unique_ptr<DoorProcess>> m_doors;  // in the order of their starts; those that leave finish what they have
     uint32_t m_failed_doors = 0;
     std::chrono::steady_clock::time_point m_next_door;
+    FileWatch m_certificates;
+    std::chrono::steady_clock::time_point m_renew_certificates_at;  // zero: they are those that the door has
     /// Who waits to be told how busy the devices are.
     struct AwaitsLoad {
         std::chrono::steady_clock::time_point deadline;

@@ -74,6 +74,12 @@ void Supervisor::door_answers(DoorProcess& door) {
         other->leaving = other->asked_to_stop = true;
         if (!other->control().send_text(ControlKind::stop, "renewed").ok()) other->kill_process();
     }
+    if (door.for_certificates) {
+        WL_LOG(info, "server", "the certificates have changed, and are those of all who come from now on; sessions go on");
+        // The key may lie elsewhere now, where they can look.
+        if (!m_draining) replace_idle_workers();
+        stop_gauge();
+    }
     announce();
     for (Connection& connection : std::exchange(m_for_door, {})) give_to_door(std::move(connection));
 }
@@ -118,7 +124,7 @@ bool Supervisor::handle_message(DoorProcess& door, const ControlMessage& message
             static_cast<void>(door.control().send(ControlKind::opened, open(wish)).ok());
             return true;
         case ControlKind::failed:
-            if (message.read(text)) WL_LOG(error, "server", "the door cannot open: {}", get_text(text.text));
+            if (message.read(text)) note_unusable(door, get_text(text.text));
             return false;
         default: return false;
     }
@@ -207,7 +213,7 @@ void Supervisor::reap_doors() {
             // Nobody has been served yet: whoever starts us should hear of it now.
             m_exit_status = 1;
             m_stop_now = true;
-        } else if (!(*it)->asked_to_stop) {
+        } else if (!(*it)->asked_to_stop && !(*it)->told_why) {
             if (Clock::now() - (*it)->since > k_door_is_well) m_failed_doors = 0;
             const auto wait = std::min(k_longest_door_retry, k_first_door_retry * (1u << std::min(m_failed_doors++, 10u)));
             m_next_door = Clock::now() + wait;
@@ -220,7 +226,34 @@ void Supervisor::reap_doors() {
 
 /// The next door has the certificates and settings of now; this one goes on until that one answers.
 void Supervisor::renew_door() {
+    m_renew_certificates_at = {};
     if (!m_stop_now) start_door();
+}
+
+/// Not while a door is being started: it may have read what was there before, and answer later than one that has read what is
+/// there now.
+bool Supervisor::may_renew_certificates() {
+    return m_renew_certificates_at != Clock::time_point{} && m_announced && door() != nullptr &&
+           std::none_of(m_doors.begin(), m_doors.end(), [](const auto& door) { return !door->answers && !door->leaving; });
+}
+
+/// Whether they are usable is found out by a door that reads them; nothing happens if they are not.
+void Supervisor::renew_certificates() {
+    if (m_stop_now || !may_renew_certificates() || Clock::now() < m_renew_certificates_at) return;
+    m_renew_certificates_at = {};
+    const size_t doors = m_doors.size();
+    start_door();
+    if (m_doors.size() > doors) m_doors.back()->for_certificates = true;
+}
+
+void Supervisor::note_unusable(DoorProcess& door, const std::string& why) {
+    if (!door.for_certificates || this->door() == nullptr) {
+        WL_LOG(error, "server", "the door cannot open: {}", why);
+        return;
+    }
+    door.told_why = true;
+    WL_LOG(warn, "server",
+           "the certificates have changed, and cannot be used: {}; those of before stay until they change again", why);
 }
 
 }  // namespace warpline::server

@@ -105,6 +105,16 @@ bool Supervisor::answer_operator(net::Socket& socket, bool drained_before) {
     return send(socket.fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(text.size());
 }
 
+/// Empty if those who come now get a session, or a worker for one soon. To be full is no reason: clients are told so, and have
+/// other servers to go to, which they would not find if nobody told them of full ones.
+std::string Supervisor::why_not_ready() const {
+    if (m_draining) return log::format("it drains, and {} of its sessions have not ended", count(WorkerState::session));
+    const bool driver_fails = m_failed_starts > 0 && count(WorkerState::idle) == 0;
+    if (driver_fails) return log::format("the last {} workers have died before their driver had started", m_failed_starts);
+    if (!m_announced) return "its driver has not started yet";
+    return "";
+}
+
 nlohmann::json Supervisor::status_json() {
     nlohmann::json devices = nlohmann::json::array();
     const LoadMessage* now_busy = load();
@@ -126,6 +136,8 @@ nlohmann::json Supervisor::status_json() {
             {"pid", getpid()},
             {"version", WARPLINE_VERSION},
             {"uptime_seconds", seconds_since(m_started)},
+            {"ready", why_not_ready().empty()},
+            {"not_ready_because", why_not_ready()},
             {"draining", m_draining},
             {"sessions", count(WorkerState::session)},
             {"places_taken", now.sessions},

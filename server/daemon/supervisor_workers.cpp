@@ -306,6 +306,10 @@ void Supervisor::renew_pool() {
     renew_door();
     stop_gauge();
     WL_LOG(info, "server", "SIGHUP: workers that serve nobody are replaced; running sessions keep what they have");
+    replace_idle_workers();
+}
+
+void Supervisor::replace_idle_workers() {
     for (const auto& worker : m_workers) {
         if (worker->state == WorkerState::idle || worker->state == WorkerState::starting) stop_worker(*worker, "renewed");
     }

@@ -178,9 +178,9 @@ class ContainersTest(unittest.TestCase):
         objects = render("overlays/softgpu")
         self.pod = pod_of(objects)
         self.container = container_of(self.pod, "gpu-server")
-        volumes = self.folder / "server"
-        volumes.mkdir()
-        volumes = Volumes(volumes, self.pod, objects, self.secrets)
+        folder = self.folder / "server"
+        folder.mkdir()
+        self.volumes = volumes = Volumes(folder, self.pod, objects, self.secrets)
         volumes.own(self.pod["securityContext"]["runAsUser"])
         self.name = f"warpline-test-{os.getpid()}"
         Engine.good([*Engine.podman, "run", "-d", "--name", self.name, *Engine.limits(), "--network", "host",
@@ -323,25 +323,9 @@ class ContainersTest(unittest.TestCase):
                                                                      "-e", f"WARPLINE_SERVERS={self.ip}:14833"])
         self.assertEqual((code, "verified" in said), (0, True), said)
 
-    def test_e6_the_container_beside_a_server_may_tell_it_of_certificates(self):
-        """In the server's view of processes, as its user, without capabilities."""
+    def test_e6_a_container_notices_renewed_certificates(self):
+        """Those of its volume, which the kubelet exchanges from outside; they belong to root at first, and then to its group."""
         self.start_server()
-        objects = [o for o in render("overlays/cert-manager") if o["kind"] != "ConfigMap" or "reload" in o["data"]]
-        pod = pod_of(objects)
-        pod["volumes"] = [v for v in pod["volumes"] if v["name"] in ("reload", "certificates")]
-        container = container_of(pod, "reload")
-        container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] != "configuration"]
-        folder = self.folder / "beside"
-        folder.mkdir()
-        volumes = Volumes(folder, pod, objects, self.secrets)
-        volumes.own(pod["securityContext"]["runAsUser"])
-        command = [*Engine.podman, "run", "--rm", "--no-healthcheck", "--name", f"{self.name}-reload", *Engine.limits(), "--network", "host",
-                   "--pid", f"container:{self.name}", *self.as_in(pod, container, volumes), "-e", "LOOK_EVERY_SECONDS=0.1",
-                   "-e", f"WARPLINE_LISTEN={self.ip}:14833", "--entrypoint", container["command"][0], image("server-softgpu"),
-                   *container["command"][1:]]
-        beside = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(beside.wait)
-        self.addCleanup(beside.stdout.close)
-        self.addCleanup(Engine.call, [*Engine.podman, "rm", "-f", "-t", "0", f"{self.name}-reload"])
-        self.assertEqual(beside.stdout.readline(), "told gpu-server (process 1) of a new certificate\n")
-        self.assertTrue(harness.until(lambda: "SIGHUP" in self.log()), self.log())
+        put(self.volumes.folders["certificates"], self.secrets["warpline-server-tls"])
+        self.volumes.own(self.pod["securityContext"]["runAsUser"])
+        self.assertTrue(harness.until(lambda: "the certificates have changed, and are those of all" in self.log()), self.log())

@@ -149,7 +149,7 @@ class Cluster:
         subprocess.run([harness.ROOT / "certs" / script, *arguments], check=True, capture_output=True)
 
     def image(self):
-        """/opt/warpline of the images: links to the build, and the script of the server's."""
+        """/opt/warpline of the images: links to the build."""
         tree = self.folder / "image"
         if not tree.exists():
             (tree / "bin").mkdir(parents=True)
@@ -157,9 +157,6 @@ class Cluster:
             for name in ("gpu-server", "warpline"):
                 (tree / "bin" / name).symlink_to(harness.BUILD / "bin" / name)
             (tree / "lib" / "warpline").symlink_to(harness.CLIENT_LIB)
-            ready = tree / "bin" / "gpu-server-ready"
-            ready.write_text((harness.ROOT / "deploy" / "containers" / "ready").read_text().replace("/opt/warpline", str(tree)))
-            ready.chmod(0o755)
         return tree
 
 
@@ -324,34 +321,14 @@ class PodsTest(unittest.TestCase):
         self.assertEqual(server.process.wait(timeout=60), 0)
         self.assertEqual(hook.wait(timeout=60), 0)
 
-    def test_e6_servers_are_told_of_renewed_certificates(self):
-        # The component's container, beside the software GPU's server: the overlay for NVIDIA's has no GPU here.
-        objects = [o for o in render("overlays/cert-manager") if o["kind"] != "ConfigMap" or "reload" in o["data"]]
-        objects += [o for o in render("overlays/softgpu") if o["kind"] == "ConfigMap"]
-        wanted = one(render("overlays/softgpu"), "DaemonSet")["spec"]["template"]["spec"]
-        configuration, = (v for v in wanted["volumes"] if v["name"] == "configuration")
-        volumes = pod_of(objects)["volumes"]
-        volumes[[v["name"] for v in volumes].index("configuration")] = configuration
-        server = ServerPod(self.cluster, 1)
-        server.begin()
-        beside = Pod(self.cluster, objects, "reload")
-        beside.own_address = server.own_address
-        reload = container_of(beside.pod, "reload")
-        watcher = beside.start(reload, environment={"LOOK_EVERY_SECONDS": "0.1"}, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(watcher.stdout.close)
-        self.addCleanup(watcher.kill)
-        self.assertIn(f"process {server.process.pid}", watcher.stdout.readline())  # the first look
+    def test_e6_servers_notice_renewed_certificates(self):
+        server, = self.servers(1)
         before = self.seen_certificate(server)
-        names = one(objects, "Certificate", "warpline-server")["spec"]["dnsNames"]
+        names = one(render("overlays/cert-manager"), "Certificate", "warpline-server")["spec"]["dnsNames"]
         self.cluster.certs("enrol-server", "--dir", self.cluster.authority, *names, "another.example")
         of_server = self.cluster.authority / "servers" / names[0]
-        files = secret_files(of_server / "server.crt", of_server / "server.key", of_server / "ca.crt")
-        for pod in (server, beside):
-            put(pod.volumes.folders["certificates"], files, 0o440)
-        self.assertIn(f"process {server.process.pid}", watcher.stdout.readline())
+        put(server.volumes.folders["certificates"], secret_files(of_server / "server.crt", of_server / "server.key", of_server / "ca.crt"), 0o440)
         self.assertTrue(harness.until(lambda: self.seen_certificate(server) != before), "the server still shows the old certificate")
-        watcher.terminate()
-        self.assertEqual(watcher.wait(timeout=60), 0)
         client = self.client([server], "vector_add")
         code, said = client.run(client.program, environment=client.dns)
         self.assertEqual((code, "verified" in said), (0, True), said)

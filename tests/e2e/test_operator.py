@@ -65,6 +65,22 @@ class OperatorTest(PoolCase):
         self.assertEqual(waits.returncode, 0)
         self.assertEqual(pool.servers[0].process.wait(timeout=20), 0)
 
+    def test_c4_ready_says_whether_sessions_are_taken(self):
+        pool = self.pool(1, ["--max-sessions=1", "--drain-seconds=0"])
+        address = pool.addresses[0]
+        ready = command("status", "--ready", "--listen", address)
+        self.assertEqual((ready.returncode, ready.stdout, ready.stderr), (0, "", ""))
+        self.start_working(pool.servers[0])
+        self.assertEqual(command("status", "--ready", "--listen", address).returncode, 0, "full, and who comes is told so")
+        self.assertEqual(command("drain", "--listen", address).returncode, 0)
+        drains = command("status", "--ready", "--listen", address)
+        self.assertEqual((drains.returncode, drains.stdout), (1, ""))
+        self.assertIn(f"{address} takes no sessions: it drains, and 1 of its sessions", drains.stderr)
+        told = command("status", "--ready", "--json", "--listen", address)
+        self.assertEqual((told.returncode, json.loads(told.stdout)["ready"]), (1, False))
+        self.assertEqual(command("status", "--listen", address).returncode, 0)
+        self.assertEqual(command("status", "--ready", "--listen", f"127.0.0.1:{closed_port()}").returncode, 1)
+
     def test_c4_a_signal_gives_a_drain_its_time(self):
         pool = self.pool(1, ["--drain-seconds=0"])
         self.start_working(pool.servers[0])
