@@ -248,6 +248,11 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     connection.reconnect_first = std::chrono::milliseconds(settings.integer("reconnect_first_ms"));
     connection.reconnect_longest = std::chrono::milliseconds(settings.integer("reconnect_longest_ms"));
     connection.credit = {settings.bytes("credit_bytes"), static_cast<uint64_t>(settings.integer("credit_calls"))};
+    if (settings.was_refused("memory")) {
+        why = "the limit of device memory that was asked for cannot be read (WARPLINE_MEMORY)";
+        return Error{Code::bad_argument, "no such amount of memory"};
+    }
+    connection.memory_bytes = settings.bytes("memory");
     connection.bulk_lanes = static_cast<unsigned>(settings.integer("bulk_lanes"));
     connection.bulk_lanes_after = settings.bytes("bulk_lanes_after");
     std::string problem;

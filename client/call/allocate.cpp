@@ -22,6 +22,10 @@ CUresult map_block(Call& call, RangeHeap::Range block, int device, Reach reach) 
     return result;
 }
 
+void took_memory(Call& call, int device) {
+    if (call.session.info().memory_limit_bytes != 0) call.session.memory_credit().drop(device);
+}
+
 void unmap_block(Call& call, RangeHeap::Range block) {
     // The server grants credit anew when it sees what is free again, and tells when the addresses can be used again.
     if (gen::issue_wlUnmap(call, block.base, block.size_bytes) == CUDA_SUCCESS) call.state.freed_memory.put(call.number, block);

@@ -15,6 +15,9 @@ CUresult release_device_memory(Call& call, const DeviceRange& range);
 enum class Reach : uint8_t { peers, every_device };
 /// Backs a block with memory of a device: without waiting while the server's grant lasts.
 CUresult map_block(Call& call, RangeHeap::Range block, int device, Reach reach);
+/// The server has been asked for memory of the device in another way. Where there is a limit, what is left of that is for the
+/// server to say: what was granted before may be more.
+void took_memory(Call& call, int device);
 /// Gives a block back: nobody has its addresses before the device has done with it.
 void unmap_block(Call& call, RangeHeap::Range block);
 

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,11 +85,28 @@ bool bring(const std::string& before, int before_fd, const char* name) {
     return made && ::mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
 }
 
+/// The whole /dev of before, with what is mounted in it, as long as nothing has been mounted over it; -1 where the kernel
+/// (before 5.2) cannot.
+int clone_dev() {
+    constexpr unsigned k_clone = 1, k_recursive = 0x8000;  // OPEN_TREE_CLONE, AT_RECURSIVE: newer than the oldest glibc
+    return static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, "/dev", k_clone | k_recursive | O_CLOEXEC));
+}
+
+/// Terminals are made by opening /dev/ptmx, which looks for pts beside itself, in the file system that it is in: alone, mounted
+/// on a file, it finds none. So it stays where it was.
+bool bring_terminals(int tree) {
+    constexpr unsigned k_empty_path = 4;  // MOVE_MOUNT_F_EMPTY_PATH
+    return ::mkdir("/dev/.before", 0755) == 0 &&
+           ::syscall(SYS_move_mount, tree, "", AT_FDCWD, "/dev/.before", k_empty_path) == 0 &&
+           ::symlink(".before/ptmx", "/dev/ptmx") == 0;
+}
+
 /// A /dev that takes new files, with everything that is in the one of before. What is wrong, if anything.
 std::optional<std::string> renew_dev() {
     const int before_fd = ::open("/dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (before_fd < 0) return "/dev cannot be read";
     const std::string before = "/proc/self/fd/" + std::to_string(before_fd);
+    const int tree = clone_dev();
     DIR* entries = ::fdopendir(::openat(before_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     std::optional<std::string> problem;
     if (entries == nullptr || ::mount("warpline", "/dev", "tmpfs", MS_NOSUID, "mode=755") != 0)
@@ -96,10 +114,15 @@ std::optional<std::string> renew_dev() {
     while (const dirent* entry = problem ? nullptr : ::readdir(entries)) {
         const std::string_view name = entry->d_name;
         if (name == "." || name == ".." || name.starts_with("nvidia")) continue;
+        if (name == "ptmx" && tree >= 0) {
+            if (!bring_terminals(tree)) problem = "/dev/ptmx cannot be mounted again";
+            continue;
+        }
         if (!bring(before, before_fd, entry->d_name)) problem = "/dev/" + std::string(name) + " cannot be mounted again";
     }
     if (entries != nullptr) ::closedir(entries);
     ::close(before_fd);
+    if (tree >= 0) ::close(tree);
     return problem;
 }
 

@@ -57,6 +57,7 @@ std::map<std::string, std::string> environment_for(const RunOptions& options, co
     }
     if (software) environment["XLA_FLAGS"] = xla_flags();
     if (!options.server.empty()) environment["WARPLINE_SERVERS"] = options.server;
+    if (!options.memory.empty()) environment["WARPLINE_MEMORY"] = options.memory;
     if (!options.stats.empty()) environment["WARPLINE_STATS"] = options.stats;
     if (!options.trace.empty()) environment["WARPLINE_TRACE"] = options.trace;
     return environment;
@@ -72,6 +73,11 @@ bool enter_with_files(const ShownDevices& shown) {
 }  // namespace
 
 int run(const RunOptions& options) {
+    config::Settings settings(config::Program::client);
+    if (std::string problem; !options.memory.empty() && !settings.set("memory", options.memory, "--memory", problem)) {
+        std::fprintf(stderr, "warpline: %s", problem.c_str());
+        return k_exit_failed;
+    }
     std::string folder = options.direct ? direct_library_folder() : client_library_folder();
     if (folder.empty()) {
         std::fprintf(stderr, "warpline: no libcuda.so.1 beside %s: is the installation complete?\n", program_folder().c_str());

@@ -14,6 +14,7 @@ struct RunOptions {
     bool device_files = false;    ///< the program sees /dev/nvidia* and /proc/driver/nvidia
     std::string driver = "auto";  ///< of the private server
     std::string server;           ///< overrides WARPLINE_SERVERS
+    std::string memory;           ///< overrides WARPLINE_MEMORY
     std::string stats;            ///< overrides WARPLINE_STATS
     std::string trace;            ///< overrides WARPLINE_TRACE
     std::vector<std::string> command;

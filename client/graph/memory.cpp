@@ -2,6 +2,7 @@
 // the node, so adding one waits for the answer.
 #include "client/graph/memory.h"
 
+#include "client/call/allocate.h"
 #include "client/gen/graph_node_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
 #include "client/graph/capture.h"
@@ -40,6 +41,7 @@ CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_byte
         return WL_REFUSE_CALL("cuMemAllocFromPoolAsync", "memory of another device in a captured stream");
     gen::CuMemAllocAsyncValues answer;
     CUresult result = gen::request_cuMemAllocAsync(call, size_bytes, stream, answer);
+    if (result == CUDA_SUCCESS) took_memory(call, device);
     if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, device);
     if (result == CUDA_SUCCESS) *address = answer.address;
     if (const Stream* state = stream_state(call, stream)) call.state.captures.note_memory(state->capture_id.load());
@@ -57,6 +59,7 @@ CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& p
         CUresult result =
             gen::request_cuGraphAddMemAllocNode(call, token, to_token(node.graph), dependencies, struct_bytes(&properties),
                                                 array_bytes(access, access_count), size_bytes, answer);
+        if (result == CUDA_SUCCESS) took_memory(call, properties.location.id);
         if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, properties.location.id);
         if (result == CUDA_SUCCESS) address = answer.address;
         return has_memory(call, node, result);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "client/call/allocate.h"
 #include "client/call/common.h"
 #include "client/copy/array_part.h"
 #include "client/gen/array_calls.gen.h"
@@ -27,6 +28,7 @@ CUresult create_array(Call& call, CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& a
         call.state.arrays.remove(made.token);
         return result;
     }
+    took_memory(call, call.device());
     {
         MutexLock lock(made.object->mutex);
         made.object->extent = extent_of(array);
@@ -60,6 +62,7 @@ CUresult hook_client_cuMipmappedArrayCreate(Call& call, CUmipmappedArray* pHandl
         call.state.mipmapped_arrays.remove(made.token);
         return result;
     }
+    took_memory(call, call.device());
     {
         const CUDA_ARRAY3D_DESCRIPTOR& base = *pMipmappedArrayDesc;
         MutexLock lock(made.object->mutex);

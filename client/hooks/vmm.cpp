@@ -1,4 +1,5 @@
 // Virtual memory management: addresses are reserved here, in the window that client and server share.
+#include "client/call/allocate.h"
 #include "client/call/share.h"
 #include "client/gen/vmm_calls.gen.h"
 
@@ -20,23 +21,6 @@ CUresult hook_client_cuMemAddressFree(Call& call, CUdeviceptr ptr, size_t size) 
     return call.state.memory.unreserve(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult hook_client_cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CUmemAllocationProp* prop,
-                                                   CUmemAllocationGranularity_flags option) {
-    // Allocators ask before each allocation: the same properties have the same answer.
-    const BytesView question = struct_bytes(prop);
-    Granularities& known = call.state.granularities;
-    if (const auto answer = known.find(option, question)) {
-        *granularity = *answer;
-        return CUDA_SUCCESS;
-    }
-    gen::CuMemGetAllocationGranularityValues values;
-    const CUresult result = gen::request_cuMemGetAllocationGranularity(call, question, option, values);
-    if (result != CUDA_SUCCESS) return result;
-    *granularity = values.granularity;
-    known.add(option, question, values.granularity);
-    return CUDA_SUCCESS;
-}
-
 CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
                                  unsigned long long flags) {
     settle_shares(call);  // what nobody can import any more takes memory
@@ -47,6 +31,7 @@ CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handl
         call.state.physical_memory.remove(made.token);
         return result;
     }
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) took_memory(call, prop->location.id);
     *handle = made.token;
     return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/nvml/limit.h"
 #include "common/log/log.h"
 #include "cuda/nvml/questions.h"
 
@@ -85,7 +86,9 @@ int answer(void* device, size_t first, size_t count, std::initializer_list<uint3
         if (tag != abi::version_tag(question->version, question->output_bytes[0])) return abi::k_argument_version_mismatch;
     }
     const auto found = answer_to(known, question->id);
-    return found ? give(*question, *found, outputs, text_bytes) : unknown_answer();
+    if (!found) return unknown_answer();
+    const int result = give(*question, *found, outputs, text_bytes);
+    return result == abi::k_success ? show_limit(known, question->id, *outputs.begin()) : result;
 }
 
 int answer_pair(void* device, void* other, size_t first, size_t count, std::initializer_list<uint32_t> inputs,

@@ -61,11 +61,11 @@ struct Poll::State {
     ConditionVariable changed;
     std::deque<Answer> answers WL_GUARDED_BY(mutex);
     size_t awaited WL_GUARDED_BY(mutex) = 0;  // not yet given to the caller
-    size_t reached WL_GUARDED_BY(mutex) = 0;  // over TCP, and without an answer
+    size_t slow WL_GUARDED_BY(mutex) = 0;     // without an answer, and it is not the network that owes it: some_are_slow()
 
-    void add(Answer answer, bool was_reached) WL_EXCLUDES(mutex) {
+    void add(Answer answer, bool was_slow) WL_EXCLUDES(mutex) {
         MutexLock lock(mutex);
-        if (was_reached) --reached;
+        if (was_slow) --slow;
         answers.push_back(std::move(answer));
         changed.notify_all();
     }
@@ -76,20 +76,22 @@ Poll::Poll(const std::vector<std::string>& servers, Identity identity, Clock::ti
     : m_state(std::make_shared<State>(std::move(identity))) {
     {
         MutexLock lock(m_state->mutex);
-        m_state->awaited = servers.size();
+        m_state->awaited = m_state->slow = servers.size();
     }
     for (size_t index = 0; index < servers.size(); ++index) {
         const auto ask = [state = m_state, server = servers[index], index, deadline, wants_load, failed] {
             Answer answer;
             answer.index = index;
-            bool reached = false;
-            const auto note = [&] {
-                reached = true;
+            bool is_slow = true;
+            const auto dialling = [&](bool dials) {
                 MutexLock lock(state->mutex);
-                ++state->reached;
+                is_slow = !dials;
+                dials ? --state->slow : ++state->slow;
             };
             const auto outcome = [&]() -> Result<void> {
-                answer.connection = WL_TRY(StatusConnection::open(state->identity, server, deadline, answer.why, note));
+                dialling(true);
+                answer.connection =
+                    WL_TRY(StatusConnection::open(state->identity, server, deadline, answer.why, [&] { dialling(false); }));
                 answer.status = WL_TRY(answer.connection->ask({{}, 0, wants_load}, deadline, answer.why));
                 return {};
             }();
@@ -99,14 +101,14 @@ Poll::Poll(const std::vector<std::string>& servers, Identity identity, Clock::ti
                 if (failed) failed(server, answer.error);
                 if (answer.why.empty()) answer.why = server + ": " + outcome.error().what;
             }
-            state->add(std::move(answer), reached);
+            state->add(std::move(answer), is_slow);
         };
         if (const auto started = start_quiet_thread(ask); !started.ok()) {
             Answer answer;
             answer.index = index;
             answer.error = started.error();
             answer.why = servers[index] + ": " + started.error().what;
-            m_state->add(std::move(answer), false);
+            m_state->add(std::move(answer), true);
         }
     }
 }
@@ -130,7 +132,7 @@ bool Poll::all_heard() const {
 
 bool Poll::some_are_slow() const {
     MutexLock lock(m_state->mutex);
-    return m_state->reached > 0;
+    return m_state->slow > 0;
 }
 
 }  // namespace warpline::client

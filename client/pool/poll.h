@@ -67,7 +67,8 @@ public:
     std::optional<Answer> next(Clock::time_point until);
     /// True if every server has answered, or failed to, and next() has given it.
     bool all_heard() const;
-    /// True if a server that has not answered yet has been reached: its machine is there, and it may be slow.
+    /// True if a server that has not answered yet has been reached: its machine is there, and it may be slow. Likewise if it
+    /// has not been dialled yet: our own machine is slow, and says nothing about the server's.
     bool some_are_slow() const;
 
 private:

@@ -191,6 +191,12 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
         why = log::format("{}: {}", m_address, why);
         return info.error();
     }
+    // What a server does not know of it passes over.
+    if (settings.memory_bytes != 0 && (info->memory_limit_bytes == 0 || info->memory_limit_bytes > settings.memory_bytes)) {
+        why = log::format("{}: this server ({}) cannot hold a program to an amount of device memory (WARPLINE_MEMORY={})",
+                          m_address, info->version, settings.memory_bytes);
+        return Error{Code::version_mismatch, "the server does not heed the limit of device memory"};
+    }
     info->address = m_address;
     info->dialled = m_endpoint.to_string();
     info->session_id = m_session_id;

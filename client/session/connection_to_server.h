@@ -52,7 +52,8 @@ struct ConnectionSettings {
     std::chrono::microseconds spin{0};                          ///< that a call looks for its reply before its thread sleeps
     std::string program;
     std::string visible_devices;
-    bool reported = false;  ///< somebody will tell the server of the death of this process
+    uint64_t memory_bytes = 0;  ///< the most of each device's memory that the program shall have; 0: as much as there is
+    bool reported = false;      ///< somebody will tell the server of the death of this process
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;
 };

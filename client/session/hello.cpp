@@ -122,6 +122,7 @@ Result<protocol::Buffer> make_hello(const ConnectionSettings& settings, bool sha
         hello.setWindowBytes(settings.window_bytes);
         hello.setDriverVersion(CUDA_VERSION);
         hello.setVisibleDevices(settings.visible_devices);
+        hello.setMemoryBytes(settings.memory_bytes);
         hello.setReported(settings.reported);
         hello.setWantsExecuted(trace::is_on());
         hello.setSharesMemory(shares_memory);
@@ -160,6 +161,7 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         auto limits = reply.getLimits();
         if (limits.getCreditBytes() != 0) credit.bytes = limits.getCreditBytes();
         if (limits.getCreditCalls() != 0) credit.calls = limits.getCreditCalls();
+        info.memory_limit_bytes = limits.getMemoryBytes();
         info.bulk_lanes = limits.getBulkLanes();
         info.lanes_may_end = limits.getLanesMayEnd();
         info.remembered_calls = limits.getRememberedCalls();

@@ -33,6 +33,12 @@ public:
         credit.bytes = 0;
         if (credit.asking++ == 0) credit.newest = 0;
     }
+    /// The device's memory is used by something else than what this counts: the server is to decide the next time.
+    void drop(int device) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        Device& credit = m_devices[device];
+        credit.bytes = credit.granted = 0;
+    }
     /// It has answered the question with this number. Of several that were asked at a time, the last answer counts.
     void answered(int device, uint64_t number, uint64_t granted_bytes) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);

@@ -67,10 +67,11 @@ struct ServerInfo {
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;
     uint64_t memory_credit_bytes = 0;
-    unsigned bulk_lanes = 0;        ///< that the server allows
-    bool lanes_may_end = false;     ///< it takes what was on their way over the others
-    uint16_t remembered_calls = 0;  ///< not 0: calls may be compact, and like one of so many
-    uint32_t codecs = 0;            ///< that the server takes (compress::CodecSet)
+    uint64_t memory_limit_bytes = 0;  ///< of each device, which the server holds the session to; 0: none
+    unsigned bulk_lanes = 0;          ///< that the server allows
+    bool lanes_may_end = false;       ///< it takes what was on their way over the others
+    uint16_t remembered_calls = 0;    ///< not 0: calls may be compact, and like one of so many
+    uint32_t codecs = 0;              ///< that the server takes (compress::CodecSet)
     UploadInfo uploads;
     protocol::SessionId session_id{};
     protocol::SessionKey key{};  ///< who has it may continue the session

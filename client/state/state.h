@@ -1,16 +1,17 @@
 // All objects of a session in one place.
 #pragma once
 
+#include <any>
 #include <atomic>
 #include <cstdint>
 
+#include "client/state/answers.h"
 #include "client/state/captures.h"
 #include "client/state/code.h"
 #include "client/state/context.h"
 #include "client/state/device_memory.h"
 #include "client/state/foresight.h"
 #include "client/state/freed_memory.h"
-#include "client/state/granularities.h"
 #include "client/state/graph_ends.h"
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
@@ -57,7 +58,7 @@ public:
     FreedMemory freed_memory;
     HostMemory host_memory;
     cuda::abi::MemoryAdvice advice;
-    Granularities granularities;
+    Answers<std::any> answers;  ///< of calls of class cached, by their arguments
     PoolHeap pool_heap;
     Captures captures;
     GraphEnds graph_ends;

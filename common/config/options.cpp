@@ -101,6 +101,9 @@ constexpr Option k_options[] = {
     {k_server, "memory_credit", bytes, "bytes", "1GiB", 0, 64 * k_tib, "WARPLINE_MEMORY_CREDIT", "--memory-credit", k_in_file,
      "Device memory that a client may allocate before it has to ask.",
      "Larger: fewer round trips in programs that allocate much; an allocation that does not fit shows later."},
+    {k_server, "session_memory", bytes, "bytes", "0", 0, 64 * k_tib, "WARPLINE_SESSION_MEMORY", "--session-memory", k_in_file,
+     "The most of each device's memory that a session may have; a program's own `memory` may be less. 0: as much as there is.",
+     "Beyond it allocations give CUDA_ERROR_OUT_OF_MEMORY, and programs see a device of this size."},
     {k_server, "staging_memory", bytes, "bytes", "1GiB", k_mib, 64 * k_tib, "WARPLINE_STAGING_MEMORY", "--staging-memory",
      k_in_file, "Page-locked host memory of a session for asynchronous copies on their way to its client.",
      "Larger: programs that queue many such copies wait less; it is memory that the node cannot use otherwise."},
@@ -188,6 +191,10 @@ constexpr Option k_options[] = {
      "TLS, if the server takes that (its `unix_tenants`); `auto`, the former if there are certificate, key and CA, else the "
      "latter.",
      "Without TLS a session starts sooner, and small calls take less of the processor."},
+    {k_client, "memory", bytes, "bytes", "0", 0, 64 * k_tib, "WARPLINE_MEMORY", "--memory", k_in_file,
+     "The most of each device's memory that the program may have, such as 8GiB; the server's `session_memory` may be less. "
+     "0: as much as there is. A server that is too old to heed it is not used.",
+     "Beyond it allocations give CUDA_ERROR_OUT_OF_MEMORY, and the program sees a device of this size."},
     {k_client, "connect_timeout", seconds, "seconds", "10", 1, 3600, "WARPLINE_CONNECT_TIMEOUT", "--connect-timeout", k_in_file,
      "How long cuInit waits for a server to be reached and to accept the session; DNS has half of it to answer dns: and srv: "
      "entries.",

@@ -56,7 +56,17 @@ std::span<const std::string_view> default_files(Program program);
 /// The environment variable that names another file; empty for the software GPU.
 std::string_view file_variable(Program program);
 
+/// Where values come from, and how files are written.
+std::string_view sources_of_values();
+
+/// "1 to 64" for numbers that have bounds; empty for others, and for sizes.
+std::string range(const Option& option);
+
 /// The text of docs/configuration.md.
 std::string documentation();
+
+/// The manual page of a program's configuration: warpline-server.toml(5), warpline-client.toml(5), and for the software GPU,
+/// which has no file, warpline-softgpu(7).
+std::string manual_of_options(Program program);
 
 }  // namespace warpline::config

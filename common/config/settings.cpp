@@ -97,6 +97,7 @@ bool Settings::set(std::string_view name, std::string_view text, std::string ori
     const Option& option = *value.option;
     text = trimmed(text);
     auto refuse = [&](std::string_view wanted) {
+        value.refused = true;
         problem +=
             origin + ": " + std::string(option.name) + " = '" + std::string(text) + "' is not " + std::string(wanted) + "\n";
         return false;
@@ -112,6 +113,7 @@ bool Settings::set(std::string_view name, std::string_view text, std::string ori
     value.text = text;
     value.number = number;
     value.origin = std::move(origin);
+    value.refused = false;
     return true;
 }
 

@@ -33,6 +33,8 @@ public:
     const std::string& written(std::string_view name) const;
     /// Where a value comes from: "default", "server.toml:12", "WARPLINE_LOG", "--log".
     const std::string& origin(std::string_view name) const;
+    /// True if a value was given and refused, so that another one stays, which the user did not mean.
+    bool was_refused(std::string_view name) const { return value(name).refused; }
 
     /// Sets one value from text.
     ///
@@ -46,6 +48,7 @@ private:
         std::string text;
         int64_t number = 0;
         std::string origin;
+        bool refused = false;
     };
     const Value& value(std::string_view name, Type type) const;
     const Value& value(std::string_view name) const;

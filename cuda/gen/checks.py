@@ -18,6 +18,7 @@ def check(api: Api, found: Diagnostics) -> None:
         _hooks(call, found)
         _parks(call, found)
         _waits(call, found)
+        _kept(call, found)
         _ranges(call, found)
     _symbols(api, found)
 
@@ -119,6 +120,17 @@ def _waits(call: Call, found: Diagnostics) -> None:
     if call.reply.fields or call.payload == "out":
         text = f"a call of class {call.cls} has no reply to carry what it returns"
         found.add(call.place, call.name, "reply-without-wait", text)
+
+
+def _kept(call: Call, found: Diagnostics) -> None:
+    """What the generated body keeps may depend on nothing but the arguments. What is said of an object, other calls change: who writes
+    the hook knows which."""
+    if not call.is_kept:
+        return
+    named = [f.name for f in call.touched] + [f.name for f in call.addresses]
+    if named or call.payload != "none" or not call.reply.fields:
+        why = f"{named[0]} is named, and what is said of it may change" if named else "there are no values to keep"
+        found.add(call.place, call.name, "needs-hook", f"a call of class cached without a hook on the client: {why}")
 
 
 def _ranges(call: Call, found: Diagnostics) -> None:

@@ -296,6 +296,11 @@ class Call:
         return self.cls in ("blocking", "query", "cached") or (self.cls == "internal" and self.internal_waits)
 
     @property
+    def is_kept(self) -> bool:
+        """The generated body keeps the answer: it follows from the arguments, and is asked for once."""
+        return self.cls == "cached" and self.travels and not self.hook_client
+
+    @property
     def is_newer(self) -> bool:
         """Some driver that we serve lacks it."""
         return self.since > OLDEST_DRIVER and not self.pre_init

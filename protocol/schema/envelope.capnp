@@ -27,6 +27,7 @@ struct Hello {
   wantsExecuted @18 :Bool;        # asks for Event.executed
   sharesMemory @19 :Bool;         # memory may be passed over this connection (a Unix socket), for parts of payloads to lie in
   wantsUploads @20 :Bool;         # asks for `uploads` in the answer
+  memoryBytes @21 :UInt64;        # the most of each device's memory that the session shall have; 0: it has no limit of its own
 }
 
 struct HelloReply {
@@ -152,6 +153,7 @@ struct Limits {
   bulkLanes @4 :UInt16;           # how many the client may open
   lanesMayEnd @5 :Bool;           # the server understands Event.laneGivenUp
   rememberedCalls @6 :UInt16;     # not 0: calls may be compact, and like one of so many that the server remembers
+  memoryBytes @7 :UInt64;         # of each device, that the session may have: no more than Hello asks for; 0: there is no limit
 }
 
 # The snapshot of one device: everything that a program asks at its start.

@@ -57,6 +57,22 @@ inline CUresult result_of(const Error& error) { return static_cast<CUresult>(to_
             return wl_result;                       \
     } while (false)
 
+/// Takes memory of a device from the session's limit, and has the driver make something of it: `make()`. If there is not
+/// enough, what was freed before this call is waited for. The client must wait for the answer.
+/// @blocks until the device has done with what was freed
+template <typename Make>
+CUresult make_charged(ServerCall& call, CUdevice device, uint64_t bytes, MemoryChargePtr& charge, Make&& make) {
+    return call.session().freed().allocate_behind(
+        call.number(),
+        [&](MemoryLedger::Refusal refusal) -> CUresult {
+            WL_CUDA(call.session().ledger().take(device, bytes, charge, refusal));
+            const CUresult made = make();
+            if (made != CUDA_SUCCESS) charge.reset();
+            return made;
+        },
+        [&] { call.release_order(); });
+}
+
 /// True while the stream is being captured: what it is given now runs later, and perhaps more than once.
 inline bool is_capturing(ServerCall& call, CUstream stream) {
     const auto function = call.driver()->cuStreamIsCapturing;

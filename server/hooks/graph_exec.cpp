@@ -30,6 +30,7 @@ CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraph
         return result;
     }
     copies.instantiated(exec, std::move(survey));
+    call.session().graph_memory().instantiated(exec, graph);
     call.bind(HandleKind::graph_exec, args.phGraphExec, exec, call.context());
     return CUDA_SUCCESS;
 }
@@ -54,11 +55,20 @@ CUresult hook_server_cuGraphLaunch(ServerCall& call, const CuGraphLaunchArgs& ar
         if (CUgraph graph = nullptr; captured_graph(call, stream, graph) == CUDA_SUCCESS) copies.adopt(graph, exec);
         return call.driver()->cuGraphLaunch(exec, stream);
     }
+    WL_CUDA(call.session().graph_memory().check_launch(exec));
     if (!args.tellEnd && copies.is_plain(exec)) {
         call.allow_overtaking();  // from here on nothing is touched but the driver
         return call.driver()->cuGraphLaunch(exec, stream);
     }
     return copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload, args.tellEnd});
+}
+
+CUresult hook_server_cuGraphUpload(ServerCall& call, const CuGraphUploadArgs& args) {
+    const auto upload = WL_DRIVER(call, cuGraphUpload);
+    const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraph);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    WL_CUDA(call.session().graph_memory().check_launch(exec));
+    return upload(exec, stream);
 }
 
 CUresult hook_server_cuGraphExecDestroy(ServerCall& call, const CuGraphExecDestroyArgs& args) {
@@ -67,6 +77,7 @@ CUresult hook_server_cuGraphExecDestroy(ServerCall& call, const CuGraphExecDestr
     WL_CUDA(destroy(exec));
     call.unbind(HandleKind::graph_exec, args.hGraphExec);
     call.session().graph_copies().exec_gone(exec);
+    call.session().graph_memory().exec_gone(exec);
     return CUDA_SUCCESS;
 }
 

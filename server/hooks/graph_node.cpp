@@ -74,10 +74,17 @@ CUresult hook_server_cuGraphAddMemAllocNode(ServerCall& call, const CuGraphAddMe
     std::vector<CUmemAccessDesc> access;
     if (!read_struct(args.properties, params.poolProps)) return CUDA_ERROR_INVALID_VALUE;
     if (!read_array(args.access, args.access.size() / sizeof(CUmemAccessDesc), access)) return CUDA_ERROR_INVALID_VALUE;
+    const CUmemLocation location = params.poolProps.location;  // as the client counts devices
     if (!to_driver(call, params.poolProps) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
     params.accessDescs = access.empty() ? nullptr : access.data();
     params.accessDescCount = access.size();
     params.bytesize = args.bytes;
+    GraphMemory& of_graphs = call.session().graph_memory();
+    const auto has_room = [&](MemoryLedger::Refusal refusal) {
+        const bool on_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+        return on_device ? of_graphs.check_node(location.id, args.bytes, refusal) : CUDA_SUCCESS;
+    };
+    WL_CUDA(call.session().freed().allocate_behind(call.number(), has_room, [&] { call.release_order(); }));
     WL_CUDA(add_node(call, args.phGraphNode, args.hGraph, args.dependencies,
                      [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
                          return add(node, graph, dependencies, count, &params);

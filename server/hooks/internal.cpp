@@ -22,7 +22,10 @@ CUresult hook_server_wlMap(ServerCall& call, const WlMapArgs& args) {
 CUresult hook_server_wlMapNow(ServerCall& call, const WlMapNowArgs& args, WlMapNowValues& values) {
     DeviceMemory& memory = call.session().memory();
     const CUresult result = call.session().freed().allocate_behind(
-        call.number(), [&] { return memory.map(args.address, args.bytes, args.device, reach_of(args.everyDevice)); },
+        call.number(),
+        [&](MemoryLedger::Refusal refusal) {
+            return memory.map(args.address, args.bytes, args.device, reach_of(args.everyDevice), refusal);
+        },
         [&] { call.release_order(); });
     CUdevice device = 0;
     // The client has given up what it had: only this call knows what is left now.
@@ -38,7 +41,8 @@ CUresult hook_server_wlAlloc(ServerCall& call, const WlAllocArgs& args, WlAllocV
     // The driver may wait for the device, and nothing later can name what is made here.
     call.release_order();
     return call.session().freed().allocate_behind(
-        call.number(), [&] { return memory.allocate(args.bytes, device, values.address); }, [] {});
+        call.number(),
+        [&](MemoryLedger::Refusal refusal) { return memory.allocate(args.bytes, device, values.address, refusal); }, [] {});
 }
 
 CUresult hook_server_wlUnmap(ServerCall& call, const WlUnmapArgs& args) {

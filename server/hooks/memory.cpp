@@ -3,6 +3,8 @@
 #include "server/gen/pool_calls.gen.h"
 #include "server/gen/vmm_calls.gen.h"
 #include "server/hooks/common.h"
+#include "server/session/device_numbers.h"
+#include "server/session/struct_bytes.h"
 
 namespace warpline::server {
 
@@ -28,6 +30,9 @@ CUresult hook_server_cuMemGetInfo_v2(ServerCall& call, const CuMemGetInfoV2Args&
     WL_CUDA(get(&free_bytes, &total_bytes));
     values.free = free_bytes;
     values.total = total_bytes;
+    CUdevice device = 0;
+    if (call.session().contexts().device_of(call.context(), device))
+        call.session().ledger().narrow(device, values.free, values.total);
     return CUDA_SUCCESS;
 }
 
@@ -84,12 +89,31 @@ CUresult hook_server_cuMemPoolSetAccess(ServerCall& call, const CuMemPoolSetAcce
     return call.session().memory().share_pool(args.owner, args.peer, args.pool, args.access);
 }
 
+CUresult hook_server_cuMemCreate(ServerCall& call, const CuMemCreateArgs& args) {
+    const auto create = WL_DRIVER(call, cuMemCreate);
+    if (!call.may_bind(HandleKind::allocation, args.handle)) return CUDA_ERROR_INVALID_HANDLE;
+    CUmemAllocationProp properties{};
+    if (!read_struct(args.prop, properties)) return CUDA_ERROR_INVALID_VALUE;
+    const CUmemLocation location = properties.location;  // as the client counts devices
+    if (!to_driver(call, properties)) return CUDA_ERROR_INVALID_DEVICE;
+    MemoryChargePtr charge;
+    CUmemGenericAllocationHandle handle{};
+    const auto make = [&] { return create(&handle, args.size, &properties, args.flags); };
+    const bool on_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    WL_CUDA(on_device ? make_charged(call, location.id, args.size, charge, make) : make());
+    call.bind(HandleKind::allocation, args.handle, handle, 0, std::move(charge));
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {
     const auto map = WL_DRIVER(call, cuMemMap);
     const auto memory = WL_FIND(call, CUmemGenericAllocationHandle, allocation, args.handle);
     DeviceMemory& device_memory = call.session().memory();
+    // The memory stays as long as it is mapped, whatever becomes of its handle.
+    MemoryChargePtr charge;
+    if (const auto entry = call.session().handles().find(HandleKind::allocation, args.handle)) charge = entry->charge;
     WL_CUDA(map(args.ptr, args.size, args.offset, memory, args.flags));
-    device_memory.add_range(args.ptr, args.size);
+    device_memory.add_range(args.ptr, args.size, 0, std::move(charge));
     return CUDA_SUCCESS;
 }
 
@@ -105,6 +129,9 @@ CUresult hook_server_cuMemAllocAsync(ServerCall& call, const CuMemAllocAsyncArgs
     const auto allocate = WL_DRIVER(call, cuMemAllocAsync);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    CUdevice device = 0;
+    if (!call.session().contexts().device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
+    WL_CUDA(call.session().graph_memory().check_node(device, args.bytes));
     CUdeviceptr address = 0;
     WL_CUDA(allocate(&address, args.bytes, stream));
     call.session().memory().add_range(address, args.bytes);

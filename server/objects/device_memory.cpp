@@ -19,8 +19,8 @@ thread_local Recent t_recent;
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters)
-    : m_driver(driver), m_devices(devices), m_counters(counters), m_credit(driver) {
+DeviceMemory::DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, MemoryLedger& ledger)
+    : m_driver(driver), m_devices(devices), m_ledger(ledger), m_credit(driver, ledger) {
     static std::atomic<uint64_t> objects{0};
     m_epoch = (objects.fetch_add(1) + 1) * k_epochs;
 }
@@ -39,22 +39,24 @@ void DeviceMemory::release_window() {
     m_window = {};
 }
 
-CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach) {
+CUresult DeviceMemory::map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach, MemoryLedger::Refusal refusal) {
     const bool aligned = address % k_block_bytes == 0 && bytes % k_block_bytes == 0 && bytes > 0;
     const bool known = device >= 0 && static_cast<size_t>(device) < m_devices.size();
     if (!aligned || !known || !in_window(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     MutexLock lock(m_mutex);
     if (overlaps(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = create_and_map(address, bytes, device, accessors_of(device, reach));
-    const Range range{bytes, device, 0, false, false, reach};
+    Range range{bytes, device, 0, false, false, reach};
+    MemoryChargePtr charge;
+    CUresult result = m_ledger.take(device, bytes, charge, refusal);
+    if (result == CUDA_SUCCESS) result = create_and_map(address, bytes, device, accessors_of(device, reach));
     if (result != CUDA_SUCCESS) {
         m_poisoned[address] = range;
         return result;
     }
     m_poisoned.erase(address);
-    m_ranges[address] = range;
-    m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    range.charge = std::move(charge);
+    m_ranges[address] = std::move(range);
     return CUDA_SUCCESS;
 }
 
@@ -122,18 +124,20 @@ std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device, Reach reach) c
     return accessors;
 }
 
-CUresult DeviceMemory::allocate(uint64_t bytes, CUdevice device, uint64_t& address) {
+CUresult DeviceMemory::allocate(uint64_t bytes, CUdevice device, uint64_t& address, MemoryLedger::Refusal refusal) {
     if (m_driver->cuMemAlloc_v2 == nullptr || m_driver->cuMemFree_v2 == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    MemoryChargePtr charge;
+    CUresult result = m_ledger.take(device, bytes, charge, refusal);
+    if (result != CUDA_SUCCESS) return result;
     CUdeviceptr made = 0;
-    const CUresult result = m_driver->cuMemAlloc_v2(&made, bytes);
+    result = m_driver->cuMemAlloc_v2(&made, bytes);
     if (result != CUDA_SUCCESS) return result;
     MutexLock lock(m_mutex);
     if (m_ranges.size() + m_poisoned.size() >= k_max_ranges) {
         m_driver->cuMemFree_v2(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    m_ranges[made] = {bytes, device, 0, true, false};
-    m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    m_ranges[made] = {bytes, device, 0, true, false, Reach::peers, false, std::move(charge)};
     address = made;
     return CUDA_SUCCESS;
 }
@@ -187,9 +191,9 @@ CUresult DeviceMemory::unmap_retired(uint64_t address, uint64_t bytes) {
         if (one != CUDA_SUCCESS && result == CUDA_SUCCESS) result = one;
     }
     MutexLock lock(m_mutex);
-    for (const auto& [base, block] : blocks) {
+    for (auto& [base, block] : blocks) {
         if (!block.allocated) m_ranges.erase(base);
-        m_counters.device_bytes.fetch_sub(block.bytes, std::memory_order_relaxed);
+        block.charge.reset();
         m_credit.freed(block.device);
     }
     return result;
@@ -201,14 +205,17 @@ CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
     return mapped ? unmap_retired(address, bytes) : result;
 }
 
-void DeviceMemory::add_range(uint64_t address, uint64_t bytes, uint64_t owner) {
+void DeviceMemory::add_range(uint64_t address, uint64_t bytes, uint64_t owner, MemoryChargePtr charge) {
     if (address == 0 || bytes == 0 || bytes > UINT64_MAX - address) return;
     MutexLock lock(m_mutex);
     const auto known = m_ranges.find(address);
-    if (known != m_ranges.end() && known->second.bytes == bytes && known->second.owner == owner) return;
+    if (known != m_ranges.end() && known->second.bytes == bytes && known->second.owner == owner) {
+        if (known->second.device < 0) known->second.charge = std::move(charge);
+        return;
+    }
     forget(address, bytes);
     if (overlaps(address, bytes) || m_ranges.size() >= k_max_ranges) return;
-    m_ranges[address] = {bytes, -1, owner, false, false};
+    m_ranges[address] = {bytes, -1, owner, false, false, Reach::peers, false, std::move(charge)};
     if (owner != 0) m_owned[owner].push_back(address);
 }
 
@@ -387,8 +394,7 @@ void DeviceMemory::restore(CUdevice device) {
         }
         WL_LOG(warn, "memory", "{} bytes cannot be mapped again after a reset: {}", range.bytes,
                cuda::abi::error_name_for_log(made));
-        m_poisoned[address] = range;
-        m_counters.device_bytes.fetch_sub(range.bytes, std::memory_order_relaxed);
+        m_poisoned[address] = {range.bytes, range.device, 0, false, false, range.reach, range.imported};
         it = m_ranges.erase(it);
     }
 }

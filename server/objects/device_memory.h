@@ -13,6 +13,7 @@
 #include "server/driver/inventory.h"
 #include "server/objects/address_window.h"
 #include "server/objects/memory_credit.h"
+#include "server/objects/memory_ledger.h"
 
 namespace warpline::server {
 
@@ -28,7 +29,7 @@ public:
 
     using Window = AddressWindow;
 
-    DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, SessionCounters& counters);
+    DeviceMemory(const Driver& driver, const std::vector<DeviceSnapshot>& devices, MemoryLedger& ledger);
 
     /// Reserves the window that the client wants, or another one. @errors those of reserve_address_window
     Result<Window> reserve_window(Window wanted, AddressSpace space = AddressSpace::large);
@@ -42,8 +43,9 @@ public:
     enum class Reach : uint8_t { peers, every_device };
     /// Maps fresh memory of a device at [address, address + bytes). A failure poisons the range: copies
     /// there give CUDA_ERROR_OUT_OF_MEMORY.
-    /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), and the driver's
-    CUresult map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach = Reach::peers);
+    /// @errors CUDA_ERROR_INVALID_VALUE (outside of the window, misaligned, mapped already), the ledger's, and the driver's
+    CUresult map(uint64_t address, uint64_t bytes, CUdevice device, Reach reach = Reach::peers,
+                 MemoryLedger::Refusal refusal = MemoryLedger::Refusal::told);
     /// The mapping that contains an allocation: a handle of its memory, which the caller releases, and where it lies.
     /// @errors CUDA_ERROR_INVALID_VALUE (not in one mapping of the session's own), and the driver's
     CUresult retain(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle& memory, uint64_t& base,
@@ -54,8 +56,9 @@ public:
     CUresult map_imported(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle memory, CUdevice device,
                           CUdevice accessor);
     /// Memory where the driver likes, for drivers that cannot map: the address is told to the client. A context of the device
-    /// must be current. @errors the driver's @blocks the driver may wait for the device
-    CUresult allocate(uint64_t bytes, CUdevice device, uint64_t& address);
+    /// must be current. @errors the ledger's and the driver's @blocks the driver may wait for the device
+    CUresult allocate(uint64_t bytes, CUdevice device, uint64_t& address,
+                      MemoryLedger::Refusal refusal = MemoryLedger::Refusal::told);
 
     /// Blocks that map() mapped, or memory that allocate() made, are no longer the client's: nothing may name them, and nothing
     /// else be mapped there. `mapped` is false if there is nothing to unmap: they were poisoned.
@@ -69,8 +72,9 @@ public:
 
     /// A range that became valid otherwise: a module's variable, a graph's allocation, a mapping of the client's own. What was
     /// known there of that kind is forgotten: drivers give addresses anew.
-    /// @param owner  token of the module or library that it ends with; 0: none
-    void add_range(uint64_t address, uint64_t bytes, uint64_t owner = 0);
+    /// @param owner   token of the module or library that it ends with; 0: none
+    /// @param charge  of the memory there, which the range keeps; null: it counts elsewhere, or not at all
+    void add_range(uint64_t address, uint64_t bytes, uint64_t owner = 0, MemoryChargePtr charge = nullptr);
     /// Forgets the variables of modules and libraries that are gone: `alive(token)`.
     template <typename Alive>
     void sweep_owned(Alive&& alive) {
@@ -129,6 +133,7 @@ private:
         bool retired = false;
         Reach reach = Reach::peers;
         bool imported = false;  ///< by map_imported()
+        MemoryChargePtr charge = nullptr;
         /// Peers come and go with it.
         bool follows_peers() const { return !allocated && !retired && reach == Reach::peers; }
     };
@@ -147,7 +152,7 @@ private:
 
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
-    SessionCounters& m_counters;
+    MemoryLedger& m_ledger;
     Window m_window;                // constant after the handshake
     bool m_shareable = false;       // likewise
     std::atomic<uint64_t> m_epoch;  // changes when ranges go; no other object of the process ever has the same

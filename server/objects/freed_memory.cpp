@@ -186,14 +186,16 @@ bool FreedMemory::wait_before(uint64_t call) {
     return true;
 }
 
-CUresult FreedMemory::allocate_behind(uint64_t call, FunctionRef<CUresult()> allocate, FunctionRef<void()> before_waiting) {
+CUresult FreedMemory::allocate_behind(uint64_t call, FunctionRef<CUresult(MemoryLedger::Refusal)> allocate,
+                                      FunctionRef<void()> before_waiting) {
+    using Refusal = MemoryLedger::Refusal;
     // Asked first: what ends while memory is looked for was not there yet.
     const bool frees_pending = any_before(call);
-    const CUresult result = allocate();
+    const CUresult result = allocate(frees_pending ? Refusal::quiet : Refusal::told);
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !frees_pending) return result;
     before_waiting();
     wait_before(call);
-    return allocate();
+    return allocate(Refusal::told);
 }
 
 void FreedMemory::close() {

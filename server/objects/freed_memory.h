@@ -50,9 +50,10 @@ public:
     bool wait_before(uint64_t call) WL_EXCLUDES(m_mutex);
     bool any_before(uint64_t call) const WL_EXCLUDES(m_mutex);
     /// Allocates, and if memory runs out waits for earlier frees, as CUDA's free would have, and allocates again.
+    /// @param allocate        told whether it will be asked again, and says nothing of a refusal then
     /// @param before_waiting  gives the order free @blocks as wait_before()
-    CUresult allocate_behind(uint64_t call, FunctionRef<CUresult()> allocate, FunctionRef<void()> before_waiting)
-        WL_EXCLUDES(m_mutex);
+    CUresult allocate_behind(uint64_t call, FunctionRef<CUresult(MemoryLedger::Refusal)> allocate,
+                             FunctionRef<void()> before_waiting) WL_EXCLUDES(m_mutex);
 
     void close() WL_EXCLUDES(m_mutex);
 

@@ -22,6 +22,8 @@ using cuda::HandleKind;
 using cuda::abi::make_token;
 using cuda::abi::token_is;
 
+class MemoryCharge;
+
 /// What the parameters of a kernel are.
 struct ParamLayout {
     std::vector<uint32_t> sizes;  ///< of each, by ordinal
@@ -45,7 +47,8 @@ public:
         uint64_t owner = 0;         ///< token of the object that it dies with; 0: none
         bool kernel = false;        ///< of kind function: it is a CUkernel, not a CUfunction
         bool non_blocking = false;  ///< of kind stream: it does not wait for the legacy default stream, nor the reverse
-        std::shared_ptr<const ParamLayout> layout{};  ///< of kind function: once somebody has asked
+        std::shared_ptr<const ParamLayout> layout{};   ///< of kind function: once somebody has asked
+        std::shared_ptr<const MemoryCharge> charge{};  ///< of device memory that the object is, or keeps
     };
 
     /// True if a new object may take this token: it is of the kind, and free.

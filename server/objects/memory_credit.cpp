@@ -19,8 +19,9 @@ uint64_t MemoryCredit::free_bytes() const {
     return free_bytes;
 }
 
-int64_t MemoryCredit::target() const {
-    return std::min(m_most_bytes, static_cast<int64_t>(free_bytes() / 2 & ~(k_block_bytes - 1)));
+int64_t MemoryCredit::target(CUdevice device) const {
+    const uint64_t free = std::min(free_bytes(), m_ledger.left(device));
+    return std::min(m_most_bytes, static_cast<int64_t>(free / 2 & ~(k_block_bytes - 1)));
 }
 
 uint64_t MemoryCredit::at_start(const DeviceSnapshot& device, uint64_t most_bytes) {
@@ -34,7 +35,7 @@ uint64_t MemoryCredit::at_start(const DeviceSnapshot& device, uint64_t most_byte
     if (active == 0 || !can) return 0;
     if (m_driver->cuDevicePrimaryCtxRetain(&context, device.driver_device) != CUDA_SUCCESS) return 0;
     m_driver->cuCtxSetCurrent(context);
-    const int64_t granted = target();
+    const int64_t granted = target(device.device);
     m_driver->cuCtxSetCurrent(nullptr);
     if (m_driver->cuDevicePrimaryCtxRelease_v2 != nullptr) m_driver->cuDevicePrimaryCtxRelease_v2(device.driver_device);
     MutexLock lock(m_mutex);
@@ -57,7 +58,7 @@ void MemoryCredit::freed(CUdevice device) {
 }
 
 uint64_t MemoryCredit::replace(CUdevice device) {
-    const int64_t granted = target();
+    const int64_t granted = target(device);
     MutexLock lock(m_mutex);
     m_credit[device] = {granted, false};
     return static_cast<uint64_t>(granted);
@@ -72,7 +73,7 @@ bool MemoryCredit::stale(CUdevice device) const {
 uint64_t MemoryCredit::renew(CUdevice device) {
     m_news.store(false, std::memory_order_relaxed);
     if (!stale(device)) return 0;
-    const int64_t wanted = target();
+    const int64_t wanted = target(device);
     MutexLock lock(m_mutex);
     Credit& credit = m_credit[device];
     credit.stale = false;

@@ -9,16 +9,18 @@
 #include "common/base/mutex.h"
 #include "server/driver/driver.h"
 #include "server/driver/inventory.h"
+#include "server/objects/memory_ledger.h"
 
 namespace warpline::server {
 
-/// The memory credit of a session, device by device: half of what is free there, so that what the client uses without asking
-/// is there even when other sessions allocate at the same time, and no more than the server's owner allows.
+/// The memory credit of a session, device by device: half of what is free there and left of the session's limit, so that what
+/// the client uses without asking is there even when other sessions allocate at the same time, and no more than the server's
+/// owner allows.
 ///
 /// @thread  any
 class MemoryCredit {
 public:
-    explicit MemoryCredit(const Driver& driver) : m_driver(driver) {}
+    MemoryCredit(const Driver& driver, const MemoryLedger& ledger) : m_driver(driver), m_ledger(ledger) {}
 
     /// The credit for a device at the start of a session. Nothing for a device that has no context yet: only a context can tell
     /// what is free, and the first answer that decides (wlMapNow) brings credit with it.
@@ -43,10 +45,11 @@ private:
         bool stale = false;
     };
     bool stale(CUdevice device) const WL_EXCLUDES(m_mutex);
-    int64_t target() const;
+    int64_t target(CUdevice device) const;
     uint64_t free_bytes() const;
 
     const Driver& m_driver;
+    const MemoryLedger& m_ledger;
     int64_t m_most_bytes = 0;         // set by the first at_start
     std::atomic<bool> m_news{false};  // used or freed since the last renew; a hint
     mutable Mutex m_mutex;            // protects the map; the driver is not called under it

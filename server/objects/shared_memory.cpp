@@ -35,8 +35,8 @@ CUresult DeviceMemory::map_imported(uint64_t address, uint64_t bytes, CUmemGener
     }
     Range range{bytes, device};
     range.imported = true;
-    m_ranges[address] = range;
-    m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    range.charge = m_ledger.borrow(device, bytes);
+    m_ranges[address] = std::move(range);
     return CUDA_SUCCESS;
 }
 

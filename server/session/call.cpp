@@ -111,8 +111,11 @@ const ParamLayout* ServerCall::layout_of(uint64_t token) {
 }
 CUkernel ServerCall::find_kernel(uint64_t token) { return m_session.functions().kernel(token); }
 
-void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner) {
-    m_session.handles().bind(kind, token, {value, owner});
+void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner,
+                            std::shared_ptr<const MemoryCharge> charge) {
+    HandleTable::Entry entry{value, owner};
+    entry.charge = std::move(charge);
+    m_session.handles().bind(kind, token, std::move(entry));
 }
 
 void ServerCall::unbind(HandleKind kind, uint64_t token) {

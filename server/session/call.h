@@ -101,11 +101,14 @@ public:
     /// True if the client may give this token to a new object.
     bool may_bind(HandleKind kind, uint64_t token) const;
     /// @param owner  token of the object that this one dies with; 0: none
+    /// @param charge  of device memory that the object is, or keeps
     template <typename Handle>
-    void bind(HandleKind kind, uint64_t token, Handle handle, uint64_t owner) {
-        bind_value(kind, token, handle_to_value(handle), owner);
+    void bind(HandleKind kind, uint64_t token, Handle handle, uint64_t owner,
+              std::shared_ptr<const MemoryCharge> charge = nullptr) {
+        bind_value(kind, token, handle_to_value(handle), owner, std::move(charge));
     }
-    void bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner);
+    void bind_value(HandleKind kind, uint64_t token, uint64_t value, uint64_t owner,
+                    std::shared_ptr<const MemoryCharge> charge = nullptr);
     void unbind(HandleKind kind, uint64_t token);
 
     // --- order ---

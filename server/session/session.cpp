@@ -18,15 +18,17 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_client(client),
       m_grant(grant),
       m_options(options),
+      m_ledger(driver, devices, counters, options.memory),
       m_contexts(driver, devices, m_handles),
       m_functions(driver, m_handles),
       m_streams(driver),
-      m_memory(driver, devices, counters),
+      m_memory(driver, devices, m_ledger),
       m_watch(driver),
       m_freed(driver, m_memory, m_watch, m_handles, m_streams),
       m_copies(driver, client, m_watch, options.max_staging_bytes),
       m_host_calls(client, m_copies),
       m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
+      m_graph_memory(driver, m_ledger, m_contexts),
       m_executed(client),
       m_executor({.source = client.work_source()}) {
     m_copies.staging().use_first(options.shared_staging);

@@ -25,9 +25,11 @@
 #include "server/objects/given_resources.h"
 #include "server/objects/given_values.h"
 #include "server/objects/graph_copies.h"
+#include "server/objects/graph_memory.h"
 #include "server/objects/handle_table.h"
 #include "server/objects/host_calls.h"
 #include "server/objects/links.h"
+#include "server/objects/memory_ledger.h"
 #include "server/objects/sharing.h"
 #include "server/objects/stream_watch.h"
 #include "server/objects/streams.h"
@@ -50,6 +52,8 @@ struct SessionOptions {
     uint64_t max_staging_bytes = uint64_t{1} << 30;
     /// What is taken of it first: memory that the client has mapped, too.
     MutableBytesView shared_staging{};
+    /// Of each device's memory.
+    MemoryLimit memory;
     /// What the session shares with others of its tenant. Null: nothing is shared.
     Sharing* sharing = nullptr;
 };
@@ -75,12 +79,14 @@ public:
     Functions& functions() { return m_functions; }
     Streams& streams() { return m_streams; }
     DeviceMemory& memory() { return m_memory; }
+    MemoryLedger& ledger() { return m_ledger; }
     Sharing* sharing() { return m_options.sharing; }  ///< null: nothing is shared
     FreedMemory& freed() { return m_freed; }
     StreamWatch& watch() { return m_watch; }
     AsyncCopies& copies() { return m_copies; }
     HostCalls& host_calls() { return m_host_calls; }
     GraphCopies& graph_copies() { return m_graph_copies; }
+    GraphMemory& graph_memory() { return m_graph_memory; }
     Links& links() { return m_links; }
     GivenValues& values() { return m_values; }
     GivenResources& resources() { return m_resources; }
@@ -144,6 +150,7 @@ private:
     ClientPort& m_client;
     protocol::CreditGrant& m_grant;  // what the client may still send
     const SessionOptions m_options;
+    MemoryLedger m_ledger;  // outlives who holds charges
     HandleTable m_handles;
     Contexts m_contexts;
     Functions m_functions;
@@ -154,6 +161,7 @@ private:
     AsyncCopies m_copies;
     HostCalls m_host_calls;
     GraphCopies m_graph_copies;
+    GraphMemory m_graph_memory;
     Links m_links;
     GivenValues m_values;
     GivenResources m_resources;

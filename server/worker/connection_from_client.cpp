@@ -188,12 +188,22 @@ Result<void> ConnectionFromClient::refuse(Code code, std::string reason) {
     return {};
 }
 
+/// The session's devices are as large as it may use of them.
+void ConnectionFromClient::show_limit(uint64_t bytes) {
+    for (DeviceSnapshot& device : m_visible) {
+        device.total_bytes = std::min(device.total_bytes, bytes);
+        device.free_bytes = std::min(device.free_bytes, bytes);
+    }
+}
+
 Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     ClientPort& client = *this;
     m_host.session_sees(m_visible);
     const protocol::SharedLayout shared = hello.shares_memory ? share_memory() : protocol::SharedLayout{};
     SessionOptions options = session_options(m_options);
     options.shared_staging = shared.to_client(m_shared.bytes());
+    options.memory = MemoryLimit::smaller_of(hello.memory_bytes, m_options.session_memory_bytes);
+    if (options.memory.bytes != 0) show_limit(options.memory.bytes);
     m_session = std::make_unique<Session>(m_driver, m_visible, m_counters, client, m_receiver.grant(), options);
     if (hello.wants_executed && m_options.tell_executed) m_session->executed().begin();
     m_begun.store(true, std::memory_order_release);
@@ -229,6 +239,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     welcome.chunk_bytes = k_chunk_bytes;
     welcome.heartbeat_ms = static_cast<uint32_t>(m_options.heartbeat.interval.count());
     welcome.window = m_session->memory().window();
+    welcome.memory_limit_bytes = options.memory.bytes;
     welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
     auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
     return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));

@@ -66,6 +66,7 @@ public:
         std::string server_name;
         std::string tenant;                         ///< whose session it is
         std::vector<OutputCapture::Source> output;  ///< the pipes that the driver prints into; none: not captured
+        uint64_t session_memory_bytes = 0;          ///< of each device, that a session may have; 0: as much as there is
         SessionOptions session;
         UploadCache* uploads = nullptr;  ///< what keeps them; outlives the connection. Null: nothing does
     };
@@ -150,6 +151,7 @@ private:
     void stop_lanes();
     Result<void> refuse(Code code, std::string reason);
     Result<void> welcome(const HelloData& hello);
+    void show_limit(uint64_t bytes);
     bool somebody_may_come(const net::Channel& lost) const;
 
     const Driver& m_driver;

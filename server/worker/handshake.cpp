@@ -32,6 +32,7 @@ Result<HelloData> read_hello(BytesView body) {
         data.wants_executed = hello.getWantsExecuted();
         data.shares_memory = hello.getSharesMemory();
         data.wants_uploads = hello.getWantsUploads();
+        data.memory_bytes = hello.getMemoryBytes();
         data.compression = {hello.getCodecs() & compress::k_all_codecs, std::nullopt};
         // A codec that is newer than this server is not forced on it.
         if (const auto forced = compress::codec_from_wire(hello.getForcedCodec());
@@ -57,6 +58,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         limits.setBulkLanes(welcome.bulk_lanes);
         limits.setLanesMayEnd(true);
         limits.setRememberedCalls(welcome.remembered_calls);
+        limits.setMemoryBytes(welcome.memory_limit_bytes);
         limits.setMaxBodyBytes(protocol::FrameLimits{}.max_body_bytes);
         reply.setWindowAddress(welcome.window.address);
         reply.setWindowBytes(welcome.window.bytes);

@@ -30,6 +30,7 @@ struct HelloData {
     bool wants_uploads = false;
     compress::Wish compression;
     bool wants_executed = false;  ///< to be told when its calls were executed
+    uint64_t memory_bytes = 0;    ///< the limit that it asks for; 0: none
 };
 
 /// @errors malformed
@@ -48,6 +49,7 @@ struct Welcome {
     uint32_t heartbeat_ms = 0;
     DeviceMemory::Window window;
     uint64_t memory_credit_bytes = 0;
+    uint64_t memory_limit_bytes = 0;
     protocol::SharedLayout shared;         ///< of the memory whose descriptor goes with the answer
     const UploadCache* uploads = nullptr;  ///< null: nothing is kept, or the client does not ask
     bool shares = false;                   ///< with other sessions of the tenant

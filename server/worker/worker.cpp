@@ -307,6 +307,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
                                        m_settings.seconds("heartbeat_stopped_seconds"));
     options.grace = m_settings.seconds("grace_seconds");
     options.memory_credit_bytes = m_settings.bytes("memory_credit");
+    options.session_memory_bytes = m_settings.bytes("session_memory");
     options.session.max_staging_bytes = m_settings.bytes("staging_memory");
     options.session.sharing = m_sharing.get();
     options.output = m_output;

@@ -127,7 +127,7 @@ class NvmlTest(unittest.TestCase):
 class DeviceFilesTest(unittest.TestCase):
     """What `warpline run --device-files` shows a program, and nobody else."""
 
-    LOOK = "ls /dev/nvidia*; cat /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information; echo x >/dev/null && test -d /dev/shm && id -u"
+    LOOK = "ls /dev/nvidia*; cat /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information; echo x >/dev/null && test -d /dev/shm && script -qec true /dev/null </dev/null >/dev/null && id -u"
 
     def check(self, done, devices, user):
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -65,6 +65,21 @@ def squares(numbers):
     return list(host)
 
 
+LIMIT = 64 << 20
+
+
+def sizes():
+    """What CUDA says of the device's memory, of more than there is to be had, and of all of it."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context, memory, free, total = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_size_t()
+    codes = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)]
+    codes.append(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+    codes.append(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(free.value + 1)))
+    codes.append(cuda.cuMemAlloc_v2(ctypes.byref(memory), free))
+    codes.append(cuda.cuMemFree_v2(memory))
+    return codes, total.value
+
+
 NUMBERS = [(7 * i) % 1000 for i in range(1000)]
 EXPECTED = [x * x + i for i, x in enumerate(NUMBERS)]
 
@@ -83,6 +98,11 @@ class Complaint(Exception):
 @warpline.remote
 def remote_squares(numbers):
     return squares(numbers)
+
+
+@warpline.remote(memory=LIMIT)
+def remote_sizes():
+    return sizes()
 
 
 @warpline.remote(servers="127.0.0.1:1")
@@ -129,13 +149,15 @@ def connect():
     # What fails before CUDA starts leaves the next try open.
     raises(warpline.ConnectError, warpline.connect, "127.0.0.1:1", words="127.0.0.1:1: connection refused", **files)
     raises(FileNotFoundError, warpline.connect, address, cert="/no/such.crt", words="/no/such.crt")
-    raises(warpline.NotSupportedError, warpline.connect, address, memory="8GiB", words="8GiB")
+    raises(ValueError, warpline.connect, address, memory="8 sheep", words="WARPLINE_MEMORY: memory = '8 sheep'", **files)
+    raises(TypeError, warpline.connect, address, memory=8.5, words="8.5", **files)
     raises(TypeError, warpline.connect, address, wait_second=1, words="did you mean 'wait_seconds'?", **files)
     raises(ValueError, warpline.connect, address, wait_seconds="soon", words="'soon'", **files)
     before = dict(os.environ)
-    with warpline.connect(address, devices=[1], stats=pathlib.Path("statistics"), **files) as connection:
+    with warpline.connect(address, devices=[1], memory="64MiB", stats=pathlib.Path("statistics"), **files) as connection:
         assert connection.started
         assert squares(NUMBERS) == EXPECTED
+        assert sizes() == ([0, 0, 0, 0, 2, 0, 0], LIMIT), sizes()
         assert hasattr(ctypes.CDLL("libnvidia-ml.so.1", mode=os.RTLD_NOLOAD), "warpline_client_marker")
         assert [device.index for device in warpline.devices()] == [0], "one of two is to be seen"
         program = [sys.executable, __file__, "unconnected"]
@@ -196,6 +218,7 @@ def remote():
     """This process has no CUDA, nor may have: a driver of somebody else's is loaded."""
     ctypes.CDLL(sys.argv[2])
     assert remote_squares(NUMBERS) == EXPECTED
+    assert remote_sizes() == ([0, 0, 0, 0, 2, 0, 0], LIMIT), remote_sizes()
     results = {}
     threads = [threading.Thread(target=lambda n=n: results.update({n: remote_squares(NUMBERS[:n])})) for n in (10, 500)]
     for thread in threads:

@@ -89,6 +89,18 @@ class Parameters(ToyTest):
         """)
         self.assert_finding("bad-value", "cuEventCreate", 6, "params")
 
+    def test_what_is_said_of_an_object_is_not_kept_by_generated_code(self):
+        self.declare("cuEventCreate(CUstream hStream, int *value)")
+        self.entry("""
+            call: cuEventCreate
+            id: 0x0501
+            class: cached
+            params:
+              value: {dir: out}
+            source: "somewhere"
+        """)
+        self.assert_finding("needs-hook", "cuEventCreate", text="hStream is named")
+
     def test_unknown_class(self):
         self.described("CUevent* phEvent", "dir: out", "class: sometimes")
         self.assert_finding("unknown-class", "cuEventCreate", 5)

@@ -65,9 +65,10 @@ class RealDescription(unittest.TestCase):
 
     def test_what_gives_the_order_free_says_so(self):
         """Of a call with a hook on the server `parks` tells readers what the hook does; it must not tell them wrong."""
+        shared = (ROOT / "server/hooks/common.h").read_text()
         for path in sorted((ROOT / "server/hooks").glob("*.cpp")):
             text = path.read_text()
-            bodies = re.findall(r"^\w[^;{}()]*?(\w+)\((.*?)^}", text, re.MULTILINE | re.DOTALL)
+            bodies = re.findall(r"^\w[^;{}()]*?(\w+)\(([^{}]*\{\n.*?)^}", shared + text, re.MULTILINE | re.DOTALL)
             frees = r"release_order\(|wait_for_object\("
             helpers = [name for name, body in bodies if not name.startswith("hook_") and re.search(frees, body)]
             frees = "|".join([frees, *(rf"\b{name}\(" for name in helpers)])

@@ -145,6 +145,42 @@ static void freed_by_another() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// What a launch has allocated outlives the graph, until the program frees it, as PyTorch does with the results of a graph.
+static void outlives_its_graph() {
+    const int n = 3000;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const uint64_t before = graph_bytes(cudaGraphMemAttrReservedMemCurrent);
+    for (int round = 0; round < 3; ++round) {
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+        int* result = nullptr;
+        CHECK(cudaMallocAsync(&result, n * sizeof(int), stream));
+        fill<<<(n + 255) / 256, 256, 0, stream>>>(result, n, round);
+        cudaGraph_t graph;
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        cudaGraphExec_t exec;
+        CHECK(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+        CHECK(cudaGraphDestroy(graph));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaGraphExecDestroy(exec));
+        EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(int));
+        std::vector<int> host(n);
+        CHECK(cudaMemcpyAsync(host.data(), result, n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], round + i);
+        if (round == 1)
+            CHECK(cudaFree(result));
+        else
+            CHECK(cudaFreeAsync(result, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(graph_bytes(cudaGraphMemAttrUsedMemCurrent), 0u);
+    }
+    CHECK(cudaDeviceGraphMemTrim(0));
+    EXPECT(graph_bytes(cudaGraphMemAttrReservedMemCurrent) <= before);
+    CHECK(cudaStreamDestroy(stream));
+}
+
 static cudaGraphNode_t add_kernel(cudaGraph_t graph, cudaGraphNode_t* after, void* function, void** arguments) {
     cudaKernelNodeParams params = {};
     params.func = function;
@@ -232,6 +268,7 @@ int main() {
     allocated_by_hand(false);
     allocated_by_hand(true);
     freed_by_another();
+    outlives_its_graph();
     conditional();
     return passed("graph memory");
 }

@@ -52,8 +52,11 @@ class SettingsTest(unittest.TestCase):
         self.assertEqual(_settings.Settings().named(), {})
         with self.assertRaisesRegex(FileNotFoundError, "key: there is no file /no/such"):
             _settings.Settings(key="/no/such").named()
-        with self.assertRaisesRegex(warpline.NotSupportedError, "8GiB"):
-            _settings.Settings(memory="8GiB").named()
+        self.assertEqual(_settings.Settings(memory="8GiB").named(), {"WARPLINE_MEMORY": "8GiB"})
+        self.assertEqual(_settings.Settings(memory=1 << 30).named(), {"WARPLINE_MEMORY": "1073741824"})
+        for wrong in (True, 1.5, ["8GiB"]):
+            with self.assertRaisesRegex(TypeError, "memory: "):
+                _settings.Settings(memory=wrong).named()
 
     def test_options_by_the_names_that_the_client_has(self):
         known = {"wait_seconds": "WARPLINE_WAIT", "servers": "WARPLINE_SERVERS"}
@@ -157,8 +160,8 @@ class RemoteTest(unittest.TestCase):
         with self.assertRaises((TypeError, RuntimeError)) as raised:  # the former in the latter before Python 3.12
             type("Class", (), {"method": double})
         self.assertIsInstance(raised.exception.__cause__ or raised.exception, TypeError)
-        with self.assertRaises(warpline.NotSupportedError):
-            warpline.remote(memory=1)
+        with self.assertRaisesRegex(TypeError, "memory: "):
+            warpline.remote(memory=1.5)
 
     def test_answers(self):
         def answer_of(error):

@@ -12,7 +12,6 @@ from ._connect import Connection, connect
 from ._errors import (
     ConnectError,
     CudaLoadedError,
-    NotSupportedError,
     RemoteError,
     RemoteTimeoutError,
     WarplineError,
@@ -27,7 +26,6 @@ __all__ = [
     "CudaLoadedError",
     "Device",
     "DeviceLoad",
-    "NotSupportedError",
     "RemoteError",
     "RemoteFunction",
     "RemoteTimeoutError",

@@ -114,7 +114,7 @@ def connect(
 
     servers  `"host:port"`, or several: text with commas, or a list (`WARPLINE_SERVERS`)
     devices  which of the server's devices CUDA shows: numbers or UUIDs (`CUDA_VISIBLE_DEVICES`)
-    memory   refused: this version has no limit of device memory
+    memory   the most of each device's memory that this process may have: bytes, or text such as `"8GiB"` (`WARPLINE_MEMORY`)
     cert, key, ca  files (PEM): the tenant's certificate and its key, and the authority that signed the server's
     config   another configuration file than `~/.config/warpline/client.toml`
     start    connect now. False: when CUDA is used first, so that this process may still fork children that use CUDA
@@ -124,7 +124,7 @@ def connect(
 
     Raises CudaLoadedError if another CUDA driver is loaded in this process, or CUDA has started with other settings;
     ConnectError if no server answers (nothing has changed then, and another try is possible) or none takes this program (then
-    not: CUDA starts once in a process); NotSupportedError, ValueError, TypeError and FileNotFoundError for what is asked for.
+    not: CUDA starts once in a process); ValueError, TypeError and FileNotFoundError for what is asked for.
 
     Blocks until a server has answered, at most the option `connect_timeout` for each of asking and connecting. Any thread may
     call it; threads that start programs meanwhile may give them half of the variables.

@@ -7,10 +7,6 @@ class WarplineError(Exception):
     """The base of all exceptions of this package."""
 
 
-class NotSupportedError(WarplineError):
-    """This version cannot do what was asked for. Nothing has been changed."""
-
-
 class CudaLoadedError(WarplineError):
     """CUDA is in this process already, by another driver or with other settings: it is too late to choose."""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Union
 
 from . import _files
-from ._errors import NotSupportedError
 
 StrPath = Union[str, "os.PathLike[str]"]
 OptionValue = Union[str, int, bool, "os.PathLike[str]", Sequence[str]]
@@ -73,16 +72,16 @@ class Settings:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def named(self) -> dict[str, str]:
-        """The variables of all but `options`. @raises NotSupportedError, ValueError, TypeError, FileNotFoundError"""
-        if self.memory is not None:
-            raise NotSupportedError(
-                f"memory={self.memory!r}: this version has no limit of device memory for a program; leave it out"
-            )
+        """The variables of all but `options`. @raises ValueError, TypeError, FileNotFoundError"""
         variables = {}
         if self.servers is not None:
             variables["WARPLINE_SERVERS"] = listed("servers", self.servers)
         if self.devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = listed("devices", self.devices)
+        if self.memory is not None:
+            if isinstance(self.memory, bool) or not isinstance(self.memory, (str, int)):
+                raise TypeError(f"memory: {self.memory!r} is neither a number of bytes nor text such as '8GiB'")
+            variables["WARPLINE_MEMORY"] = str(self.memory)
         files = {"WARPLINE_CERT": self.cert, "WARPLINE_KEY": self.key, "WARPLINE_CA": self.ca, "WARPLINE_CONFIG": self.config}
         for variable, path in files.items():
             if path is not None:

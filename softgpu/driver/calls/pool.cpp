@@ -83,6 +83,8 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         auto memory = GraphMemory::find(dptr);
         if (memory == nullptr || !memory->live()) return CUDA_ERROR_INVALID_VALUE;
         memory->set_live(false);
+        // If its graph is gone, it goes when what was launched before is done with it.
+        stream->submit_always([held = std::move(memory)] {});
         return CUDA_SUCCESS;
     }
     if (allocation->kind != MemoryKind::pool || allocation->freed.exchange(true)) return CUDA_ERROR_INVALID_VALUE;

@@ -2,6 +2,7 @@
 #include "softgpu/driver/graph/graph_memory.h"
 
 #include <map>
+#include <vector>
 
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/checks.h"
@@ -15,6 +16,7 @@ namespace {
 struct GraphMemories {
     Mutex mutex;
     std::map<uint64_t, std::weak_ptr<GraphMemory>> by_address WL_GUARDED_BY(mutex);
+    std::map<uint64_t, std::shared_ptr<GraphMemory>> live WL_GUARDED_BY(mutex);
 };
 
 GraphMemories& graph_memories() {
@@ -51,7 +53,6 @@ std::shared_ptr<GraphMemory> GraphMemory::find(uint64_t address) {
 }
 
 GraphMemory::~GraphMemory() {
-    set_live(false);
     {
         GraphMemories& all = graph_memories();
         MutexLock lock(all.mutex);
@@ -64,13 +65,32 @@ GraphMemory::~GraphMemory() {
 }
 
 void GraphMemory::set_live(bool live) {
+    std::shared_ptr<GraphMemory> held;  // the last reference may be this one: it goes without the lock
+    GraphMemories& all = graph_memories();
+    MutexLock lock(all.mutex);
     if (m_live.exchange(live) == live) return;
     if (live) {
         m_device.graph_used += m_size_bytes;
         raise(m_device.graph_used_high, m_device.graph_used);
-    } else {
-        m_device.graph_used -= m_size_bytes;
+        all.live.emplace(m_address, shared_from_this());
+        return;
     }
+    m_device.graph_used -= m_size_bytes;
+    const auto found = all.live.find(m_address);
+    held = std::move(found->second);
+    all.live.erase(found);
+}
+
+void GraphMemory::give_up(const Device& device) {
+    std::vector<std::shared_ptr<GraphMemory>> left;
+    {
+        GraphMemories& all = graph_memories();
+        MutexLock lock(all.mutex);
+        for (const auto& [address, memory] : all.live) {
+            if (&memory->device() == &device) left.push_back(memory);
+        }
+    }
+    for (const auto& memory : left) memory->set_live(false);
 }
 
 }  // namespace warpline::softgpu::driver

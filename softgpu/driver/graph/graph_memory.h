@@ -9,8 +9,9 @@ namespace warpline::softgpu::driver {
 
 class Device;
 
-/// Memory of an allocation node: one address for all launches, held as long as a graph or an executable graph has the node.
-class GraphMemory {
+/// Memory of an allocation node: one address for all launches, held as long as a graph or an executable graph has the node, and
+/// as long as the program has not freed what a launch has allocated: the end of a graph frees nothing that is live.
+class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
 public:
     /// Null if the device is full.
     static std::shared_ptr<GraphMemory> create(Device& device, uint64_t size_bytes);
@@ -24,6 +25,8 @@ public:
     /// Between the launch of a graph with the allocation node and the call or launch that frees it, as the program made them.
     bool live() const { return m_live.load(); }
     void set_live(bool live);
+    /// What the program has not freed of a device that is reset.
+    static void give_up(const Device& device);
 
 private:
     GraphMemory(Device& device, uint64_t address, uint64_t size_bytes)

@@ -4,6 +4,7 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/context/stream.h"
+#include "softgpu/driver/graph/graph_memory.h"
 #include "softgpu/driver/memory/array.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/process/process.h"
@@ -20,6 +21,7 @@ void end_context(Context& context) {
     for (const auto& module : belongings->modules) module->forget();
     free_memory_of_context(reinterpret_cast<uint64_t>(context.handle()));
     free_arrays_of_context(context);
+    if (context.primary()) GraphMemory::give_up(context.device());
     context.leave_device();
 }
 

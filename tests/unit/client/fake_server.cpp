@@ -143,6 +143,7 @@ Result<void> FakeServer::on_hello() {
         reply.setWindowAddress(0x300000000000);
         reply.setWindowBytes(1ull << 36);
         reply.setMemoryCreditBytes(64 << 20);
+        reply.initLimits().setMemoryBytes(memory_limit);
         auto device = reply.initDevices(1)[0];
         device.setName("fake device");
         device.setTotalMemoryBytes(1 << 30);

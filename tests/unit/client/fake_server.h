@@ -39,6 +39,8 @@ public:
     /// Instead of a welcome: refuses with this text and code.
     std::string refusal;
     Code refusal_code = Code::denied;
+    /// The limit of device memory that it says to keep to; 0: it knows of none.
+    uint64_t memory_limit = 0;
     /// No answer to Hello but the end of the connection.
     bool hang_up = false;
     /// The session is welcomed and ended at once with this reason.

@@ -119,7 +119,8 @@ protected:
     SessionCounters m_counters{};
     HandleTable m_handles;
     Streams m_streams{m_driver};
-    DeviceMemory m_memory{m_driver, m_devices, m_counters};
+    MemoryLedger m_ledger{m_driver, m_devices, m_counters};
+    DeviceMemory m_memory{m_driver, m_devices, m_ledger};
     StreamWatch m_watch{m_driver};
     FreedMemory m_freed{m_driver, m_memory, m_watch, m_handles, m_streams};
 };
@@ -186,7 +187,8 @@ TEST_F(FreedMemoryTest, B8_WhatTheDriverGivesAwayAgainAtOnceIsTheNextOwners) {
     static DeviceMemory* allocator;
     table.cuMemFree_v2 = [](CUdeviceptr) { return allocator->allocate(k_block, 0, again); };  // another thread is quicker
     const Driver driver{table, DriverKind::nvidia, 13000};
-    DeviceMemory memory{driver, m_devices, m_counters};
+    MemoryLedger ledger(driver, m_devices, m_counters);
+    DeviceMemory memory{driver, m_devices, ledger};
     allocator = &memory;
     uint64_t address = 0;
     ASSERT_EQ(memory.allocate(k_block, 0, address), CUDA_SUCCESS);
@@ -200,7 +202,9 @@ TEST_F(FreedMemoryTest, B8_WhatIsFreedWhileMemoryIsLookedForCounts) {
     FakeStreams::busy = {k_first_stream};
     ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
     int tries = 0;
-    const auto allocate = [&] {
+    std::vector<MemoryLedger::Refusal> refusals;
+    const auto allocate = [&](MemoryLedger::Refusal refusal) {
+        refusals.push_back(refusal);
         if (++tries > 1) return FakeStreams::mapped.empty() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         // Over before anybody can wait for it.
         FakeStreams::finish(k_first_stream);
@@ -209,10 +213,11 @@ TEST_F(FreedMemoryTest, B8_WhatIsFreedWhileMemoryIsLookedForCounts) {
     };
     EXPECT_EQ(m_freed.allocate_behind(8, allocate, [] {}), CUDA_SUCCESS);
     EXPECT_EQ(tries, 2);
+    EXPECT_EQ(refusals, (std::vector{MemoryLedger::Refusal::quiet, MemoryLedger::Refusal::told}));
     // Where nothing was freed, asking again would change nothing.
     tries = 0;
     EXPECT_EQ(m_freed.allocate_behind(
-                  8, [&] { return ++tries, CUDA_ERROR_OUT_OF_MEMORY; }, [] {}),
+                  8, [&](MemoryLedger::Refusal) { return ++tries, CUDA_ERROR_OUT_OF_MEMORY; }, [] {}),
               CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(tries, 1);
 }

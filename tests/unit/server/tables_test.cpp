@@ -197,13 +197,14 @@ protected:
     Driver m_driver{FakeMemory::table(), DriverKind::nvidia, 13000};
     std::vector<DeviceSnapshot> m_devices{1};
     SessionCounters m_counters{};
-    DeviceMemory m_memory{m_driver, m_devices, m_counters};
+    MemoryLedger m_ledger{m_driver, m_devices, m_counters};
+    DeviceMemory m_memory{m_driver, m_devices, m_ledger};
 };
 
 TEST_F(DeviceMemoryTest, AnOccupiedWindowMovesToWhereTheClientHasRoomToo) {
     FakeMemory::occupied = k_window_base;
     FakeMemory::granted.clear();
-    DeviceMemory memory(m_driver, m_devices, m_counters);
+    DeviceMemory memory(m_driver, m_devices, m_ledger);
     const auto window = memory.reserve_window({k_window_base, uint64_t{1} << 40, 0});
     ASSERT_TRUE(window.ok());
     EXPECT_NE(window->address, k_window_base);
@@ -250,7 +251,10 @@ TEST(MemoryCredit, A4_IsAboutWhatIsFreeWhenItIsGranted) {
     DeviceSnapshot device;
     device.free_bytes = uint64_t{6} << 30;  // as it was when the worker started
     constexpr uint64_t k_most = uint64_t{1} << 30;
-    MemoryCredit credit(driver);
+    const std::vector<DeviceSnapshot> devices{1};
+    SessionCounters counters{};
+    const MemoryLedger ledger(driver, devices, counters);
+    MemoryCredit credit(driver, ledger);
     FakeMemory::free_bytes = uint64_t{100} << 20;
     EXPECT_EQ(credit.at_start(device, k_most), uint64_t{50} << 20);
     FakeMemory::free_bytes = uint64_t{40} << 20;
@@ -261,7 +265,7 @@ TEST(MemoryCredit, A4_IsAboutWhatIsFreeWhenItIsGranted) {
     EXPECT_TRUE(credit.has_news());
     EXPECT_EQ(credit.renew(0), k_most);
     FakeMemory::context_active = false;
-    EXPECT_EQ(MemoryCredit(driver).at_start(device, k_most), 0u) << "nobody can say what is free";
+    EXPECT_EQ(MemoryCredit(driver, ledger).at_start(device, k_most), 0u) << "nobody can say what is free";
 }
 
 TEST_F(DeviceMemoryTest, AResetLeavesWhatTheClientKnowsMapped) {
