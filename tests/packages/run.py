@@ -22,31 +22,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 import harness  # noqa: E402
+import suite  # noqa: E402
+from products import enrol, package, program_for_old_systems  # noqa: E402
 from root import Root  # noqa: E402
 
-SERVER_CONFIG = "/etc/warpline/server.toml"
-CLIENT_CONFIG = "/etc/warpline/client.toml"
 PORT = 14933
-
-
-def package(output, *kinds):
-    """The files that scripts/package makes, by name."""
-    done = subprocess.run([ROOT / "scripts" / "package", "--output", output, *kinds], capture_output=True, text=True,
-                          env={**os.environ, "WARPLINE_PACKAGE_BUILT": "yes"})
-    if done.returncode != 0:
-        raise AssertionError(done.stdout + done.stderr)
-    return {re.sub(r"[_-]\d.*", "", file.name): file for file in pathlib.Path(output).iterdir()}
-
-
-def program_for_old_systems(name, folder):
-    """A program of tests/programs that runs wherever Warpline does: compiled as Warpline itself is."""
-    objects = harness.BUILD / "CMakeFiles"
-    binary = pathlib.Path(folder) / name
-    subprocess.run([harness.cuda_root() / "bin" / "nvcc", "-o", binary, ROOT / "tests" / "programs" / f"{name}.cu",
-                    objects / "warpline_newer_glibc.dir/cmake/glibc/newer.c.o", objects / "warpline_older_start.dir/cmake/glibc/start.c.o",
-                    f"-L{harness.BUILD / 'glibc-2.28'}", "-Xlinker", "--wrap=__libc_start_main", "-Xcompiler", "-static-libstdc++",
-                    "-Xcompiler", "-static-libgcc"], check=True, capture_output=True)
-    return binary
 
 
 def setUpModule():
@@ -66,19 +46,7 @@ class Server:
     """The installed server, as its unit starts it, with certificates as docs/install.md makes them."""
 
     def __init__(self):
-        certs = "/usr/share/warpline/certs"
-        SERVER.run(f"{certs}/make-ca")
-        SERVER.run(f"{certs}/enrol-server", "localhost", "127.0.0.1")
-        SERVER.run(f"{certs}/enrol-tenant", "alice")
-        of_server = SERVER.folder / "root/.config/warpline/ca/servers/localhost"
-        for name in ("server.crt", "server.key", "ca.crt"):
-            shutil.copy(of_server / name, SERVER.folder / "etc/warpline")
-        of_tenant = SERVER.folder / "root/.config/warpline/ca/tenants/alice"
-        for name in ("tenant.crt", "tenant.key", "ca.crt"):
-            CLIENT.copy_in(of_tenant / name, f"/root/.config/warpline/{name}")
-        CLIENT.copy_in(ROOT / "deploy/debian/client.toml", CLIENT_CONFIG)
-        config = CLIENT.folder / CLIENT_CONFIG.lstrip("/")
-        config.write_text(config.read_text() + f'servers = ["localhost:{PORT}"]\n')
+        enrol(SERVER, CLIENT, PORT)
 
     def __enter__(self):
         read, write = os.pipe()
@@ -117,6 +85,7 @@ class Packages(unittest.TestCase):
         debs = [file for file in PACKAGES.values() if file.suffix == ".deb"]
         done = subprocess.run(["lintian", "--fail-on", "error", *debs], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotRegex(done.stdout, "manual|groff", "each program has its page")
 
     def test_the_same_bytes_each_time(self):
         again = package(WORK / "again", "deb", "tarball")
@@ -129,8 +98,9 @@ class Packages(unittest.TestCase):
             with tarfile.open(PACKAGES["warpline"]) as archive:
                 archive.extractall(folder)
             root = next(pathlib.Path(folder).iterdir())
-            done = subprocess.run([root / "bin/warpline", "run", "--local", "--", WORK / "vector_add"], capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            for where in ("--local", "--direct"):
+                done = subprocess.run([root / "bin/warpline", "run", where, "--", WORK / "vector_add"], capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 0, where + done.stdout + done.stderr)
 
     def test_unit_is_valid(self):
         unit = SERVER.folder / "lib/systemd/system/warpline-server.service"
@@ -214,29 +184,8 @@ class Use(unittest.TestCase):
         self.assertEqual(CLIENT.files() - BEFORE["client"] - {"opt/vector_add"}, set(), "what the client's packages leave")
 
 
-def missing():
-    """What is needed and not there; empty if nothing."""
-    if os.geteuid() != 0:
-        return "not root, and chroot wants to be"
-    tools = {"mmdebstrap": "mmdebstrap", "dh": "debhelper", "lintian": "lintian", "systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "unshare": "util-linux"}
-    lacking = [package_name for tool, package_name in tools.items() if shutil.which(tool) is None]
-    return f"not installed: {' '.join(lacking)}" if lacking else ""
-
-
-def main():
-    loader = unittest.TestLoader()
-    here = sys.modules["__main__"]
-    names = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
-    suite = loader.loadTestsFromNames(names, here) if names else loader.loadTestsFromModule(here)
-    if why := missing():
-        print(f"packages: nothing is tested: {why}")
-        print(f"packages: 0 passed, 0 failed, {suite.countTestCases()} skipped")
-        return
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"packages: {max(0, result.testsRun - failed - skipped)} passed, {failed} failed, {skipped} skipped")
-    sys.exit(failed != 0)
-
+# Debian's packages by their commands.
+TOOLS = {"mmdebstrap": "mmdebstrap", "dh": "debhelper", "lintian": "lintian", "systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "unshare": "util-linux"}
 
 if __name__ == "__main__":
-    main()
+    suite.main("packages", TOOLS)
