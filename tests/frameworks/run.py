@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs small programs of frameworks from PyPI over Warpline and closes with 'frameworks: N passed, N failed, N skipped'.
 
-Usage: run.py [NAME…]     of those in frameworks.toml (default: all)
+Usage: run.py [NAME…]     of those in frameworks.toml (default: all but those that say only_named)
 
 Each framework is installed into an environment of its own below build/frameworks, once; what cannot be fetched is skipped.
 WARPLINE_BUILD names the build folder (default build/release)."""
@@ -99,7 +99,7 @@ def main(names):
     described = tomllib.loads((HERE / "frameworks.toml").read_text())
     totals = [0, 0, 0]
     for name, entry in described.items():
-        if names and name not in names:
+        if name not in names if names else entry.get("only_named"):
             continue
         beside = entry.get("beside", name)
         python = install(beside, described[beside]["packages"])
