@@ -30,10 +30,10 @@ class Event:
 class Proxy:
     """Listens on a free loopback port and leads to `server` (a harness.Server, or anything with an address and an environment()).
 
-    `plan` is a list of faults, `seed` what it was made from (for the log), `log` takes a line per event. Used as a context manager;
-    takes a server's place in the harness."""
+    `plan` is a list of faults, `seed` what it was made from (for the log), `log` takes a line per event; connections beyond the first
+    `most` are reset as they come. Used as a context manager; takes a server's place in the harness."""
 
-    def __init__(self, server, plan=(), seed=None, log=None):
+    def __init__(self, server, plan=(), seed=None, log=None, most=None):
         self.server, self.plan, self.seed = server, list(plan), seed
         self.events = []
         self.totals = []           # of each connection: bytes delivered by direction
@@ -41,7 +41,7 @@ class Proxy:
         self._changed = threading.Condition()
         self._connections = set()
         self._network_is_held = False
-        self._refuses_new = False
+        self._most = most
         self._waiting = []         # reorders: [flow, bytes to go, future]
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._listener.setblocking(False)
@@ -66,10 +66,6 @@ class Proxy:
     def hold_from(self, number):
         """From now on nothing passes on connections that are open, from the one with this number on."""
         self._call(lambda: self._hold_from(number))
-
-    def refuse_new(self):
-        """From now on connections are reset as they come."""
-        self._refuses_new = True
 
     def release(self):
         """Ends holds and black holes; what was sent meanwhile arrives."""
@@ -156,7 +152,7 @@ class Proxy:
     async def _accept(self):
         while True:
             client, _ = await self._loop.sock_accept(self._listener)
-            if self._refuses_new:
+            if self._most is not None and len(self.totals) >= self._most:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
                 client.close()
                 continue

@@ -1,7 +1,11 @@
-"""What the end-to-end tests stand on: the build, the programs, a gpu-server of their own, and runs of programs against it."""
+"""What the end-to-end tests stand on: the build, the programs, a gpu-server of their own, and runs of programs against it.
+
+Modules of tests run in processes of their own, several at a time (run.py): what they share are files, and is written for that."""
 
 from __future__ import annotations  # Python 3.9 runs this on machines with a GPU
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -119,19 +123,31 @@ def wrong_output(program, stdout):
     return None if "verified" in stdout else f"no 'verified' in {stdout!r}"
 
 
+@contextlib.contextmanager
+def locked(path):
+    """Holds a file's lock, against other processes as well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def build_program(program):
     """Builds one program if its binary is older than what it is made of. Raises with nvcc's words if that fails."""
     inputs = [program.source, *PROGRAMS.glob("*.h"), PROGRAMS / "programs.toml"]
-    if program.binary.exists() and program.binary.stat().st_mtime > max(i.stat().st_mtime for i in inputs):
-        return
-    BINARIES.mkdir(parents=True, exist_ok=True)
-    root = cuda_root()
-    command = [root / "bin" / "nvcc", "-O2", "-o", program.binary, program.source, *program.flags, "-ldl"]
-    if any(flag in ("-lnvrtc", "shared") for flag in program.flags):
-        command += ["-L", root / "lib", "-Xlinker", f"-rpath={root / 'lib'}"]
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    newest = max(i.stat().st_mtime for i in inputs)
+    with locked(BINARIES / "locks" / program.name):
+        if program.binary.exists() and program.binary.stat().st_mtime > newest:
+            return
+        unfinished = program.binary.with_name(f"{program.name}.unfinished")  # others may be running what is there
+        root = cuda_root()
+        command = [root / "bin" / "nvcc", "-O2", "-o", unfinished, program.source, *program.flags, "-ldl"]
+        if any(flag in ("-lnvrtc", "shared") for flag in program.flags):
+            command += ["-L", root / "lib", "-Xlinker", f"-rpath={root / 'lib'}"]
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        unfinished.rename(program.binary)
 
 
 def development_certificates(folder):
@@ -140,8 +156,26 @@ def development_certificates(folder):
     return pathlib.Path(folder)
 
 
-# Which programs have called which functions of the driver through a server, in this process.
-called = {}
+# Where runs of programs through a server leave which functions they have called: a file for each process of tests.
+CALLED = os.environ.get("WARPLINE_CALLED")
+
+
+def remember_calls(program, processes):
+    """Keeps for called() what the statistics of a program's processes say."""
+    if CALLED and processes:
+        functions = sorted({function for process in processes for function in process["functions"]})
+        with open(pathlib.Path(CALLED) / str(os.getpid()), "a") as file:
+            file.write(json.dumps([program, functions]) + "\n")
+
+
+def called():
+    """Which programs have called which functions of the driver through a server, in this run of the tests."""
+    result = {}
+    for file in sorted(pathlib.Path(CALLED).iterdir()) if CALLED else []:
+        for program, functions in map(json.loads, file.read_text().splitlines()):
+            for function in functions:
+                result.setdefault(function, set()).add(program)
+    return result
 
 
 @dataclass
@@ -246,7 +280,5 @@ def run(command, mode, server=None, extra=None, seconds=60, stats=True):
                               timeout=seconds * (5 if sanitizer_runtime() else 1))
         # A line for each process of the program that had a session; the first one is what tests look at.
         lines = [json.loads(line) for line in stats_path.read_text().splitlines()] if stats_path.exists() else []
-    for line in lines:
-        for function in line["functions"]:
-            called.setdefault(function, set()).add(pathlib.Path(command[0]).name)
+    remember_calls(pathlib.Path(command[0]).name, lines)
     return Run(done.returncode, done.stdout, done.stderr, lines[0] if lines else {})

@@ -140,8 +140,8 @@ class ChoiceTest(PoolCase):
         for server in pool.servers[:2]:
             self.start_working(server)
         before = pool.sessions()
-        self.run_program(pool)
-        self.assertEqual([after - earlier for after, earlier in zip(pool.sessions(), before)], [0, 0, 1])
+        done = self.run_program(pool, WARPLINE_LOG="debug")
+        self.assertEqual([after - earlier for after, earlier in zip(pool.sessions(), before)], [0, 0, 1], done.stderr)
 
     def test_b5_thirty_programs_at_once_spread(self):
         # Workers are ready, as it is the choice that is looked at, not how fast drivers start.

@@ -1,10 +1,7 @@
 """Every program of programs.toml, directly on the software GPU and through gpu-server (A1, A6, A8, B2, C3)."""
 
 import concurrent.futures
-import json
 import os
-import subprocess
-import sys
 import unittest
 
 import harness
@@ -27,7 +24,6 @@ def tearDownModule():
 
 class ProgramTest(unittest.TestCase):
     server = None
-    remote_runs = 0
 
     def check(self, program, arguments, mode):
         done = harness.run([program.binary, *arguments], mode, self.server, seconds=program.seconds)
@@ -36,7 +32,6 @@ class ProgramTest(unittest.TestCase):
         self.assertIsNone(harness.wrong_output(program, done.stdout), said)
         if mode == "remote":
             self.assertGreater(done.stats["frames_sent"], 0, "the program did not use the server")
-            ProgramTest.remote_runs += 1
             if "WARPLINE_DISABLE" in os.environ:
                 return  # more calls wait then
             if program.round_trips is not None:
@@ -56,6 +51,23 @@ def add_tests():
 
 
 add_tests()
+
+
+class ClustersTest(unittest.TestCase):
+    DEVICE = {"SOFTGPU_COMPUTE_CAPABILITY": "9.0"}
+
+    def test_b2_questions_about_clusters_are_asked_once(self):
+        program = harness.programs()["attributes"]
+        harness.build_program(program)
+        with harness.Server(environment=self.DEVICE) as server:
+            for mode in ("direct", "remote"):
+                done = harness.run([program.binary], mode, server, extra=self.DEVICE)
+                self.assertEqual(done.code, 0, f"{mode}: {done.stdout}{done.stderr}")
+            if "WARPLINE_DISABLE" in os.environ:
+                return
+            # Two sizes, of which the second brings the others; none; and none again, once the function says which.
+            self.assertEqual(done.stats["waits"]["cuOccupancyMaxActiveClusters"], 4, done.stats["waits"])
+            self.assertEqual(done.stats["waits"]["cuOccupancyMaxPotentialClusterSize"], 2, done.stats["waits"])
 
 
 class TwoDevicesTest(unittest.TestCase):
@@ -90,33 +102,6 @@ class SpinTest(unittest.TestCase):
                     said = f"{program.name} {arguments}: exit code {done.code}\n{done.stdout}{done.stderr}"
                     self.assertEqual(done.code, 0, said)
                     self.assertIsNone(harness.wrong_output(program, done.stdout), said)
-
-
-class UncalledTest(unittest.TestCase):
-    """What is forwarded is called by a program, or is on the list of what still is not (A2). After the programs and the probe:
-    modules and classes run in the order of the alphabet."""
-
-    def test_forwarded_functions_are_called(self):
-        expected = sum(len(p.args) for p in harness.programs().values() if "remote" in p.modes)
-        probed = any("warpline-gpu-probe" in programs for programs in harness.called.values())
-        if ProgramTest.remote_runs < expected or not probed:
-            self.skipTest(f"of {expected} programs {ProgramTest.remote_runs} have passed, and the probe has {'' if probed else 'not '}run")
-        (harness.BUILD / "called.json").write_text(json.dumps({f: sorted(p) for f, p in sorted(harness.called.items())}, indent=1))
-        generator = [sys.executable, harness.ROOT / "cuda/gen/generate.py", "--api", harness.ROOT / "cuda/api", "--include",
-                     harness.cuda_root() / "include", "--called", harness.BUILD / "called.json"]
-        subprocess.run([*generator, "--target", "coverage", "--out", harness.BUILD / "generated"], check=True)
-        listed = harness.ROOT / "tests/programs/uncalled.txt"
-        allowed = {line for line in listed.read_text().splitlines() if line and not line.startswith("#")}
-        uncalled = {call.name for call in self.forwarded() if not harness.called.keys() & set(call.symbols)}
-        self.assertEqual(uncalled - allowed, set(), "forwarded, and no program calls it: write one")
-        self.assertEqual(allowed - uncalled, set(), f"called by now: take it off {listed.name}")
-
-    @staticmethod
-    def forwarded():
-        sys.path.insert(0, str(harness.ROOT / "cuda/gen"))
-        import generate
-        api = generate.read(harness.ROOT / "cuda/api", harness.cuda_root() / "include")
-        return [call for call in api.calls if call.forwarded]
 
 
 if __name__ == "__main__":
