@@ -146,7 +146,11 @@ CUresult Session::not_sent(const Error& error, Waiter* waiter) {
     // Whatever ended the session, an orderly drain or bytes that make no sense: to the program its device has become
     // unavailable (docs/errors.md).
     const bool ended = calls().outbox().closed();
-    if (ended && !m_quiet.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (ended && !m_quiet.load()) {
+        // Known here before on_lost() comes to say so: no later call may succeed meanwhile, also none that is answered here.
+        become_unavailable();
+        return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    }
     if (!ended) WL_LOG(error, "client", "a call could not be sent: {} ({})", error.what, to_string(error.code));
     return static_cast<CUresult>(to_cu_result(error.code));
 }
@@ -283,6 +287,11 @@ void Session::defer(CUresult result) {
         m_deferred.compare_exchange_strong(none, result);
 }
 
+void Session::become_unavailable() {
+    m_deferred.store(0);
+    m_sticky.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 CUresult Session::take_deferred(CUresult result) {
     const auto sticky = static_cast<CUresult>(m_sticky.load());
     // A call's own error goes before a deferred one, unless it is but what stays.
@@ -390,8 +399,7 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
     if (!quiet) {
         WL_LOG(error, "client", "lost the session with {}: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
                m_info.address, text);
-        m_deferred.store(0);
-        m_sticky.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
+        become_unavailable();
         m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
     }
     // The process ends: its threads go on waiting, as they would for a GPU. Who would return now returns to a libcudart that

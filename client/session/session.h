@@ -209,6 +209,8 @@ private:
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
     }
     CUresult take_deferred(CUresult result);
+    /// From now on every call fails.
+    void become_unavailable();
     void send_report();
     void write_output() WL_EXCLUDES(m_writing_mutex, m_output_mutex);
 

@@ -22,6 +22,28 @@ Error connect_error(FakeServer& server, std::string& why) {
     return made.ok() ? Error{Code::ok} : made.error();
 }
 
+TEST(SessionErrors, d3_a_server_that_does_not_keep_to_the_limit_of_memory_is_left) {
+    constexpr uint64_t k_limit = 8 << 20;
+    for (const uint64_t told : {uint64_t{0}, k_limit / 2, k_limit, 2 * k_limit}) {
+        FakeServer server;
+        server.memory_limit = told;
+        ConnectionSettings settings = server.settings();
+        settings.memory_bytes = k_limit;
+        std::string why;
+        const auto made = Session::connect(
+            settings, [](CUresult) {}, why);
+        const bool keeps_to_it = told != 0 && told <= k_limit;
+        ASSERT_EQ(made.ok(), keeps_to_it) << told << ": " << why;
+        if (keeps_to_it) {
+            EXPECT_EQ((*made)->info().memory_limit_bytes, told);
+            (*made)->finish();
+        } else {
+            EXPECT_EQ(made.error().code, Code::version_mismatch);
+            EXPECT_NE(why.find("WARPLINE_MEMORY=8388608"), std::string::npos) << why;
+        }
+    }
+}
+
 TEST(SessionErrors, a_refusal_is_told_in_the_servers_words) {
     FakeServer server;
     server.refusal = "no more sessions today";
@@ -189,6 +211,17 @@ TEST(SessionErrors, a_lost_connection_wakes_everybody_with_46) {
     EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
     EXPECT_EQ(gen::issue_cuEventRecord(call, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
     EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST(SessionErrors, no_call_succeeds_behind_one_that_could_not_be_sent) {
+    FakeServer server;
+    SessionFixture client(server);
+    // As when the server says goodbye, before the thread that heard it has told anybody.
+    client.session->calls().outbox().close(Error{Code::shutting_down, "the server is going down"}, false);
+    EXPECT_EQ(client.ended.load(), CUDA_SUCCESS) << "nobody has been told";
+    Call call = client.call();
+    EXPECT_EQ(gen::issue_cuEventRecord(call, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_DEVICE_UNAVAILABLE) << "one that is answered here";
 }
 
 TEST(SessionErrors, the_servers_goodbye_ends_the_session) {
