@@ -1,6 +1,7 @@
 // Frames on their way, and the server's calls on this machine's clock.
 #include "client/trace/traffic.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "client/trace/trace.h"
@@ -216,8 +217,12 @@ Result<void> Traffic::executed(BytesView list, size_t count, uint64_t dropped) {
         event.kind = EventKind::executed;
         event.name = cuda::call_name(static_cast<cuda::CallId>(call.id));
         event.track = call.thread;
-        event.begin_ns = call.begin_ns - static_cast<uint64_t>(clock->ahead_ns);
-        event.end_ns = event.begin_ns + call.duration_ns;
+        // A thread executes one call after the other, whatever has been learnt of its clock between two of them.
+        uint64_t& until_ns = m_executed_until_ns[event.track];
+        const uint64_t begin_ns = call.begin_ns - static_cast<uint64_t>(clock->ahead_ns);
+        event.begin_ns = std::max(begin_ns, until_ns);
+        event.end_ns = std::max(begin_ns + call.duration_ns, event.begin_ns);
+        until_ns = event.end_ns;
         event.first = call.number;
         note(event);
     }

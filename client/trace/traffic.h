@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <unordered_map>
 #include <vector>
 
 #include "client/trace/event.h"
@@ -44,6 +45,7 @@ private:
     std::atomic<compress::CodecSet> m_codecs{0};                      // that the session chooses from
     Mutex m_mutex;
     ServerClock m_clock WL_GUARDED_BY(m_mutex);
+    std::unordered_map<uint32_t, uint64_t> m_executed_until_ns WL_GUARDED_BY(m_mutex);  // by the server's thread
     unsigned m_round_trips WL_GUARDED_BY(m_mutex) = 0;
     int64_t m_hello_sent_ns WL_GUARDED_BY(m_mutex) = 0;
 };
