@@ -1,6 +1,7 @@
 // Virtual memory management: addresses are reserved here, in the window that client and server share.
 #include "client/call/allocate.h"
 #include "client/call/share.h"
+#include "client/gen/internal_calls.gen.h"
 #include "client/gen/vmm_calls.gen.h"
 
 namespace warpline::client {
@@ -21,17 +22,51 @@ CUresult hook_client_cuMemAddressFree(Call& call, CUdeviceptr ptr, size_t size) 
     return call.state.memory.unreserve(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+namespace {
+
+/// True for what every driver gives as long as there is memory: nothing needs to be decided but whether there is enough.
+bool is_ordinary(const CUmemAllocationProp& prop, size_t size_bytes, unsigned long long flags) {
+    if (flags != 0 || size_bytes == 0 || size_bytes % DeviceMemory::k_block_bytes != 0) return false;
+    if (prop.type != CU_MEM_ALLOCATION_TYPE_PINNED || prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return false;
+    const Device* device = find_device(prop.location.id);
+    if (device == nullptr || prop.win32HandleMetaData != nullptr) return false;
+    const auto& special = prop.allocFlags;
+    if (special.compressionType != CU_MEM_ALLOCATION_COMP_NONE || special.usage != 0) return false;
+    if (special.gpuDirectRDMACapable != 0 &&
+        device->attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) == 0)
+        return false;
+    return prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ||
+           (prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+            device->attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0);
+}
+
+/// Makes memory: without waiting while the server's grant lasts.
+CUresult create_memory(Call& call, uint64_t token, size_t size_bytes, const CUmemAllocationProp& prop,
+                       unsigned long long flags) {
+    const BytesView properties = as_bytes(&prop, sizeof prop);
+    if (is_ordinary(prop, size_bytes, flags)) {
+        MemoryCredit& credit = call.session.memory_credit();
+        MutexLock lock(credit.order);
+        if (credit.take(prop.location.id, size_bytes)) return gen::issue_wlMemCreate(call, token, size_bytes, properties);
+    }
+    const CUresult result = gen::request_cuMemCreate(call, token, size_bytes, properties, flags);
+    if (result == CUDA_SUCCESS && prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) took_memory(call, prop.location.id);
+    return result;
+}
+
+}  // namespace
+
 CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
                                  unsigned long long flags) {
     settle_shares(call);  // what nobody can import any more takes memory
     auto made = make_object<HandleKind::allocation>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = gen::request_cuMemCreate(call, made.token, size, as_bytes(prop, sizeof *prop), flags);
+    const CUresult result = create_memory(call, made.token, size, *prop, flags);
     if (result != CUDA_SUCCESS) {
         call.state.physical_memory.remove(made.token);
         return result;
     }
-    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) took_memory(call, prop->location.id);
+    made.object->size_bytes = size;
     *handle = made.token;
     return CUDA_SUCCESS;
 }
@@ -50,10 +85,13 @@ CUresult hook_client_cuMemRelease(Call& call, CUmemGenericAllocationHandle handl
 CUresult hook_client_cuMemMap(Call& call, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                               unsigned long long flags) {
     if (flags != 0 || offset != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.physical_memory.find(handle)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
-    // Waits: the program finds out here whether the sizes fit, and nothing is known of the range before.
-    CUresult result = gen::request_cuMemMap(call, ptr, size, offset, handle, flags);
+    const PhysicalMemory* memory = call.state.physical_memory.find(handle);
+    if (!memory || !call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    // A whole piece of memory fits where nothing is. What else there may be the driver decides.
+    const bool fits =
+        memory->size_bytes == size && ptr % DeviceMemory::k_block_bytes == 0 && call.state.memory.is_vacant(ptr, size);
+    const CUresult result = fits ? gen::issue_cuMemMap(call, ptr, size, offset, handle, flags)
+                                 : gen::request_cuMemMap(call, ptr, size, offset, handle, flags);
     if (result != CUDA_SUCCESS) return result;
     DeviceRange range;
     range.base = ptr;

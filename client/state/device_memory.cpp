@@ -81,6 +81,13 @@ bool DeviceMemory::is_reserved(uint64_t base, uint64_t size_bytes) const {
     return offset < it->second && size_bytes <= it->second - offset;
 }
 
+bool DeviceMemory::is_vacant(uint64_t base, uint64_t size_bytes) const {
+    MutexLock lock(m_mutex);
+    if (containing(base) != m_ranges.end()) return false;
+    const auto next = m_ranges.lower_bound(base);
+    return next == m_ranges.end() || next->first - base >= size_bytes;
+}
+
 bool DeviceMemory::forget_mapped(uint64_t base, uint64_t size_bytes) {
     MutexLock lock(m_mutex);
     auto first = m_ranges.find(base);

@@ -63,6 +63,8 @@ public:
     /// False if the range was not reserved like this, or something is mapped in it.
     bool unreserve(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
     bool is_reserved(uint64_t base, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
+    /// True if nothing that is known lies in [base, base + size).
+    bool is_vacant(uint64_t base, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
     /// Forgets the mapped ranges that make up exactly this one. False if they do not.
     bool forget_mapped(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
 

@@ -143,6 +143,7 @@ struct Pool {
 /// Physical memory of cuMemCreate.
 struct PhysicalMemory {
     uint64_t context = 0;
+    uint64_t size_bytes = 0;  ///< 0: not known here, as of what another process has made
     std::atomic<unsigned> references{1};
 };
 

@@ -1,4 +1,5 @@
 // Freeing, mapping and pools: what the client may still use afterwards is noted.
+#include "server/gen/internal_calls.gen.h"
 #include "server/gen/memory_calls.gen.h"
 #include "server/gen/pool_calls.gen.h"
 #include "server/gen/vmm_calls.gen.h"
@@ -89,20 +90,43 @@ CUresult hook_server_cuMemPoolSetAccess(ServerCall& call, const CuMemPoolSetAcce
     return call.session().memory().share_pool(args.owner, args.peer, args.pool, args.access);
 }
 
-CUresult hook_server_cuMemCreate(ServerCall& call, const CuMemCreateArgs& args) {
+namespace {
+
+/// Makes memory that is mapped by calls of its own. `take(device, charge, make)` has the limit's leave before make() is called.
+template <typename Take>
+CUresult create_memory(ServerCall& call, uint64_t token, uint64_t size_bytes, BytesView prop, uint64_t flags, Take&& take) {
     const auto create = WL_DRIVER(call, cuMemCreate);
-    if (!call.may_bind(HandleKind::allocation, args.handle)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!call.may_bind(HandleKind::allocation, token)) return CUDA_ERROR_INVALID_HANDLE;
     CUmemAllocationProp properties{};
-    if (!read_struct(args.prop, properties)) return CUDA_ERROR_INVALID_VALUE;
+    if (!read_struct(prop, properties)) return CUDA_ERROR_INVALID_VALUE;
     const CUmemLocation location = properties.location;  // as the client counts devices
     if (!to_driver(call, properties)) return CUDA_ERROR_INVALID_DEVICE;
     MemoryChargePtr charge;
     CUmemGenericAllocationHandle handle{};
-    const auto make = [&] { return create(&handle, args.size, &properties, args.flags); };
-    const bool on_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-    WL_CUDA(on_device ? make_charged(call, location.id, args.size, charge, make) : make());
-    call.bind(HandleKind::allocation, args.handle, handle, 0, std::move(charge));
+    const auto make = [&] { return create(&handle, size_bytes, &properties, flags); };
+    WL_CUDA(location.type == CU_MEM_LOCATION_TYPE_DEVICE ? take(location.id, charge, make) : make());
+    call.bind(HandleKind::allocation, token, handle, 0, std::move(charge));
     return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult hook_server_cuMemCreate(ServerCall& call, const CuMemCreateArgs& args) {
+    return create_memory(call, args.handle, args.size, args.prop, args.flags,
+                         [&](CUdevice device, MemoryChargePtr& charge, const auto& make) -> CUresult {
+                             // The credit has not been touched, but what can be granted has changed.
+                             call.session().memory().credit().used(device, 0);
+                             return make_charged(call, device, args.size, charge, make);
+                         });
+}
+
+CUresult hook_server_wlMemCreate(ServerCall& call, const WlMemCreateArgs& args) {
+    return create_memory(call, args.handle, args.size, args.prop, 0,
+                         [&](CUdevice device, MemoryChargePtr& charge, const auto& make) -> CUresult {
+                             call.session().memory().credit().used(device, args.size);
+                             WL_CUDA(call.session().ledger().take(device, args.size, charge));
+                             return make();
+                         });
 }
 
 CUresult hook_server_cuMemMap(ServerCall& call, const CuMemMapArgs& args) {

@@ -1,5 +1,5 @@
-"""NVIDIA's libraries through gpu-server: their calls go through, and few of them wait (A4, B2). Libraries that the toolkit at hand does
-not have are left out, with a line that says so."""
+"""NVIDIA's libraries through gpu-server: their calls go through, and few of them wait (A4, B2). Libraries that neither the toolkit at hand
+nor the package index has are left out, with a line that says so."""
 
 import os
 import pathlib
@@ -8,6 +8,7 @@ import tomllib
 import unittest
 
 import harness
+import toolkits
 
 SOURCES = harness.ROOT / "tests" / "libraries"
 BINARIES = harness.BUILD / "libraries"
@@ -15,14 +16,25 @@ BINARIES = harness.BUILD / "libraries"
 DRY = {"SOFTGPU_EXECUTE": "0", "SOFTGPU_COMPUTE_CAPABILITY": "9.0", "SOFTGPU_MEMORY": "2GiB"}
 
 
-def find(program):
-    """What to call the compiler with for a program's libraries. Raises SkipTest if the toolkit lacks one."""
+def toolkit_with(program):
+    """The folder with include/ and lib/ of a program's libraries: the toolkit at hand, or a wheel of the same version."""
     root = harness.cuda_root()
-    folders = [f for f in (root / "lib64", root / "lib") if f.exists()]
     header = program.get("header", program["links"][0] + ".h")
-    if not (root / "include" / header).exists():
+    if (root / "include" / header).exists():
+        return root
+    if "wheel" not in program:
         raise unittest.SkipTest(f"the toolkit has no {header}")
-    flags = []
+    try:
+        return toolkits.library(program["wheel"], toolkits.at_hand())
+    except toolkits.Unavailable as why:
+        raise unittest.SkipTest(f"the toolkit has no {header}, and {program['wheel']} cannot be fetched: {why}") from why
+
+
+def find(program):
+    """What to call the compiler with for a program's libraries. Raises SkipTest if one cannot be had."""
+    root = toolkit_with(program)
+    folders = [f for f in (root / "lib64", root / "lib") if f.exists()]
+    flags = ["-I", str(root / "include")]
     for name in program["links"]:
         if name == "cuda":
             flags.append("-lcuda")
@@ -30,7 +42,8 @@ def find(program):
         found = [path for folder in folders for path in sorted(folder.glob(f"lib{name}.so*"))]
         if not found:
             raise unittest.SkipTest(f"the toolkit has no lib{name}")
-        flags += [str(found[0]), "-Xlinker", f"-rpath={found[0].parent}"]
+        # For the linker: nvcc itself knows names that end with .so only.
+        flags += ["-Xlinker", str(found[0]), "-Xlinker", f"-rpath={found[0].parent}"]
     return flags
 
 

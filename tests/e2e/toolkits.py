@@ -8,6 +8,7 @@ installed. 12.x has no compiler to be had in either place: its runtimes run what
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,11 @@ class Unavailable(Exception):
 
 def major(version):
     return int(version.split(".")[0])
+
+
+def at_hand():
+    """The version of the toolkit at hand, of which harness.cuda_root() says where it is."""
+    return re.search(r"release (\d+\.\d+)", _run([harness.cuda_root() / "bin" / "nvcc", "--version"]))[1]
 
 
 def number(version):
@@ -79,6 +85,11 @@ def python_package(name, version):
     """A folder to put on PYTHONPATH."""
     install = [*_pip(), "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-compile"]
     return _made(FOLDER / "python" / f"{name}-{version}", lambda folder: _run([*install, "--target", folder, f"{name}=={version}"]))
+
+
+def library(name, version):
+    """The folder with include/ and lib/ of one of NVIDIA's libraries, of a version of CUDA."""
+    return _package(name, version)
 
 
 def runtime(version):

@@ -47,7 +47,7 @@ class Row:
     def compiled_by(self):
         if self.kind == "nvrtc" or (self.own_compiler and toolkits.major(self.version) == 13):
             return self.version
-        return "11.8" if toolkits.major(self.version) < 13 else toolkit_at_hand()
+        return "11.8" if toolkits.major(self.version) < 13 else toolkits.at_hand()
 
     @property
     def title(self):
@@ -65,13 +65,8 @@ class Row:
         return 0
 
 
-def toolkit_at_hand():
-    said = subprocess.run([harness.cuda_root() / "bin" / "nvcc", "--version"], capture_output=True, text=True, check=True).stdout
-    return re.search(r"release (\d+\.\d+)", said)[1]
-
-
 def small_part():
-    at_hand = toolkit_at_hand()
+    at_hand = toolkits.at_hand()
     return ([Row("shared", "11.8"), Row("shared", "12.9"), Row("static", at_hand), Row("static", at_hand, "machine code"),
              Row("shared", "13.5", "machine code", own_compiler=False), Row("nvrtc", at_hand)],
             ["11.8", "12.4", "13.0", "13.5"])
@@ -87,7 +82,7 @@ def everything():
 
 
 def _nvcc(row):
-    if row.compiled_by == toolkit_at_hand():
+    if row.compiled_by == toolkits.at_hand():
         return harness.cuda_root() / "bin" / "nvcc"
     return toolkits.compiler(row.compiled_by)
 
@@ -136,12 +131,12 @@ def build(row):
 
 def _static_runtime(version):
     own = harness.cuda_root() / "lib64" / "libcudart_static.a"
-    return own if version == toolkit_at_hand() and own.exists() else toolkits.static_runtime(version)
+    return own if version == toolkits.at_hand() and own.exists() else toolkits.static_runtime(version)
 
 
 def _nvrtc(version):
     own = sorted((harness.cuda_root() / "lib64").glob("libnvrtc.so.*"))
-    return own[0] if version == toolkit_at_hand() and own else toolkits.nvrtc(version)
+    return own[0] if version == toolkits.at_hand() and own else toolkits.nvrtc(version)
 
 
 def run_cell(row, command, driver, mode, server):

@@ -104,6 +104,9 @@ TEST_F(DeviceMemoryTest, mapped_ranges_that_touch_are_one_for_copies) {
     EXPECT_TRUE(memory.contains(*base + 1, 2 * k_block - 1));
     EXPECT_FALSE(memory.contains(*base, 3 * k_block));
     EXPECT_FALSE(memory.unreserve(*base, 4 * k_block)) << "something is mapped";
+    EXPECT_FALSE(memory.is_vacant(*base + k_block / 2, 1)) << "in the middle of one";
+    EXPECT_FALSE(memory.is_vacant(*base + 2 * k_block, k_block + 1)) << "up to the next one and into it";
+    EXPECT_TRUE(memory.is_vacant(*base + 2 * k_block, k_block)) << "just between two";
     EXPECT_FALSE(memory.forget_mapped(*base, k_block + 1));
     EXPECT_TRUE(memory.forget_mapped(*base, 2 * k_block));
     EXPECT_TRUE(memory.forget_mapped(*base + 3 * k_block, k_block));
