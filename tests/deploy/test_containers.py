@@ -223,7 +223,7 @@ class ContainersTest(unittest.TestCase):
             self.assertEqual((code, user), (0, "65532"), said)
             library = {"lib/warpline/libcuda.so.1", "lib/warpline/libnvidia-ml.so.1", "lib/warpline/nvrtc.so"}
             scripts = {f"bin/{script}" for script in ("dev", "make-ca", "enrol-server", "enrol-tenant", "lib.sh")}
-            server = {"bin/gpu-server", "bin/gpu-server-ready"}
+            server = {"bin/gpu-server"}
             self.assertEqual(set(files), {"server": server, "server-softgpu": server | {"lib/libsoftgpu.so", "lib/libnvidia-ml.so.1"},
                                           "client": library | {"bin/warpline"},
                                           "tools": library | scripts | {"bin/warpline", "bin/warpline-bench"}}[name])
