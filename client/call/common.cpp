@@ -42,7 +42,7 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     if (result != CUDA_SUCCESS) return result;
     note_done(call, stream);
     if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
-    if (stream <= 1) note_default_idle(call);
+    if (stream <= 1) note_default_idle(call, records);
     for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
         release_device_memory(call, range);
     }

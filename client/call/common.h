@@ -40,9 +40,10 @@ CUresult synchronize_stream(Call& call, uint64_t stream);
 /// The same for all streams of the call's context.
 CUresult synchronize_context(Call& call);
 
-/// The call that was just answered has waited for the legacy default stream.
-inline void note_default_idle(const Call& call) {
+/// The call that was just answered has waited for the legacy default stream. @param records  State::records() before the call
+inline void note_default_idle(const Call& call, uint64_t records) {
     if (Context* context = call.current()) {
+        raise_to(context->default_synced, records);
         raise_to(context->default_idle_at, call.number);
         context->default_stream.reached(call.number);
     }

@@ -18,12 +18,15 @@ template <typename Find, typename Issue>
 void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue issue) {
     Session& session = call.session;
     uint64_t watched = completion.watched.load();
-    if (watched != 0 || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
+    const bool is_over = watched == 0 || completion.done.load(std::memory_order_acquire) >= watched;
+    if (!is_over || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
     if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
     auto* background = new Watch([&session, number, find](CUresult result) {
         if (Completion* told = find()) {
             if (result == CUDA_SUCCESS) told->reached(number);
-            told->watched.store(0, std::memory_order_release);
+            // Unless the next one is watched already: who heard of this end may have gone on.
+            uint64_t own = number;
+            told->watched.compare_exchange_strong(own, 0, std::memory_order_acq_rel);
         }
         session.end_watch(result);
     });
@@ -37,7 +40,7 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     delete background;
 }
 
-constexpr uint64_t k_per_thread_token = 2;
+constexpr uint64_t k_legacy_token = 1, k_per_thread_token = 2;  // and 0, which is the legacy stream as well
 
 /// What is known of a stream that all threads share; null if it has gone.
 Completion* completion_of_stream(State& state, uint64_t token, uint64_t context) {
@@ -87,26 +90,48 @@ bool is_complete(const Call& call, const Event& event, uint64_t number) {
     if (event.completion.done.load(std::memory_order_acquire) >= number) return true;
     const Context* context = call.state.contexts.find(event.context);
     if (context && context->synced.load(std::memory_order_acquire) >= number) return true;
-    const Stream* stream = call.state.streams.find(event.stream.load(std::memory_order_relaxed));
+    const uint64_t recorded_in = event.stream.load(std::memory_order_relaxed);
+    if (recorded_in <= k_legacy_token) return context && context->default_synced.load(std::memory_order_acquire) >= number;
+    const Stream* stream = call.state.streams.find(recorded_in);
     return stream && stream->synced.load(std::memory_order_acquire) >= number;
 }
 
-CUresult query_event(Call& call, uint64_t token, Event& event) {
-    const uint64_t number = event.record.load(std::memory_order_acquire);
-    const uint64_t watched = event.completion.watched.load(std::memory_order_acquire);
-    if (is_complete(call, event, number)) return CUDA_SUCCESS;
-    const bool known_here = !event.is_shared() && !call.state.device_records_events.load(std::memory_order_relaxed);
-    if (known_here && watched == number) return CUDA_ERROR_NOT_READY;
-    const CUresult result = gen::request_cuEventQuery(call, token);
-    if (!known_here) return result;
-    if (result == CUDA_SUCCESS) event.completion.reached(number);
-    if (result != CUDA_ERROR_NOT_READY) return result;
+namespace {
+
+/// True if all that is to be known of the event's records comes by this session's calls.
+bool is_known_here(const Call& call, const Event& event) {
+    return !event.is_shared() && !call.state.device_records_events.load(std::memory_order_relaxed);
+}
+
+void watch_event(Call& call, uint64_t token, Event& event, uint64_t number) {
     auto find = [&state = call.state, token]() -> Completion* {
         Event* found = state.events.find(token);
         return found ? &found->completion : nullptr;
     };
     watch(call, number, event.completion, find, [&] { return gen::issue_cuEventSynchronize(call, token); });
+}
+
+}  // namespace
+
+CUresult query_event(Call& call, uint64_t token, Event& event) {
+    const uint64_t number = event.record.load(std::memory_order_acquire);
+    const uint64_t watched = event.completion.watched.load(std::memory_order_acquire);
+    const bool known_here = is_known_here(call, event);
+    if (known_here && number != 0) event.expected_questions.store(Event::k_expected_after_question, std::memory_order_relaxed);
+    if (is_complete(call, event, number)) return CUDA_SUCCESS;
+    if (known_here && watched == number) return CUDA_ERROR_NOT_READY;
+    const CUresult result = gen::request_cuEventQuery(call, token);
+    if (!known_here) return result;
+    if (result == CUDA_SUCCESS) event.completion.reached(number);
+    if (result == CUDA_ERROR_NOT_READY) watch_event(call, token, event, number);
     return result;
+}
+
+void expect_question(Call& call, uint64_t token, Event& event) {
+    if (event.expected_questions.load(std::memory_order_relaxed) == 0) return;
+    if (!call.session.calls().uses(config::Optimisation::prefetch) || !is_known_here(call, event)) return;
+    event.expected_questions.fetch_sub(1, std::memory_order_relaxed);
+    watch_event(call, token, event, event.record.load(std::memory_order_acquire));
 }
 
 namespace {

@@ -14,12 +14,15 @@ bool is_complete(const Call& call, const Event& event, uint64_t number);
 /// An event has been recorded behind all work of a context, or of a green one: in no stream, and in no capture.
 inline void note_recorded_behind_all(const Call& call, Event& event) {
     event.capture_id.store(0);
-    event.stream.store(0, std::memory_order_relaxed);
+    event.stream.store(Event::k_no_stream, std::memory_order_relaxed);
     event.record.store(call.state.next_record(), std::memory_order_release);
 }
 
 /// cuEventQuery. @blocks for a round trip if the answer is not known
 CUresult query_event(Call& call, uint64_t token, Event& event);
+/// The event has just been recorded, in no capture. If the program has asked about earlier records of it, the server is to tell
+/// the end of this one without being asked. @blocks no
+void expect_question(Call& call, uint64_t token, Event& event);
 
 /// cuStreamQuery. @blocks for a round trip if the answer is not known
 CUresult query_stream(Call& call, uint64_t token);

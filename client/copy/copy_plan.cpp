@@ -208,8 +208,9 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     settle_host_memory(call, source, size_bytes);
     if (!copy_may_wait(call)) return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
+    const uint64_t records = call.state.records();
     const CUresult result = gen::request_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
-    if (result == CUDA_SUCCESS) note_default_idle(call);
+    if (result == CUDA_SUCCESS) note_default_idle(call, records);
     return result;
 }
 
@@ -239,8 +240,9 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
     // (CUDA Driver API, API synchronization behavior).
     const bool waits = timing == Timing::synchronous || !is_page_locked(call.state, target.base, 1);
     if (waits && stream <= 1 && !call.state.captures.any()) {
+        const uint64_t records = call.state.records();
         const CUresult result = read_device(call, target, source, size_bytes);
-        if (result == CUDA_SUCCESS && call.number != 0) note_default_idle(call);
+        if (result == CUDA_SUCCESS && call.number != 0) note_default_idle(call, records);
         return result;
     }
     if (is_capturing(call, stream)) {

@@ -28,6 +28,7 @@ struct Context {
     std::atomic<unsigned> flags{0};
     std::atomic<unsigned> attached{1};         ///< cuCtxAttach/cuCtxDetach
     std::atomic<uint64_t> synced{0};           ///< its events with record numbers up to this are complete
+    std::atomic<uint64_t> default_synced{0};   ///< the same of events in its legacy default stream
     std::atomic<uint64_t> idle_at{0};          ///< call of the session that found all its streams done with what came before
     std::atomic<uint64_t> default_idle_at{0};  ///< the same of its legacy default stream
     Completion default_stream;                 ///< of the legacy default stream: numbers of calls of the session

@@ -110,6 +110,7 @@ struct GraphExec {
 };
 
 struct Event {
+    static constexpr uint64_t k_no_stream = UINT64_MAX;  ///< recorded behind all work of a context
     uint64_t context = 0;
     unsigned flags = 0;
     std::atomic<uint64_t> record{0};      ///< number of its last record, among all of the session; 0: never recorded
@@ -117,6 +118,9 @@ struct Event {
     Completion completion;                ///< numbers of records
     std::atomic<uint64_t> capture_id{0};  ///< of the capture in which it was recorded last
     bool imported = false;                ///< of another process
+    /// So many more of its records will probably be asked about by a program that polls: after each question a few more.
+    std::atomic<int> expected_questions{0};
+    static constexpr int k_expected_after_question = 4;
     /// Other processes record it and ask for it: the server is asked, and told at once.
     bool is_shared() const { return (flags & CU_EVENT_INTERPROCESS) != 0; }
 };

@@ -30,7 +30,7 @@ int main() {
     CHECK(cudaEventCreate(&other));
     EXPECT_EQ(cudaEventQuery(event), cudaSuccess);  // never recorded
 
-    for (unsigned i = 0; i < 3; ++i) {  // three loops, three round trips
+    for (unsigned i = 0; i < 3; ++i) {  // three loops, one round trip: of an event that was asked about the end is told
         count_down<<<1, 1, 0, stream>>>(sum, steps, 1);
         CHECK(cudaEventRecord(event, stream));
         std::printf("event: %lu questions\n", poll_event(event));
@@ -70,6 +70,17 @@ int main() {
     CHECK(cudaEventQuery(event));
     CHECK(cudaEventSynchronize(event));
 
+    // So does one of the default stream, and a copy in it: two.
+    count_down<<<1, 1>>>(sum, steps, 10000000);
+    CHECK(cudaEventRecord(event));
+    CHECK(cudaStreamSynchronize(0));
+    CHECK(cudaEventQuery(event));
+    count_down<<<1, 1>>>(sum, steps, 100000000);
+    CHECK(cudaEventRecord(event));
+    CHECK(cudaMemcpy(&result, sum, sizeof(result), cudaMemcpyDeviceToHost));
+    CHECK(cudaEventQuery(event));
+    EXPECT_EQ(result, 111110113u);
+
     // An event that is destroyed while it is watched, and a stream likewise: two.
     count_down<<<1, 1, 0, stream>>>(sum, steps, 1000);
     CHECK(cudaEventRecord(other, stream));
@@ -82,7 +93,7 @@ int main() {
 
     CHECK(cudaDeviceSynchronize());  // one
     CHECK(cudaMemcpy(&result, sum, sizeof(result), cudaMemcpyDeviceToHost));  // one
-    EXPECT_EQ(result, 1111113u);
+    EXPECT_EQ(result, 111111113u);
     CHECK(cudaEventDestroy(event));
     CHECK(cudaFree(sum));
     std::printf("verified\n");
