@@ -1,8 +1,9 @@
 // The algorithms of OpenSSL that this process has. As soon as one of a kind is wanted, OpenSSL 3 makes objects of all of that
-// kind that its provider has, 124 ciphers among them, and asks every decoder of every kind of key what a certificate's key may
-// be: 3 ms of each program's start. So its provider is loaded here with what TLS 1.3 as we speak it, and certificates, can
-// need; nothing else is there.
+// kind that its provider has, 124 ciphers among them, and whenever it reads a key it holds all decoders that it has against
+// those that may be of use: 3 ms of each program's start, and more. So its provider is loaded here with what TLS 1.3 as we
+// speak it, and certificates, can need; nothing else is there.
 #include <openssl/core_dispatch.h>
+#include <openssl/evp.h>
 #include <openssl/provider.h>
 
 #include <algorithm>
@@ -23,10 +24,22 @@ namespace {
 // Those of the cipher suites in tls_context.cpp, and what the generator of random numbers is made of.
 constexpr std::string_view k_ciphers[] = {"AES-128-GCM", "ChaCha20-Poly1305", "AES-256-CTR", "AES-256-ECB"};
 
-// Kinds of keys in certificates, of the groups in tls_context.cpp, and what else TLS has keys for. DER: the frame of all of
-// them.
-constexpr std::string_view k_keys[] = {"EC",      "ECDSA", "ECDH", "X25519", "RSA", "RSA-PSS",
-                                       "ED25519", "ED448", "HKDF", "HMAC",   "DER"};
+// Of what certificates are signed with (Ed448 is made of SHAKE), of their names, and of what libssl asks for.
+constexpr std::string_view k_digests[] = {"SHA1",     "SHA2-224", "SHA2-256",  "SHA2-384", "SHA2-512", "SHA3-256",
+                                          "SHA3-384", "SHA3-512", "SHAKE-256", "MD5",      "MD5-SHA1"};
+
+// TLS's, and the keyed hash of uploads.
+constexpr std::string_view k_macs[] = {"HMAC"};
+constexpr std::string_view k_derivations[] = {"HKDF", "TLS13-KDF"};
+constexpr std::string_view k_randoms[] = {"CTR-DRBG", "SEED-SRC"};
+
+// Kinds of keys in certificates, of the groups in tls_context.cpp, and what else TLS has keys for.
+constexpr std::string_view k_keys[] = {"EC", "ECDSA", "ECDH", "X25519", "RSA", "RSA-PSS", "ED25519", "ED448", "HKDF", "HMAC"};
+
+// Keys of these kinds are read, in these forms: of certificates, and of files with BEGIN PRIVATE KEY or BEGIN EC PRIVATE KEY.
+constexpr std::string_view k_read_keys[] = {"EC", "RSA", "RSA-PSS", "ED25519", "ED448"};
+constexpr std::string_view k_read_forms[] = {"structure=SubjectPublicKeyInfo", "structure=PrivateKeyInfo",
+                                             "structure=type-specific"};
 
 using Algorithms = std::vector<OSSL_ALGORITHM>;
 
@@ -44,13 +57,25 @@ bool is_one_of(const OSSL_ALGORITHM& algorithm, const auto& names) {
     return std::find(std::begin(names), std::end(names), all.substr(0, all.find(':'))) != std::end(names);
 }
 
-void choose(void* provider, int kind, const auto& names) {
+/// Of PEM itself, and of what is in it. The form is the last of an algorithm's properties.
+bool is_decoder_in_use(const OSSL_ALGORITHM& algorithm) {
+    const std::string_view properties = algorithm.property_definition;
+    if (is_one_of(algorithm, std::initializer_list<std::string_view>{"DER"})) return properties.ends_with("input=pem");
+    return is_one_of(algorithm, k_read_keys) && std::any_of(std::begin(k_read_forms), std::end(k_read_forms),
+                                                            [&](std::string_view form) { return properties.ends_with(form); });
+}
+
+void choose_if(void* provider, int kind, const auto& is_wanted) {
     int is_asked_again = 0;
     Algorithms& list = ours()[kind];
     for (const OSSL_ALGORITHM* a = g_theirs(provider, kind, &is_asked_again); a != nullptr && a->algorithm_names != nullptr;
          ++a)
-        if (is_one_of(*a, names)) list.push_back(*a);
+        if (is_wanted(*a)) list.push_back(*a);
     list.push_back({});  // its end
+}
+
+void choose(void* provider, int kind, const auto& names) {
+    choose_if(provider, kind, [&](const OSSL_ALGORITHM& algorithm) { return is_one_of(algorithm, names); });
 }
 
 const OSSL_ALGORITHM* query(void* provider, int kind, int* is_asked_again) {
@@ -74,8 +99,13 @@ int start(const OSSL_CORE_HANDLE* core, const OSSL_DISPATCH* offered, const OSSL
     with_ours.push_back({});  // its end
     *functions = with_ours.data();
     choose(*provider, OSSL_OP_CIPHER, k_ciphers);
-    for (const int kind : {OSSL_OP_KEYMGMT, OSSL_OP_KEYEXCH, OSSL_OP_SIGNATURE, OSSL_OP_ASYM_CIPHER, OSSL_OP_DECODER})
+    choose(*provider, OSSL_OP_DIGEST, k_digests);
+    choose(*provider, OSSL_OP_MAC, k_macs);
+    choose(*provider, OSSL_OP_KDF, k_derivations);
+    choose(*provider, OSSL_OP_RAND, k_randoms);
+    for (const int kind : {OSSL_OP_KEYMGMT, OSSL_OP_KEYEXCH, OSSL_OP_SIGNATURE, OSSL_OP_ASYM_CIPHER})
         choose(*provider, kind, k_keys);
+    choose_if(*provider, OSSL_OP_DECODER, is_decoder_in_use);
     return 1;
 }
 
@@ -85,6 +115,10 @@ void load_algorithms() {
     // OpenSSL loads its own one by itself where there is no other.
     if (OSSL_PROVIDER_add_builtin(nullptr, "warpline", start) != 1 || OSSL_PROVIDER_load(nullptr, "warpline") == nullptr)
         WL_LOG(warn, "tls", "OpenSSL does not take its algorithms from us, and has all of them: starts take longer");
+    // By these, libcrypto finds what a signature's number stands for.
+    for (const EVP_MD* named : {EVP_sha1(), EVP_sha224(), EVP_sha256(), EVP_sha384(), EVP_sha512(), EVP_sha3_256(),
+                                EVP_sha3_384(), EVP_sha3_512(), EVP_md5_sha1()})
+        EVP_add_digest(named);
 }
 
 }  // namespace warpline::net

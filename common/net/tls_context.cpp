@@ -83,10 +83,11 @@ Result<std::string> read_file(const std::string& path, const char* what, std::st
 void init_openssl() {
     static std::once_flag once;
     std::call_once(once, [] {
-        // Texts of errors are loaded when one is wanted (take_ssl_error), and names of ciphers are nobody's: a millisecond of
-        // each start.
+        // Texts of errors are loaded when one is wanted (take_ssl_error), names of ciphers are nobody's, and those of digests
+        // come with the algorithms: a millisecond of each start.
         OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_SSL_STRINGS |
-                             OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ADD_ALL_CIPHERS,
+                             OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ADD_ALL_CIPHERS |
+                             OPENSSL_INIT_NO_ADD_ALL_DIGESTS,
                          nullptr);
         load_algorithms();
     });

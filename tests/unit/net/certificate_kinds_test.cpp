@@ -1,5 +1,6 @@
 // Certificates of all kinds of keys that operators have, though OpenSSL is not given all of its algorithms.
 #include <gtest/gtest.h>
+#include <openssl/decoder.h>
 #include <openssl/encoder.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -139,6 +140,13 @@ TEST(OpensslAlgorithms, AreThoseThatWeNeed_A1) {
     EVP_KEYMGMT_do_all_provided(
         nullptr, [](EVP_KEYMGMT*, void* count) { ++*static_cast<int*>(count); }, &kinds_of_keys);
     EXPECT_EQ(kinds_of_keys, 8);
+    int digests = 0, decoders = 0;
+    EVP_MD_do_all_provided(
+        nullptr, [](EVP_MD*, void* count) { ++*static_cast<int*>(count); }, &digests);
+    EXPECT_EQ(digests, 11);
+    OSSL_DECODER_do_all_provided(
+        nullptr, [](OSSL_DECODER*, void* count) { ++*static_cast<int*>(count); }, &decoders);
+    EXPECT_EQ(decoders, 13) << "whenever a key is read, each is held against all others";
     ERR_clear_error();
 }
 
