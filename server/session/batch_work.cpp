@@ -37,10 +37,9 @@ Footprint footprint_of(Session& session, const protocol::CallView& view) {
 bool uses_default_stream(cuda::CallId id) {
     static const auto* const k_users = [] {
         auto* users = new std::bitset<size_t{1} << 16>;
-        for (size_t i = 0; i < users->size(); ++i) {
-            const cuda::CallInfo* info = cuda::call_info(static_cast<cuda::CallId>(i));
-            const std::string_view area(info == nullptr ? "" : info->area);
-            (*users)[i] = area == "memset" || area == "copy";
+        for (const cuda::CallInfo& info : cuda::all_calls()) {
+            const std::string_view area(info.area);
+            (*users)[static_cast<size_t>(info.id)] = area == "memset" || area == "copy";
         }
         (*users)[static_cast<size_t>(cuda::CallId::wlCopyToDevice)] = true;
         (*users)[static_cast<size_t>(cuda::CallId::wlCopyOnDevice)] = true;
