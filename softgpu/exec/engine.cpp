@@ -10,7 +10,9 @@
 #include "common/log/log.h"
 #include "softgpu/exec/multiprocessors.h"
 #include "softgpu/isa/externs.h"
+#include "softgpu/isa/registry.h"
 #include "softgpu/passes/load.h"
+#include "softgpu/passes/rules.h"
 
 namespace warpline::softgpu::exec {
 
@@ -272,6 +274,12 @@ void EngineImpl::put_worker(std::unique_ptr<WorkerState> worker) {
     if (m_idle_workers.size() < k_idle_workers) m_idle_workers.push_back(std::move(worker));
 }
 
-std::unique_ptr<Engine> create_engine(const EngineOptions& options) { return std::make_unique<EngineImpl>(options); }
+std::unique_ptr<Engine> create_engine(const EngineOptions& options) {
+    // The tables of instructions and their forms are read here and not by the first module: a server has an engine ready before
+    // the session that loads it.
+    static_cast<void>(isa::Registry::instance());
+    static_cast<void>(passes::rules_of(ptx::Opcode{}));
+    return std::make_unique<EngineImpl>(options);
+}
 
 }  // namespace warpline::softgpu::exec
