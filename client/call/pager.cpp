@@ -25,6 +25,9 @@ using PageClock = std::chrono::steady_clock;
 /// access would never end.
 constexpr std::chrono::seconds k_patience(2);
 constexpr std::chrono::milliseconds k_refresh(5);
+/// Registered memory travels whole. Where that is much, it is done for a fifth of the time at most.
+constexpr uint64_t k_much_mirrored = 256ull << 10;
+constexpr int k_mirror_pause = 4;
 constexpr uint64_t k_most_read_bytes = 4ull << 20;
 constexpr size_t k_most_read_ranges = 512;
 
@@ -63,7 +66,7 @@ private:
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
     bool m_told_failure = false;  // the fetching thread's
-    PageClock::time_point m_refreshed{};
+    PageClock::time_point m_refreshed{}, m_mirror_again{};
     Mutex m_mutex;
     bool m_started WL_GUARDED_BY(m_mutex) = false;
     std::deque<Access> m_waiting WL_GUARDED_BY(m_mutex);  // for the device
@@ -214,8 +217,12 @@ void Pager::serve(Access access) {
 bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
     SharedPages& pages = SharedPages::instance();
     const PageFault& fault = *access.fault;
-    if (fault.recalls) {
+    if (fault.wish == Wish::recall) {
         recall();
+        return true;
+    }
+    if (fault.wish == Wish::mirrored) {
+        read_mirrored(true);
         return true;
     }
     pages.counters.faults.fetch_add(1, std::memory_order_relaxed);
@@ -400,15 +407,19 @@ void Pager::refresh() {
     const auto now = PageClock::now();
     if (now - m_refreshed < k_refresh) return;
     m_refreshed = now;
-    bool mirrored = false;
+    uint64_t mirrored_bytes = 0;
     {
         SharedPages& pages = SharedPages::instance();
         MutexLock lock(pages.mutex);
-        mirrored = !pages.mirrored.empty();
+        for (const auto& [base, mirrored] : pages.mirrored) mirrored_bytes += mirrored->size_bytes;
     }
-    if (mirrored && is_busy()) {
+    if (mirrored_bytes != 0 && now >= m_mirror_again && is_busy()) {
         (void)write_all_mirrored(call_in(0));
         read_mirrored(true);
+        if (mirrored_bytes > k_much_mirrored) {
+            const auto done = PageClock::now();
+            m_mirror_again = done + k_mirror_pause * (done - now);
+        }
     }
     {
         SharedPages& pages = SharedPages::instance();

@@ -169,7 +169,11 @@ void pages_given(cuda::CallId id) {
     if (!lets_kernels_run(id) && !uses_named_memory(id)) return;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
-    if (lets_kernels_run(id) && pages.launching != 0) --pages.launching;
+    if (lets_kernels_run(id)) {
+        if (pages.launching != 0) --pages.launching;
+        // No access will tell the thread that answers them that there is something to read from now on.
+        if (!pages.mirrored.empty()) faults::wake();
+    }
     // What was fetched since may be of the time before.
     if (uses_named_memory(id))
         for (auto& [base, shared] : pages.regions) shared.region->outdate();
@@ -226,6 +230,30 @@ CUresult refresh_pages(const Call& call) {
         if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
+}
+
+uint64_t pages_before_function(const Call& call) {
+    SharedPages& pages = SharedPages::instance();
+    const uint64_t written = pages.counters.written_back_bytes.load(std::memory_order_relaxed);
+    // What was fetched beside the kernels before it is out of date.
+    (void)refresh_pages(call);
+    bool mirrored = false;
+    {
+        MutexLock lock(pages.mutex);
+        mirrored = !pages.mirrored.empty();
+    }
+    if (mirrored) faults::recall(Wish::mirrored);
+    return written;
+}
+
+void pages_after_function(const Call& call, uint64_t written_before) {
+    SharedPages& pages = SharedPages::instance();
+    (void)refresh_pages(call);
+    (void)write_all_mirrored(call);
+    if (pages.counters.written_back_bytes.load(std::memory_order_relaxed) == written_before) return;
+    // Calls are made in their order, but the end of a function is no call, and would overtake what it has written.
+    Call own = own_call(call, call.context);
+    (void)gen::request_wlWritePages(own, {}, {});
 }
 
 }  // namespace warpline::client

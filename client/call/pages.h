@@ -45,6 +45,21 @@ inline CUresult settle_pages(const Call& call, CUresult done) {
 /// The device may have written since pages were fetched beside it: they are given back, for the next access to fetch them.
 CUresult refresh_pages(const Call& call);
 
+/// For run_between_kernels(). @returns what it wants to be told afterwards
+uint64_t pages_before_function(const Call& call);
+void pages_after_function(const Call& call, uint64_t written_before);
+/// Around a function of the program's that a stream has called. It finds what the device has written before it, and what comes
+/// behind it in the stream finds what it has written. @blocks for the server, if the program has such memory in use
+/// @param context  where it was given to a stream
+template <typename Function>
+void run_between_kernels(Session& session, State& state, uint64_t context, Function function) {
+    if (!SharedPages::in_use()) [[likely]]
+        return function();
+    const Call call{cuda::CallId::wlWritePages, this_thread(), session, state, context};
+    const uint64_t written = pages_before_function(call);
+    function();
+    pages_after_function(call, written);
+}
 /// The thread that answers accesses is there from now on. False: it cannot be started.
 bool start_pager(const Call& call);
 

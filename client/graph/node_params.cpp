@@ -30,8 +30,10 @@ CUresult check_fill(Call& call, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext
 }
 
 uint64_t register_host_node(Call& call, CUhostFn function, void* user_data) {
-    const uint64_t id =
-        call.session.host_calls().add([function, user_data](CUresult) { function(user_data); }, HostCalls::Life::persistent);
+    auto run = [&session = call.session, &state = call.state, context = call.context, function, user_data](CUresult) {
+        run_between_kernels(session, state, context, [&] { function(user_data); });
+    };
+    const uint64_t id = call.session.host_calls().add(run, HostCalls::Life::persistent);
     call.state.graph_ends.add_function(id, {function, user_data});
     return id;
 }

@@ -151,7 +151,10 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    auto run = [hStream, callback, userData](CUresult status) { callback(hStream, status, userData); };
+    auto run = [&session = call.session, &state = call.state, context = call.context, hStream, callback,
+                userData](CUresult status) {
+        run_between_kernels(session, state, context, [&] { callback(hStream, status, userData); });
+    };
     uint64_t id = call.session.host_calls().add(run, HostCalls::Life::once);
     CUresult result = gen::issue_cuStreamAddCallback(call, stream, id);
     if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
@@ -164,7 +167,10 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     const uint64_t stream = stream_token(call, hStream);
     // In a capture it becomes a node, which runs at each launch of the graph.
     auto life = is_capturing(call, stream) ? HostCalls::Life::persistent : HostCalls::Life::once;
-    uint64_t id = call.session.host_calls().add([fn, userData](CUresult) { fn(userData); }, life);
+    auto run = [&session = call.session, &state = call.state, context = call.context, fn, userData](CUresult) {
+        run_between_kernels(session, state, context, [&] { fn(userData); });
+    };
+    uint64_t id = call.session.host_calls().add(run, life);
     if (life == HostCalls::Life::persistent) call.state.graph_ends.add_function(id, {fn, userData});
     CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);
     if (result != CUDA_SUCCESS) {

@@ -131,9 +131,9 @@ void install() {
     ::sigaction(SIGSEGV, &ours, nullptr);
 }
 
-void recall() {
+void recall(Wish wish) {
     PageFault fault;
-    fault.recalls = true;
+    fault.wish = wish;
     if (!g_forgotten.load(std::memory_order_acquire)) ask(fault);
 }
 

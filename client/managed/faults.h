@@ -8,11 +8,18 @@
 
 namespace warpline::client {
 
+/// What a thread waits for.
+enum class Wish : uint8_t {
+    access,    ///< the page that it has come to
+    recall,    ///< no access: what the program will probably use again
+    mirrored,  ///< no access: what the device has written to registered memory, while it goes on
+};
+
 /// One access, on the stack of the thread that waits for its end.
 struct PageFault {
     uint64_t address = 0;
     bool writes = false;
-    bool recalls = false;  ///< no access: what the program will probably use again is to be fetched (faults::recall)
+    Wish wish = Wish::access;
     pid_t thread = 0;
     PageFault* next = nullptr;
     std::atomic<uint32_t> answer{0};
@@ -42,8 +49,8 @@ void forget();
 void add_thread();
 unsigned threads();
 
-/// Asks for what the program will probably use again. @blocks until it is there
-void recall();
+/// Asks for what the program will probably use again, or for what it has registered. @blocks until it is there
+void recall(Wish wish = Wish::recall);
 
 /// Accesses that wait for an answer, the oldest last, linked by `next`; null: there are none.
 PageFault* take();

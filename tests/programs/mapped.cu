@@ -1,4 +1,5 @@
 // Page-locked memory of the program's that kernels use: allocated (at its own address) and registered (any bytes).
+#include <chrono>
 #include <string>
 
 #include "check.h"
@@ -130,6 +131,66 @@ static void beside(bool registers) {
     else CHECK(cudaFreeHost(data));
 }
 
+// Also when nothing has been going on for a while, and nothing but kernels touches the memory.
+static void beside_again() {
+    const auto start = std::chrono::steady_clock::now();
+    int memory[2] = {0, 0};
+    int* device;
+    CHECK(cudaHostRegister(memory, sizeof memory, cudaHostRegisterMapped));
+    CHECK(cudaHostGetDevicePointer(&device, memory, 0));
+    volatile int* seen = memory;
+    for (int round = 0; round < 3; ++round) {
+        add<<<1, 1>>>(device, 1, 1);
+        CHECK(cudaDeviceSynchronize());
+        seen[0] = 10 * round;
+        answer<<<1, 1>>>(device, device + 1, 20000000000ll);
+        CHECK(cudaGetLastError());
+        while (seen[1] != 10 * round + 1) {
+        }
+        seen[0] = -1;
+        CHECK(cudaDeviceSynchronize());
+    }
+    CHECK(cudaHostUnregister(memory));
+    // A second each where nobody looks.
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT(seconds < 1.5);
+}
+
+// Kernels and functions of the program take turns in a stream that nobody waits for.
+struct Turns {
+    int* values;
+    int done = 0;
+    bool right = true;
+};
+static void function_in_turn(void* data) {
+    auto* turns = static_cast<Turns*>(data);
+    ++turns->done;
+    for (int i = 0; i < 3000; ++i) {
+        turns->right = turns->right && turns->values[i] == i + 11 * turns->done - 10;
+        turns->values[i] += 10;
+    }
+}
+static void functions(bool registers) {
+    std::vector<int> memory(3000);
+    Turns turns{memory.data()};
+    int* device;
+    if (registers) CHECK(cudaHostRegister(turns.values, 3000 * sizeof(int), cudaHostRegisterMapped));
+    else CHECK(cudaHostAlloc(&turns.values, 3000 * sizeof(int), cudaHostAllocMapped));
+    CHECK(cudaHostGetDevicePointer(&device, turns.values, 0));
+    for (int i = 0; i < 3000; ++i) turns.values[i] = i;
+    for (int turn = 0; turn < 5; ++turn) {
+        add<<<1, 64>>>(device, 3000, 1);
+        CHECK(cudaLaunchHostFunc(nullptr, function_in_turn, &turns));
+    }
+    add<<<1, 64>>>(device, 3000, 1);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT(turns.right);
+    EXPECT_EQ(turns.done, 5);
+    for (int i = 0; i < 3000; ++i) EXPECT_EQ(turns.values[i], i + 56);
+    if (registers) CHECK(cudaHostUnregister(turns.values));
+    else CHECK(cudaFreeHost(turns.values));
+}
+
 // Memory that nothing but the nodes of a graph names: kernels and fills that were added, and what their parameters become.
 static void in_graphs() {
     const int n = 1000;
@@ -192,7 +253,8 @@ int main(int argc, char** argv) {
     else if (what == "graphs") in_graphs();
     else if (what == "registered") registered();
     else if (what == "beside") beside(false);
-    else if (what == "beside_registered") beside(true);
+    else if (what == "beside_registered") beside(true), beside_again();
+    else if (what == "functions") functions(false), functions(true);
     else return 2;
     return passed(what.c_str());
 }

@@ -278,6 +278,51 @@ static void callbacks_and_kernels() {
     CHECK(cudaFree(data));
 }
 
+// Kernels and functions take turns in a stream that nobody waits for: each finds what the other has written.
+struct Turns {
+    int* values;
+    int done = 0;
+    bool right = true;
+};
+static void function_in_turn(void* data) {
+    auto* turns = static_cast<Turns*>(data);
+    ++turns->done;
+    for (int i = 0; i < 5000; ++i) {
+        turns->right = turns->right && turns->values[i] == i + 11 * turns->done - 10;
+        turns->values[i] += 10;
+    }
+}
+static void callback_in_turn(cudaStream_t, cudaError_t, void* data) { function_in_turn(data); }
+static void callbacks_in_turn() {
+    Turns turns;
+    CHECK(cudaMallocManaged(&turns.values, 5000 * sizeof(int)));
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    add<<<1, 64, 0, stream>>>(turns.values, 5000, 1);
+    CHECK(cudaLaunchHostFunc(stream, function_in_turn, &turns));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 5000; ++i) turns.values[i] = i;
+    for (int turn = 0; turn < 4; ++turn) {
+        add<<<1, 64, 0, stream>>>(turns.values, 5000, 1);
+        CHECK(cudaLaunchHostFunc(stream, function_in_turn, &turns));
+        add<<<1, 64, 0, stream>>>(turns.values, 5000, 1);
+        CHECK(cudaStreamAddCallback(stream, callback_in_turn, &turns, 0));
+        CHECK(cudaGraphLaunch(exec, stream));
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(turns.right);
+    EXPECT_EQ(turns.done, 12);
+    for (int i = 0; i < 5000; ++i) EXPECT_EQ(turns.values[i], i + 132);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaFree(turns.values));
+}
+
 static void graphs() {
     int *data, *copy;
     CHECK(cudaMallocManaged(&data, 5000 * sizeof(int)));
@@ -383,7 +428,7 @@ int main(int argc, char** argv) {
     else if (what == "threads") threads();
     else if (what == "signals_before") signals(true);
     else if (what == "signals_after") signals(false);
-    else if (what == "callbacks") callbacks(), callbacks_and_kernels();
+    else if (what == "callbacks") callbacks(), callbacks_and_kernels(), callbacks_in_turn();
     else if (what == "graphs") graphs();
     else if (what == "system_calls") system_calls();
     else if (what == "forks") forks();
