@@ -38,6 +38,8 @@ CUresult make_region(Call& call, uint64_t size_bytes, bool host_only, RangeHeap:
     }
     const bool answered = start_pager(call);
     auto region = answered ? PageRegion::make({block.base, block.size_bytes}, {}) : nullptr;
+    // The rest of the block's last piece does not travel.
+    if (region) region->add_extent(region->pages_of({block.base, size_bytes}));
     if (!region) {
         WL_LOG(error, "client", "{} bytes of managed memory cannot be mapped into this process", block.size_bytes);
         unmap_block(call, block);

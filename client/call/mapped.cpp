@@ -40,6 +40,7 @@ CUresult share_pages(Call& call, const HostRange& range) {
     options.adopts = true;
     auto region = PageRegion::make({block.base, block.size_bytes}, options);
     if (!region) return CUDA_ERROR_OUT_OF_MEMORY;
+    region->add_extent(region->pages_of({range.base, range.size_bytes}));
     pages.add(std::move(region), range.context);
     return CUDA_SUCCESS;
 }

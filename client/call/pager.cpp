@@ -83,6 +83,9 @@ bool Pager::start(const Call& call) {
     faults::add_thread();
     m_started = start_quiet_thread([this] { run_waiting(); }).ok();
     if (m_started) faults::add_thread();
+    // All addresses that memory with pages may get, however many pieces there will be; variables come to it one by one.
+    faults::watch(m_state->memory.window_base(), m_state->memory.window_bytes());
+    faults::watch(m_state->host_memory.window_base(), m_state->host_memory.window_bytes());
     return m_started;
 }
 

@@ -108,7 +108,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void watch(uint64_t base, uint64_t size_bytes) {
-    if (is_watched(base) && is_watched(base + size_bytes - 1)) return;
+    if (size_bytes == 0 || (is_watched(base) && is_watched(base + size_bytes - 1))) return;
     const size_t place = g_watched_count.load(std::memory_order_relaxed);
     if (place == g_watched.size()) return;
     g_watched[place].base.store(base, std::memory_order_relaxed);

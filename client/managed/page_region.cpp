@@ -125,6 +125,12 @@ AddressRange PageRegion::units_of(AddressRange what) const {
     return {first, last - first};
 }
 
+AddressRange PageRegion::pages_of(AddressRange what) const {
+    const uint64_t begin = std::max(what.base / k_page * k_page, m_range.base);
+    const uint64_t end = std::min((what.end() + k_page - 1) / k_page * k_page, m_range.end());
+    return {begin, begin < end ? end - begin : 0};
+}
+
 template <typename Predicate, typename Visit>
 void PageRegion::for_runs(size_t first, size_t last, Predicate predicate, Visit visit) const {
     for (size_t unit = first; unit < last;) {

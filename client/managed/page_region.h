@@ -91,6 +91,8 @@ public:
     /// Units that were fetched for that can be written as well; what is not changed is not written back. False: as fetched()
     bool recalled(AddressRange what);
 
+    /// The whole pages that a range meets.
+    AddressRange pages_of(AddressRange what) const;
     /// The whole units that a range meets.
     AddressRange units_of(AddressRange what) const;
 

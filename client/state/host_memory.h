@@ -32,6 +32,8 @@ public:
     /// Addresses for allocations that the server has reserved as well, so that a kernel can use them. Once, before anything
     /// else.
     void set_window(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    uint64_t window_base() const { return m_window_base; }
+    uint64_t window_bytes() const { return m_window_bytes; }
     bool in_window(uint64_t address) const { return address - m_window_base < m_window_bytes; }
     /// True while there is such memory that no kernel uses yet: launches look for its addresses then.
     bool may_be_passed() const { return m_unmapped.load(std::memory_order_relaxed) != 0; }

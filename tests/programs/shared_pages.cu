@@ -323,6 +323,24 @@ static void callbacks_in_turn() {
     CHECK(cudaFree(turns.values));
 }
 
+// Each has pages of its own, and there is no most.
+__global__ void add_to_each(int** data, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i][0] += i;
+}
+static void many() {
+    const int n = 1100;
+    int** data;
+    CHECK(cudaMallocManaged(&data, n * sizeof(int*)));
+    for (int i = 0; i < n; ++i) {
+        CHECK(cudaMallocManaged(&data[i], 300000));
+        data[i][0] = 1;
+    }
+    add_to_each<<<10, 128>>>(data, n);
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < n; ++i) EXPECT_EQ(data[i][0], i + 1);
+}
+
 static void graphs() {
     int *data, *copy;
     CHECK(cudaMallocManaged(&data, 5000 * sizeof(int)));
@@ -429,6 +447,7 @@ int main(int argc, char** argv) {
     else if (what == "signals_before") signals(true);
     else if (what == "signals_after") signals(false);
     else if (what == "callbacks") callbacks(), callbacks_and_kernels(), callbacks_in_turn();
+    else if (what == "many") many();
     else if (what == "graphs") graphs();
     else if (what == "system_calls") system_calls();
     else if (what == "forks") forks();
