@@ -4,6 +4,7 @@
 #include <map>
 
 #include "client/call/allocate.h"
+#include "client/managed/system_calls.h"
 #include "client/session/address_window.h"
 #include "common/log/log.h"
 
@@ -140,6 +141,7 @@ CUresult share_variable(Call& call, uint64_t context, uint64_t address, uint64_t
                address);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    system_calls::attend();  // its pages are the device's from the beginning
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     for (uint64_t block = address / k_block * k_block; block < address + size_bytes; block += k_block) {

@@ -243,17 +243,19 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
             }
             PageRegion& region = *shared->region;
             const uint64_t window = std::max(pages.window_bytes, region.unit_bytes());
-            what = {fault.address / window * window, window};
+            const AddressRange named{fault.address, fault.size_bytes};
+            what = fault.wish == Wish::bring ? named : AddressRange{fault.address / window * window, window};
             region.note_used(fault.address);
-            if (region.is_valid_here(fault.address)) {
+            if (region.is_in_place(named, false)) {
                 // The next ones will be written, too, as a rule.
-                const bool ok = !fault.writes || region.make_writable({fault.address, window});
+                const AddressRange next{fault.address, std::max(window, fault.size_bytes)};
+                const bool ok = !fault.writes || region.make_writable(next);
                 pages.window_bytes = std::min(pages.window_bytes * 2, SharedPages::k_last_window);
                 answer = ok ? FaultAnswer::again : FaultAnswer::fails;
                 return true;
             }
             if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes) what = shared->wanted_here;
-            must_wait = region.must_wait(fault.address) && !access.waited && !in_callback;
+            must_wait = region.must_wait(named) && !access.waited && !in_callback;
             from = *shared;
         }
         const bool busy = is_busy();
@@ -266,7 +268,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
         if (out_of_date) continue;
         MutexLock lock(pages.mutex);
         pages.window_bytes = std::min(pages.window_bytes * 4, SharedPages::k_last_window);
-        if (!fault.writes || from.region->make_writable({fault.address, 1})) return true;
+        if (!fault.writes || from.region->make_writable({fault.address, fault.size_bytes})) return true;
         answer = FaultAnswer::fails;
         return true;
     }

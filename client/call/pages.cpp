@@ -5,6 +5,7 @@
 
 #include "client/gen/internal_calls.gen.h"
 #include "client/managed/faults.h"
+#include "client/managed/system_calls.h"
 #include "client/session/session.h"
 #include "common/log/log.h"
 
@@ -143,6 +144,7 @@ CUresult give_pages_before(const Call& call) {
     if (!lets_kernels_run(call.id)) return CUDA_SUCCESS;
     SharedPages& pages = SharedPages::instance();
     faults::install();
+    system_calls::attend();
     MutexLock lock(pages.mutex);
     ++pages.launching;
     bool any = false;
@@ -181,6 +183,7 @@ void pages_given(cuda::CallId id) {
 
 CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     SharedPages& pages = SharedPages::instance();
+    system_calls::attend();
     MutexLock lock(pages.mutex);
     SharedRegion* shared = pages.find(address);
     pages.note_busy(call.context);

@@ -37,15 +37,6 @@ void futex_wake(std::atomic<uint32_t>& word) {
     ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool is_watched(uint64_t address) {
-    const size_t count = g_watched_count.load(std::memory_order_acquire);
-    for (size_t i = 0; i < count && i < g_watched.size(); ++i) {
-        const uint64_t base = g_watched[i].base.load(std::memory_order_relaxed);
-        if (address - base < g_watched[i].size_bytes.load(std::memory_order_relaxed)) return true;
-    }
-    return false;
-}
-
 /// Where the processor does not say, it is a read: if it was a write, there is another fault.
 bool writes(const void* context) {
 #if defined(__x86_64__)
@@ -97,7 +88,7 @@ void handle(int signal, siginfo_t* info, void* context) {
     const auto address = reinterpret_cast<uint64_t>(info->si_addr);
     // Only what the kernel has found at an instruction: a signal that somebody sends has no address.
     const bool is_access = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
-    const bool ours = is_access && !g_forgotten.load(std::memory_order_acquire) && is_watched(address);
+    const bool ours = is_access && is_watched(address);
     PageFault fault;
     fault.address = address;
     fault.writes = writes(context);
@@ -106,6 +97,16 @@ void handle(int signal, siginfo_t* info, void* context) {
 }
 
 }  // namespace
+
+bool is_watched(uint64_t address) {
+    if (g_forgotten.load(std::memory_order_acquire)) return false;
+    const size_t count = g_watched_count.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count && i < g_watched.size(); ++i) {
+        const uint64_t base = g_watched[i].base.load(std::memory_order_relaxed);
+        if (address - base < g_watched[i].size_bytes.load(std::memory_order_relaxed)) return true;
+    }
+    return false;
+}
 
 void watch(uint64_t base, uint64_t size_bytes) {
     if (size_bytes == 0 || (is_watched(base) && is_watched(base + size_bytes - 1))) return;
@@ -134,6 +135,15 @@ void install() {
 void recall(Wish wish) {
     PageFault fault;
     fault.wish = wish;
+    if (!g_forgotten.load(std::memory_order_acquire)) ask(fault);
+}
+
+void bring(uint64_t address, uint64_t size_bytes, bool writes) {
+    PageFault fault;
+    fault.wish = Wish::bring;
+    fault.address = address;
+    fault.size_bytes = size_bytes;
+    fault.writes = writes;
     if (!g_forgotten.load(std::memory_order_acquire)) ask(fault);
 }
 

@@ -11,6 +11,7 @@ namespace warpline::client {
 /// What a thread waits for.
 enum class Wish : uint8_t {
     access,    ///< the page that it has come to
+    bring,     ///< an access to all of a range that is yet to come
     recall,    ///< no access: what the program will probably use again
     mirrored,  ///< no access: what the device has written to registered memory, while it goes on
 };
@@ -18,6 +19,7 @@ enum class Wish : uint8_t {
 /// One access, on the stack of the thread that waits for its end.
 struct PageFault {
     uint64_t address = 0;
+    uint64_t size_bytes = 1;
     bool writes = false;
     Wish wish = Wish::access;
     pid_t thread = 0;
@@ -38,6 +40,7 @@ namespace faults {
 
 /// Addresses for which the handler asks. Never taken back.
 void watch(uint64_t base, uint64_t size_bytes);
+bool is_watched(uint64_t address);  ///< never after forget()
 
 /// Installs the handler, or again, if the program has installed one of its own since: that one is asked from then on.
 void install();
@@ -51,6 +54,8 @@ unsigned threads();
 
 /// Asks for what the program will probably use again, or for what it has registered. @blocks until it is there
 void recall(Wish wish = Wish::recall);
+/// As an access of this thread to each byte would. @blocks until they are there, or cannot be had
+void bring(uint64_t address, uint64_t size_bytes, bool writes);
 
 /// Accesses that wait for an answer, the oldest last, linked by `next`; null: there are none.
 PageFault* take();

@@ -283,6 +283,21 @@ void PageRegion::within_extents(uint64_t begin, uint64_t end, std::vector<Addres
     for (const auto& [from, to] : m_extents) append(out, std::max(begin, from), std::min(end, to));
 }
 
+bool PageRegion::is_in_place(AddressRange what, bool writable) const {
+    const AddressRange units = units_of(what);
+    const uint8_t wanted = writable ? k_valid | k_dirty : k_valid;
+    for (uint64_t at = units.base; at < units.end(); at += m_unit_bytes)
+        if ((state(at) & wanted) != wanted) return false;
+    return true;
+}
+
+bool PageRegion::must_wait(AddressRange what) const {
+    const AddressRange units = units_of(what);
+    for (uint64_t at = units.base; at < units.end(); at += m_unit_bytes)
+        if ((state(at) & k_wait) != 0) return true;
+    return false;
+}
+
 std::vector<AddressRange> PageRegion::missing(AddressRange what) const {
     std::vector<AddressRange> out;
     const AddressRange units = units_of(what);

@@ -57,8 +57,10 @@ public:
 
     bool is_valid_here(uint64_t address) const { return (state(address) & k_valid) != 0; }
     bool is_writable_here(uint64_t address) const { return (state(address) & k_dirty) != 0; }
+    /// True if all of it can be read (or written) without an access that is not answered yet.
+    bool is_in_place(AddressRange what, bool writable) const;
     /// True if what the device has there is complete only when it has done what it was given before the hand-over.
-    bool must_wait(uint64_t address) const { return (state(address) & k_wait) != 0; }
+    bool must_wait(AddressRange what) const;
     void outdate() { ++m_epoch; }
     bool any_valid_here() const { return m_valid_units != 0; }
 

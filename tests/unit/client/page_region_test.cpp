@@ -53,7 +53,7 @@ TEST_F(PageRegionTest, GivesTheDeviceOnlyPagesThatWereTouched_A7) {
     EXPECT_EQ(relative(*region, region->hand_over(region->range())),
               (Pairs{{2 * k_page_bytes, 2 * k_page_bytes}, {6 * k_page_bytes, k_page_bytes}}));
     EXPECT_FALSE(region->any_valid_here());
-    EXPECT_TRUE(region->must_wait(page(0)));
+    EXPECT_TRUE(region->must_wait({page(0), 1}));
     EXPECT_TRUE(region->hand_over(region->range()).empty());
 }
 
@@ -151,7 +151,7 @@ TEST_F(PageRegionTest, SendsNothingElseOnceBothSidesWrite_A7) {
     *program(page(0) + 5) = 1;
     region->share();
     EXPECT_EQ(relative(*region, region->hand_over(region->range())), (Pairs{{3, 1}, {5, 1}}));
-    EXPECT_FALSE(region->must_wait(page(0)));
+    EXPECT_FALSE(region->must_wait({page(0), 1}));
 }
 
 TEST_F(PageRegionTest, LeavesTheAddressesReserved_A7) {
