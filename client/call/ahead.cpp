@@ -149,14 +149,14 @@ CUresult read_device(Call& call, const CopyTarget& target, uint64_t source, uint
 }
 
 CUresult wait_for_default_stream(Call& call) {
-    Along along(call, {Kind::default_stream, call.context, 0});
+    Along along(call, {Kind::default_stream, call.scope(), 0});
     constexpr uint64_t k_legacy_token = 1;
     return along.done(along.empty() ? gen::request_cuStreamSynchronize(call, k_legacy_token)
                                     : along.read(After::default_stream, nullptr));
 }
 
 CUresult wait_for_context(Call& call) {
-    Along along(call, {Kind::context, call.context, 0});
+    Along along(call, {Kind::context, call.scope(), 0});
     return along.done(along.empty() ? gen::request_cuCtxSynchronize(call) : along.read(After::context, nullptr));
 }
 

@@ -21,8 +21,9 @@ struct Call {
     ThreadState& thread;
     Session& session;
     State& state;
-    uint64_t context = 0;     ///< token that travels with the call: the thread's current context unless a hook changes it
+    uint64_t context = 0;     ///< token of the context that it is about: the thread's current one unless a hook changes it
     bool per_thread = false;  ///< came through a _ptds or _ptsz symbol: the default stream is the thread's own
+    uint64_t converted = 0;   ///< token of the context that a green one was converted to, if that is current; 0: it is not
     uint64_t number = 0;      ///< in the session's order; set when the call is queued
     uint64_t subject = 0;     ///< token of what it is about, if calls about the same are alike. Set by a hook
     /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
@@ -36,6 +37,15 @@ struct Call {
 
     /// Token of the default stream that this call means where no stream is named.
     uint64_t default_stream() const { return per_thread ? 2 : 0; }
+    /// Token of the context whose default streams are meant, which travels with the call.
+    uint64_t scope() const {
+        if (converted == 0) [[likely]]
+            return context;
+        const Context* found = state.contexts.find(converted);
+        return found && found->base == context ? converted : context;
+    }
+    /// That context, or nullptr.
+    Context* scope_context() const { return state.contexts.find(scope()); }
     /// The current context, or nullptr.
     Context* current() const { return state.contexts.find(context); }
     /// Ordinal of the current context's device; 0 if there is none.

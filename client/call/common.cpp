@@ -16,7 +16,16 @@ const Device* find_device(int ordinal) {
 }
 
 Context* context_or_current(const Call& call, CUcontext context) {
-    return call.state.contexts.find(context ? to_token(context) : call.context);
+    return call.state.contexts.find(context ? to_token(context) : call.scope());
+}
+
+CUresult work_in(Call& call, CUcontext context) {
+    if (!context) return CUDA_SUCCESS;
+    const Context* found = call.state.contexts.find(to_token(context));
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    call.context = found->base != 0 ? found->base : found->token;
+    call.converted = found->base != 0 ? found->token : 0;
+    return CUDA_SUCCESS;
 }
 
 CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id) {
@@ -43,7 +52,7 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     note_done(call, stream);
     if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
     if (stream <= 1) note_default_idle(call, records);
-    for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.context, call.thread.number), mark)) {
+    for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.scope(), call.thread.number), mark)) {
         release_device_memory(call, range);
     }
     return result;
@@ -56,12 +65,12 @@ CUresult synchronize_context(Call& call) {
     if (is_context_known_idle(call)) return CUDA_SUCCESS;
     CUresult result = wait_for_context(call);
     if (result != CUDA_SUCCESS) return result;
-    if (Context* synced = call.current()) {
+    if (Context* synced = call.scope_context()) {
         raise_to(synced->synced, records);
         raise_to(synced->idle_at, call.number);
         raise_to(synced->default_idle_at, call.number);
     }
-    for (const DeviceRange& range : pools.context_settled(call.context, mark)) release_device_memory(call, range);
+    for (const DeviceRange& range : pools.context_settled(call.scope(), mark)) release_device_memory(call, range);
     return result;
 }
 

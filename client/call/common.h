@@ -24,6 +24,16 @@ const Device* find_device(int ordinal);
 /// The context that an argument means: a token of ours, or the current one for null. nullptr: there is none.
 Context* context_or_current(const Call& call, CUcontext context);
 
+/// From here on the call is about this context, which may be one that a green context was converted to; for null about the
+/// current one. @errors CUDA_ERROR_INVALID_CONTEXT
+CUresult work_in(Call& call, CUcontext context);
+
+/// Token of the green context that the current context was converted from; 0: it was not.
+inline uint64_t current_green(const Call& call) {
+    const Context* scope = call.scope_context();
+    return scope ? scope->green : 0;
+}
+
 /// A number for a stream that no other stream of the process has; for the special ones it depends on context and thread.
 CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t& id);
 
@@ -42,7 +52,7 @@ CUresult synchronize_context(Call& call);
 
 /// The call that was just answered has waited for the legacy default stream. @param records  State::records() before the call
 inline void note_default_idle(const Call& call, uint64_t records) {
-    if (Context* context = call.current()) {
+    if (Context* context = call.scope_context()) {
         raise_to(context->default_synced, records);
         raise_to(context->default_idle_at, call.number);
         context->default_stream.reached(call.number);

@@ -52,16 +52,17 @@ Completion* completion_of_stream(State& state, uint64_t token, uint64_t context)
 /// What is known of the calling thread's own default stream in the call's context.
 std::shared_ptr<ThreadState::OwnCompletion> own_completion(const Call& call) {
     auto& own = call.thread.own_completion;
-    if (!own || own->context != call.context) {
+    const uint64_t scope = call.scope();
+    if (!own || own->context != scope) {
         own = std::make_shared<ThreadState::OwnCompletion>();
-        own->context = call.context;
+        own->context = scope;
     }
     return own;
 }
 
 Completion* completion_of(const Call& call, uint64_t stream) {
     if (stream == k_per_thread_token) return &own_completion(call)->completion;
-    return completion_of_stream(call.state, stream, call.context);
+    return completion_of_stream(call.state, stream, call.scope());
 }
 
 /// @param find  see watch()
@@ -144,11 +145,11 @@ bool is_idle_since(const Call& call, const Context* context) {
 
 }  // namespace
 
-bool is_context_known_idle(const Call& call) { return is_idle_since(call, call.current()); }
+bool is_context_known_idle(const Call& call) { return is_idle_since(call, call.scope_context()); }
 
 bool is_known_done(const Call& call, uint64_t stream) {
     const Stream* named = call.state.streams.find(stream);
-    if (is_idle_since(call, named ? call.state.contexts.find(named->context) : call.current())) return true;
+    if (is_idle_since(call, named ? call.state.contexts.find(named->context) : call.scope_context())) return true;
     const Completion* completion = completion_of(call, stream);
     return completion && call.session.calls().uses(config::Optimisation::polling) &&
            completion->done.load(std::memory_order_acquire) == call.session.last_number();
@@ -163,10 +164,10 @@ CUresult query_stream(Call& call, uint64_t token) {
         const auto own = own_completion(call);
         return query(call, token, own->completion, [own] { return &own->completion; });
     }
-    Completion* completion = completion_of_stream(call.state, token, call.context);
+    Completion* completion = completion_of_stream(call.state, token, call.scope());
     if (!completion) return gen::request_cuStreamQuery(call, token);
     return query(call, token, *completion,
-                 [&state = call.state, token, context = call.context] { return completion_of_stream(state, token, context); });
+                 [&state = call.state, token, context = call.scope()] { return completion_of_stream(state, token, context); });
 }
 
 }  // namespace warpline::client

@@ -32,7 +32,7 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView pa
 
 /// What travels with a call besides its arguments.
 inline protocol::CallHeader header_of(const Call& call, bool wants_reply) {
-    return {static_cast<uint16_t>(call.id), wants_reply, call.thread.number, call.context, call.subject};
+    return {static_cast<uint16_t>(call.id), wants_reply, call.thread.number, call.scope(), call.subject};
 }
 /// Queues a call that has no reply and no payload, and whose message is made already, with this header.
 CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image);

@@ -14,6 +14,7 @@
 #include "client/state/called.h"
 #include "client/trace/trace.h"
 #include "common/base/bytes.h"
+#include "cuda/abi/dev_resource.h"
 #include "cuda/abi/driver_log.h"
 
 #define WL_EXPORT extern "C" __attribute__((visibility("default"), used))
@@ -59,8 +60,9 @@ inline ThreadState& count_call(CallClass call_class) {
 /// CUDA_SUCCESS if the calling thread has a current context that is alive, and no kernel has failed in it for good.
 inline CUresult check_context(const Call& call) {
     const Context* context = call.current();
-    if (context && context->active()) return call.session.sticky_error();
-    return no_context(call, context);
+    if (!context || !context->active()) return no_context(call, context);
+    if (call.converted != 0 && !call.state.contexts.find(call.converted)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return call.session.sticky_error();
 }
 
 /// What becomes of a call on a stream that is being captured: a node, or an error that breaks the capture.
@@ -100,7 +102,11 @@ CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
         if (token == 2) call.thread.used_own_stream = true;
         return CUDA_SUCCESS;
     }
-    return call.state.table<kind>().find(token) ? CUDA_SUCCESS : bad_handle<kind>();
+    const auto* found = call.state.table<kind>().find(token);
+    if constexpr (kind == HandleKind::stream) {
+        if (found && found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
+    }
+    return found ? CUDA_SUCCESS : bad_handle<kind>();
 }
 
 template <HandleKind kind>

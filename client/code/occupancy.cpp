@@ -54,9 +54,9 @@ struct ClusterQuestion {
         if (!function) return CUDA_ERROR_INVALID_HANDLE;
         if (CUresult refused = check_attributes(call, config.attrs, config.numAttrs); refused != CUDA_SUCCESS) return refused;
         const Stream* stream = call.state.streams.find(to_token(config.hStream));
-        if (!stream && !is_special_stream(config.hStream)) return CUDA_ERROR_INVALID_HANDLE;
+        if (CUresult refused = check_stream(call, config.hStream); refused != CUDA_SUCCESS) return refused;
         context = stream ? stream->context : call.context;
-        green = stream ? stream->green : 0;
+        green = stream ? stream->green : current_green(call);
         return CUDA_SUCCESS;
     }
 

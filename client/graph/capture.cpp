@@ -22,7 +22,7 @@ uint64_t context_of_capture(const Call& call, const Stream& stream) {
 
 void take_part(const Call& call, Stream& stream, uint64_t id, bool origin) {
     if ((stream.flags & CU_STREAM_NON_BLOCKING) == 0)
-        call.state.captures.add_blocking(id, &stream, context_of_capture(call, stream));
+        call.state.captures.add_blocking(id, &stream, stream.context != 0 ? stream.scope : call.scope());
     stream.capture_origin.store(origin);
     stream.capture_id.store(id);
 }
@@ -63,7 +63,7 @@ CUresult check_unsafe_call(const Call& call) {
 CUresult check_capture_slow(const Call& call, CUstream handle, InCapture in_capture) {
     Captures& captures = call.state.captures;
     const uint64_t stream = stream_token(call, handle);
-    if (stream <= 1) return captures.break_for_legacy(call.context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    if (stream <= 1) return captures.break_for_legacy(call.scope()) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
     const Stream* state = stream_state(call, stream);
     const uint64_t id = state ? state->capture_id.load() : 0;
     const auto capture = captures.find(id);

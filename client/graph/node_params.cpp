@@ -5,8 +5,10 @@ namespace warpline::client {
 
 CUresult KernelNode::read(Call& call, const CUDA_KERNEL_NODE_PARAMS& from) {
     shape = {from.gridDimX, from.gridDimY, from.gridDimZ, from.blockDimX, from.blockDimY, from.blockDimZ, from.sharedMemBytes};
-    uint64_t token = from.func ? to_token(from.func) : to_token(from.kern);
-    return read(call, token, from.kernelParams, from.extra);
+    if (from.func) return read(call, to_token(from.func), from.kernelParams, from.extra);
+    // A kernel runs in the context that is named; a function has one of its own.
+    if (CUresult refused = work_in(call, from.ctx); refused != CUDA_SUCCESS) return refused;
+    return read(call, to_token(from.kern), from.kernelParams, from.extra);
 }
 
 CUresult KernelNode::read(Call& call, const CUDA_KERNEL_NODE_PARAMS_v1& from) {

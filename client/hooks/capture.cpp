@@ -29,7 +29,7 @@ CUresult status_of(const Call& call, CUstream hStream, CUstreamCaptureStatus& st
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     // Asking about the legacy stream would make a capturing stream wait for it.
-    if (stream <= 1 && call.state.captures.holds_up_legacy(call.context)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (stream <= 1 && call.state.captures.holds_up_legacy(call.scope())) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!is_capturing(call, stream)) return CUDA_SUCCESS;
     auto capture = call.state.captures.find(stream_state(call, stream)->capture_id.load());

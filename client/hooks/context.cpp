@@ -6,6 +6,7 @@
 #include "client/call/managed.h"
 #include "client/call/share.h"
 #include "client/gen/context_calls.gen.h"
+#include "client/gen/green_calls.gen.h"
 #include "client/graph/capture.h"
 #include "common/base/function_ref.h"
 #include "cuda/abi/export_tables.h"
@@ -29,11 +30,24 @@ void remove_of_context(Table& table, uint64_t context) {
     for (uint64_t token : tokens) table.remove(token);
 }
 
+/// What green contexts of a primary context were converted to.
+void remove_converted(State& state, uint64_t context) {
+    std::vector<uint64_t> tokens;
+    state.contexts.for_each([&](uint64_t token, const Context& object) {
+        if (object.base == context) tokens.push_back(token);
+    });
+    for (uint64_t token : tokens) {
+        cuda::abi::context_storage_clear(to_handle<CUcontext>(token));
+        state.contexts.remove(token);
+    }
+}
+
 void forget_objects(Call& call, uint64_t context) {
     State& state = call.state;
     forget_captures_of_context(call, context);
     remove_of_context(state.streams, context);
     remove_of_context(state.green_contexts, context);
+    remove_converted(state, context);
     remove_of_context(state.events, context);
     remove_of_context(state.functions, context);
     remove_of_context(state.modules, context);
@@ -91,7 +105,7 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
         call.state.contexts.remove(made.token);
         return result;
     }
-    call.thread.contexts.push_back(made.token);
+    call.thread.contexts.push_back({made.token, 0});
     *pctx = to_handle<CUcontext>(made.token);
     return CUDA_SUCCESS;
 }
@@ -186,10 +200,10 @@ CUresult hook_client_cuCtxDestroy_v2(Call& call, CUcontext ctx) {
     uint64_t token = to_token(ctx);
     Context* context = call.state.contexts.find(token);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->primary || context->base != 0) return CUDA_ERROR_INVALID_CONTEXT;
     cuda::abi::context_storage_clear(ctx);
     auto& stack = call.thread.contexts;
-    if (!stack.empty() && stack.back() == token) stack.pop_back();
+    if (!stack.empty() && stack.back().context == token) stack.pop_back();
     call.context = token;
     forget_objects(call, token);
     context->retained.store(0);
@@ -203,44 +217,55 @@ CUresult hook_client_cuCtxAttach(Call& call, CUcontext* pctx, unsigned int flags
     Context* context = call.current();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     context->attached.fetch_add(1);
-    *pctx = to_handle<CUcontext>(call.context);
+    *pctx = to_handle<CUcontext>(call.scope());
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuCtxDetach(Call& call, CUcontext ctx) {
     Context* context = call.state.contexts.find(to_token(ctx));
+    if (context && context->base != 0) context = call.state.contexts.find(context->base);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (context->attached.fetch_sub(1) > 1) return CUDA_SUCCESS;
     return hook_client_cuCtxDestroy_v2(call, ctx);
 }
 
 CUresult hook_client_cuCtxGetCurrent(Call& call, CUcontext* pctx) {
-    *pctx = to_handle<CUcontext>(call.context);
+    *pctx = to_handle<CUcontext>(call.thread.current().handle());
     return CUDA_SUCCESS;
 }
 
+namespace {
+
+/// What is on a thread's stack for a context.
+CurrentContext as_current(const Context& context) {
+    return context.base == 0 ? CurrentContext{context.token, 0} : CurrentContext{context.base, context.token};
+}
+
+}  // namespace
+
 CUresult hook_client_cuCtxSetCurrent(Call& call, CUcontext ctx) {
-    uint64_t token = to_token(ctx);
-    if (token != 0 && !call.state.contexts.find(token)) return CUDA_ERROR_INVALID_CONTEXT;
+    const Context* context = ctx ? call.state.contexts.find(to_token(ctx)) : nullptr;
+    if (ctx && !context) return CUDA_ERROR_INVALID_CONTEXT;
     auto& stack = call.thread.contexts;
     // CUDA replaces the top of the stack; for null it takes it away.
     if (!stack.empty()) stack.pop_back();
-    if (token != 0) stack.push_back(token);
+    if (context) stack.push_back(as_current(*context));
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuCtxPushCurrent_v2(Call& call, CUcontext ctx) {
-    if (!call.state.contexts.find(to_token(ctx))) return CUDA_ERROR_INVALID_CONTEXT;
+    const Context* context = call.state.contexts.find(to_token(ctx));
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     constexpr size_t k_max_depth = 4096;
     if (call.thread.contexts.size() >= k_max_depth) return CUDA_ERROR_OUT_OF_MEMORY;
-    call.thread.contexts.push_back(to_token(ctx));
+    call.thread.contexts.push_back(as_current(*context));
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuCtxPopCurrent_v2(Call& call, CUcontext* pctx) {
     auto& stack = call.thread.contexts;
     if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx) *pctx = to_handle<CUcontext>(stack.back());
+    if (pctx) *pctx = to_handle<CUcontext>(stack.back().handle());
     stack.pop_back();
     return CUDA_SUCCESS;
 }
@@ -298,6 +323,12 @@ CUresult hook_client_cuCtxSynchronize(Call& call) { return settle_pages(call, sy
 
 namespace {
 
+/// Token of the green context that a context, or the current one for null, was converted from; 0: it was not.
+uint64_t green_of(const Call& call, CUcontext handle) {
+    const Context* context = context_or_current(call, handle);
+    return context ? context->green : 0;
+}
+
 /// All streams of a context are concerned: none may be captured.
 CUresult check_whole_context(Call& call, CUcontext handle, const Context*& context) {
     context = context_or_current(call, handle);
@@ -311,6 +342,8 @@ CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent
     const Context* context = nullptr;
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (const uint64_t green = green_of(call, hCtx))
+        return hook_client_cuGreenCtxRecordEvent(call, to_handle<CUgreenCtx>(green), hEvent);
     if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
     if (event->context != context->token) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));
@@ -322,6 +355,8 @@ CUresult hook_client_cuCtxWaitEvent(Call& call, CUcontext hCtx, CUevent hEvent) 
     const Context* context = nullptr;
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (const uint64_t green = green_of(call, hCtx))
+        return hook_client_cuGreenCtxWaitEvent(call, to_handle<CUgreenCtx>(green), hEvent);
     if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
     if (const uint64_t id = event->capture_id.load(); call.state.captures.active(id)) {
         call.state.captures.break_off(id);
@@ -336,7 +371,7 @@ CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
         if (ctx) call.context = 0;  // a handle that is none of ours says nothing about what is current
         return no_context(call, context);
     }
-    call.context = context->token;
+    static_cast<void>(work_in(call, ctx));  // it is there
     return settle_pages(call, synchronize_context(call));
 }
 

@@ -25,11 +25,11 @@ public:
         return CUDA_SUCCESS;
     }
 
-    CUcontext current_context() override { return to_handle<CUcontext>(this_thread().current_context()); }
+    CUcontext current_context() override { return to_handle<CUcontext>(this_thread().current().handle()); }
 
     CUresult context_id(CUcontext context, uint64_t* id) override {
         if (CUresult status = Process::instance().status(); status != CUDA_SUCCESS) return status;
-        uint64_t token = context ? to_token(context) : this_thread().current_context();
+        uint64_t token = context ? to_token(context) : this_thread().current().handle();
         const Context* found = Process::instance().state().contexts.find(token);
         if (!id || !found) return id ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
         *id = found->id;
@@ -39,7 +39,7 @@ public:
     CUresult stream_id(CUcontext context, CUstream stream, bool per_thread, uint64_t* id) override {
         if (CUresult status = Process::instance().status(); status != CUDA_SUCCESS) return status;
         if (!id) return CUDA_ERROR_INVALID_VALUE;
-        uint64_t token = context ? to_token(context) : this_thread().current_context();
+        uint64_t token = context ? to_token(context) : this_thread().current().handle();
         return id_of_stream(Process::instance().state(), token, per_thread ? per_thread_stream(stream) : stream, *id);
     }
 

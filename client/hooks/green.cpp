@@ -1,30 +1,27 @@
-// Green contexts: parts of a device's multiprocessors. Their streams belong to the primary context here, as its other streams
-// do; the server's driver knows which multiprocessors they have.
+// Green contexts: parts of a device's multiprocessors and work queues. Their streams belong to the primary context here, as its
+// other streams do, and so does what is done while one is current; the server's driver knows which multiprocessors they have.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "client/call/allocate.h"
 #include "client/call/completion.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/green_calls.gen.h"
 #include "client/graph/capture.h"
+#include "cuda/abi/dev_resource.h"
+#include "cuda/abi/export_tables.h"
 
 namespace warpline::client {
 
 namespace {
 
-/// Of the kinds of resources, those that travel.
-CUresult check_kind(CUdevResourceType type) {
-    if (type == CU_DEV_RESOURCE_TYPE_SM) return CUDA_SUCCESS;
-    if (type == CU_DEV_RESOURCE_TYPE_INVALID) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    return WL_REFUSE_CALL("CUdevResource", "resources other than multiprocessors (work queues)");
-}
-
-/// From CUDA 13.1 on the last word of a resource is the address of another one, here in the program's memory.
-bool has_next(const CUdevResource& resource) {
-    uint64_t next = 0;
-    std::memcpy(&next, reinterpret_cast<const std::byte*>(&resource + 1) - sizeof next, sizeof next);
-    return next != 0;
+/// Of the kinds of resources, those that there are. @param has_queues  what is asked has work queues to tell of
+CUresult check_kind(unsigned type, bool has_queues = true) {
+    if (type == cuda::abi::k_resource_sm) return CUDA_SUCCESS;
+    const bool queues = type == cuda::abi::k_resource_workqueue_config || type == cuda::abi::k_resource_workqueue;
+    const bool known = has_queues && Process::instance().driver_version() >= cuda::abi::k_workqueue_driver;
+    return queues && known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
 template <typename Values>
@@ -65,7 +62,10 @@ CUresult hook_client_cuDeviceGetDevResource(Call& call, CUdevice device, CUdevRe
 }
 
 CUresult hook_client_cuCtxGetDevResource(Call& call, CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
-    if (!call.state.contexts.find(to_token(hCtx))) return CUDA_ERROR_INVALID_CONTEXT;
+    const Context* context = call.state.contexts.find(to_token(hCtx));
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->green != 0)
+        return hook_client_cuGreenCtxGetDevResource(call, to_handle<CUgreenCtx>(context->green), resource, type);
     if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
     gen::CuCtxGetDevResourceValues answer;
     return give(gen::request_cuCtxGetDevResource(call, to_token(hCtx), type, answer), answer, resource);
@@ -80,7 +80,7 @@ CUresult hook_client_cuGreenCtxGetDevResource(Call& call, CUgreenCtx hCtx, CUdev
 
 CUresult hook_client_cuStreamGetDevResource(Call& call, CUstream hStream, CUdevResource* resource, CUdevResourceType type) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_kind(type, false); refused != CUDA_SUCCESS) return refused;
     gen::CuStreamGetDevResourceValues answer;
     return give(gen::request_cuStreamGetDevResource(call, stream_token(call, hStream), type, answer), answer, resource);
 }
@@ -88,7 +88,7 @@ CUresult hook_client_cuStreamGetDevResource(Call& call, CUstream hStream, CUdevR
 CUresult hook_client_cuDevSmResourceSplitByCount(Call& call, CUdevResource* result, unsigned int* nbGroups,
                                                  const CUdevResource* input, CUdevResource* remaining, unsigned int useFlags,
                                                  unsigned int minCount) {
-    if (CUresult refused = check_kind(input->type); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_kind(cuda::abi::type_of(*input), false); refused != CUDA_SUCCESS) return refused;
     gen::CuDevSmResourceSplitByCountValues answer;
     const CUresult split = gen::request_cuDevSmResourceSplitByCount(call, struct_bytes(input), *nbGroups, result == nullptr,
                                                                     useFlags, minCount, answer);
@@ -101,12 +101,31 @@ CUresult hook_client_cuDevSmResourceSplitByCount(Call& call, CUdevResource* resu
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuDevSmResourceSplit(Call& call, CUdevResource* result, unsigned int nbGroups, const CUdevResource* input,
+                                          CUdevResource* remainder, unsigned int flags,
+                                          CU_DEV_SM_RESOURCE_GROUP_PARAMS* groupParams) {
+    if (CUresult refused = check_kind(cuda::abi::type_of(*input), false); refused != CUDA_SUCCESS) return refused;
+    // A group has two multiprocessors at least.
+    if (nbGroups == 0 || (result && nbGroups > input->sm.smCount)) return CUDA_ERROR_INVALID_VALUE;
+    gen::CuDevSmResourceSplitValues answer;
+    const CUresult split = gen::request_cuDevSmResourceSplit(call, struct_bytes(input), array_bytes(groupParams, nbGroups),
+                                                             flags, result == nullptr, answer);
+    if (split != CUDA_SUCCESS) return split;
+    const size_t result_bytes = result ? nbGroups * sizeof(CUdevResource) : 0;
+    if (answer.groups.size() != nbGroups * sizeof *groupParams || answer.result.size() != result_bytes)
+        return CUDA_ERROR_UNKNOWN;
+    copy_array(groupParams, nbGroups, answer.groups);
+    if (result) copy_array(result, nbGroups, answer.result);
+    if (remainder) copy_struct(remainder, answer.remainder);
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuDevResourceGenerateDesc(Call& call, CUdevResourceDesc* phDesc, CUdevResource* resources,
                                                unsigned int nbResources) {
     if (nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < nbResources; ++i) {
-        if (CUresult refused = check_kind(resources[i].type); refused != CUDA_SUCCESS) return refused;
-        if (has_next(resources[i])) return WL_REFUSE_CALL("cuDevResourceGenerateDesc", "chains of resources (work queues)");
+        if (CUresult refused = check_kind(cuda::abi::type_of(resources[i])); refused != CUDA_SUCCESS) return refused;
+        if (cuda::abi::has_next(resources[i])) return WL_REFUSE_CALL("cuDevResourceGenerateDesc", "chains of resources");
     }
     auto made = make_object<HandleKind::resource_desc>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -116,7 +135,9 @@ CUresult hook_client_cuDevResourceGenerateDesc(Call& call, CUdevResourceDesc* ph
         call.state.resource_descs.remove(made.token);
         return result;
     }
-    for (unsigned i = 0; i < nbResources; ++i) made.object->multiprocessors += resources[i].sm.smCount;
+    for (unsigned i = 0; i < nbResources; ++i) {
+        if (resources[i].type == CU_DEV_RESOURCE_TYPE_SM) made.object->multiprocessors += resources[i].sm.smCount;
+    }
     *phDesc = to_handle<CUdevResourceDesc>(made.token);
     return CUDA_SUCCESS;
 }
@@ -130,7 +151,8 @@ CUresult hook_client_cuGreenCtxCreate(Call& call, CUgreenCtx* phCtx, CUdevResour
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made.object->context = device->primary_context;
     made.object->device = dev;
-    made.object->multiprocessors = described->multiprocessors;
+    const int all = device->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    made.object->multiprocessors = described->multiprocessors != 0 ? described->multiprocessors : static_cast<unsigned>(all);
     made.object->id = call.state.next_id();
     // It holds the primary context until it is destroyed.
     CUcontext primary = nullptr;
@@ -154,12 +176,50 @@ CUresult hook_client_cuGreenCtxDestroy(Call& call, CUgreenCtx hCtx) {
     const std::vector<uint64_t> streams = streams_of(call, token);
     for (const uint64_t stream : streams) forget_capture(call, stream, *call.state.streams.find(stream));
     call.context = green->context;
+    call.converted = 0;
     const int device = green->device;
+    const uint64_t converted = green->converted.load();
+    if (converted != 0) {
+        cuda::abi::context_storage_clear(to_handle<CUcontext>(converted));
+        for (const DeviceRange& range : call.state.pool_heap.context_settled(converted, UINT64_MAX))
+            release_device_memory(call, range);
+    }
     const CUresult result = gen::issue_cuGreenCtxDestroy(call, token, streams);
-    for (const uint64_t stream : streams) call.state.streams.remove(stream);
+    // The program destroys them, or not; they are good for nothing else.
+    for (const uint64_t stream : streams) call.state.streams.find(stream)->detached.store(true);
+    if (converted != 0) call.state.contexts.remove(converted);
     call.state.green_contexts.remove(token);
     const CUresult released = hook_client_cuDevicePrimaryCtxRelease_v2(call, device);
     return result == CUDA_SUCCESS ? released : result;
+}
+
+CUresult hook_client_cuCtxFromGreenCtx(Call& call, CUcontext* pContext, CUgreenCtx hCtx) {
+    GreenContext* green = call.state.green_contexts.find(to_token(hCtx));
+    if (!green) return CUDA_ERROR_INVALID_CONTEXT;
+    MutexLock lock(green->mutex);
+    if (const uint64_t known = green->converted.load()) {
+        *pContext = to_handle<CUcontext>(known);
+        return CUDA_SUCCESS;
+    }
+    auto made = call.state.contexts.make();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->token = made.token;
+    made.object->id = call.state.next_id();
+    made.object->device = green->device;
+    made.object->base = green->context;
+    made.object->green = to_token(hCtx);
+    made.object->retained.store(1);
+    call.context = green->context;
+    // Its default stream works beside the primary context's.
+    call.state.works_beside_default.store(true);
+    const CUresult result = gen::issue_cuCtxFromGreenCtx(call, made.token, to_token(hCtx));
+    if (result != CUDA_SUCCESS) {
+        call.state.contexts.remove(made.token);
+        return result;
+    }
+    green->converted.store(made.token);
+    *pContext = to_handle<CUcontext>(made.token);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuGreenCtxStreamCreate(Call& call, CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags,
@@ -174,6 +234,7 @@ CUresult hook_client_cuGreenCtxStreamCreate(Call& call, CUstream* phStream, CUgr
     made.object->id = call.state.next_id();
     made.object->flags = flags;
     made.object->green = to_token(greenCtx);
+    made.object->scope = call.context;  // waits for no default stream
     made.object->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
     call.state.works_beside_default.store(true);
     const CUresult result = gen::issue_cuGreenCtxStreamCreate(call, made.token, to_token(greenCtx), flags, priority);
@@ -209,8 +270,7 @@ CUresult hook_client_cuGreenCtxWaitEvent(Call& call, CUgreenCtx hCtx, CUevent hE
 }
 
 CUresult hook_client_cuGreenCtxGetId(Call& call, CUgreenCtx greenCtx, unsigned long long* greenCtxId) {
-    // No green context is the current one of a thread: without a name there is none.
-    const GreenContext* green = greenCtx ? call.state.green_contexts.find(to_token(greenCtx)) : nullptr;
+    const GreenContext* green = call.state.green_contexts.find(greenCtx ? to_token(greenCtx) : current_green(call));
     if (!green) return CUDA_ERROR_INVALID_CONTEXT;
     *greenCtxId = green->id;
     return CUDA_SUCCESS;

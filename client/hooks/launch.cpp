@@ -23,6 +23,7 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
     } else {
         const Stream* found = call.state.streams.find(to_token(stream));
         if (!found || found->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
+        if (found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_shape(*find_device(call.device()), *function, shape); refused != CUDA_SUCCESS) return refused;
@@ -49,7 +50,7 @@ CUresult settle(Call& call, CUresult launched, uint64_t stream) {
 /// How many multiprocessors the kernels of a stream have.
 uint64_t multiprocessors_of(const Call& call, CUstream stream) {
     const Stream* found = is_special_stream(stream) ? nullptr : call.state.streams.find(to_token(stream));
-    const GreenContext* green = found ? call.state.green_contexts.find(found->green) : nullptr;
+    const GreenContext* green = call.state.green_contexts.find(found ? found->green : current_green(call));
     if (green) return green->multiprocessors;
     return static_cast<uint64_t>(find_device(call.device())->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 }

@@ -52,7 +52,7 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
     if (is_capturing(call, stream)) return capture_allocation(call, dptr, bytes, pool->device, stream);
     PoolHeap& heap = call.state.pool_heap;
     DeviceRange range;
-    if (auto reused = heap.take(PoolHeap::key(stream, call.context, call.thread.number), call.device(), bytes)) {
+    if (auto reused = heap.take(PoolHeap::key(stream, call.scope(), call.thread.number), call.device(), bytes)) {
         range = *reused;
         range.size_bytes = bytes;
         range.owner = pool_token;
@@ -122,7 +122,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (!range) return close_pointer(call, dptr);
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
     range->owner = 0;
-    call.state.pool_heap.give(PoolHeap::key(stream, call.context, call.thread.number), *range);
+    call.state.pool_heap.give(PoolHeap::key(stream, call.scope(), call.thread.number), *range);
     return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include "client/call/common.h"
 #include "client/call/completion.h"
 #include "client/code/launch_params.h"
+#include "client/gen/green_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
 #include "client/graph/capture.h"
 #include "client/graph/holds.h"
@@ -19,6 +20,8 @@ CUresult create_stream(Call& call, CUstream* out, unsigned flags, int priority) 
     const Device* device = find_device(call.device());
     made.object->id = call.state.next_id();
     made.object->flags = flags;
+    made.object->scope = call.scope();
+    made.object->green = current_green(call);
     if (flags & CU_STREAM_NON_BLOCKING) call.state.works_beside_default.store(true);
     // Out of range is not an error: CUDA takes the nearest.
     made.object->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
@@ -38,16 +41,15 @@ CUresult context_of(const Call& call, CUstream stream, uint64_t& context) {
         context = call.context;
         return check_context(call);
     }
-    const Stream* found = call.state.streams.find(to_token(stream));
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    context = found->context;
+    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    context = call.state.streams.find(to_token(stream))->context;
     return CUDA_SUCCESS;
 }
 
 /// The green context of a stream; null: it has all multiprocessors.
 CUgreenCtx green_of(const Call& call, CUstream stream) {
     const Stream* found = is_special_stream(stream) ? nullptr : call.state.streams.find(to_token(stream));
-    return found ? to_handle<CUgreenCtx>(found->green) : nullptr;
+    return to_handle<CUgreenCtx>(found ? found->green : current_green(call));
 }
 
 }  // namespace
@@ -63,6 +65,10 @@ CUresult hook_client_cuStreamCreateWithPriority(Call& call, CUstream* phStream, 
 CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
     Stream* stream = call.state.streams.find(to_token(hStream));
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->detached.load(std::memory_order_relaxed)) {  // the server's went with its green context
+        call.state.streams.remove(to_token(hStream));
+        return CUDA_SUCCESS;
+    }
     call.context = stream->context;
     forget_capture(call, to_token(hStream), *stream);
     CUresult result = gen::issue_cuStreamDestroy_v2(call, to_token(hStream));
@@ -110,12 +116,17 @@ CUresult hook_client_cuStreamGetFlags(Call& call, CUstream hStream, unsigned int
 CUresult hook_client_cuStreamGetCtx(Call& call, CUstream hStream, CUcontext* pctx) {
     uint64_t context = 0;
     CUresult result = context_of(call, hStream, context);
-    if (result == CUDA_SUCCESS) *pctx = to_handle<CUcontext>(context);
-    return result;
+    if (result != CUDA_SUCCESS) return result;
+    // Of a green context's stream it is what that is converted to.
+    if (const CUgreenCtx green = green_of(call, hStream)) return hook_client_cuCtxFromGreenCtx(call, pctx, green);
+    *pctx = to_handle<CUcontext>(context);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuStreamGetCtx_v2(Call& call, CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
     uint64_t context = 0;
+    // As it is documented.
+    if (hStream == CU_STREAM_PER_THREAD && current_green(call) != 0) return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = context_of(call, hStream, context);
     if (result != CUDA_SUCCESS) return result;
     *pCtx = to_handle<CUcontext>(context);
@@ -132,7 +143,8 @@ CUresult hook_client_cuStreamGetGreenCtx(Call& call, CUstream hStream, CUgreenCt
 
 CUresult hook_client_cuStreamGetId(Call& call, CUstream hStream, unsigned long long* streamId) {
     uint64_t id = 0;
-    CUresult result = id_of_stream(call.state, call.context, hStream, id);
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    CUresult result = id_of_stream(call.state, call.scope(), hStream, id);
     if (result == CUDA_SUCCESS) *streamId = id;
     return result;
 }

@@ -15,12 +15,15 @@ namespace warpline::client {
 
 inline constexpr size_t k_limit_count = 16;  // CUlimit values are small
 
-/// A context of the program, primary or made by cuCtxCreate.
+/// A context of the program: primary, made by cuCtxCreate, or converted from a green one (cuCtxFromGreenCtx). Of the latter
+/// only the default streams and what is known of their work are its own; everything else is the primary context's.
 struct Context {
     uint64_t token = 0;
     uint64_t id = 0;  ///< unique in the process (cuCtxGetId)
     int device = 0;
     bool primary = false;
+    uint64_t base = 0;   ///< converted from a green context: token of the primary context that it works in; 0: it is its own
+    uint64_t green = 0;  ///< and the green context's
 
     /// Primary: how often it is retained; 0 means that it is not active. Others: 1 while it lives.
     std::atomic<unsigned> retained{0};

@@ -48,7 +48,9 @@ struct Stream {
     uint64_t id = 0;                  ///< unique in the process
     unsigned flags = 0;
     int priority = 0;
-    uint64_t green = 0;  ///< token of the green context whose multiprocessors it has; 0: it has all
+    uint64_t green = 0;                 ///< token of the green context whose multiprocessors it has; 0: it has all
+    uint64_t scope = 0;                 ///< token of the context whose legacy default stream it has to do with
+    std::atomic<bool> detached{false};  ///< its green context has gone: it can only be destroyed
 
     // Capture: which one the stream takes part in (0: none), and whether it began there.
     std::atomic<uint64_t> capture_id{0};
@@ -64,6 +66,8 @@ struct GreenContext {
     int device = 0;
     uint64_t id = 0;  ///< unique in the process
     unsigned multiprocessors = 0;
+    std::atomic<uint64_t> converted{0};  ///< token of the context that it was converted to; 0: none yet
+    Mutex mutex;                         ///< held while it is converted
 };
 
 /// What a green context can be made of.

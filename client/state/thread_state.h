@@ -16,11 +16,18 @@ namespace warpline::client {
 
 inline constexpr size_t k_class_count = 8;  // of cuda::CallClass
 
+/// A context on a thread's stack of current ones.
+struct CurrentContext {
+    uint64_t context = 0;    ///< token of the context that work is done in; 0: none
+    uint64_t converted = 0;  ///< token of the context that a green one of it was converted to, if that is what is current
+
+    uint64_t handle() const { return converted != 0 ? converted : context; }
+};
+
 /// What CUDA keeps per thread, and the thread's number, which travels with its calls.
 struct ThreadState {
     uint32_t number = 0;
-    std::vector<uint64_t>
-        contexts;  ///< tokens; the current one is the last; 0 stands for "none" pushed by cuCtxSetCurrent(NULL)
+    std::vector<CurrentContext> contexts;  ///< the current one is the last
     CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     Stream own_stream;  ///< what is known of CU_STREAM_PER_THREAD
     /// What is known of the end of that stream's work in one context; what is to be told may come when the thread has ended.
@@ -32,7 +39,8 @@ struct ThreadState {
     bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one
     std::array<std::atomic<uint64_t>, k_class_count> calls{};  ///< by class; written by this thread, summed for the statistics
 
-    uint64_t current_context() const { return contexts.empty() ? 0 : contexts.back(); }
+    CurrentContext current() const { return contexts.empty() ? CurrentContext{} : contexts.back(); }
+    uint64_t current_context() const { return current().context; }
 };
 
 /// The calling thread's state, made at its first call. Ends with the thread.

@@ -15,6 +15,15 @@ CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void* userData, unsi
 CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void* userData, unsigned int syncMode);
 CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource* resource, CUdevResourceType type);
 CUresult cuStreamGetDevResource_ptsz(CUstream hStream, CUdevResource* resource, CUdevResourceType type);
+typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
+    unsigned int smCount;
+    unsigned int coscheduledSmCount;
+    unsigned int preferredCoscheduledSmCount;
+    unsigned int flags;
+    unsigned int reserved[12];
+} CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int nbGroups, const CUdevResource* input,
+                              CUdevResource* remainder, unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* groupParams);
 CUresult cuGraphGetId(CUgraph hGraph, unsigned int* graphId);
 CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int* graphId);
 CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph* phGraph);

@@ -71,7 +71,7 @@ CUresult hook_server_cuCtxDestroy_v2(ServerCall& call, const CuCtxDestroyV2Args&
     const auto destroy = WL_DRIVER(call, cuCtxDestroy_v2);
     Session& session = call.session();
     const auto entry = session.handles().find(HandleKind::context, args.ctx);
-    if (!entry) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!entry || entry->owner != 0) return CUDA_ERROR_INVALID_CONTEXT;
     session.context_ends(args.ctx);
     session.contexts().make_current(0);
     session.context_ended(args.ctx);
@@ -89,7 +89,7 @@ CUresult hook_server_cuCtxEnablePeerAccess(ServerCall& call, const CuCtxEnablePe
     Contexts& contexts = call.session().contexts();
     if (!contexts.device_of(args.peerContext, owner) || !contexts.device_of(call.context(), accessor))
         return CUDA_ERROR_INVALID_CONTEXT;
-    contexts.make_current(call.context());
+    contexts.make_current(call.scope());
     return call.session().memory().open_to_peer(owner, accessor);
 }
 
@@ -102,7 +102,7 @@ CUresult hook_server_cuCtxDisablePeerAccess(ServerCall& call, const CuCtxDisable
     Contexts& contexts = call.session().contexts();
     if (!contexts.device_of(args.peerContext, owner) || !contexts.device_of(call.context(), accessor))
         return CUDA_ERROR_INVALID_CONTEXT;
-    contexts.make_current(call.context());
+    contexts.make_current(call.scope());
     return call.session().memory().close_to_peer(owner, accessor);
 }
 

@@ -1,5 +1,6 @@
-// Green contexts: parts of a device's multiprocessors. What a resource is the driver alone knows; a client names those that it
-// was given.
+// Green contexts: parts of a device's multiprocessors and work queues. What a resource is the driver alone knows; a client
+// names those that it was given.
+#include "cuda/abi/dev_resource.h"
 #include "server/gen/green_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/session/struct_bytes.h"
@@ -17,19 +18,50 @@ CUresult give(ServerCall& call, const CUdevResource& resource, uint64_t owner, B
     return call.session().resources().add(out, owner) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/// Asks for the multiprocessors of something, and gives them to the client.
+bool is_workqueue_config(const CUdevResource& resource) {
+    return cuda::abi::type_of(resource) == cuda::abi::k_resource_workqueue_config;
+}
+
+/// How many streams work at a time is the program's to say: without that, and with the client's number of the device.
+CUdevResource without_config(CUdevResource resource) {
+    cuda::abi::set_workqueue_config(resource, {});
+    return resource;
+}
+
+/// Asks for the multiprocessors or work queues of something, and gives them to the client.
 template <typename Function, typename Handle>
 CUresult answer(ServerCall& call, Function get, Handle of, uint32_t type, uint64_t owner, Bytes& out) {
-    if (type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    const bool known = type == cuda::abi::k_resource_sm || type == cuda::abi::k_resource_workqueue_config ||
+                       type == cuda::abi::k_resource_workqueue;
+    if (!known) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     CUdevResource resource{};
     WL_CUDA(get(of, &resource, static_cast<CUdevResourceType>(type)));
-    return give(call, resource, owner, out);
+    if (!is_workqueue_config(resource)) return give(call, resource, owner, out);
+    cuda::abi::WorkqueueConfig config = cuda::abi::workqueue_config_of(resource);
+    if (!call.session().contexts().client_device(config.device, config.device)) return CUDA_ERROR_UNKNOWN;
+    WL_CUDA(give(call, without_config(resource), owner, out));
+    cuda::abi::set_workqueue_config(resource, config);
+    out = bytes_of(resource);
+    return CUDA_SUCCESS;
 }
 
 /// Reads a resource that this client was given. @param owner  whose it is
 CUresult read_resource(ServerCall& call, BytesView bytes, CUdevResource& out, uint64_t& owner) {
     const bool given = read_struct(bytes, out) && call.session().resources().find({bytes.begin(), bytes.end()}, owner);
     return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// The same for what a descriptor is made of. A program may set up work queues anew, from nothing as well.
+CUresult read_part(ServerCall& call, BytesView bytes, CUdevResource& out, uint64_t& owner) {
+    if (!read_struct(bytes, out) || !is_workqueue_config(out)) return read_resource(call, bytes, out, owner);
+    cuda::abi::WorkqueueConfig config = cuda::abi::workqueue_config_of(out);
+    CUdevResource nothing{};
+    cuda::abi::set_type(nothing, cuda::abi::k_resource_workqueue_config);
+    const Bytes rest = bytes_of(without_config(out));
+    const bool given = rest == bytes_of(nothing) || call.session().resources().find(rest, owner);
+    if (!given || !call.find_device(config.device, config.device)) return CUDA_ERROR_INVALID_VALUE;
+    cuda::abi::set_workqueue_config(out, config);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -82,6 +114,30 @@ CUresult hook_server_cuDevSmResourceSplitByCount(ServerCall& call, const CuDevSm
     return CUDA_SUCCESS;
 }
 
+CUresult hook_server_cuDevSmResourceSplit(ServerCall& call, const CuDevSmResourceSplitArgs& args,
+                                          CuDevSmResourceSplitValues& values) {
+    const auto split = WL_DRIVER(call, cuDevSmResourceSplit);
+    CUdevResource input;
+    uint64_t owner = 0;
+    WL_CUDA(read_resource(call, args.input, input, owner));
+    std::vector<CU_DEV_SM_RESOURCE_GROUP_PARAMS> groups(args.groups.size() / sizeof(CU_DEV_SM_RESOURCE_GROUP_PARAMS));
+    if (groups.empty() || groups.size() > k_max_groups || args.groups.size() % sizeof groups[0] != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(groups.data(), args.groups.data(), args.groups.size());
+    std::vector<CUdevResource> result(args.discover ? 0 : groups.size());
+    CUdevResource remainder{};
+    WL_CUDA(split(args.discover ? nullptr : result.data(), static_cast<unsigned>(groups.size()), &input, &remainder, args.flags,
+                  groups.data()));
+    for (const CUdevResource& one : result) {
+        Bytes bytes;
+        WL_CUDA(give(call, one, owner, bytes));
+    }
+    WL_CUDA(give(call, remainder, owner, values.remainder));
+    values.groups = bytes_of_array(groups);
+    values.result = bytes_of_array(result);
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuDevResourceGenerateDesc(ServerCall& call, const CuDevResourceGenerateDescArgs& args) {
     const auto generate = WL_DRIVER(call, cuDevResourceGenerateDesc);
     if (!call.may_bind(HandleKind::resource_desc, args.phDesc)) return CUDA_ERROR_INVALID_HANDLE;
@@ -92,7 +148,9 @@ CUresult hook_server_cuDevResourceGenerateDesc(ServerCall& call, const CuDevReso
     uint64_t owner = 0;
     for (size_t i = 0; i < count; ++i) {
         const BytesView one = args.resources.subspan(i * sizeof(CUdevResource), sizeof(CUdevResource));
-        WL_CUDA(read_resource(call, one, resources[i], owner));
+        uint64_t owner_of_part = 0;
+        WL_CUDA(read_part(call, one, resources[i], owner_of_part));
+        if (owner_of_part != 0) owner = owner_of_part;
     }
     CUdevResourceDesc desc = nullptr;
     WL_CUDA(generate(&desc, resources.data(), static_cast<unsigned>(count)));
@@ -125,9 +183,27 @@ CUresult hook_server_cuGreenCtxDestroy(ServerCall& call, const CuGreenCtxDestroy
             call.driver()->cuStreamDestroy_v2(value_to_handle<CUstream>(entry->value));
         call.unbind(HandleKind::stream, token);
     }
+    for (const auto& [converted, value] : session.handles().owned(HandleKind::context, args.hCtx)) {
+        for (const CUstream stream : session.streams().of_context(converted)) {
+            session.freed().stream_ends(stream);
+            if (call.driver()->cuStreamDestroy_v2 != nullptr) call.driver()->cuStreamDestroy_v2(stream);
+        }
+        session.streams().context_ended(converted);
+        session.contexts().forget_current();
+    }
     session.resources().owner_ended(args.hCtx);
     call.unbind(HandleKind::green_context, args.hCtx);
     return destroy(green);
+}
+
+CUresult hook_server_cuCtxFromGreenCtx(ServerCall& call, const CuCtxFromGreenCtxArgs& args) {
+    const auto convert = WL_DRIVER(call, cuCtxFromGreenCtx);
+    if (!call.may_bind(HandleKind::context, args.pContext)) return CUDA_ERROR_INVALID_HANDLE;
+    const auto green = WL_FIND(call, CUgreenCtx, green_context, args.hCtx);
+    CUcontext context = nullptr;
+    WL_CUDA(convert(&context, green));
+    call.bind(HandleKind::context, args.pContext, context, args.hCtx);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGreenCtxStreamCreate(ServerCall& call, const CuGreenCtxStreamCreateArgs& args) {
@@ -139,6 +215,7 @@ CUresult hook_server_cuGreenCtxStreamCreate(ServerCall& call, const CuGreenCtxSt
     const auto entry = call.session().handles().find(HandleKind::green_context, args.greenCtx);
     // Of the primary context, as what is freed and awaited there has to know it.
     HandleTable::Entry made{handle_to_value(stream), entry ? entry->owner : call.context()};
+    made.scope = made.owner;
     made.non_blocking = true;
     call.session().handles().bind(HandleKind::stream, args.phStream, made);
     return CUDA_SUCCESS;

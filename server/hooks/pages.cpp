@@ -25,7 +25,7 @@ CUresult check_pages(ServerCall& call, const std::vector<uint64_t>& ranges, Acce
 
 /// A stream that waits for no other one, and that no other one waits for.
 CUresult stream_of_pages(ServerCall& call, CUstream& stream) {
-    return call.session().streams().of_thread(Streams::k_pages_thread, call.context(), stream);
+    return call.session().streams().of_thread(Streams::k_pages_thread, call.scope(), stream);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 class InContext {
 public:
     InContext(ServerCall& call, uint64_t context) : m_call(call), m_result(call.session().contexts().make_current(context)) {}
-    ~InContext() { m_call.session().contexts().make_current(m_call.context()); }
+    ~InContext() { m_call.session().contexts().make_current(m_call.scope()); }
     InContext(const InContext&) = delete;
     InContext& operator=(const InContext&) = delete;
     CUresult result() const { return m_result; }
@@ -64,7 +64,7 @@ bool is_out_of_reach(ServerCall& call, uint64_t address, CUdevice& owner) {
 
 CUresult context_for(ServerCall& call, uint64_t address, CUcontext& context) {
     CUdevice owner = 0;
-    const uint64_t token = is_out_of_reach(call, address, owner) ? Contexts::primary_token(owner) : call.context();
+    const uint64_t token = is_out_of_reach(call, address, owner) ? Contexts::primary_token(owner) : call.scope();
     return call.session().contexts().find(token, context);
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 CUresult bind_stream(ServerCall& call, uint64_t token, CUstream stream, unsigned flags) {
     HandleTable::Entry entry{handle_to_value(stream), call.context()};
+    entry.scope = call.scope();
     entry.non_blocking = (flags & CU_STREAM_NON_BLOCKING) != 0;
     call.session().handles().bind(HandleKind::stream, token, entry);
     return CUDA_SUCCESS;
@@ -86,7 +87,7 @@ CUresult hook_server_cuStreamDestroy_v2(ServerCall& call, const CuStreamDestroyV
     if (session.contexts().make_current(owner) == CUDA_SUCCESS) {
         session.freed().stream_ends(stream);
         session.freed().add(call.number(), owner);
-        session.contexts().make_current(call.context());
+        session.contexts().make_current(call.scope());
     }
     return destroy_object(call, HandleKind::stream, args.hStream, stream, destroy);
 }

@@ -11,6 +11,8 @@ namespace {
 struct Current {
     uint64_t epoch = 0;
     uint64_t token = 0;
+    CUcontext converted = nullptr;  // if that is one of a green context
+    CUcontext base = nullptr;       // and its primary one
 };
 thread_local Current t_current;
 
@@ -44,6 +46,18 @@ CUresult Contexts::find(uint64_t token, CUcontext& context) {
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
+uint64_t Contexts::base_of_entry(uint64_t token) const {
+    const auto entry = m_handles.find(HandleKind::context, token);
+    const auto green = entry ? m_handles.find(HandleKind::green_context, entry->owner) : std::nullopt;
+    return green ? green->owner : token;
+}
+
+CUcontext Contexts::current_base(const Driver& driver) {
+    CUcontext context = nullptr;
+    if (driver->cuCtxGetCurrent != nullptr) driver->cuCtxGetCurrent(&context);
+    return context != nullptr && context == t_current.converted ? t_current.base : context;
+}
+
 bool Contexts::is_made(uint64_t token) {
     if (m_handles.find(HandleKind::context, token)) return true;
     MutexLock lock(m_mutex);
@@ -62,8 +76,13 @@ CUresult Contexts::make_current(uint64_t token) {
         if (found != CUDA_SUCCESS) return found;
     }
     if (m_driver->cuCtxSetCurrent == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    Current current{epoch, token};
+    if (const uint64_t base = base_of(token); base != token) {
+        current.converted = context;
+        if (const CUresult found = find(base, current.base); found != CUDA_SUCCESS) return found;
+    }
     const CUresult result = m_driver->cuCtxSetCurrent(context);
-    t_current = result == CUDA_SUCCESS ? Current{epoch, token} : Current{};
+    t_current = result == CUDA_SUCCESS ? current : Current{};
     return result;
 }
 

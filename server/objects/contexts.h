@@ -12,7 +12,8 @@
 namespace warpline::server {
 
 /// The contexts of a session. Those of cuCtxCreate are in the handle table; primary contexts have their tokens from the start
-/// and are retained when they are first used.
+/// and are retained when they are first used. In the handle table is also what green contexts were converted to, which is the
+/// green context's there: it has default streams of its own, and everything else is the primary context's.
 ///
 /// @thread  any
 class Contexts {
@@ -25,6 +26,15 @@ public:
     /// The driver's context behind a token; a primary one is retained if it is not yet. @errors CUDA_ERROR_INVALID_CONTEXT and
     /// what the driver says of a primary context that cannot be made
     CUresult find(uint64_t token, CUcontext& context);
+
+    /// The context that work in a context is done in: the primary one of what a green context was converted to; else itself.
+    uint64_t base_of(uint64_t token) const {
+        if (token - primary_token(0) < m_devices.size()) [[likely]]
+            return token;
+        return base_of_entry(token);
+    }
+    /// The calling thread's current context in the driver, by the same rule.
+    static CUcontext current_base(const Driver& driver);
 
     /// False for a primary context that is not retained, and for what is no context.
     bool is_made(uint64_t token);
@@ -46,6 +56,8 @@ public:
     void primary_was_reset(CUdevice device);
 
 private:
+    uint64_t base_of_entry(uint64_t token) const;
+
     const Driver& m_driver;
     const std::vector<DeviceSnapshot>& m_devices;
     HandleTable& m_handles;

@@ -31,7 +31,30 @@ bool FreedMemory::captures(CUstream stream) const {
     return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool FreedMemory::watch(uint64_t call, CUstream stream) {
+/// Makes a context current as long as it lives, unless it is already.
+class FreedMemory::InContext {
+public:
+    InContext(const Driver& driver, CUcontext context) : m_driver(driver) {
+        if (context == nullptr || driver->cuCtxGetCurrent == nullptr || driver->cuCtxSetCurrent == nullptr) return;
+        driver->cuCtxGetCurrent(&m_before);
+        m_other = context != m_before;
+        if (m_other) driver->cuCtxSetCurrent(context);
+    }
+    ~InContext() {
+        if (m_other) m_driver->cuCtxSetCurrent(m_before);
+    }
+    InContext(const InContext&) = delete;
+    InContext& operator=(const InContext&) = delete;
+
+private:
+    const Driver& m_driver;
+    CUcontext m_before = nullptr;
+    bool m_other = false;
+};
+
+bool FreedMemory::watch(uint64_t call, const Place& place) {
+    const CUstream stream = place.stream;
+    const InContext named(m_driver, place.context);
     if (captures(stream)) return false;
     {
         MutexLock lock(m_mutex);
@@ -45,27 +68,43 @@ bool FreedMemory::watch(uint64_t call, CUstream stream) {
     return true;
 }
 
-void FreedMemory::add(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) {
-    std::vector<CUstream> streams = m_streams.of_context(context);
+std::vector<FreedMemory::Place> FreedMemory::places_of(uint64_t context, CUcontext handle) {
+    std::vector<Place> places;
+    const auto add_streams = [&](const std::vector<CUstream>& streams) {
+        for (const CUstream stream : streams) places.push_back({nullptr, stream});
+    };
+    add_streams(m_streams.of_context(context));
     for (const uint64_t made : m_handles.values_of(HandleKind::stream, context))
-        streams.push_back(reinterpret_cast<CUstream>(made));
+        places.push_back({nullptr, reinterpret_cast<CUstream>(made)});
+    // What its green contexts were converted to has default streams of its own.
+    for (const auto& [green, value] : m_handles.owned(HandleKind::green_context, context)) {
+        for (const auto& [token, converted] : m_handles.owned(HandleKind::context, green)) {
+            add_streams(m_streams.of_context(token));
+            if (m_streams.default_used(token)) places.push_back({reinterpret_cast<CUcontext>(converted), nullptr});
+        }
+    }
+    // An event in the legacy stream waits for all other streams, and they for it: nothing to do to a program without need.
+    if (m_streams.default_used(context)) places.push_back({handle, nullptr});
+    return places;
+}
+
+void FreedMemory::add(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) {
     // What an earlier free could not watch, because of a capture in another context.
     capture_ended(nullptr);
-    // An event in the legacy stream waits for all other streams, and they for it: nothing to do to a program without need.
-    const bool default_used = m_streams.default_used(context);
-    if (default_used) streams.push_back(nullptr);
-    Free free{context, nullptr, 1, {}, address, bytes};
-    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&free.handle);
+    Free free{context, Contexts::current_base(m_driver), 1, {}, address, bytes};
+    const std::vector<Place> places = places_of(context, free.handle);
+    const Place own_default = {free.handle, nullptr};
     {
         MutexLock lock(m_mutex);
         m_newest = std::max(m_newest, call);
         m_frees.emplace(call, std::move(free));
     }
-    std::vector<CUstream> held;
-    for (const CUstream stream : streams) {
-        if (!watch(call, stream)) held.push_back(stream);
+    std::vector<Place> held;
+    for (const Place& place : places) {
+        if (!watch(call, place)) held.push_back(place);
     }
-    if (default_used && (held.empty() || held.back() != nullptr)) m_streams.default_is_watched(context);
+    const bool default_used = !places.empty() && places.back() == own_default;
+    if (default_used && (held.empty() || held.back() != own_default)) m_streams.default_is_watched(context);
     {
         MutexLock lock(m_mutex);
         if (const auto found = m_frees.find(call); found != m_frees.end()) found->second.held = std::move(held);
@@ -132,15 +171,14 @@ void FreedMemory::capture_begins(CUstream stream) {
 }
 
 void FreedMemory::capture_ended(CUstream stream) {
-    std::vector<std::pair<uint64_t, CUstream>> held;
-    CUcontext current = nullptr;
-    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&current);
+    std::vector<std::pair<uint64_t, Place>> held;
+    const CUcontext current = Contexts::current_base(m_driver);
     {
         MutexLock lock(m_mutex);
         m_capturing.erase(stream);
         for (const auto& [call, free] : m_frees) {
             if (free.handle != current) continue;  // its streams cannot be given an event from here
-            for (const CUstream one : free.held) held.emplace_back(call, one);
+            for (const Place& one : free.held) held.emplace_back(call, one);
         }
         m_changed.notify_all();
     }

@@ -58,11 +58,18 @@ public:
     void close() WL_EXCLUDES(m_mutex);
 
 private:
+    /// A stream, and for a default stream the context that it is the one of: that has to be current to name it.
+    struct Place {
+        CUcontext context = nullptr;
+        CUstream stream = nullptr;
+        bool operator==(const Place&) const = default;
+    };
+    class InContext;
     struct Free {
         uint64_t context = 0;        // token
         CUcontext handle = nullptr;  // of the same
         size_t waiting = 0;          // streams that are watched
-        std::vector<CUstream> held;  // that are being captured
+        std::vector<Place> held;     // that are being captured
         uint64_t address = 0;        // of what is to be unmapped
         uint64_t bytes = 0;          // 0: nothing
     };
@@ -70,7 +77,9 @@ private:
 
     void add(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) WL_EXCLUDES(m_mutex);
     /// Watches a stream for a free; false if it is being captured.
-    bool watch(uint64_t call, CUstream stream) WL_EXCLUDES(m_mutex);
+    bool watch(uint64_t call, const Place& place) WL_EXCLUDES(m_mutex);
+    /// The streams that may use what is freed in a context, and the default streams that have been used.
+    std::vector<Place> places_of(uint64_t context, CUcontext handle);
     bool captures(CUstream stream) const;
     void reached(uint64_t call) WL_EXCLUDES(m_mutex);
     bool can_end(const Free& free) const WL_REQUIRES(m_mutex);

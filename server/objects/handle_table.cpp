@@ -76,15 +76,21 @@ uint64_t HandleTable::token_of(HandleKind kind, uint64_t value) const {
     return found != m_tokens.end() ? found->second : 0;
 }
 
-std::vector<uint64_t> HandleTable::values_of(HandleKind kind, uint64_t owner) const {
-    std::vector<uint64_t> values;
+std::vector<std::pair<uint64_t, uint64_t>> HandleTable::owned(HandleKind kind, uint64_t owner) const {
+    std::vector<std::pair<uint64_t, uint64_t>> found;
     MutexLock lock(m_mutex);
     const auto owned = m_owned.find(owner);
-    if (owned == m_owned.end()) return values;
+    if (owned == m_owned.end()) return found;
     for (const uint64_t token : owned->second) {
         const auto entry = m_entries.find(token);
-        if (token_is(kind, token) && entry != m_entries.end()) values.push_back(entry->second.value);
+        if (token_is(kind, token) && entry != m_entries.end()) found.emplace_back(token, entry->second.value);
     }
+    return found;
+}
+
+std::vector<uint64_t> HandleTable::values_of(HandleKind kind, uint64_t owner) const {
+    std::vector<uint64_t> values;
+    for (const auto& [token, value] : owned(kind, owner)) values.push_back(value);
     return values;
 }
 

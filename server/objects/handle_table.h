@@ -49,6 +49,7 @@ public:
         bool non_blocking = false;  ///< of kind stream: it does not wait for the legacy default stream, nor the reverse
         std::shared_ptr<const ParamLayout> layout{};   ///< of kind function: once somebody has asked
         std::shared_ptr<const MemoryCharge> charge{};  ///< of device memory that the object is, or keeps
+        uint64_t scope = 0;  ///< of kind stream: token of the context whose legacy default stream it has to do with
     };
 
     /// True if a new object may take this token: it is of the kind, and free.
@@ -67,6 +68,8 @@ public:
     uint64_t token_of(HandleKind kind, uint64_t value) const WL_EXCLUDES(m_mutex);
     /// The driver's handles of this kind that die with the owner.
     std::vector<uint64_t> values_of(HandleKind kind, uint64_t owner) const WL_EXCLUDES(m_mutex);
+    /// The same with their tokens.
+    std::vector<std::pair<uint64_t, uint64_t>> owned(HandleKind kind, uint64_t owner) const WL_EXCLUDES(m_mutex);
     size_t size() const WL_EXCLUDES(m_mutex);
     /// How many functions have been forgotten: while it is the same, what was found of one holds. @thread any
     uint64_t functions_forgotten() const { return m_functions_forgotten.load(std::memory_order_acquire); }

@@ -10,6 +10,7 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
+#include "server/objects/contexts.h"
 
 namespace warpline::server {
 
@@ -41,8 +42,7 @@ StagingMemory::~StagingMemory() {
 }
 
 void StagingMemory::prepare() {
-    CUcontext context = nullptr;
-    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&context);
+    const CUcontext context = Contexts::current_base(m_driver);
     uint64_t bytes = 0;
     std::vector<Slab> unregistered;
     {
@@ -140,8 +140,7 @@ std::byte* StagingMemory::try_take(uint64_t bytes) {
 }
 
 bool StagingMemory::grow(uint64_t bytes) {
-    CUcontext context = nullptr;
-    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&context);
+    const CUcontext context = Contexts::current_base(m_driver);
     MutexLock lock(m_mutex);
     if (context != nullptr) m_context = context;
     return ask_for_slab(bytes);

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "server/objects/contexts.h"
+
 namespace warpline::server {
 
 namespace {
@@ -53,14 +55,18 @@ CUresult StreamWatch::add(CUstream stream, Urgency urgency, Done done) {
     if (m_driver->cuEventCreate == nullptr || m_driver->cuEventRecord == nullptr || m_driver->cuEventQuery == nullptr ||
         m_driver->cuEventSynchronize == nullptr)
         return CUDA_ERROR_NOT_SUPPORTED;
-    CUcontext context = nullptr;
-    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&context);
+    CUcontext current = nullptr;
+    if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&current);
+    // Events, and what waits for them, are the primary context's, also where what a green one was converted to is current.
+    const CUcontext context = Contexts::current_base(m_driver);
     CUresult result = CUDA_SUCCESS;
     std::shared_ptr<void> event = take_event(context, result);
     if (result == CUDA_SUCCESS) result = m_driver->cuEventRecord(static_cast<CUevent>(event.get()), stream);
     if (result != CUDA_SUCCESS) return result;
     auto point = std::make_shared<Point>(Point{std::move(event), std::move(done), urgency == Urgency::soon});
-    const LaneKey key{context, stream};
+    // That has a default stream of its own, for which its name stands.
+    const bool own_default = context != current && (stream == nullptr || stream == CU_STREAM_LEGACY);
+    const LaneKey key{context, own_default ? reinterpret_cast<CUstream>(current) : stream};
     MutexLock lock(m_mutex);
     Lane& lane = m_lanes[key];
     lane.context = context;

@@ -20,7 +20,8 @@ ServerCall::ServerCall(Session& session, const protocol::CallView& view, std::sh
       m_wants_reply(view.header.wants_reply),
       m_thread(view.header.thread),
       m_number(view.number),
-      m_context(view.header.context),
+      m_scope(view.header.context),
+      m_context(session.contexts().base_of(m_scope)),
       m_payload_bytes(view.payload_bytes),
       m_payload(view.payload) {}
 
@@ -74,9 +75,9 @@ void ServerCall::skip_payload() {
 bool ServerCall::find_value(HandleKind kind, uint64_t token, uint64_t& value) {
     if (kind == HandleKind::stream && token <= 2) {
         CUstream stream = nullptr;
-        if (token == 2 && m_session.streams().of_thread(m_thread, m_context, stream) != CUDA_SUCCESS) return false;
+        if (token == 2 && m_session.streams().of_thread(m_thread, m_scope, stream) != CUDA_SUCCESS) return false;
         if (token == 1) stream = CU_STREAM_LEGACY;
-        if (token != 2) m_session.streams().note_default_used(m_context);
+        if (token != 2) m_session.streams().note_default_used(m_scope);
         value = handle_to_value(stream);
         return true;
     }

@@ -48,7 +48,10 @@ public:
     cuda::CallId id() const { return m_id; }
     uint64_t number() const { return m_number; }
     uint32_t thread() const { return m_thread; }
-    uint64_t context() const { return m_context; }  ///< token of the client thread's current context; 0: none
+    uint64_t context() const { return m_context; }  ///< token of the context that it works in; 0: none
+    /// Token of the client thread's current context, which may be one that a green context was converted to: whose default
+    /// streams are meant.
+    uint64_t scope() const { return m_scope; }
     bool wants_reply() const { return m_wants_reply; }
 
     // --- payload of the request ---
@@ -153,6 +156,7 @@ private:
     const bool m_wants_reply;
     const uint32_t m_thread;
     const uint64_t m_number;
+    const uint64_t m_scope;
     const uint64_t m_context;
     CUresult m_not_found = CUDA_ERROR_INVALID_HANDLE;
     Functions::Found m_function;  // the last one

@@ -65,7 +65,7 @@ void Session::place_streams(const protocol::CallHeader& header, Footprint& footp
         } else {
             touches.push_back({stream, false, true, false});
             if (const auto entry = m_handles.find(HandleKind::stream, stream)) {
-                context = entry->owner;
+                context = entry->scope;
                 blocking = !entry->non_blocking;
             }
         }

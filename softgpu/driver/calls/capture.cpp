@@ -21,7 +21,7 @@ CUresult read_nodes(const CUgraphNode* nodes, const CUgraphEdgeData* data, size_
 CUresult inspect(CUstream handle, StreamPtr& stream, std::shared_ptr<Capture>& capture) {
     CU_TRY(find_stream(handle, stream));
     if (stream->kind() == QueueKind::legacy) {
-        return legacy_stream_blocked(stream->context()) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+        return legacy_stream_blocked(*stream) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
     }
     capture = stream->capture();
     return CUDA_SUCCESS;

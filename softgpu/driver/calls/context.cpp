@@ -2,6 +2,7 @@
 #include "softgpu/driver/context/context.h"
 
 #include "softgpu/driver/context/event.h"
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
@@ -35,29 +36,32 @@ CUresult create(CUcontext* out, unsigned int flags, CUdevice ordinal) {
         return result;
     }
     *out = context->handle();
-    thread_state().contexts.push_back(std::move(context));
+    thread_state().contexts.push_back({std::move(context), nullptr});
     return CUDA_SUCCESS;
 }
 
 /// The context of a handle, nullptr meaning the current one.
-CUresult find_context(CUcontext handle, std::shared_ptr<Context>& context) {
+CUresult find_context(CUcontext handle, NamedContext& named) {
     if (handle != nullptr) {
-        context = process().contexts.find(handle);
-        if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-        return context->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        CU_TRY(find_named_context(handle, named));
+        return named.context->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     Context* current = nullptr;
     CU_TRY(current_context_even_failed(current));
-    context = current->shared_from_this();
+    named = thread_state().contexts.back();
     return CUDA_SUCCESS;
 }
 
 CUresult synchronise(CUcontext handle) {
-    std::shared_ptr<Context> context;
-    CU_TRY(find_context(handle, context));
+    NamedContext named;
+    CU_TRY(find_context(handle, named));
     CU_TRY(check_unsafe_call());
-    if (process().config().profile.synchronise_breaks_captures) CU_TRY(check_device_wait(context->device()));  // DB-04
-    return context->synchronise();
+    if (process().config().profile.synchronise_breaks_captures) CU_TRY(check_device_wait(named.context->device()));  // DB-04
+    return named.green != nullptr ? named.green->synchronise() : named.context->synchronise();
+}
+
+CUresult check_not_capturing(const NamedContext& named) {
+    return named.green != nullptr ? check_green_not_capturing(*named.green) : check_context_not_capturing(*named.context);
 }
 
 CUresult destroy(CUcontext handle) {
@@ -66,7 +70,7 @@ CUresult destroy(CUcontext handle) {
     end_context(*context);
     process().contexts.remove(handle);
     auto& stack = thread_state().contexts;
-    if (!stack.empty() && stack.back() == context) stack.pop_back();
+    if (!stack.empty() && stack.back().context == context) stack.pop_back();
     return CUDA_SUCCESS;
 }
 
@@ -170,28 +174,28 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     ++context->attach_count;
-    *pctx = context->handle();
+    *pctx = thread_state().contexts.back().handle();
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxDetach(CUcontext ctx) {
-    std::shared_ptr<Context> context;
-    CU_TRY(find_context(ctx, context));
-    if (--context->attach_count != 0) return CUDA_SUCCESS;
-    return context->primary() ? CUDA_ERROR_INVALID_CONTEXT : destroy(ctx);
+    NamedContext named;
+    CU_TRY(find_context(ctx, named));
+    if (--named.context->attach_count != 0) return CUDA_SUCCESS;
+    return named.context->primary() ? CUDA_ERROR_INVALID_CONTEXT : destroy(ctx);
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
-    auto context = process().contexts.find(ctx);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    thread_state().contexts.push_back(std::move(context));
+    NamedContext named;
+    CU_TRY(find_named_context(ctx, named));
+    thread_state().contexts.push_back(std::move(named));
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
     auto& stack = thread_state().contexts;
     if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx != nullptr) *pctx = stack.back() != nullptr ? stack.back()->handle() : nullptr;
+    if (pctx != nullptr) *pctx = stack.back().handle();
     stack.pop_back();
     return CUDA_SUCCESS;
 }
@@ -202,37 +206,34 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
         if (!stack.empty()) stack.pop_back();
         return CUDA_SUCCESS;
     }
-    auto context = process().contexts.find(ctx);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (stack.empty()) {
-        stack.push_back(std::move(context));
-    } else {
-        stack.back() = std::move(context);
-    }
+    NamedContext named;
+    CU_TRY(find_named_context(ctx, named));
+    if (!stack.empty()) stack.pop_back();
+    stack.push_back(std::move(named));
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto& stack = thread_state().contexts;
-    *pctx = stack.empty() || stack.back() == nullptr ? nullptr : stack.back()->handle();
+    *pctx = stack.empty() ? nullptr : stack.back().handle();
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetDevice(CUdevice* device) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto& stack = thread_state().contexts;
-    if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    *device = stack.back()->device().ordinal();
+    if (stack.empty() || !stack.back()) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = stack.back().context->device().ordinal();
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
     if (ctx == nullptr) return driver::cuCtxGetDevice(device);
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto context = process().contexts.find(ctx);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    *device = context->device().ordinal();
+    NamedContext named;
+    CU_TRY(find_named_context(ctx, named));
+    *device = named.context->device().ordinal();
     return CUDA_SUCCESS;
 }
 
@@ -254,9 +255,9 @@ CUresult cuCtxSetFlags(unsigned int flags) {
 
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
     if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Context> context;
-    CU_TRY(find_context(ctx, context));
-    *ctxId = context->id();
+    NamedContext named;
+    CU_TRY(find_context(ctx, named));
+    *ctxId = named.id();
     return CUDA_SUCCESS;
 }
 
@@ -326,8 +327,10 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto& stack = thread_state().contexts;
-    auto context = ctx != nullptr ? process().contexts.find(ctx) : (stack.empty() ? nullptr : stack.back());
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    NamedContext named;
+    if (ctx != nullptr) CU_TRY(find_named_context(ctx, named));
+    if (ctx == nullptr && !stack.empty()) named = stack.back();
+    if (!named) return CUDA_ERROR_INVALID_CONTEXT;
     *version = k_api_version;
     return CUDA_SUCCESS;
 }
@@ -353,12 +356,12 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinity
 }
 
 CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
-    std::shared_ptr<Context> context;
-    CU_TRY(find_context(hCtx, context));
+    NamedContext named;
+    CU_TRY(find_context(hCtx, named));
     auto event = process().events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    CU_TRY(check_context_not_capturing(*context));
-    auto before = Scheduler::instance().pending(*context->group());
+    CU_TRY(check_not_capturing(named));
+    auto before = named.green != nullptr ? work_of(*named.green) : Scheduler::instance().pending(*named.context->group());
     event->record([&before](std::function<void()> end) {
         return Scheduler::instance().submit_free(std::move(end), before, k_greatest_priority);
     });
@@ -366,15 +369,19 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
 }
 
 CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
-    std::shared_ptr<Context> context;
-    CU_TRY(find_context(hCtx, context));
+    NamedContext named;
+    CU_TRY(find_context(hCtx, named));
     auto event = process().events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    CU_TRY(check_context_not_capturing(*context));
+    CU_TRY(check_not_capturing(named));
     CU_TRY(check_event_not_captured(*event));
     FencePtr fence = event->fence();
     if (fence == nullptr) return CUDA_SUCCESS;
-    context->hold_until(fence);
+    if (named.green != nullptr) {
+        named.green->hold_until(fence);
+    } else {
+        named.context->hold_until(fence);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -382,18 +389,20 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    auto peer = process().contexts.find(peerContext);
-    if (peer == nullptr || peer.get() == context || &peer->device() == &context->device()) return CUDA_ERROR_INVALID_CONTEXT;
+    NamedContext peer;
+    CU_TRY(find_named_context(peerContext, peer));
+    if (peer.context.get() == context || &peer.context->device() == &context->device()) return CUDA_ERROR_INVALID_CONTEXT;
     if (!process().config().profile.peers) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;  // DB-21
-    return context->enable_peer(*peer);
+    return context->enable_peer(*peer.context);
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    auto peer = process().contexts.find(peerContext);
-    if (peer == nullptr || peer.get() == context) return CUDA_ERROR_INVALID_CONTEXT;
-    return context->disable_peer(*peer);
+    NamedContext peer;
+    CU_TRY(find_named_context(peerContext, peer));
+    if (peer.context.get() == context) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->disable_peer(*peer.context);
 }
 
 }  // namespace warpline::softgpu::driver

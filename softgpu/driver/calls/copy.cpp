@@ -42,9 +42,9 @@ CUresult copy_2d(const CUDA_MEMCPY2D* described, CUstream handle, CopyMode mode)
 
 /// The device of a context that a peer copy names for one of its sides.
 CUresult device_of(CUcontext handle, const Device*& device) {
-    auto context = process().contexts.find(handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    device = &context->device();
+    NamedContext named;
+    CU_TRY(find_named_context(handle, named));
+    device = &named.context->device();
     return CUDA_SUCCESS;
 }
 

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "softgpu/driver/code/module.h"
-#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/green_context.h"
+#include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/operations/launch.h"
 #include "softgpu/driver/process/process.h"
@@ -195,8 +196,12 @@ CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const C
     if (blocks == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t threads = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
     if (threads == 0 || threads > function->info().max_threads) return CUDA_ERROR_INVALID_VALUE;
+    GreenContextPtr green = current_green();
+    if (StreamPtr stream; config->hStream != nullptr && find_stream(config->hStream, stream) == CUDA_SUCCESS)
+        green = stream->green();
+    const auto all = static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
     uint64_t resident = uint64_t{blocks_per_sm(*function, static_cast<uint32_t>(threads), config->sharedMemBytes)} *
-                        static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+                        (green != nullptr ? green->multiprocessors().size() : all);
     *numClusters = static_cast<int>(resident / blocks);
     return CUDA_SUCCESS;
 }

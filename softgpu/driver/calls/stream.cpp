@@ -24,9 +24,11 @@ CUresult create(CUstream* out, unsigned int flags, int priority) {
     CU_TRY(current_context(context));
     QueueKind kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? QueueKind::non_blocking : QueueKind::blocking;
     priority = std::clamp(priority, k_greatest_priority, k_least_priority);
-    auto stream = std::make_shared<Stream>(context->shared_from_this(), kind, flags, priority, 0);
+    const GreenContextPtr green = current_green();
+    auto stream = std::make_shared<Stream>(context->shared_from_this(), kind, flags, priority, 0, green);
     stream->set_handle(process().streams.add(stream));
     context->own_stream(stream);
+    if (green != nullptr) green->own_stream(stream);
     *out = stream->handle();
     return CUDA_SUCCESS;
 }
@@ -35,7 +37,8 @@ CUresult create(CUstream* out, unsigned int flags, int priority) {
 CUresult inspect(CUstream handle, StreamPtr& stream) {
     if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         stream = process().streams.find(handle);
-        return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        return stream->green() != nullptr && !stream->green()->alive() ? cuda::abi::k_stream_detached : CUDA_SUCCESS;
     }
     return find_stream(handle, stream);
 }
@@ -98,7 +101,6 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     auto stream = process().streams.remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     stream->retire();
-    if (stream->green() != nullptr && !stream->green()->alive()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return CUDA_SUCCESS;
 }
 
@@ -137,7 +139,7 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
     StreamPtr stream;
     CU_TRY(inspect(hStream, stream));
     CU_TRY(check_not_capturing(*stream));
-    *pctx = stream->context().handle();
+    *pctx = NamedContext{stream->context_ptr(), stream->green()}.handle();
     return CUDA_SUCCESS;
 }
 
@@ -147,7 +149,13 @@ CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-    CU_TRY(driver::cuStreamGetCtx(hStream, pCtx));
+    if (pCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    // As it is documented.
+    if (hStream == CU_STREAM_PER_THREAD && current_green() != nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    StreamPtr stream;
+    CU_TRY(inspect(hStream, stream));
+    CU_TRY(check_not_capturing(*stream));
+    *pCtx = stream->context().handle();
     return pGreenCtx != nullptr ? driver::cuStreamGetGreenCtx(hStream, pGreenCtx) : CUDA_SUCCESS;
 }
 

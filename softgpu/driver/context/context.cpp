@@ -12,6 +12,7 @@
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
 #include "cuda/abi/export_tables.h"
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/memory_pool.h"
@@ -50,11 +51,26 @@ ThreadState& thread_state() {
     return *t_state;
 }
 
+uint64_t new_context_id() { return next_context_id++; }
+
+CUcontext NamedContext::handle() const {
+    if (green != nullptr) return green->context_handle();
+    return context != nullptr ? context->handle() : nullptr;
+}
+
+uint64_t NamedContext::id() const { return green != nullptr ? green->id() : context->id(); }
+
+CUresult find_named_context(CUcontext handle, NamedContext& named) {
+    named.green = process().converted_contexts.find(handle);
+    named.context = named.green != nullptr ? named.green->primary() : process().contexts.find(handle);
+    return named ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 Context::Context(Device& device, bool primary, uint32_t context_flags)
     : flags(context_flags),
       m_device(device),
       m_primary(primary),
-      m_id(next_context_id++),
+      m_id(new_context_id()),
       m_group(std::make_shared<QueueGroup>()) {}
 
 Context::~Context() = default;
@@ -207,9 +223,11 @@ CUresult Context::disable_peer(Context& peer) {
 
 CUresult current_context_even_failed(Context*& context) {
     ThreadState& thread = thread_state();
-    if (thread.contexts.empty() || thread.contexts.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    context = thread.contexts.back().get();
+    if (thread.contexts.empty() || !thread.contexts.back()) return CUDA_ERROR_INVALID_CONTEXT;
+    const NamedContext& current = thread.contexts.back();
+    context = current.context.get();
     context->load_gate().pass();
+    if (current.green != nullptr && !current.green->alive()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (context->active()) return CUDA_SUCCESS;
     // A primary context that nobody has retained yet can be current and cannot be used.
     return context->ended() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
@@ -218,6 +236,11 @@ CUresult current_context_even_failed(Context*& context) {
 CUresult current_context(Context*& context) {
     CU_TRY(current_context_even_failed(context));
     return context->sticky();
+}
+
+std::shared_ptr<GreenContext> current_green() {
+    const ThreadState& thread = thread_state();
+    return thread.contexts.empty() ? nullptr : thread.contexts.back().green;
 }
 
 }  // namespace warpline::softgpu::driver

@@ -23,6 +23,7 @@ struct Fault;
 namespace warpline::softgpu::driver {
 
 class Device;
+class GreenContext;
 class Stream;
 class Module;
 
@@ -119,13 +120,29 @@ private:
     std::map<uint64_t, int> m_peer_devices WL_GUARDED_BY(m_mutex);
 };
 
+/// A number that no other context, or green one, of the process has.
+uint64_t new_context_id();
+
+/// What a handle of a context names: a context, or the green context that it was converted from, in whose primary context work
+/// is done. Neither: nothing is current. Shared: destroyed ones stay recognisable.
+struct NamedContext {
+    std::shared_ptr<Context> context;
+    std::shared_ptr<GreenContext> green;
+
+    explicit operator bool() const { return context != nullptr; }
+    CUcontext handle() const;
+    uint64_t id() const;
+};
+/// @errors  invalid context
+CUresult find_named_context(CUcontext handle, NamedContext& named);
+
 /// What belongs to a thread. Reached through a pointer that is never destroyed in the main thread, because calls come after
 /// its thread-local objects have gone.
 struct ThreadState {
-    std::vector<std::shared_ptr<Context>> contexts;  // the stack of current contexts; shared: destroyed ones stay recognisable
-    uint32_t per_thread_default = 0;                 // depth of entries under which stream 0 is the thread's own
+    std::vector<NamedContext> contexts;  // the stack of current contexts
+    uint32_t per_thread_default = 0;     // depth of entries under which stream 0 is the thread's own
     CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::unordered_map<uint64_t, std::shared_ptr<Stream>> default_streams;  // by context id
+    std::unordered_map<uint64_t, std::shared_ptr<Stream>> default_streams;  // by the id of a context, or of a green one
     uint64_t number = 0;                                                    // unique in the process
 };
 ThreadState& thread_state();
@@ -135,5 +152,7 @@ ThreadState& thread_state();
 CUresult current_context(Context*& context);
 /// The same without regard to sticky errors.
 CUresult current_context_even_failed(Context*& context);
+/// The green context that the calling thread's current context was converted from; null: it is an ordinary one.
+std::shared_ptr<GreenContext> current_green();
 
 }  // namespace warpline::softgpu::driver

@@ -5,10 +5,12 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "cuda/abi/dev_resource.h"
 #include "softgpu/driver/context/context.h"
 
 namespace warpline::softgpu::driver {
@@ -23,7 +25,10 @@ using MultiprocessorSet = std::bitset<k_divisible_multiprocessors>;
 struct SmResource {
     int device = 0;
     MultiprocessorSet set;
-    uint64_t split = 0;  ///< number of the split that it comes from; 0: none
+    uint64_t split = 0;        ///< number of the split that it comes from; 0: none
+    bool rest = false;         ///< what that split left over
+    unsigned alignment = 0;    ///< how many of them run together; 0: as the device has it
+    unsigned group_flags = 0;  ///< of the group of the split
 };
 
 /// All of a device.
@@ -43,41 +48,85 @@ struct SmSplit {
 /// @errors      invalid value; invalid resource configuration: it is the result of a split, or has too few
 CUresult split(const SmResource& input, unsigned most, unsigned flags, unsigned least_count, SmSplit& result);
 
+/// Groups of the sizes that are asked for, one after another; a size of 0 is found out, and told.
+///
+/// @param parameters  of each group; sizes are filled in if all could be had
+/// @param discover    nothing is to be made of it: a group may be empty
+/// @errors            invalid value; invalid resource configuration: it is a group of a split, or has too few
+/// @source CUDA Driver API 13.1, Green Contexts, cuDevSmResourceSplit
+CUresult split_into(const SmResource& input, std::span<CU_DEV_SM_RESOURCE_GROUP_PARAMS> parameters, bool discover,
+                    SmSplit& result);
+
+/// How many streams work at a time, as far as programs are told: streams here run on whatever processors are free.
+struct Workqueues {
+    cuda::abi::WorkqueueConfig config;
+    uint64_t of = 0;  ///< id of the context that they are of; 0: made for whoever asks
+};
+/// Those of a device that nothing has set up otherwise (CUDA_DEVICE_MAX_CONNECTIONS).
+Workqueues usual_workqueues(const Device& device);
+CUdevResource as_workqueue_config(const Workqueues& queues);
+CUdevResource as_workqueue(const Workqueues& queues);
+/// @errors  invalid value
+CUresult read_workqueues(const CUdevResource& from, Workqueues& queues);
+
 /// What cuDevResourceGenerateDesc makes.
 struct ResourceDescriptor {
     SmResource resource;
+    Workqueues workqueues;
 };
 
 /// A green context. Its streams are the primary context's, and run kernels on its multiprocessors alone.
-class GreenContext {
+class GreenContext : public std::enable_shared_from_this<GreenContext> {
 public:
-    GreenContext(std::shared_ptr<Context> primary, const SmResource& resource);
+    GreenContext(std::shared_ptr<Context> primary, const ResourceDescriptor& described);
 
     const std::shared_ptr<Context>& primary() const { return m_primary; }
-    const SmResource& resource() const { return m_resource; }
+    const SmResource& resource() const { return m_described.resource; }
+    const Workqueues& workqueues() const { return m_described.workqueues; }
     uint64_t id() const { return m_id; }
     CUgreenCtx handle() const { return m_handle; }
-    void set_handle(CUgreenCtx handle) { m_handle = handle; }
+    /// What cuCtxFromGreenCtx gives.
+    CUcontext context_handle() const { return m_context_handle; }
+    void set_handles(CUgreenCtx handle, CUcontext context_handle) {
+        m_handle = handle;
+        m_context_handle = context_handle;
+    }
     /// Their numbers (%smid), in order.
     const std::vector<uint32_t>& multiprocessors() const { return m_multiprocessors; }
 
     bool alive() const { return m_alive.load(std::memory_order_acquire); }
     /// It is destroyed: its streams are good for nothing any more.
-    void end() { m_alive.store(false, std::memory_order_release); }
+    void end() WL_EXCLUDES(m_mutex);
+
+    // While it is current.
+    /// Its default stream, made at its first use.
+    std::shared_ptr<Stream> legacy_stream() WL_EXCLUDES(m_mutex);
+    /// The calling thread's own default stream.
+    std::shared_ptr<Stream> per_thread_stream() WL_EXCLUDES(m_mutex);
+    /// Waits for what its streams have been given; sticky error of the context.
+    CUresult synchronise() WL_EXCLUDES(m_mutex);
+
+    /// All work that its streams are given from now on waits for a fence.
+    void hold_until(const FencePtr& fence) WL_EXCLUDES(m_mutex);
 
     void own_stream(const std::shared_ptr<Stream>& stream) WL_EXCLUDES(m_mutex);
     std::vector<std::shared_ptr<Stream>> streams() const WL_EXCLUDES(m_mutex);
 
 private:
     const std::shared_ptr<Context> m_primary;
-    const SmResource m_resource;
+    const ResourceDescriptor m_described;
     const uint64_t m_id;
     const std::vector<uint32_t> m_multiprocessors;
     CUgreenCtx m_handle = nullptr;
+    CUcontext m_context_handle = nullptr;
     std::atomic<bool> m_alive{true};
     mutable Mutex m_mutex;
+    std::shared_ptr<Stream> m_legacy WL_GUARDED_BY(m_mutex);  // has us: given up by end()
     std::vector<std::weak_ptr<Stream>> m_streams WL_GUARDED_BY(m_mutex);
 };
 using GreenContextPtr = std::shared_ptr<GreenContext>;
+
+/// The fences of all that its streams have been given.
+std::vector<FencePtr> work_of(const GreenContext& green);
 
 }  // namespace warpline::softgpu::driver

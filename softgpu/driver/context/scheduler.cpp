@@ -38,8 +38,8 @@ FencePtr Scheduler::done_fence() {
     return fence;
 }
 
-QueuePtr Scheduler::create_queue(const std::shared_ptr<QueueGroup>& group, QueueKind kind, int priority) {
-    auto queue = std::make_shared<Queue>(group, kind, priority);
+QueuePtr Scheduler::create_queue(const std::shared_ptr<QueueGroup>& group, QueueKind kind, int priority, uint64_t scope) {
+    auto queue = std::make_shared<Queue>(group, kind, priority, scope);
     MutexLock lock(m_mutex);
     group->m_queues.push_back(queue);
     return queue;
@@ -60,7 +60,7 @@ void Scheduler::collect_order(Queue& queue, std::vector<FencePtr>& after) {
     };
     bool legacy = queue.m_kind == QueueKind::legacy;
     for (const QueuePtr& other : queue.m_group->m_queues) {
-        if (other.get() == &queue || other->m_kind == QueueKind::non_blocking) continue;
+        if (other.get() == &queue || other->m_kind == QueueKind::non_blocking || other->m_scope != queue.m_scope) continue;
         if (legacy || other->m_kind == QueueKind::legacy) add(other->m_last);
     }
     if (!legacy) return;

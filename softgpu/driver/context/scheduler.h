@@ -46,10 +46,10 @@ struct Work {
     int priority = 0;
 };
 
-/// How a queue relates to the legacy default stream of its context.
+/// How a queue relates to the legacy default stream of its context, or of its green context.
 enum class QueueKind : uint8_t { legacy, blocking, non_blocking };
 
-/// The queues of one context, among which the legacy default stream orders work.
+/// The queues of one context. Among those of one scope legacy default streams order work.
 class QueueGroup {
 private:
     friend class Scheduler;
@@ -61,8 +61,8 @@ private:
 /// Work that is executed in the order in which it was submitted: a stream. All fields are guarded by the scheduler's mutex.
 class Queue {
 public:
-    Queue(std::shared_ptr<QueueGroup> group, QueueKind kind, int priority)
-        : m_group(std::move(group)), m_kind(kind), m_priority(priority) {}
+    Queue(std::shared_ptr<QueueGroup> group, QueueKind kind, int priority, uint64_t scope)
+        : m_group(std::move(group)), m_kind(kind), m_priority(priority), m_scope(scope) {}
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
 
@@ -71,6 +71,7 @@ private:
     const std::shared_ptr<QueueGroup> m_group;  // shared: outlives the context as long as work is queued
     const QueueKind m_kind;
     const int m_priority;
+    const uint64_t m_scope;
     std::deque<std::unique_ptr<Work>> m_items;
     bool m_busy = false;  // its first item is ready or running
     FencePtr m_running;   // of that item, while busy
@@ -84,7 +85,9 @@ class Scheduler {
 public:
     static Scheduler& instance();
 
-    std::shared_ptr<Queue> create_queue(const std::shared_ptr<QueueGroup>& group, QueueKind kind, int priority);
+    /// @param scope  whose legacy default stream it has to do with: 0 for the context itself, or the id of a green context
+    std::shared_ptr<Queue> create_queue(const std::shared_ptr<QueueGroup>& group, QueueKind kind, int priority,
+                                        uint64_t scope = 0);
     /// The queue takes no more work; what it has is executed, and goes on to count for the legacy default stream.
     void retire(const std::shared_ptr<Queue>& queue);
 

@@ -12,9 +12,11 @@ namespace {
 std::atomic<uint64_t> next_stream_id{1};
 }  // namespace
 
-Stream::Stream(std::shared_ptr<Context> context, QueueKind kind, uint32_t flags, int priority, uint64_t handle)
+Stream::Stream(std::shared_ptr<Context> context, QueueKind kind, uint32_t flags, int priority, uint64_t handle,
+               std::shared_ptr<GreenContext> green)
     : m_context(std::move(context)),
-      m_queue(Scheduler::instance().create_queue(m_context->group(), kind, priority)),
+      m_green(std::move(green)),
+      m_queue(Scheduler::instance().create_queue(m_context->group(), kind, priority, m_green != nullptr ? m_green->id() : 0)),
       m_kind(kind),
       m_flags(flags),
       m_priority(priority),
@@ -94,14 +96,19 @@ CUresult find_stream(CUstream handle, StreamPtr& stream) {
     if (legacy || per_thread) {
         Context* context = nullptr;
         CU_TRY(current_context(context));
-        stream = legacy ? context->legacy_stream() : context->per_thread_stream();
+        const GreenContextPtr green = current_green();
+        if (green != nullptr) {
+            stream = legacy ? green->legacy_stream() : green->per_thread_stream();
+        } else {
+            stream = legacy ? context->legacy_stream() : context->per_thread_stream();
+        }
         return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     }
     stream = process().streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     stream->context().load_gate().pass();
-    const bool ended = stream->green() != nullptr && !stream->green()->alive();
-    if (ended || !stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (stream->green() != nullptr && !stream->green()->alive()) return cuda::abi::k_stream_detached;
     return stream->context().sticky();
 }
 

@@ -24,7 +24,8 @@ inline constexpr int k_least_priority = 0, k_greatest_priority = -5;
 /// A stream: a queue of a context, and whether it is being captured.
 class Stream {
 public:
-    Stream(std::shared_ptr<Context> context, QueueKind kind, uint32_t flags, int priority, uint64_t handle);
+    Stream(std::shared_ptr<Context> context, QueueKind kind, uint32_t flags, int priority, uint64_t handle,
+           std::shared_ptr<GreenContext> green = nullptr);
     ~Stream();
 
     Context& context() const { return *m_context; }
@@ -38,8 +39,8 @@ public:
     void set_handle(uint64_t handle) { m_handle = handle; }
     /// The green context whose multiprocessors it has; null: it has all of the device's.
     const std::shared_ptr<GreenContext>& green() const { return m_green; }
-    /// Before anybody else knows it.
-    void set_green(std::shared_ptr<GreenContext> green) { m_green = std::move(green); }
+    /// True if a legacy default stream orders its work and the other's: they are of one context, or of one green context.
+    bool same_scope(const Stream& other) const { return m_context == other.m_context && m_green == other.m_green; }
 
     /// Blocks while the stream holds as much work as the profile lets it take (DB-03). Calls ask before they give it more.
     void wait_for_room();
@@ -68,13 +69,13 @@ public:
 
 private:
     const std::shared_ptr<Context> m_context;  // shared: work outlives the handle of its context
+    const std::shared_ptr<GreenContext> m_green;
     const QueuePtr m_queue;
     const QueueKind m_kind;
     const uint32_t m_flags;
     const int m_priority;
     const uint64_t m_id;
     uint64_t m_handle;
-    std::shared_ptr<GreenContext> m_green;
     std::atomic<bool> m_retired{false};
     std::atomic<bool> m_capturing{false};
     mutable Mutex m_capture_mutex;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/process/process.h"
@@ -41,8 +42,8 @@ std::vector<GraphEdge> edges_of(const std::vector<NodePtr>& nodes) {
     return edges;
 }
 
-/// Invalidates the captures that a call of this thread would disturb.
-bool disturb(bool legacy_use, const Context* context) {
+/// Invalidates the captures that a call of this thread would disturb. @param legacy  the legacy default stream that it uses
+bool disturb(const Stream* legacy) {
     Running& all = running();
     if (all.count.load() == 0) return false;
     ThreadState& thread = thread_state();
@@ -51,8 +52,8 @@ bool disturb(bool legacy_use, const Context* context) {
     for (const auto& capture : all.captures) {
         bool mine = capture->thread() == thread.number;
         bool concerned = false;
-        if (legacy_use) {
-            concerned = capture->captures_blocking_stream(context);
+        if (legacy != nullptr) {
+            concerned = capture->captures_blocking_stream(*legacy);
         } else if (thread.capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
             concerned = mine && capture->mode() != CU_STREAM_CAPTURE_MODE_RELAXED;
             bool global = thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -214,10 +215,10 @@ bool Capture::captures_stream_of(const Context& context) const {
                        [&context](const auto& entry) { return &entry.first->context() == &context; });
 }
 
-bool Capture::captures_blocking_stream(const Context* context) const {
+bool Capture::captures_blocking_stream(const Stream& legacy) const {
     MutexLock lock(m_mutex);
-    return std::any_of(m_branches.begin(), m_branches.end(), [context](const auto& entry) {
-        return &entry.first->context() == context && entry.first->kind() == QueueKind::blocking;
+    return std::any_of(m_branches.begin(), m_branches.end(), [&legacy](const auto& entry) {
+        return entry.first->same_scope(legacy) && entry.first->kind() == QueueKind::blocking;
     });
 }
 
@@ -227,7 +228,7 @@ bool Capture::captures_on(const Device& device) const {
                        [&device](const auto& entry) { return &entry.first->context().device() == &device; });
 }
 
-CUresult check_unsafe_call() { return disturb(false, nullptr) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS; }
+CUresult check_unsafe_call() { return disturb(nullptr) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS; }
 
 CUresult check_device_wait(const Device& device) {
     Running& all = running();
@@ -242,12 +243,12 @@ CUresult check_device_wait(const Device& device) {
     return result;
 }
 
-bool legacy_stream_blocked(const Context& context) {
+bool legacy_stream_blocked(const Stream& legacy) {
     Running& all = running();
     if (all.count.load() == 0) return false;
     MutexLock lock(all.mutex);
     return std::any_of(all.captures.begin(), all.captures.end(),
-                       [&context](const auto& capture) { return capture->captures_blocking_stream(&context); });
+                       [&legacy](const auto& capture) { return capture->captures_blocking_stream(legacy); });
 }
 
 CUresult check_not_capturing(Stream& stream) {
@@ -271,6 +272,17 @@ CUresult check_context_not_capturing(const Context& context) {
     return disturbed ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
+CUresult check_green_not_capturing(const GreenContext& green) {
+    CUresult result = CUDA_SUCCESS;
+    for (const StreamPtr& stream : green.streams()) {
+        auto capture = stream->capture();
+        if (capture == nullptr) continue;
+        capture->invalidate();
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return result;
+}
+
 CUresult check_event_not_captured(const Event& event) {
     std::shared_ptr<Capture> capture = event.capture(nullptr);
     if (capture == nullptr || capture->ended()) return CUDA_SUCCESS;
@@ -280,7 +292,7 @@ CUresult check_event_not_captured(const Event& event) {
 
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture) {
     if (stream.kind() == QueueKind::legacy) {
-        return disturb(true, &stream.context()) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+        return disturb(&stream) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
     }
     capture = stream.capture();
     if (capture == nullptr) return CUDA_SUCCESS;

@@ -46,8 +46,8 @@ public:
     bool ended() const { return m_ended.load(); }
     /// True if a stream of a context takes part.
     bool captures_stream_of(const Context& context) const;
-    /// True if a stream takes part that the legacy default stream of a context waits for.
-    bool captures_blocking_stream(const Context* context) const;
+    /// True if a stream takes part that this legacy default stream waits for.
+    bool captures_blocking_stream(const Stream& legacy) const;
     /// True if a stream of a device takes part.
     bool captures_on(const Device& device) const;
 
@@ -101,10 +101,11 @@ CUresult check_unsafe_call();
 CUresult check_device_wait(const Device& device);
 /// For calls on all streams of a context: stream capture unsupported if one of them is being captured, which is invalidated.
 CUresult check_context_not_capturing(const Context& context);
+CUresult check_green_not_capturing(const GreenContext& green);
 /// The same for an event that was recorded in a capture which is going on.
 CUresult check_event_not_captured(const Event& event);
-/// True if a stream of a context is being captured that its legacy default stream would wait for.
-bool legacy_stream_blocked(const Context& context);
+/// True if a stream is being captured that this legacy default stream would wait for.
+bool legacy_stream_blocked(const Stream& legacy);
 /// For calls on a stream that cannot be captured: the same if it is being captured.
 CUresult check_not_capturing(Stream& stream);
 /// The capture that a call on a stream belongs to, or null. Errors: stream capture implicit (the legacy stream would wait for

@@ -32,17 +32,25 @@ To as(const From& from) {
 
 }  // namespace
 
-CUresult node_context(CUcontext handle, std::shared_ptr<Context>& context) {
-    if (handle != nullptr) {
-        context = process().contexts.find(handle);
-        return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    }
+namespace {
+
+CUresult named_or_current(CUcontext handle, NamedContext& named) {
+    if (handle != nullptr) return find_named_context(handle, named);
     Context* current = nullptr;
     if (current_context_even_failed(current) == CUDA_SUCCESS) {
-        context = current->shared_from_this();
+        named = thread_state().contexts.back();
     } else {
-        context = process().device(0)->primary;
+        named.context = process().device(0)->primary;
     }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult node_context(CUcontext handle, std::shared_ptr<Context>& context) {
+    NamedContext named;
+    CU_TRY(named_or_current(handle, named));
+    context = std::move(named.context);
     return CUDA_SUCCESS;
 }
 
@@ -57,7 +65,10 @@ CUfunction named_function(const CUDA_KERNEL_NODE_PARAMS& params) {
 }
 
 CUresult make_body(const CUDA_KERNEL_NODE_PARAMS& params, NodeBody& body, std::shared_ptr<Context>& context) {
-    CU_TRY(node_context(params.ctx, context));
+    NamedContext named;
+    // Which context a function runs in is the function's to say.
+    CU_TRY(named_or_current(params.func != nullptr ? nullptr : params.ctx, named));
+    context = named.context;
     LaunchRequest request;
     request.function = named_function(params);
     request.grid[0] = params.gridDimX;
@@ -70,6 +81,7 @@ CUresult make_body(const CUDA_KERNEL_NODE_PARAMS& params, NodeBody& body, std::s
     request.params = params.kernelParams;
     request.extra = params.extra;
     KernelOperation operation;
+    operation.green = named.green;
     CU_TRY(make_kernel(*context, request, operation));
     body = std::move(operation);
     return CUDA_SUCCESS;

@@ -7,6 +7,7 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/process/process.h"
 
@@ -26,24 +27,23 @@ public:
     }
     CUcontext current_context() override {
         ThreadState& thread = thread_state();
-        if (thread.contexts.empty() || thread.contexts.back() == nullptr) return nullptr;
-        return thread.contexts.back()->handle();
+        return thread.contexts.empty() ? nullptr : thread.contexts.back().handle();
     }
     CUresult context_id(CUcontext handle, uint64_t* id) override {
-        std::shared_ptr<Context> context;
-        CU_TRY(context_or_current(handle, context));
-        *id = context->id();
+        NamedContext named;
+        CU_TRY(context_or_current(handle, named));
+        *id = named.id();
         return CUDA_SUCCESS;
     }
     CUresult stream_id(CUcontext handle, CUstream stream, bool per_thread, uint64_t* id) override {
-        std::shared_ptr<Context> context;
-        CU_TRY(context_or_current(handle, context));
+        NamedContext named;
+        CU_TRY(context_or_current(handle, named));
         bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread);
         StreamPtr found;
         if (own) {
-            found = context->per_thread_stream();
+            found = named.green != nullptr ? named.green->per_thread_stream() : named.context->per_thread_stream();
         } else if (stream == nullptr || stream == CU_STREAM_LEGACY) {
-            found = context->legacy_stream();
+            found = named.green != nullptr ? named.green->legacy_stream() : named.context->legacy_stream();
         } else {
             found = process().streams.find(stream);
         }
@@ -71,14 +71,11 @@ public:
     }
 
 private:
-    CUresult context_or_current(CUcontext handle, std::shared_ptr<Context>& context) {
-        if (handle != nullptr) {
-            context = process().contexts.find(handle);
-            return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-        }
+    CUresult context_or_current(CUcontext handle, NamedContext& named) {
+        if (handle != nullptr) return find_named_context(handle, named);
         Context* current = nullptr;
         CU_TRY(current_context_even_failed(current));
-        context = current->shared_from_this();
+        named = thread_state().contexts.back();
         return CUDA_SUCCESS;
     }
 };

@@ -96,6 +96,24 @@ TEST_F(SchedulerTest, LegacyWaitsForBlockingAndBlockingForLegacy) {
     EXPECT_TRUE(b->done());
 }
 
+TEST_F(SchedulerTest, LegacyQueuesOfOtherScopesTakeNoPart) {
+    Gate gate;
+    constexpr uint64_t k_green = 7;
+    QueuePtr legacy = queue(QueueKind::legacy), blocking = queue(QueueKind::blocking);
+    QueuePtr of_green = m_scheduler.create_queue(m_group, QueueKind::legacy, 0, k_green);
+    QueuePtr beside = m_scheduler.create_queue(m_group, QueueKind::blocking, 0, k_green);
+    FencePtr held = m_scheduler.submit(of_green, gate.work());
+    FencePtr behind = m_scheduler.submit(beside, [] {});
+    m_scheduler.submit(blocking, [] {})->wait();
+    m_scheduler.submit(legacy, [] {})->wait();
+    EXPECT_TRUE(m_scheduler.pending(legacy).empty());
+    EXPECT_FALSE(behind->done());
+    EXPECT_EQ(m_scheduler.pending(*m_group).size(), 2u) << "of all that the context has";
+    gate.open();
+    behind->wait();
+    EXPECT_TRUE(held->done());
+}
+
 TEST_F(SchedulerTest, RetiredQueuesCountForTheLegacyOne) {
     Gate gate;
     QueuePtr legacy = queue(QueueKind::legacy), blocking = queue(QueueKind::blocking);
