@@ -83,10 +83,13 @@ std::atomic<int>* switch_of(Pool& pool, CUmemPool_attribute attribute) {
     }
 }
 
+/// CUDA has pools of managed memory only where all devices have concurrentManagedAccess, and answers so.
+constexpr const char* k_no_managed_pools = "pools of managed memory need concurrentManagedAccess, which is 0 over the wire";
+
 CUresult pool_of_location(Call& call, const CUmemLocation* location, CUmemAllocationType type, int& device) {
-    if (type != CU_MEM_ALLOCATION_TYPE_PINNED || location->type != CU_MEM_LOCATION_TYPE_DEVICE) {
-        return WL_REFUSE_CALL("cuMemGetMemPool", "pools of host or managed memory");
-    }
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return WL_REFUSE_CALL("cuMemGetMemPool", k_no_managed_pools);
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return WL_REFUSE_CALL("cuMemGetMemPool", "pools of host memory");
     if (!find_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
     device = location->id;
     (void)call;
@@ -127,6 +130,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
 }
 
 CUresult hook_client_cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+    if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) return WL_REFUSE_CALL("cuMemPoolCreate", k_no_managed_pools);
     if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return WL_REFUSE_CALL("cuMemPoolCreate", "pools of host memory");

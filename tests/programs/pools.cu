@@ -6,6 +6,32 @@ __global__ void fill(int* data, int n, int value) {
     if (i < n) data[i] = value + i;
 }
 
+// Where CUDA has them: with concurrentManagedAccess.
+static void managed_pools(cudaStream_t stream) {
+    int concurrent = 0;
+    CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypeManaged;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool;
+    const cudaError_t made = cudaMemPoolCreate(&pool, &properties);
+    if (!concurrent) {
+        EXPECT(made == cudaErrorNotSupported);
+        cudaGetLastError();
+        return;
+    }
+    CHECK(made);
+    const int n = 3000;
+    int* data;
+    CHECK(cudaMallocFromPoolAsync(&data, n * sizeof(int), pool, stream));
+    fill<<<(n + 127) / 128, 128, 0, stream>>>(data, n, 3);
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(data[i], i + 3);
+    CHECK(cudaFreeAsync(data, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaMemPoolDestroy(pool));
+}
+
 int main() {
     const int n = 3000;
     cudaStream_t stream;
@@ -25,6 +51,7 @@ int main() {
     unsigned long long threshold = 1 << 20;
     CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
     CHECK(cudaMemPoolTrimTo(pool, 0));
+    managed_pools(stream);
     CHECK(cudaStreamDestroy(stream));
     return passed("pools");
 }

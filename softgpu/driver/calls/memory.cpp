@@ -114,7 +114,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
                           found->kind == MemoryKind::device || found->kind == MemoryKind::managed;
     if (!freeable) return CUDA_ERROR_INVALID_VALUE;
     CU_TRY(check_free(*found));
-    if (found->kind == MemoryKind::pool) return free_to_pool(*found);
+    if (found->pool != 0) return free_to_pool(*found);
     if (found->kind == MemoryKind::graph) return free_of_graph(*found);
     return free_now(dptr);
 }

@@ -67,9 +67,7 @@ CUresult known(const Allocation& a, CUpointer_attribute attribute, CUdeviceptr a
                                                : (a.readable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
                                                              : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
             break;
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            put(data, a.kind == MemoryKind::pool ? as_handle<CUmemoryPool>(a.pool) : nullptr);
-            break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: put(data, a.pool != 0 ? as_handle<CUmemoryPool>(a.pool) : nullptr); break;
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: put<size_t>(data, a.size_bytes); break;
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: put(data, a.address); break;
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: put<unsigned int>(data, 0); break;

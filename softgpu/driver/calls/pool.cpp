@@ -4,6 +4,7 @@
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/graph_memory.h"
+#include "softgpu/driver/memory/managed_pools.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/process/process.h"
@@ -26,6 +27,8 @@ CUresult current_pool(Device& device, PoolPtr& pool) {
 }
 
 CUresult allocate(CUdeviceptr* out, size_t bytes, const PoolPtr& pool, Stream& stream) {
+    // Graphs have memory of devices.
+    if (stream.capture() != nullptr && pool->is_managed()) return CUDA_ERROR_NOT_SUPPORTED;
     if (stream.capture() != nullptr) return capture_allocation(stream, *pool, bytes, out);
     AllocationPtr allocation = pool->allocate(bytes);
     if (allocation == nullptr) {
@@ -72,7 +75,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     if (stream->capture() != nullptr) return capture_free(*stream, dptr);
     AllocationPtr allocation = process().addresses.find(dptr);
     if (allocation == nullptr || allocation->address != dptr) return CUDA_ERROR_INVALID_VALUE;
-    if (allocation->kind == MemoryKind::device || allocation->kind == MemoryKind::managed) {
+    if (allocation->pool == 0 && (allocation->kind == MemoryKind::device || allocation->kind == MemoryKind::managed)) {
         // Memory of cuMemAlloc may be freed in stream order, too.
         stream->submit_always([dptr] {
             if (AllocationPtr taken = process().addresses.remove(dptr)) release_allocation(*taken);
@@ -87,7 +90,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         stream->submit_always([held = std::move(memory)] {});
         return CUDA_SUCCESS;
     }
-    if (allocation->kind != MemoryKind::pool || allocation->freed.exchange(true)) return CUDA_ERROR_INVALID_VALUE;
+    if (allocation->pool == 0 || allocation->freed.exchange(true)) return CUDA_ERROR_INVALID_VALUE;
     auto pool = process().pools.find(allocation->pool);
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
     stream->submit_always([pool, dptr] { pool->free(dptr); });
@@ -96,6 +99,12 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
     if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        PoolPtr made;
+        CU_TRY(ManagedPools::create(*poolProps, false, made));
+        *pool = as_handle<CUmemoryPool>(made->handle());
+        return CUDA_SUCCESS;
+    }
     const auto types = static_cast<unsigned int>(poolProps->handleTypes);
     if ((types & ~static_cast<unsigned int>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     Device* device = nullptr;
@@ -219,24 +228,44 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     CU_TRY(find_device(dev, device));
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
-    if (&found->device() != device || found->imported()) return CUDA_ERROR_INVALID_VALUE;
+    if (&found->device() != device || found->imported() || found->is_managed()) return CUDA_ERROR_INVALID_VALUE;
     device->current_pool = found->handle();
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
+    if (pool_out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        PoolPtr pool;
+        CU_TRY(ManagedPools::instance().default_of(*location, pool));
+        *pool_out = as_handle<CUmemoryPool>(pool->handle());
+        return CUDA_SUCCESS;
+    }
     Device* device = nullptr;
     CU_TRY(device_at(location, type, device));
     return driver::cuDeviceGetDefaultMemPool(pool_out, device->ordinal());
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+    if (pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        PoolPtr found;
+        CU_TRY(ManagedPools::instance().current_of(*location, found));
+        *pool = as_handle<CUmemoryPool>(found->handle());
+        return CUDA_SUCCESS;
+    }
     Device* device = nullptr;
     CU_TRY(device_at(location, type, device));
     return driver::cuDeviceGetMemPool(pool, device->ordinal());
 }
 
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+    if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        PoolPtr found;
+        CU_TRY(find_pool(pool, found));
+        return found->is_managed() ? ManagedPools::instance().set_current(*location, found) : CUDA_ERROR_INVALID_VALUE;
+    }
     Device* device = nullptr;
     CU_TRY(device_at(location, type, device));
     return driver::cuDeviceSetMemPool(device->ordinal(), pool);

@@ -3,6 +3,7 @@
 
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/imported_memory.h"
+#include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/process/process.h"
 #include "softgpu/driver/space/high_water.h"
 
@@ -28,6 +29,7 @@ MemoryPool::MemoryPool(Device& device, const CUmemPoolProps& properties, SharedF
 
 AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
     if (m_imported) return nullptr;
+    if (is_managed()) return allocate_managed(size_bytes);
     if (m_properties.maxSize != 0 && m_used.load() + size_bytes > m_properties.maxSize) return nullptr;
     const uint64_t wanted = with_red_zone(m_device, size_bytes);
     uint64_t address = m_heap.allocate(wanted);
@@ -50,10 +52,28 @@ AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
     process().addresses.insert(allocation);
     if (m_device.config().exact_bounds) process().ranges.add(m_device.ordinal(), address, size_bytes);
     note_uninitialised(address, size_bytes);
+    count(size_bytes);
+    return allocation;
+}
+
+AllocationPtr MemoryPool::allocate_managed(uint64_t size_bytes) {
+    AllocationPtr allocation;
+    const CUresult made = allocate_pages(m_device, nullptr, size_bytes, MemoryKind::managed, CU_MEM_ATTACH_GLOBAL, allocation);
+    if (made != CUDA_SUCCESS) return nullptr;
+    allocation->pool = m_handle;  // nobody else knows its address yet
+    // Where the pool's memory would rather be.
+    if (m_properties.location.type != CU_MEM_LOCATION_TYPE_NONE) {
+        static_cast<void>(process().advice.advise(allocation->address, size_bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+                                                  m_properties.location));
+    }
+    count(size_bytes);
+    return allocation;
+}
+
+void MemoryPool::count(uint64_t size_bytes) {
     m_used += size_bytes;
     raise(m_used_high, m_used.load());
-    raise(m_reserved_high, m_heap.reserved_bytes());
-    return allocation;
+    raise(m_reserved_high, reserved_bytes());
 }
 
 void MemoryPool::free(uint64_t address) {
@@ -62,6 +82,11 @@ void MemoryPool::free(uint64_t address) {
     uint64_t left = m_used.fetch_sub(allocation->size_bytes) - allocation->size_bytes;
     if (m_imported) {
         unmap_imported(*allocation);
+        if (m_retired.load() && left == 0) process().pools.remove(m_handle);
+        return;
+    }
+    if (is_managed()) {
+        release_allocation(*allocation);
         if (m_retired.load() && left == 0) process().pools.remove(m_handle);
         return;
     }
@@ -93,7 +118,7 @@ CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* va
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: m_release_threshold = *static_cast<const cuuint64_t*>(value); break;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
             if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
-            m_reserved_high = m_heap.reserved_bytes();
+            m_reserved_high = reserved_bytes();
             break;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
             if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -112,7 +137,7 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) c
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: truth(m_reuse_opportunistic); break;
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: truth(m_reuse_internal); break;
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number(m_release_threshold); break;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number(m_heap.reserved_bytes()); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number(reserved_bytes()); break;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: number(m_reserved_high); break;
         case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number(m_used); break;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number(m_used_high); break;
@@ -124,6 +149,8 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) c
 CUresult MemoryPool::check_access(const CUmemAccessDesc& access) const {
     if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (process().device(access.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    // Managed memory is every device's.
+    if (is_managed()) return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (access.location.id == m_device.ordinal()) {
         // The pool's own device always has access (DB-34).
         return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -134,7 +161,7 @@ CUresult MemoryPool::check_access(const CUmemAccessDesc& access) const {
 
 void MemoryPool::set_access(const CUmemAccessDesc& access) {
     const int accessor = access.location.id;
-    if (accessor == m_device.ordinal()) return;
+    if (accessor == m_device.ordinal() || is_managed()) return;
     MutexLock lock(m_mutex);
     CUmemAccess_flags& now = m_access[accessor];
     bool had = now != CU_MEM_ACCESS_FLAGS_PROT_NONE, has = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -144,6 +171,7 @@ void MemoryPool::set_access(const CUmemAccessDesc& access) {
 }
 
 CUmemAccess_flags MemoryPool::access(const CUmemLocation& location) const {
+    if (is_managed()) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CU_MEM_ACCESS_FLAGS_PROT_NONE;
     if (location.id == m_device.ordinal()) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     MutexLock lock(m_mutex);

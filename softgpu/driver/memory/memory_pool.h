@@ -16,7 +16,8 @@ namespace warpline::softgpu::driver {
 
 class Device;
 
-/// A pool of stream-ordered memory. Memory is taken when it is asked for and given back when the stream reaches the free.
+/// A pool of stream-ordered memory. Memory is taken when it is asked for and given back when the stream reaches the free. That
+/// of a pool of managed memory is host and devices' alike, and kept for nobody.
 class MemoryPool {
 public:
     MemoryPool(Device& device, const CUmemPoolProps& properties, bool is_default);
@@ -39,6 +40,7 @@ public:
     Device& device() const { return m_device; }
     const CUmemPoolProps& properties() const { return m_properties; }
     bool is_default() const { return m_is_default; }
+    bool is_managed() const { return m_properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED; }
     uint64_t handle() const { return m_handle; }
     void set_handle(uint64_t handle) { m_handle = handle; }
 
@@ -63,6 +65,10 @@ public:
     CUmemAccess_flags access(const CUmemLocation& location) const;
 
 private:
+    AllocationPtr allocate_managed(uint64_t size_bytes);
+    void count(uint64_t size_bytes);
+    uint64_t reserved_bytes() const { return is_managed() ? m_used.load() : m_heap.reserved_bytes(); }
+
     Device& m_device;
     const CUmemPoolProps m_properties;
     const bool m_is_default;

@@ -33,7 +33,7 @@ struct Allocation {
     uint64_t context = 0;        ///< handle; 0 if it belongs to none (VMM, pools)
     uint64_t id = 0;             ///< CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in the process
     uint32_t flags = 0;          ///< as given by the program
-    uint64_t pool = 0;           ///< handle, for kind pool
+    uint64_t pool = 0;           ///< handle of the pool that it comes from, for kinds pool and managed; 0: from none
     uint64_t physical = 0;       ///< handle of the physical memory, for kind mapped
     uint64_t reserved_base = 0;  ///< start and size of the address reservation, for kind mapped
     uint64_t reserved_bytes = 0;
