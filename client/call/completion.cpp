@@ -92,7 +92,10 @@ bool is_complete(const Call& call, const Event& event, uint64_t number) {
     const Context* context = call.state.contexts.find(event.context);
     if (context && context->synced.load(std::memory_order_acquire) >= number) return true;
     const uint64_t recorded_in = event.stream.load(std::memory_order_relaxed);
-    if (recorded_in <= k_legacy_token) return context && context->default_synced.load(std::memory_order_acquire) >= number;
+    if (recorded_in <= k_legacy_token) {
+        const Context* scope = call.state.contexts.find(event.scope.load(std::memory_order_relaxed));
+        return scope && scope->default_synced.load(std::memory_order_acquire) >= number;
+    }
     const Stream* stream = call.state.streams.find(recorded_in);
     return stream && stream->synced.load(std::memory_order_acquire) >= number;
 }

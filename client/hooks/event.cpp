@@ -32,6 +32,7 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
         flags == 0 ? send(call, to_token(hEvent), stream_name) : send_with_flags(call, to_token(hEvent), stream_name, flags);
     if (result != CUDA_SUCCESS) return result;
     event->stream.store(stream_name, std::memory_order_relaxed);
+    event->scope.store(call.scope(), std::memory_order_relaxed);
     event->record.store(call.state.next_record(), std::memory_order_release);
     if (!external && !is_capturing(call, stream_name)) expect_question(call, to_token(hEvent), *event);
     return result;
