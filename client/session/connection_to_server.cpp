@@ -11,6 +11,7 @@
 #include "client/session/session.h"
 #include "client/session/waiter.h"
 #include "client/trace/trace.h"
+#include "common/base/copy_past_caches.h"
 #include "common/log/log.h"
 #include "common/net/link_user.h"
 #include "common/net/socket.h"
@@ -27,6 +28,8 @@ constexpr size_t k_backlog_bytes = 64u << 20;
 constexpr std::chrono::microseconds k_nap{50};
 constexpr std::chrono::microseconds k_longest_nap{400};
 constexpr unsigned k_idle_naps = 20;
+/// Of a copy that is longer, nothing that a program reads first is in a core's cache any more when it returns.
+constexpr uint64_t k_cached_copy_bytes = 8u << 20;
 protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Traffic* traffic) {
     protocol::LinkOptions options;
     options.observer = options.outbox.observer = traffic;
@@ -384,7 +387,11 @@ Result<protocol::Place> ConnectionToServer::take_shared(uint64_t call, uint64_t 
                                                         MutableBytesView bytes) {
     protocol::Place place = WL_TRY(place_part(protocol::k_command_lane, {call, offset, total}, bytes.size()));
     if (place.data() != nullptr) {
-        std::memcpy(place.data(), bytes.data(), bytes.size());
+        if (total > k_cached_copy_bytes) {
+            copy_past_caches(place.data(), bytes.data(), bytes.size());
+        } else {
+            std::memcpy(place.data(), bytes.data(), bytes.size());
+        }
         return place;
     }
     // Now, too: it is the server's again as soon as the frame is acknowledged, which another thread may do at any time.
