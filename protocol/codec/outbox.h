@@ -156,10 +156,13 @@ public:
     /// Queues part of a payload for the peer without copying it, on the bulk lane that has the least to do, or on the command
     /// lane if there is no other. The memory goes to its owner when the peer has the part, or nobody wants it any more.
     ///
-    /// @param part  what part_bytes() says, or less
+    /// @param part     what part_bytes() says, or less
+    /// @param urgency  caller: only where sends_places()
     /// @errors      bad_argument (a part too large), and the error of close()
     /// @blocks      while the windows are full
-    Result<void> add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part);
+    Result<void> add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part, Urgency urgency = Urgency::writer);
+    /// True if parts lie in shared memory and what is sent only says where: so little that another thread for it costs more.
+    bool sends_places() const { return m_encoding.shared() != nullptr && m_encoding.shared()->has_parts_already(); }
     /// How large parts are best now. @blocks no
     size_t part_bytes() const;
 

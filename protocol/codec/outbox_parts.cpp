@@ -284,7 +284,7 @@ size_t Outbox::part_bytes() const {
     return part_bytes_of(idlest_lane());
 }
 
-Result<void> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part) {
+Result<void> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, Place part, Urgency urgency) {
     const SharedOut* const shared = m_encoding.shared();
     const size_t most = std::max<size_t>(m_options.bulk_part_bytes, m_options.part_bytes);
     if (part.size() == 0 || part.size() > std::max(most, shared != nullptr ? shared->part_bytes() : 0))
@@ -294,7 +294,7 @@ Result<void> Outbox::add_bulk(uint64_t call, uint64_t offset, uint64_t total, Pl
     MutexLock lock(m_mutex);
     const uint16_t lane = WL_TRY(wait_for_window(frame->payload_view().size()));
     push(FrameKind::bulk, std::move(frame), lane);
-    const bool wake = writer_must_wake(Urgency::writer, lane);
+    const bool wake = writer_must_wake(lane == k_command_lane ? urgency : Urgency::writer, lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
     return {};

@@ -12,6 +12,9 @@ constexpr size_t k_burst_bytes = 2u << 20;
 // Many calls in the time that a burst or a nap took: more are coming.
 constexpr uint64_t k_many_calls = 8;
 
+// More of them wait only where somebody else is about to write.
+constexpr size_t k_flushed_places = 4;
+
 }  // namespace
 
 /// Close goes when everything else has, on all lanes.
@@ -226,7 +229,8 @@ bool Outbox::small_enough_to_flush(uint16_t lane) const {
     if (part_is_ready(lane)) return false;
     if (lane != k_command_lane) return m_lanes[lane].items.drained();
     if (!m_backlog.empty()) return false;
-    return queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes;
+    const size_t parts_bytes = sends_places() ? k_flushed_places * m_encoding.shared()->part_bytes() : 0;
+    return queued() + m_batch.body_bytes() + m_batch.payload_bytes() <= m_options.flush_limit_bytes + parts_bytes;
 }
 
 }  // namespace warpline::protocol

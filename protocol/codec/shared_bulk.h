@@ -34,6 +34,8 @@ public:
     virtual std::optional<uint64_t> place(OutFrame& frame) = 0;
     /// How long parts are best.
     virtual size_t part_bytes() const = 0;
+    /// Parts lie there before they are queued: sending one is a few bytes' work.
+    virtual bool has_parts_already() const = 0;
     /// False: a part that is sent now has no place there.
     virtual bool has_room() const = 0;
     /// The peer has done with these slots. @errors malformed: it never had one of them @thread any
@@ -55,6 +57,7 @@ public:
 
     std::optional<uint64_t> place(OutFrame& frame) override;
     size_t part_bytes() const override { return m_memory.size() / SharedLayout::k_slots; }
+    bool has_parts_already() const override { return false; }
     Result<void> freed(uint64_t slots) override;
     bool has_room() const override { return free_slots() != 0; }
     uint64_t free_slots() const { return m_free.load(std::memory_order_relaxed); }
@@ -71,6 +74,7 @@ public:
 
     std::optional<uint64_t> place(OutFrame& frame) override;
     size_t part_bytes() const override { return m_part_bytes; }
+    bool has_parts_already() const override { return true; }
     bool has_room() const override { return true; }
     Result<void> freed(uint64_t slots) override;
 

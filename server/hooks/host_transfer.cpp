@@ -122,13 +122,15 @@ CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost c
     }
     AsyncCopies& copies = call.session().copies();
     protocol::Outbox& outbox = call.session().client().outbox();
+    const auto urgency = outbox.sends_places() ? protocol::Urgency::caller : protocol::Urgency::writer;
     CUresult result = CUDA_SUCCESS;
     uint64_t offset = 0;
     while (offset < bytes) {
         const Piece piece = piece_at(extent, offset, outbox.part_bytes());
         protocol::Place staging = copies.take(piece.bytes());
         result = staging.data() != nullptr ? copy(staging.data(), piece) : CUDA_ERROR_OUT_OF_MEMORY;
-        if (result != CUDA_SUCCESS || !outbox.add_bulk(call.number(), offset, bytes, std::move(staging)).ok()) break;
+        if (result != CUDA_SUCCESS || !outbox.add_bulk(call.number(), offset, bytes, std::move(staging), urgency).ok()) break;
+        if (urgency == protocol::Urgency::caller) call.session().client().flush();
         offset += piece.bytes();
     }
     call.set_sent_payload(offset);

@@ -48,6 +48,7 @@ void StagingMemory::prepare() {
     {
         MutexLock lock(m_mutex);
         m_context = context;
+        if (m_has_to_lock) m_growth.notify_one();
         if (m_first == FirstSlab::in_prepare && m_slabs.empty() && m_slab_bytes == 0)
             bytes = std::min(k_first_slab_bytes, m_most_bytes) & ~(k_grain_bytes - 1);
         m_slab_bytes += bytes;
@@ -143,6 +144,7 @@ bool StagingMemory::grow(uint64_t bytes) {
     const CUcontext context = Contexts::current_base(m_driver);
     MutexLock lock(m_mutex);
     if (context != nullptr) m_context = context;
+    if (m_has_to_lock) m_growth.notify_one();
     return ask_for_slab(bytes);
 }
 
@@ -156,7 +158,7 @@ bool StagingMemory::ask_for_slab(uint64_t bytes) {
     m_wanted_bytes = fits >= size ? size : std::max(rounded(bytes), fits & ~(k_grain_bytes - 1));
     m_slab_bytes += m_wanted_bytes;
     if (!m_grower.joinable()) m_grower = std::thread([this] { grower_main(); });
-    m_changed.notify_all();
+    m_growth.notify_one();
     return true;
 }
 
@@ -166,7 +168,7 @@ void StagingMemory::lock_also(MutableBytesView memory) {
     m_slabs.push_back({memory.data(), memory.size(), nullptr, false});
     m_has_to_lock = true;
     if (!m_grower.joinable()) m_grower = std::thread([this] { grower_main(); });
-    m_changed.notify_all();
+    m_growth.notify_one();
 }
 
 /// The one slab that is not locked: what is locked in a context that has gone is prepare()'s.
@@ -192,7 +194,7 @@ void StagingMemory::grower_main() {
     while (!m_closed) {
         if (m_has_to_lock && m_context != nullptr) lock_added(lock);
         if (m_wanted_bytes == 0) {
-            m_changed.wait(m_mutex);
+            m_growth.wait(m_mutex);
             continue;
         }
         const uint64_t bytes = m_wanted_bytes;
@@ -266,6 +268,7 @@ void StagingMemory::close() {
     MutexLock lock(m_mutex);
     m_closed = true;
     m_changed.notify_all();
+    m_growth.notify_one();
 }
 
 }  // namespace warpline::server

@@ -87,6 +87,7 @@ private:
     const FirstSlab m_first;
     mutable Mutex m_mutex;  // never held while the driver is called
     ConditionVariable m_changed;
+    ConditionVariable m_growth;  // the grower's, whom pieces that are given back do not concern
     std::vector<Slab> m_slabs WL_GUARDED_BY(m_mutex);
     std::map<std::byte*, uint64_t> m_free WL_GUARDED_BY(m_mutex);  // by address, joined with neighbours of the same slab
     std::map<std::byte*, uint64_t> m_taken WL_GUARDED_BY(m_mutex);

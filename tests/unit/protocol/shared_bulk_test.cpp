@@ -238,6 +238,27 @@ TEST(SharedBulk, AServerSendsFromWhereItIs_B9) {
     EXPECT_EQ(client.link.shared_bytes_received(), 512u);
 }
 
+TEST(SharedBulk, WhoQueuesAPartThatLiesThereMaySendIt_B9) {
+    constexpr size_t k_part = 512 * 1024;
+    Bytes memory(8 * k_part);
+    SharedStaging staging(memory, k_part);
+    End server, elsewhere;
+    server.link.outbox().encoding().share(staging);
+    const auto queue = [&](End& end, uint64_t part) {
+        return end.link.outbox().add_bulk(1, part * k_part, 8 * k_part,
+                                          Place(MutableBytesView(memory).subspan(part * k_part, k_part)), Urgency::caller);
+    };
+    EXPECT_TRUE(server.link.outbox().sends_places());
+    ASSERT_TRUE(queue(server, 0).ok());
+    EXPECT_TRUE(server.link.may_flush()) << "it is a few bytes that say where";
+    EXPECT_LT(server.output().size(), 200u);
+    for (uint64_t part = 1; part < 7; ++part) ASSERT_TRUE(queue(server, part).ok());
+    EXPECT_FALSE(server.link.may_flush()) << "somebody else must be sending";
+    EXPECT_FALSE(elsewhere.link.outbox().sends_places());
+    ASSERT_TRUE(queue(elsewhere, 0).ok());
+    EXPECT_FALSE(elsewhere.link.may_flush()) << "the bytes themselves are the writer's to send";
+}
+
 TEST(SharedBulk, PartsWaitForSlotsThatCallsKeep_B9) {
     Bytes memory(k_to_server);
     SharedSlots slots(memory);
