@@ -9,6 +9,7 @@
 #include "client/gen/memory_calls.gen.h"
 #include "client/graph/memory.h"
 #include "client/session/connection_to_server.h"
+#include "common/base/mappings.h"
 
 namespace warpline::client {
 
@@ -154,6 +155,10 @@ CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, 
     range.device = call.device();
     range.flags = Flags;
     if (range.base + bytesize < range.base) return CUDA_ERROR_INVALID_VALUE;
+    // Memory of the device, or managed; or none that the program can use itself.
+    const auto known = call.state.memory.find(range.base);
+    if (known && known->kind != MemoryKind::page_locked) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.host_memory.find(range.base) && !is_readable(range.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
     auto registered = call.state.host_memory.register_range(range);
     return registered == HostMemory::Registered::ok ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }

@@ -1,4 +1,6 @@
 // Page-locked memory of the program's that kernels use: allocated (at its own address) and registered (any bytes).
+#include <sys/mman.h>
+
 #include <chrono>
 #include <string>
 
@@ -108,12 +110,32 @@ static void registered() {
     for (int i = 0; i < k_n; ++i) EXPECT_EQ(large[i], 10);
 }
 
+// What the program cannot use itself, or is the device's, is refused.
+static void not_registered() {
+    const size_t size = 1 << 16;
+    char* memory = static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT(memory != MAP_FAILED);
+    EXPECT_EQ(mprotect(memory + size / 2, size / 2, PROT_NONE), 0);
+    EXPECT_EQ(cudaHostRegister(memory, size, cudaHostRegisterMapped), cudaErrorInvalidValue);
+    CHECK(cudaHostRegister(memory, size / 2, cudaHostRegisterMapped));
+    CHECK(cudaHostUnregister(memory));
+    munmap(memory, size);
+    EXPECT_EQ(cudaHostRegister(memory, size, cudaHostRegisterMapped), cudaErrorInvalidValue);
+    int* managed;
+    CHECK(cudaMallocManaged(&managed, 4096));
+    EXPECT(cudaHostRegister(managed, 4096, cudaHostRegisterMapped) != cudaSuccess);
+    CHECK(cudaFree(managed));
+    cudaGetLastError();
+}
+
 // A loop without a CUDA call sees what a kernel writes while it runs, and the kernel what the loop writes.
 static void beside(bool registers) {
     int memory[2] = {0, 0};
     int *data = memory, *device;
-    if (registers) CHECK(cudaHostRegister(memory, sizeof memory, cudaHostRegisterMapped));
-    else CHECK(cudaHostAlloc(&data, 2 * sizeof(int), cudaHostAllocMapped));
+    if (registers)
+        CHECK(cudaHostRegister(memory, sizeof memory, cudaHostRegisterMapped));
+    else
+        CHECK(cudaHostAlloc(&data, 2 * sizeof(int), cudaHostAllocMapped));
     volatile int* seen = data;
     seen[0] = seen[1] = 0;
     CHECK(cudaHostGetDevicePointer(&device, data, 0));
@@ -127,8 +149,10 @@ static void beside(bool registers) {
     seen[0] = -1;
     CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(seen[1], 0);
-    if (registers) CHECK(cudaHostUnregister(memory));
-    else CHECK(cudaFreeHost(data));
+    if (registers)
+        CHECK(cudaHostUnregister(memory));
+    else
+        CHECK(cudaFreeHost(data));
 }
 
 // Also when nothing has been going on for a while, and nothing but kernels touches the memory.
@@ -174,8 +198,10 @@ static void functions(bool registers) {
     std::vector<int> memory(3000);
     Turns turns{memory.data()};
     int* device;
-    if (registers) CHECK(cudaHostRegister(turns.values, 3000 * sizeof(int), cudaHostRegisterMapped));
-    else CHECK(cudaHostAlloc(&turns.values, 3000 * sizeof(int), cudaHostAllocMapped));
+    if (registers)
+        CHECK(cudaHostRegister(turns.values, 3000 * sizeof(int), cudaHostRegisterMapped));
+    else
+        CHECK(cudaHostAlloc(&turns.values, 3000 * sizeof(int), cudaHostAllocMapped));
     CHECK(cudaHostGetDevicePointer(&device, turns.values, 0));
     for (int i = 0; i < 3000; ++i) turns.values[i] = i;
     for (int turn = 0; turn < 5; ++turn) {
@@ -187,8 +213,10 @@ static void functions(bool registers) {
     EXPECT(turns.right);
     EXPECT_EQ(turns.done, 5);
     for (int i = 0; i < 3000; ++i) EXPECT_EQ(turns.values[i], i + 56);
-    if (registers) CHECK(cudaHostUnregister(turns.values));
-    else CHECK(cudaFreeHost(turns.values));
+    if (registers)
+        CHECK(cudaHostUnregister(turns.values));
+    else
+        CHECK(cudaFreeHost(turns.values));
 }
 
 // Memory that nothing but the nodes of a graph names: kernels and fills that were added, and what their parameters become.
@@ -248,13 +276,21 @@ static void in_graphs() {
 
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
-    if (what == "mapped") allocated(cudaHostAllocMapped, true);
-    else if (what == "passed") allocated(cudaHostAllocDefault, false), in_structures();
-    else if (what == "graphs") in_graphs();
-    else if (what == "registered") registered();
-    else if (what == "beside") beside(false);
-    else if (what == "beside_registered") beside(true), beside_again();
-    else if (what == "functions") functions(false), functions(true);
-    else return 2;
+    if (what == "mapped")
+        allocated(cudaHostAllocMapped, true);
+    else if (what == "passed")
+        allocated(cudaHostAllocDefault, false), in_structures();
+    else if (what == "graphs")
+        in_graphs();
+    else if (what == "registered")
+        registered(), not_registered();
+    else if (what == "beside")
+        beside(false);
+    else if (what == "beside_registered")
+        beside(true), beside_again();
+    else if (what == "functions")
+        functions(false), functions(true);
+    else
+        return 2;
     return passed(what.c_str());
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/mappings.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
@@ -186,6 +187,7 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     if (process().addresses.overlaps(address, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!is_readable(address, bytesize)) return CUDA_ERROR_INVALID_VALUE;
     auto allocation = std::make_shared<Allocation>();
     allocation->address = address;
     allocation->size_bytes = bytesize;

@@ -1,0 +1,11 @@
+// What is mapped in this process.
+#pragma once
+
+#include <cstdint>
+
+namespace warpline {
+
+/// True if all of the range can be read; also where the system does not say (no /proc). Reads /proc/self/maps.
+bool is_readable(uint64_t address, uint64_t size_bytes);
+
+}  // namespace warpline
