@@ -50,6 +50,9 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
     if (!pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t stream = stream_token(call, hStream);
     if (is_capturing(call, stream)) return capture_allocation(call, dptr, bytes, pool->device, stream);
+    if (const uint64_t most = DeviceMemory::rounded_to_blocks(pool->properties.maxSize);
+        most != 0 && DeviceMemory::rounded(bytes) > most - std::min(most, pool->used_bytes.load()))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     PoolHeap& heap = call.state.pool_heap;
     DeviceRange range;
     if (auto reused = heap.take(PoolHeap::key(stream, call.scope(), call.thread.number), call.device(), bytes)) {

@@ -51,6 +51,21 @@ int main() {
     unsigned long long threshold = 1 << 20;
     CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
     CHECK(cudaMemPoolTrimTo(pool, 0));
+    // One that has a limit: what was freed can be had again.
+    cudaMemPoolProps limited{};
+    limited.allocType = cudaMemAllocationTypePinned;
+    limited.location = {cudaMemLocationTypeDevice, 0};
+    limited.maxSize = 8 << 20;
+    CHECK(cudaMemPoolCreate(&pool, &limited));
+    for (int round = 0; round < 3; ++round) {
+        void *most, *more;
+        CHECK(cudaMallocFromPoolAsync(&most, 6 << 20, pool, stream));
+        EXPECT_EQ(cudaMallocFromPoolAsync(&more, 4 << 20, pool, stream), cudaErrorMemoryAllocation);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+        CHECK(cudaFreeAsync(most, stream));
+        CHECK(cudaStreamSynchronize(stream));
+    }
+    CHECK(cudaMemPoolDestroy(pool));
     managed_pools(stream);
     CHECK(cudaStreamDestroy(stream));
     return passed("pools");
