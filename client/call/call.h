@@ -26,6 +26,9 @@ struct Call {
     uint64_t converted = 0;   ///< token of the context that a green one was converted to, if that is current; 0: it is not
     uint64_t number = 0;      ///< in the session's order; set when the call is queued
     uint64_t subject = 0;     ///< token of what it is about, if calls about the same are alike. Set by a hook
+    /// Token of the stream that the work is given to, where pages of shared memory depend on it. Set by a hook
+    uint64_t stream = k_unknown_stream;
+    static constexpr uint64_t k_unknown_stream = UINT64_MAX;
     /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
     const CopyTarget* copy_to = nullptr;
     /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.

@@ -13,6 +13,16 @@ namespace warpline::client {
 namespace {
 
 constexpr uint64_t k_small_managed_bytes = 256ull << 10;
+/// What is as large as a page has pages of its own, so that it can be attached to a stream.
+constexpr uint64_t k_attachable_bytes = 4096;
+
+uint64_t alignment_of(uint64_t size_bytes) {
+    return size_bytes >= k_attachable_bytes ? k_attachable_bytes : DeviceMemory::k_alignment;
+}
+uint64_t rounded_piece(uint64_t size_bytes) {
+    const uint64_t alignment = alignment_of(size_bytes);
+    return (size_bytes + alignment - 1) / alignment * alignment;
+}
 
 /// Free pieces of the slabs of each device.
 struct Slabs {
@@ -62,11 +72,11 @@ void drop_region(Call& call, RangeHeap::Range block) {
 }
 
 CUresult take_piece(Call& call, uint64_t size_bytes, uint64_t& address) {
-    const uint64_t rounded = DeviceMemory::rounded(size_bytes);
+    const uint64_t rounded = rounded_piece(size_bytes), alignment = alignment_of(size_bytes);
     Slabs& all = slabs();
     {
         MutexLock lock(all.mutex);
-        if (const auto piece = all.of(call.device()).take(rounded, DeviceMemory::k_alignment)) {
+        if (const auto piece = all.of(call.device()).take(rounded, alignment)) {
             address = *piece;
             return CUDA_SUCCESS;
         }
@@ -76,7 +86,7 @@ CUresult take_piece(Call& call, uint64_t size_bytes, uint64_t& address) {
     MutexLock lock(all.mutex);
     RangeHeap& pieces = all.of(call.device());
     pieces.add(block.base, block.size_bytes);
-    const auto piece = pieces.take(rounded, DeviceMemory::k_alignment);
+    const auto piece = pieces.take(rounded, alignment);
     if (!piece) return CUDA_ERROR_OUT_OF_MEMORY;
     address = *piece;
     return CUDA_SUCCESS;
@@ -110,7 +120,7 @@ CUresult allocate_managed(Call& call, uint64_t size_bytes, unsigned flags, uint6
         small ? take_piece(call, size_bytes, range.base) : make_region(call, size_bytes, flags == CU_MEM_ATTACH_HOST, block);
     if (result != CUDA_SUCCESS) return result;
     if (!small) range.base = block.base;
-    range.capacity_bytes = small ? DeviceMemory::rounded(size_bytes) : block.size_bytes;
+    range.capacity_bytes = small ? rounded_piece(size_bytes) : block.size_bytes;
     call.state.memory.register_range(range);
     address = range.base;
     if (small) expect_use({range.base, size_bytes});
@@ -120,6 +130,11 @@ CUresult allocate_managed(Call& call, uint64_t size_bytes, unsigned flags, uint6
 void release_managed(Call& call, const DeviceRange& range) {
     call.context = range.context;
     if (range.capacity_bytes >= DeviceMemory::k_block_bytes) return drop_region(call, {range.base, range.capacity_bytes});
+    {
+        SharedPages& pages = SharedPages::instance();
+        MutexLock lock(pages.mutex);
+        if (SharedRegion* shared = pages.find(range.base)) shared->attach({range.base, range.capacity_bytes}, nullptr);
+    }
     Slabs& all = slabs();
     RangeHeap::Range free;
     {
@@ -132,6 +147,21 @@ void release_managed(Call& call, const DeviceRange& range) {
         pieces.take_at(free.base, free.size_bytes);
     }
     drop_region(call, free);
+}
+
+void attach_managed(const DeviceRange& range, CUstream stream, unsigned flags) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    SharedRegion* shared = pages.find(range.base);
+    if (!shared) return;
+    const AddressRange own = {range.base, range.capacity_bytes};
+    const AddressRange units = shared->region->units_of(own);
+    const bool has_pages = units.base == own.base && units.size_bytes == own.size_bytes;
+    if (!has_pages) return;
+    // A default stream's work is not told from that of others.
+    const uint64_t alone = flags == CU_MEM_ATTACH_GLOBAL || is_special_stream(stream) ? 0 : to_token(stream);
+    const Attachment attachment{own, alone, flags == CU_MEM_ATTACH_HOST};
+    shared->attach(own, &attachment);
 }
 
 CUresult share_variable(Call& call, uint64_t context, uint64_t address, uint64_t size_bytes) {

@@ -11,6 +11,9 @@ CUresult allocate_managed(Call& call, uint64_t size_bytes, unsigned flags, uint6
 /// Gives a range back that forget() has returned, and that nothing on the device uses any more.
 void release_managed(Call& call, const DeviceRange& range);
 
+/// Whose the memory is from now on. Where it shares its pages with other memory it goes where that goes.
+void attach_managed(const DeviceRange& range, CUstream stream, unsigned flags);
+
 /// The same for a __managed__ variable, whose address is the server's choice.
 CUresult share_variable(Call& call, uint64_t context, uint64_t address, uint64_t size_bytes);
 void unshare_variable(uint64_t address, uint64_t size_bytes);

@@ -9,9 +9,12 @@
 
 #include "client/abi/process.h"
 #include "client/call/common.h"
+#include "client/call/completion.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/gen/stream_calls.gen.h"
 #include "client/managed/faults.h"
 #include "client/session/session.h"
+#include "client/session/watch.h"
 #include "common/base/quiet_thread.h"
 #include "common/log/log.h"
 
@@ -36,7 +39,41 @@ struct Access {
     PageFault* fault = nullptr;
     bool waited = false;  ///< the device has been waited for, or for as long as there is patience
     PageClock::time_point since = PageClock::now();
+    uint64_t watched = 0;  ///< number of the wait for the stream that the memory is attached to; 0: it waits for none
+    uint64_t given = 0;    ///< what that stream had been given by then (Attachment)
 };
+
+/// What is to be fetched, and from whom.
+struct Wanted {
+    SharedRegion from;
+    AddressRange what;
+    uint64_t stream = 0;   ///< the memory is attached to this stream, which is done: whatever else runs, it does not use it
+    uint64_t given = 0;    ///< to that stream (Attachment)
+    bool is_done = false;  ///< it is known to be done with that
+};
+
+/// Of memory that is attached to a stream, only that. The caller has the lock of the pages.
+void narrow(const State& state, uint64_t address, SharedRegion& shared, Wanted& wanted) {
+    for (const AttachedPiece& piece : attached_pieces(state, shared, shared.region->range())) {
+        if (piece.stream == 0 || address - piece.range.base >= piece.range.size_bytes) continue;
+        const uint64_t begin = std::max(piece.range.base, wanted.what.base),
+                       end = std::min(piece.range.end(), wanted.what.end());
+        wanted.what = {begin, end - begin};
+        wanted.stream = piece.stream;
+        const Attachment* attached = shared.attachment_at(address);
+        wanted.given = attached->given;
+        wanted.is_done = attached->done == attached->given;
+    }
+}
+
+/// A stream is done with what it had been given.
+void note_done_with(uint64_t address, uint64_t given) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    SharedRegion* shared = pages.find(address);
+    if (Attachment* attached = shared ? shared->attachment_at(address) : nullptr)
+        attached->done = std::max(attached->done, std::min(given, attached->given));
+}
 
 class Pager {
 public:
@@ -51,9 +88,15 @@ private:
     void run_waiting() WL_EXCLUDES(m_mutex);
     void collect(std::deque<Access>& accesses) WL_EXCLUDES(m_mutex);
     void serve(Access access) WL_EXCLUDES(m_mutex);
-    /// @returns false: the access has to wait for the device
-    bool serve_now(const Access& access, FaultAnswer& answer);
-    bool fetch(const SharedRegion& from, AddressRange what, bool while_busy, bool& out_of_date);
+    /// @returns false: the access has to wait for the device, or for the stream if one is set
+    bool serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted);
+    /// True if the page is here: nothing is to be fetched.
+    bool is_here(SharedPages& pages, PageRegion& region, const PageFault& fault, uint64_t window, FaultAnswer& answer)
+        WL_REQUIRES(pages.mutex);
+    bool fetch(const Wanted& wanted, bool while_busy, bool& out_of_date);
+    bool is_done(const Wanted& wanted);
+    void wait_for_stream(Access access, const Wanted& wanted) WL_EXCLUDES(m_mutex);
+    void take_told() WL_EXCLUDES(m_told_mutex) WL_REQUIRES(m_mutex);
     CUresult read(uint64_t context, PageRegion& region, const std::vector<AddressRange>& ranges);
     void recall();
     void read_mirrored(bool busy);
@@ -70,7 +113,11 @@ private:
     Mutex m_mutex;
     bool m_started WL_GUARDED_BY(m_mutex) = false;
     std::deque<Access> m_waiting WL_GUARDED_BY(m_mutex);  // for the device
-    std::deque<Access> m_ready WL_GUARDED_BY(m_mutex);    // have waited
+    std::deque<Access> m_watched WL_GUARDED_BY(m_mutex);  // for a stream
+    uint64_t m_watches WL_GUARDED_BY(m_mutex) = 0;
+    Mutex m_told_mutex;                                        // nothing else is locked with it: the receiving thread takes it
+    std::vector<uint64_t> m_told WL_GUARDED_BY(m_told_mutex);  // waits for streams that are over
+    std::deque<Access> m_ready WL_GUARDED_BY(m_mutex);         // have waited
     ConditionVariable m_changed;
 };
 
@@ -96,13 +143,18 @@ void Pager::collect(std::deque<Access>& accesses) {
         fault = next;
     }
     MutexLock lock(m_mutex);
+    take_told();
     accesses.insert(accesses.end(), m_ready.begin(), m_ready.end());
     m_ready.clear();
     // Who has waited in vain for too long gets what there is.
     const auto now = PageClock::now();
-    while (!m_waiting.empty() && now - m_waiting.front().since > k_patience) {
-        Access access = m_waiting.front();
-        m_waiting.pop_front();
+    for (;;) {
+        std::deque<Access>& impatient =
+            !m_waiting.empty() && now - m_waiting.front().since > k_patience ? m_waiting : m_watched;
+        if (impatient.empty() || now - impatient.front().since <= k_patience) break;
+        Access access = impatient.front();
+        access.watched = 0;
+        impatient.pop_front();
         access.waited = true;
         SharedPages& pages = SharedPages::instance();
         MutexLock pages_lock(pages.mutex);
@@ -128,7 +180,7 @@ void Pager::run_fetching() {
             bool sleeps_long = true;
             {
                 MutexLock lock(m_mutex);
-                sleeps_long = m_waiting.empty();
+                sleeps_long = m_waiting.empty() && m_watched.empty();
             }
             SharedPages& pages = SharedPages::instance();
             {
@@ -205,7 +257,9 @@ bool Pager::is_busy() {
 void Pager::serve(Access access) {
     FaultAnswer answer = FaultAnswer::again;
     try {
-        if (!serve_now(access, answer)) {
+        Wanted wanted;
+        if (!serve_now(access, answer, wanted)) {
+            if (wanted.stream != 0) return wait_for_stream(access, wanted);
             MutexLock lock(m_mutex);
             m_waiting.push_back(access);
             m_changed.notify_all();
@@ -217,7 +271,74 @@ void Pager::serve(Access access) {
     faults::answer(*access.fault, answer);
 }
 
-bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
+bool Pager::is_done(const Wanted& wanted) {
+    if (!wanted.is_done && !is_known_done(call_in(wanted.from.context), wanted.stream)) return false;
+    note_done_with(wanted.what.base, wanted.given);
+    return true;
+}
+
+/// The server tells when the stream is done: other accesses are served meanwhile.
+void Pager::wait_for_stream(Access access, const Wanted& wanted) {
+    const auto wait_for_all = [&] {
+        MutexLock lock(m_mutex);
+        std::erase_if(m_watched, [&](const Access& one) { return one.watched == access.watched; });
+        access.watched = 0;
+        m_waiting.push_back(access);
+        m_changed.notify_all();
+    };
+    {
+        MutexLock lock(m_mutex);
+        access.watched = ++m_watches;
+        access.given = wanted.given;
+        m_watched.push_back(access);
+    }
+    if (!m_session->take_watch()) return wait_for_all();
+    Call own = call_in(wanted.from.context);
+    // An error of the stream's is told to the program by its own calls.
+    auto* background = new Watch([this, number = access.watched](CUresult result) {
+        {
+            MutexLock lock(m_told_mutex);
+            m_told.push_back(number);
+        }
+        faults::wake();
+        m_session->end_watch(result);
+    });
+    own.background = background;
+    static_cast<void>(gen::issue_cuStreamSynchronize(own, wanted.stream));
+    if (own.number != 0) return;  // registered: it is the session's
+    m_session->end_watch(CUDA_SUCCESS);
+    delete background;
+    wait_for_all();
+}
+
+/// Accesses whose stream is done can be served.
+void Pager::take_told() {
+    std::vector<uint64_t> told;
+    {
+        MutexLock lock(m_told_mutex);
+        told.swap(m_told);
+    }
+    for (const uint64_t number : told) {
+        const auto found =
+            std::find_if(m_watched.begin(), m_watched.end(), [number](const Access& one) { return one.watched == number; });
+        if (found == m_watched.end()) continue;  // its patience has come to an end
+        found->waited = true;
+        m_ready.push_back(*found);
+        m_watched.erase(found);
+    }
+}
+
+bool Pager::is_here(SharedPages& pages, PageRegion& region, const PageFault& fault, uint64_t window, FaultAnswer& answer) {
+    region.note_used(fault.address);
+    if (!region.is_in_place({fault.address, fault.size_bytes}, false)) return false;
+    // The next ones will be written, too, as a rule.
+    const bool ok = !fault.writes || region.make_writable({fault.address, std::max(window, fault.size_bytes)});
+    pages.window_bytes = std::min(pages.window_bytes * 2, SharedPages::k_last_window);
+    answer = ok ? FaultAnswer::again : FaultAnswer::fails;
+    return true;
+}
+
+bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted) {
     SharedPages& pages = SharedPages::instance();
     const PageFault& fault = *access.fault;
     if (fault.wish == Wish::recall) {
@@ -231,8 +352,6 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
     pages.counters.faults.fetch_add(1, std::memory_order_relaxed);
     const bool in_callback = m_session->host_calls().is_callback_thread(fault.thread);
     for (;;) {
-        SharedRegion from;
-        AddressRange what;
         bool must_wait = false;
         {
             MutexLock lock(pages.mutex);
@@ -243,53 +362,49 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer) {
             }
             PageRegion& region = *shared->region;
             const uint64_t window = std::max(pages.window_bytes, region.unit_bytes());
+            if (is_here(pages, region, fault, window, answer)) return true;
             const AddressRange named{fault.address, fault.size_bytes};
-            what = fault.wish == Wish::bring ? named : AddressRange{fault.address / window * window, window};
-            region.note_used(fault.address);
-            if (region.is_in_place(named, false)) {
-                // The next ones will be written, too, as a rule.
-                const AddressRange next{fault.address, std::max(window, fault.size_bytes)};
-                const bool ok = !fault.writes || region.make_writable(next);
-                pages.window_bytes = std::min(pages.window_bytes * 2, SharedPages::k_last_window);
-                answer = ok ? FaultAnswer::again : FaultAnswer::fails;
-                return true;
-            }
-            if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes) what = shared->wanted_here;
+            wanted = {*shared, fault.wish == Wish::bring ? named : AddressRange{fault.address / window * window, window}};
+            if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes) wanted.what = shared->wanted_here;
+            // What is attached to one stream is nobody else's, unless both sides write as they like by now.
+            if (!in_callback && region.sharing() == Sharing::in_turns) narrow(*m_state, fault.address, *shared, wanted);
             must_wait = region.must_wait(named) && !access.waited && !in_callback;
-            from = *shared;
         }
-        const bool busy = is_busy();
+        if (wanted.stream != 0 && must_wait && !is_done(wanted)) return false;
+        if (wanted.stream != 0 && access.watched != 0) note_done_with(fault.address, access.given);
+        const bool busy = wanted.stream == 0 && is_busy();
         if (busy && must_wait) return false;
         bool out_of_date = false;
-        if (!fetch(from, what, busy, out_of_date)) {
+        if (!fetch(wanted, busy, out_of_date)) {
             answer = FaultAnswer::fails;
             return true;
         }
         if (out_of_date) continue;
         MutexLock lock(pages.mutex);
         pages.window_bytes = std::min(pages.window_bytes * 4, SharedPages::k_last_window);
-        if (!fault.writes || from.region->make_writable({fault.address, fault.size_bytes})) return true;
+        if (!fault.writes || wanted.from.region->make_writable({fault.address, fault.size_bytes})) return true;
         answer = FaultAnswer::fails;
         return true;
     }
 }
 
-bool Pager::fetch(const SharedRegion& from, AddressRange what, bool while_busy, bool& out_of_date) {
+bool Pager::fetch(const Wanted& wanted, bool while_busy, bool& out_of_date) {
     SharedPages& pages = SharedPages::instance();
-    PageRegion& region = *from.region;
+    PageRegion& region = *wanted.from.region;
+    const bool alone = wanted.stream != 0;
     std::vector<AddressRange> missing;
     uint64_t epoch = 0;
     {
         MutexLock lock(pages.mutex);
         // What a call that is about to be queued does to it is not to be told from here.
-        if (pages.launching != 0 && !while_busy) {
+        if (pages.launching != 0 && !while_busy && !alone) {
             out_of_date = true;
             return true;
         }
-        missing = region.missing(what);
+        missing = region.missing(wanted.what);
         epoch = region.epoch();
     }
-    const CUresult result = read(from.context, region, missing);
+    const CUresult result = read(wanted.from.context, region, missing);
     // What a failed context has left is undefined; the program may look at it nevertheless.
     const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
     const bool context_failed =
@@ -297,13 +412,14 @@ bool Pager::fetch(const SharedRegion& from, AddressRange what, bool while_busy, 
                    m_session->sticky_error() != CUDA_SUCCESS && m_session->sticky_error() != CUDA_ERROR_DEVICE_UNAVAILABLE);
     if (result != CUDA_SUCCESS && !m_told_failure) {
         m_told_failure = true;
-        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}", what.base,
+        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}", wanted.what.base,
                static_cast<int>(result), context_failed ? ": the context has failed" : "; the access fails with SIGSEGV");
     }
     if (result != CUDA_SUCCESS && !context_failed) return false;
     MutexLock lock(pages.mutex);
-    out_of_date = region.epoch() != epoch;
-    return out_of_date || region.fetched(what, while_busy);
+    // Work of other streams, which goes on all the time, does not concern what is attached to one.
+    out_of_date = !alone && region.epoch() != epoch;
+    return out_of_date || region.fetched(wanted.what, while_busy);
 }
 
 /// In pieces that a message can carry, into the second mapping.
@@ -346,25 +462,29 @@ CUresult Pager::read(uint64_t context, PageRegion& region, const std::vector<Add
 void Pager::recall() {
     constexpr uint64_t k_most_recalled = 64ull << 10;
     SharedPages& pages = SharedPages::instance();
-    std::vector<std::pair<SharedRegion, std::vector<AddressRange>>> wanted;
+    std::vector<Wanted> wanted;
     {
         MutexLock lock(pages.mutex);
         uint64_t left = k_most_recalled;
         for (auto& [base, shared] : pages.regions) {
-            auto units = shared.region->used_before(left);
-            for (const AddressRange& range : units) left -= std::min(left, range.size_bytes);
-            if (!units.empty()) wanted.emplace_back(shared, std::move(units));
+            for (const AddressRange& range : shared.region->used_before(left)) {
+                left -= std::min(left, range.size_bytes);
+                for (const AttachedPiece& piece : attached_pieces(*m_state, shared, range)) {
+                    wanted.push_back({shared, piece.range});
+                    narrow(*m_state, piece.range.base, shared, wanted.back());
+                }
+            }
         }
     }
     const bool busy = is_busy();
     read_mirrored(busy);
-    for (const auto& [shared, units] : wanted) {
+    for (const Wanted& one : wanted) {
         bool out_of_date = false;
-        for (const AddressRange& range : units) {
-            if (!fetch(shared, range, busy, out_of_date) || out_of_date) break;
-            MutexLock lock(pages.mutex);
-            shared.region->recalled(range);
-        }
+        // What is attached to a stream that may not be done yet comes with an access, which waits for that.
+        if (one.stream != 0 && !is_done(one)) continue;
+        if (!fetch(one, busy && one.stream == 0, out_of_date) || out_of_date) continue;
+        MutexLock lock(pages.mutex);
+        one.from.region->recalled(one.what);
     }
 }
 

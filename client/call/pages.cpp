@@ -121,6 +121,27 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored) {
 
 }  // namespace
 
+std::vector<AttachedPiece> attached_pieces(const State& state, const SharedRegion& shared, AddressRange range) {
+    std::vector<AttachedPiece> pieces;
+    const auto add = [&](uint64_t begin, uint64_t end, uint64_t stream, bool host_only) {
+        begin = std::max(begin, range.base);
+        end = std::min(end, range.end());
+        if (begin < end) pieces.push_back({{begin, end - begin}, stream, host_only});
+    };
+    uint64_t at = range.base;
+    for (const Attachment& attached : shared.attached) {
+        const Stream* stream = state.streams.find(attached.stream);
+        // With the stream what was said ends, and what held from the beginning holds again.
+        const bool holds = attached.stream == 0 || (stream && !stream->detached.load());
+        add(at, attached.range.base, 0, shared.host_only);
+        add(attached.range.base, attached.range.end(), holds ? attached.stream : 0,
+            holds ? attached.host_only : shared.host_only);
+        at = std::max(at, attached.range.end());
+    }
+    add(at, range.end(), 0, shared.host_only);
+    return pieces;
+}
+
 CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges) {
     Batch batch;
     for (AddressRange range : ranges) {
@@ -150,13 +171,21 @@ CUresult give_pages_before(const Call& call) {
     bool any = false;
     pages.note_busy(call.context);
     for (auto& [base, shared] : pages.regions) {
-        if (shared.host_only) continue;
-        // What is being fetched in this moment is out of date as well.
-        shared.region->outdate();
-        if (!shared.region->any_valid_here()) continue;
-        any = true;
-        const auto changed = shared.region->hand_over(shared.region->range());
-        if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+        for (const AttachedPiece& piece : attached_pieces(call.state, shared, shared.region->range())) {
+            // A program promises that other streams do not use it.
+            const bool other = piece.stream != 0 && call.stream != Call::k_unknown_stream && call.stream != piece.stream;
+            if (piece.host_only || other) continue;
+            // What is being fetched in this moment is out of date as well.
+            shared.region->outdate();
+            if (!shared.region->any_valid_here()) continue;
+            any = true;
+            const auto changed = shared.region->hand_over(piece.range);
+            if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+        }
+    }
+    for (auto& [base, shared] : pages.regions) {
+        for (Attachment& attached : shared.attached)
+            attached.given += call.stream == Call::k_unknown_stream || call.stream == attached.stream;
     }
     for (auto& [base, mirrored] : pages.mirrored) {
         if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
@@ -192,6 +221,7 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
         if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
     }
     if (!shared || size_bytes == 0) return CUDA_SUCCESS;
+    for (Attachment& attached : shared->attached) ++attached.given;
     const auto changed = shared->region->hand_over({address, size_bytes}, true);
     return write_to_device(call, *shared, changed);
 }

@@ -23,6 +23,15 @@ CUresult with_pages_given(const Call& call, Queue queue) {
     return result;
 }
 
+/// A piece of a region of which one thing is said.
+struct AttachedPiece {
+    AddressRange range;
+    uint64_t stream = 0;  ///< see Attachment; 0 where that stream has gone
+    bool host_only = false;
+};
+/// The pieces that a range of a region is made of, in order. The caller has the lock of the pages.
+std::vector<AttachedPiece> attached_pieces(const State& state, const SharedRegion& shared, AddressRange range);
+
 /// Before a call that names this memory: the same for its pages.
 CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes);
 inline CUresult give_named_pages(const Call& call, uint64_t address, uint64_t size_bytes) {

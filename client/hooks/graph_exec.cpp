@@ -60,6 +60,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     if (!exec) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
+    call.stream = stream;
     std::vector<uint64_t> sources;
     GraphLaunch launch;
     {

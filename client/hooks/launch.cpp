@@ -29,6 +29,7 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
     if (CUresult refused = check_shape(*find_device(call.device()), *function, shape); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = ensure_announced(call, to_token(f), *function); refused != CUDA_SUCCESS) return refused;
     call.subject = to_token(f);
+    call.stream = stream_token(call, stream);
     return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 
 #include "client/call/common.h"
 #include "client/call/completion.h"
+#include "client/call/managed.h"
 #include "client/code/launch_params.h"
 #include "client/gen/green_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
@@ -204,8 +205,6 @@ CUresult hook_client_cuStreamSetAttribute(Call& call, CUstream hStream, CUstream
     return gen::issue_cuStreamSetAttribute(call, stream_token(call, hStream), static_cast<uint32_t>(attr), struct_bytes(value));
 }
 
-/// What is attached to the host no kernel uses until it is attached otherwise. One that is attached to a stream is handed over
-/// with every kernel, as if it were attached to all.
 CUresult hook_client_cuStreamAttachMemAsync(Call& call, CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
         return CUDA_ERROR_INVALID_VALUE;
@@ -215,11 +214,7 @@ CUresult hook_client_cuStreamAttachMemAsync(Call& call, CUstream hStream, CUdevi
     const auto range = call.state.memory.find(dptr);
     const bool managed = range && (range->kind == MemoryKind::managed || range->managed_variable);
     if (!managed || range->base != dptr || (length != 0 && length != range->size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    // What shares its pages with other memory goes where that goes: an access waits for the device then.
-    if (range->kind != MemoryKind::managed || range->capacity_bytes < DeviceMemory::k_block_bytes) return CUDA_SUCCESS;
-    SharedPages& pages = SharedPages::instance();
-    MutexLock lock(pages.mutex);
-    if (SharedRegion* shared = pages.find(dptr)) shared->host_only = flags == CU_MEM_ATTACH_HOST;
+    if (range->kind == MemoryKind::managed) attach_managed(*range, hStream, flags);
     return CUDA_SUCCESS;
 }
 

@@ -7,6 +7,22 @@
 
 namespace warpline::client {
 
+void SharedRegion::attach(AddressRange range, const Attachment* with) {
+    std::erase_if(attached,
+                  [&](const Attachment& one) { return one.range.base < range.end() && range.base < one.range.end(); });
+    if (!with) return;
+    const auto behind =
+        std::find_if(attached.begin(), attached.end(), [&](const Attachment& one) { return one.range.base > range.base; });
+    attached.insert(behind, *with);
+}
+
+Attachment* SharedRegion::attachment_at(uint64_t address) {
+    for (Attachment& one : attached) {
+        if (address - one.range.base < one.range.size_bytes) return &one;
+    }
+    return nullptr;
+}
+
 SharedPages& SharedPages::instance() {
     static auto* pages = new SharedPages;
     return *pages;

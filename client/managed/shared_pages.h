@@ -12,12 +12,27 @@
 
 namespace warpline::client {
 
+/// What cuStreamAttachMemAsync has said of memory that has pages of its own.
+struct Attachment {
+    AddressRange range;      ///< whole units
+    uint64_t stream = 0;     ///< token of the stream whose work alone matters to the memory, while it lives; 0: of all
+    bool host_only = false;  ///< no kernel uses it
+    uint64_t given = 1;      ///< grows with the work of that stream, or on that memory
+    uint64_t done = 0;       ///< of that, what is known to be done
+};
+
 /// A region with what calls have said of it.
 struct SharedRegion {
     std::shared_ptr<PageRegion> region;
-    uint64_t context = 0;      ///< token of the context whose device has its copy
-    bool host_only = false;    ///< attached to the host: no kernel uses it (cuStreamAttachMemAsync)
-    AddressRange wanted_here;  ///< was prefetched to the host: comes whole with the first access
+    uint64_t context = 0;              ///< token of the context whose device has its copy
+    bool host_only = false;            ///< where nothing else is said: no kernel uses it (CU_MEM_ATTACH_HOST)
+    AddressRange wanted_here;          ///< was prefetched to the host: comes whole with the first access
+    std::vector<Attachment> attached;  ///< by address
+
+    /// @param with  null: what was said of the range holds no more
+    void attach(AddressRange range, const Attachment* with);
+    /// What is said of the memory there. Null: nothing
+    Attachment* attachment_at(uint64_t address);
 };
 
 /// Memory of the program's own that kernels use at another address (cuMemHostRegister): any bytes, also of a stack. They are

@@ -184,7 +184,6 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
 }
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
-    (void)length;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -192,6 +191,10 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
     CU_TRY(find_stream(hStream, stream));
     AllocationPtr allocation = process().addresses.find(dptr);
     if (allocation == nullptr || allocation->kind != MemoryKind::managed) return CUDA_ERROR_INVALID_VALUE;
+    const bool whole = allocation->address == dptr && (length == 0 || length == allocation->size_bytes);
+    // The legacy default stream is all streams.
+    const bool single = flags == CU_MEM_ATTACH_SINGLE && stream->kind() == QueueKind::legacy;
+    if (!whole || single) return CUDA_ERROR_INVALID_VALUE;
     // Host and device share the memory: whom it is attached to makes no difference to what they see.
     return CUDA_SUCCESS;
 }
