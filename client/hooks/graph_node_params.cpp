@@ -114,7 +114,8 @@ CUresult hook_client_cuGraphHostNodeGetParams(Call& call, CUgraphNode hNode, CUD
     const CUresult result = gen::request_cuGraphHostNodeGetParams(call, to_token(hNode), answer);
     if (result != CUDA_SUCCESS) return result;
     const auto function = call.state.graph_ends.function(answer.id);
-    if (!function) return CUDA_ERROR_UNKNOWN;
+    if (!function)
+        return WL_REFUSE_CALL("cuGraphHostNodeGetParams", "a node that stands for a captured copy within host memory");
     *nodeParams = {function->first, function->second};
     return CUDA_SUCCESS;
 }

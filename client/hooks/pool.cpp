@@ -122,8 +122,8 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
         return is_capturing(call, stream) ? gen::request_cuMemFreeAsync(call, dptr, stream)
                                           : gen::issue_cuMemFreeAsync(call, dptr, stream);
     }
-    if (is_capturing(call, stream))
-        return WL_REFUSE_CALL("cuMemFreeAsync", "memory that no graph has allocated, freed in a captured stream");
+    // A captured free is a node, and frees what a node has allocated (CUDA Driver API 13.0, cuMemFreeAsync).
+    if (is_capturing(call, stream)) return CUDA_ERROR_INVALID_VALUE;
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return close_pointer(call, dptr);
     if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));

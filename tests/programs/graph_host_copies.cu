@@ -279,6 +279,52 @@ static void many_launches() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// From one place of the host's to another, in order with what is before and behind.
+static void within_the_host() {
+    const int n = 5000;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n);
+    Pinned first(n), second(n), third(n);
+    for (int i = 0; i < n; ++i) first.data[i] = second.data[i] = third.data[i] = -1;
+    CHECK(cudaMemset(device.data(), 0, n * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    add<<<(n + 255) / 256, 256, 0, stream>>>(device.data(), n, 3);
+    CHECK(cudaMemcpyAsync(first.data, device.data(), n * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemcpyAsync(second.data, first.data, n * sizeof(int), cudaMemcpyHostToHost, stream));
+    CHECK(cudaMemcpy2DAsync(third.data, 100 * sizeof(int), second.data, 50 * sizeof(int), 50 * sizeof(int), 50,
+                            cudaMemcpyDefault, stream));
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    EXPECT_EQ(second.data[0], -1);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    for (int launch = 1; launch <= 3; ++launch) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(second.data[n - 1], 3 * launch);
+        EXPECT_EQ(third.data[49], 3 * launch);
+        EXPECT_EQ(third.data[50], -1);
+        EXPECT_EQ(third.data[100], 3 * launch);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+
+    // A captured free is of a graph's memory.
+    int* pooled;
+    CHECK(cudaMallocAsync(&pooled, 100, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    EXPECT(cudaFreeAsync(pooled, stream) == cudaErrorInvalidValue);
+    cudaGetLastError();
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) CHECK(cudaGraphDestroy(graph));
+    cudaGetLastError();
+    CHECK(cudaFreeAsync(pooled, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaStreamDestroy(stream));
+}
+
 int main(int argc, char** argv) {
     if (argc > 1) {
         many_launches();
@@ -293,5 +339,6 @@ int main(int argc, char** argv) {
     through_the_host();
     by_hand();
     child_and_recapture();
+    within_the_host();
     return passed("graph copies");
 }

@@ -7,7 +7,6 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/event.h"
 #include "softgpu/driver/device/device.h"
-#include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
@@ -20,13 +19,6 @@ constexpr uint64_t k_known_instantiate_flags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_
 
 void wait_all(const std::vector<FencePtr>& fences) {
     for (const FencePtr& fence : fences) fence->wait();
-}
-
-/// Takes back memory of a pool. Graphs' own memory is accounted for when the launch is made, and stays.
-void free_memory(uint64_t address) {
-    AllocationPtr allocation = process().addresses.find(address);
-    if (allocation == nullptr || allocation->kind != MemoryKind::pool || allocation->address != address) return;
-    if (auto pool = process().pools.find(allocation->pool)) pool->free(address);
 }
 
 /// Runs what a conditional node decides, until it is done. On a thread of the pool, which may block.
@@ -82,13 +74,11 @@ std::function<void()> work_of(const ExecNode& node, int priority) {
     if (const auto* batch = std::get_if<BatchMemoryOperation>(&node.body))
         return guarded([context, op = *batch] { execute(*context, op); });
     if (const auto* host = std::get_if<HostOperation>(&node.body)) return [context, op = *host] { execute(*context, op); };
-    if (const auto* free = std::get_if<MemoryFreeOperation>(&node.body)) {
-        return [address = free->address] { free_memory(address); };
-    }
     if (const auto* conditional = std::get_if<ConditionalOperation>(&node.body)) {
         return guarded(
             [context, op = *conditional, inner = node.inner, priority] { run_conditional(op, inner, *context, priority); });
     }
+    // Frees are among them: graphs' memory is accounted for when the launch is made, and stays.
     return {};
 }
 

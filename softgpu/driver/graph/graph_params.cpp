@@ -158,11 +158,8 @@ CUresult make_event_wait(CUevent handle, NodeBody& body) {
 }
 
 CUresult make_memory_free(CUdeviceptr address, NodeBody& body) {
-    if (GraphMemory::find(address) == nullptr) {
-        AllocationPtr allocation = process().addresses.find(address);
-        bool pool = allocation != nullptr && allocation->kind == MemoryKind::pool && allocation->address == address;
-        if (!pool) return CUDA_ERROR_INVALID_VALUE;
-    }
+    // Only what a node has allocated (CUDA Driver API 13.0, cuGraphAddMemFreeNode).
+    if (GraphMemory::find(address) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     body = MemoryFreeOperation{address};
     return CUDA_SUCCESS;
 }
