@@ -19,7 +19,8 @@ void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes)
 /// @errors  invalid value: CUDA does not know it; not supported; out of memory
 CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address);
 
-/// The same for every word of some bytes that is the address of page-locked memory: parameters of a kernel, structures.
+/// The same for every word of some bytes that is the address of page-locked memory: parameters of a kernel, structures. And
+/// managed memory that is attached to the host is so no more.
 CUresult map_host_pointers(Call& call, BytesView bytes);
 
 /// The memory goes: nothing on the device uses it any more. @blocks until that is so

@@ -23,6 +23,11 @@ Attachment* SharedRegion::attachment_at(uint64_t address) {
     return nullptr;
 }
 
+void SharedRegion::let_kernels_use(uint64_t address) {
+    Attachment* const attachment = attachment_at(address);
+    (attachment != nullptr ? attachment->host_only : host_only) = false;
+}
+
 SharedPages& SharedPages::instance() {
     static auto* pages = new SharedPages;
     return *pages;

@@ -78,7 +78,7 @@ static void copies() {
     CHECK(cudaMemcpy2D(managed, 64, host.data(), 32, 32, 10, cudaMemcpyHostToDevice));
     CHECK(cudaDeviceSynchronize());
     EXPECT_EQ(managed[16], 9);
-    EXPECT_EQ(managed[15], 9);   // of the copy before
+    EXPECT_EQ(managed[15], 9);  // of the copy before
     CHECK(cudaMemset(managed, 0, 4096));
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy2D(managed, 64, host.data(), 32, 32, 10, cudaMemcpyHostToDevice));
@@ -116,7 +116,8 @@ static void attributes() {
     CHECK(cudaMemRangeGetAttribute(&value, sizeof value, cudaMemRangeAttributeLastPrefetchLocation, data, 4096));
     EXPECT_EQ(value, device);
     CHECK(cudaFree(data));
-    EXPECT(cudaMemRangeGetAttribute(&value, sizeof value, cudaMemRangeAttributeReadMostly, data, 4096) == cudaErrorInvalidValue);
+    EXPECT(cudaMemRangeGetAttribute(&value, sizeof value, cudaMemRangeAttributeReadMostly, data, 4096) ==
+           cudaErrorInvalidValue);
     cudaGetLastError();
 }
 
@@ -156,6 +157,15 @@ static void attached() {
     add<<<8, 128, 0, stream>>>(mine, 1000, 1);
     CHECK(cudaStreamSynchronize(stream));
     for (int i = 0; i < 1000; ++i) EXPECT_EQ(mine[i], i + 21);
+    // Passed to a kernel all the same: it works, as where both may use managed memory at the same time.
+    CHECK(cudaStreamAttachMemAsync(stream, mine, 0, cudaMemAttachHost));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int round = 1; round < 4; ++round) {
+        mine[0] += 1;
+        add<<<8, 128, 0, stream>>>(mine, 1000, 1);
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(mine[0], 21 + 2 * round);
+    }
     CHECK(cudaStreamDestroy(stream));
     CHECK(cudaFree(mine));
     CHECK(cudaFree(both));
@@ -436,23 +446,41 @@ static void failed() {
 
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
-    if (what == "turns") turns();
-    else if (what == "copies") copies();
-    else if (what == "attributes") attributes();
-    else if (what == "prefetches") prefetches();
-    else if (what == "attached") attached();
-    else if (what == "nested") nested();
-    else if (what == "variables") variables();
-    else if (what == "threads") threads();
-    else if (what == "signals_before") signals(true);
-    else if (what == "signals_after") signals(false);
-    else if (what == "callbacks") callbacks(), callbacks_and_kernels(), callbacks_in_turn();
-    else if (what == "many") many();
-    else if (what == "graphs") graphs();
-    else if (what == "system_calls") system_calls();
-    else if (what == "forks") forks();
-    else if (what == "waited_for") waited_for();
-    else if (what == "failed") failed();
-    else return 2;
+    if (what == "turns")
+        turns();
+    else if (what == "copies")
+        copies();
+    else if (what == "attributes")
+        attributes();
+    else if (what == "prefetches")
+        prefetches();
+    else if (what == "attached")
+        attached();
+    else if (what == "nested")
+        nested();
+    else if (what == "variables")
+        variables();
+    else if (what == "threads")
+        threads();
+    else if (what == "signals_before")
+        signals(true);
+    else if (what == "signals_after")
+        signals(false);
+    else if (what == "callbacks")
+        callbacks(), callbacks_and_kernels(), callbacks_in_turn();
+    else if (what == "many")
+        many();
+    else if (what == "graphs")
+        graphs();
+    else if (what == "system_calls")
+        system_calls();
+    else if (what == "forks")
+        forks();
+    else if (what == "waited_for")
+        waited_for();
+    else if (what == "failed")
+        failed();
+    else
+        return 2;
     return passed(what.c_str());
 }
