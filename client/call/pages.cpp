@@ -39,6 +39,8 @@ constexpr bool uses_named_memory(cuda::CallId id) {
         case cuda::CallId::cuMemcpyHtoDAsync_v2:
         case cuda::CallId::cuMemcpyDtoD_v2:
         case cuda::CallId::cuMemcpyDtoDAsync_v2:
+        case cuda::CallId::cuMemcpyPeer:
+        case cuda::CallId::cuMemcpyPeerAsync:
         case cuda::CallId::cuMemsetD8Async:
         case cuda::CallId::cuMemsetD16Async:
         case cuda::CallId::cuMemsetD32Async:

@@ -91,6 +91,11 @@ CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list,
     return CUDA_SUCCESS;
 }
 
+CUresult check_peers(const Call& call, CUcontext destination, CUcontext source) {
+    const bool known = call.state.contexts.find(to_token(destination)) && call.state.contexts.find(to_token(source));
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 }  // namespace
 
 CUresult hook_client_cuMemcpy(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
@@ -144,6 +149,26 @@ CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUd
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream));
+}
+
+CUresult hook_client_cuMemcpyPeer(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                                  CUcontext srcContext, size_t ByteCount) {
+    if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
+    if (ByteCount == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuMemcpyPeer(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount);
+}
+
+CUresult hook_client_cuMemcpyPeerAsync(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                                       CUcontext srcContext, size_t ByteCount, CUstream hStream) {
+    if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (ByteCount == 0) return CUDA_SUCCESS;
+    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuMemcpyPeerAsync(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount,
+                                        stream_token(call, hStream));
 }
 
 CUresult hook_client_cuMemcpy2D_v2(Call& call, const CUDA_MEMCPY2D* pCopy) {

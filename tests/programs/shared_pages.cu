@@ -48,6 +48,26 @@ static void turns() {
     CHECK(cudaFree(data));
 }
 
+static void peer_copies() {
+    int *from, *to;
+    CHECK(cudaMallocManaged(&from, k_n * sizeof(int)));
+    CHECK(cudaMallocManaged(&to, k_n * sizeof(int)));
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    for (int round = 0; round < 4; ++round) {
+        for (int i = 0; i < k_n; ++i) from[i] = i + round, to[i] = -1;
+        if (round % 2 == 0)
+            CHECK(cudaMemcpyPeer(to, 0, from, 0, k_n * sizeof(int)));
+        else
+            CHECK(cudaMemcpyPeerAsync(to, 0, from, 0, k_n * sizeof(int), stream));
+        CHECK(cudaDeviceSynchronize());
+        for (int i = 0; i < k_n; ++i) EXPECT_EQ(to[i], i + round);
+    }
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaFree(from));
+    CHECK(cudaFree(to));
+}
+
 static void copies() {
     int *managed, *device;
     std::vector<int> host(k_n, 3);
@@ -449,7 +469,7 @@ int main(int argc, char** argv) {
     if (what == "turns")
         turns();
     else if (what == "copies")
-        copies();
+        copies(), peer_copies();
     else if (what == "attributes")
         attributes();
     else if (what == "prefetches")
