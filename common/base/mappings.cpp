@@ -1,4 +1,4 @@
-// /proc/self/maps, line by line.
+// What is mapped in this process, as the kernel lists it (/proc/self/maps).
 #include "common/base/mappings.h"
 
 #include <cstdio>
