@@ -15,6 +15,7 @@ CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void* userData, unsi
 CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void* userData, unsigned int syncMode);
 CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource* resource, CUdevResourceType type);
 CUresult cuStreamGetDevResource_ptsz(CUstream hStream, CUdevResource* resource, CUdevResourceType type);
+#ifndef WARPLINE_HAS_NEWER_TYPES  // where all this is held against a header that has them (tests/e2e/versions.py)
 typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
     unsigned int smCount;
     unsigned int coscheduledSmCount;
@@ -22,6 +23,9 @@ typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
     unsigned int flags;
     unsigned int reserved[12];
 } CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+#endif
+static_assert(sizeof(CU_DEV_SM_RESOURCE_GROUP_PARAMS) == 64 &&
+              __builtin_offsetof(CU_DEV_SM_RESOURCE_GROUP_PARAMS, flags) == 12);
 CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int nbGroups, const CUdevResource* input,
                               CUdevResource* remainder, unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* groupParams);
 CUresult cuGraphGetId(CUgraph hGraph, unsigned int* graphId);

@@ -167,6 +167,7 @@ def run_driver(rows, commands, driver):
 def conflicts(declarations, include):
     """What a compiler says of declarations for an old cuda.h beside those of a new one; nothing if they agree."""
     before = "#define __CUDA_API_VERSION_INTERNAL 1\n#include <cuda.h>\n#undef CUDA_VERSION\n#define CUDA_VERSION 13000\n"
+    before += "#define WARPLINE_HAS_NEWER_TYPES\n"
     source = before + declarations.replace("#pragma once", "")
     done = subprocess.run(["g++", "-x", "c++", "-fsyntax-only", "-I", include, "-"], input=source, capture_output=True, text=True)
     return done.stderr
