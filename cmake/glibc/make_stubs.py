@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 # dynamic symbol: value, size, type, binding, visibility, section, name@version or name@@version
-SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+(\d+)\s+(FUNC|IFUNC|OBJECT)\s+(?:GLOBAL|WEAK)\s+DEFAULT\s+(?!UND)\S+\s+([^@\s]+)@@?(GLIBC_[0-9.]+)$")
+SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+(\d+)\s+(FUNC|IFUNC|OBJECT)\s+(GLOBAL|WEAK)\s+DEFAULT\s+(?!UND)\S+\s+([^@\s]+)@@?(GLIBC_[0-9.]+)$")
 
 # What was in libraries of its own until 2.34. A program names those that it uses, and later glibcs have them still, almost empty.
 FORMER_LIBRARIES = {
@@ -31,25 +31,26 @@ def number(version):
 
 
 def symbols_of(library, newest):
-    """name -> (version, type, size, value), each in its newest version that is at most `newest`."""
+    """name -> (version, type, size, value, binding), each in its newest version that is at most `newest`."""
     listed = subprocess.run(["readelf", "--wide", "--dyn-syms", library], check=True, capture_output=True, text=True).stdout
     found = {}
     for line in listed.splitlines():
         match = SYMBOL.match(line)
         if not match:
             continue
-        value, size, kind, name, version = match.groups()
+        value, size, kind, binding, name, version = match.groups()
         if number(version) <= newest and (name not in found or number(version) > number(found[name][0])):
-            found[name] = (version, kind, int(size), value)
+            found[name] = (version, kind, int(size), value, binding)
     return found
 
 
 def assembly(symbols):
-    """Functions are never called here, and need no code. Variables have their sizes, and names of one variable one place."""
+    """Functions are never called here, and need no code. Variables have their sizes, and names of one variable one place; of these the
+    weak ones must be so here, too: a linker that gives a program its own copy of `environ` has to find that it is `__environ`."""
     lines = [".text"]
     aliases = {}
-    for place, (name, (version, kind, size, value)) in enumerate(sorted(symbols.items())):
-        lines.append(f".globl s{place}\n.symver s{place},{name}@@{version}")
+    for place, (name, (version, kind, size, value, binding)) in enumerate(sorted(symbols.items())):
+        lines.append(f".{'weak' if binding == 'WEAK' else 'globl'} s{place}\n.symver s{place},{name}@@@{version}")
         if kind == "OBJECT":
             aliases.setdefault(value, []).append((place, size))
         else:

@@ -84,6 +84,15 @@ class Program:
     def binary(self):
         return BINARIES / self.name
 
+    @property
+    def object(self):
+        return BINARIES / "objects" / f"{self.name}.o"
+
+    @property
+    def needs_toolkit(self):
+        """Libraries of CUDA's when it runs."""
+        return any(flag in ("-lnvrtc", "shared") for flag in self.flags)
+
 
 def waits(program):
     """Which calls of the program wait for the server, and how often at most ("any": as often as they like)."""
@@ -140,14 +149,24 @@ def build_program(program):
         if program.binary.exists() and program.binary.stat().st_mtime > newest:
             return
         unfinished = program.binary.with_name(f"{program.name}.unfinished")  # others may be running what is there
-        root = cuda_root()
-        command = [root / "bin" / "nvcc", "-O2", "-o", unfinished, program.source, *program.flags, "-ldl"]
-        if any(flag in ("-lnvrtc", "shared") for flag in program.flags):
-            command += ["-L", root / "lib", "-Xlinker", f"-rpath={root / 'lib'}"]
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        program.object.parent.mkdir(parents=True, exist_ok=True)
+        _nvcc("-c", "-o", program.object, program.source, *program.flags)
+        link_program(program, unfinished)
         unfinished.rename(program.binary)
+
+
+def link_program(program, binary, flags=()):
+    """Makes a binary of a program that has been built, perhaps for other systems. Raises with nvcc's words if that fails."""
+    library = cuda_root() / "lib"
+    shared = ["-L", library, "-Xlinker", f"-rpath={library}"] if program.needs_toolkit else []
+    _nvcc("-o", binary, program.object, *program.flags, "-ldl", *shared, *flags)
+
+
+def _nvcc(*arguments):
+    command = [str(c) for c in (cuda_root() / "bin" / "nvcc", "-O2", *arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
 
 
 def development_certificates(folder):

@@ -25,13 +25,14 @@ def package(output, *kinds):
 
 
 def program_for_old_systems(name, folder):
-    """A program of tests/programs that runs wherever Warpline does: compiled as Warpline itself is."""
-    objects = harness.BUILD / "CMakeFiles"
+    """A program of tests/programs that runs wherever Warpline does: linked as Warpline itself is."""
+    program, objects = harness.programs()[name], harness.BUILD / "CMakeFiles"
+    harness.build_program(program)
     binary = pathlib.Path(folder) / name
-    subprocess.run([harness.cuda_root() / "bin" / "nvcc", "-o", binary, ROOT / "tests" / "programs" / f"{name}.cu",
-                    objects / "warpline_newer_glibc.dir/cmake/glibc/newer.c.o", objects / "warpline_older_start.dir/cmake/glibc/start.c.o",
-                    f"-L{harness.BUILD / 'glibc-2.28'}", "-Xlinker", "--wrap=__libc_start_main", "-Xcompiler", "-static-libstdc++",
-                    "-Xcompiler", "-static-libgcc"], check=True, capture_output=True)
+    harness.link_program(program, binary, [
+        objects / "warpline_newer_glibc.dir/cmake/glibc/newer.c.o", objects / "warpline_older_start.dir/cmake/glibc/start.c.o",
+        f"-L{harness.BUILD / 'glibc-2.28'}", "-Xlinker", "--wrap=__libc_start_main", "-Xcompiler", "-static-libstdc++",
+        "-Xcompiler", "-static-libgcc"])
     return binary
 
 

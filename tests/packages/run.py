@@ -176,6 +176,26 @@ class Use(unittest.TestCase):
         told = re.findall("^(active|program .*|reload .*|restart .*|stop .*|inactive|failed)$", said, re.MULTILINE)
         self.assertEqual(told, ["active", "program 0", "reload 0", "program 0", "restart 0", "program 0", "stop 0", "inactive"], said)
 
+    def test_8_the_suites_programs_run_in_the_older_system(self):
+        """Those that need no library of CUDA's, over TLS; what they print is looked at as ever."""
+        folder, wrong, ran = CLIENT.folder / "opt/programs", [], 0
+        folder.mkdir()
+        self.addCleanup(shutil.rmtree, folder)
+        self.addCleanup((CLIENT.folder / "mandelbrot.png").unlink, missing_ok=True)  # where programs are started
+        with self.server:
+            for name, program in harness.programs().items():
+                if "remote" not in program.modes or program.needs_toolkit:
+                    continue
+                program_for_old_systems(name, folder)
+                for arguments in program.args:
+                    done = CLIENT.run("/usr/bin/warpline", "run", "--", f"/opt/programs/{name}", *arguments, check=False, seconds=program.seconds + 60,
+                                      environment={"WARPLINE_LOG": "error"})
+                    ran += 1
+                    if done.returncode != 0 or harness.wrong_output(program, done.stdout):
+                        wrong.append(f"{name} {' '.join(arguments)}: exit status {done.returncode}: {done.stdout[-2000:]}")
+        self.assertEqual(wrong, [], "\n".join(wrong))
+        print(f"  {ran} runs of programs in the older system", end=" ", flush=True)
+
     def test_9_purge_leaves_nothing(self):
         SERVER.run("dpkg", "--purge", "warpline-server", "warpline-softgpu", "warpline-client")
         CLIENT.run("dpkg", "--purge", "warpline-client", "warpline-softgpu")
