@@ -57,14 +57,19 @@ class CommandTest(unittest.TestCase):
             done = warpline("run", "--local", "--", VECTOR_ADD.binary, environment={"TMPDIR": folder})
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(os.listdir(folder), [])
-        for pid in {p for p in os.listdir("/proc") if p.isdigit()} - before:
+
+        def is_of_the_server(pid):
             try:
                 command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
                 environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
             except OSError:
-                continue
-            if f"TMPDIR={folder}".encode() in environment.split(b"\0"):  # others are those of tests beside this one
-                self.assertNotEqual(str(harness.GPU_SERVER).encode(), command.split(b"\0")[0])
+                return False
+            ours = f"TMPDIR={folder}".encode() in environment.split(b"\0")  # others are those of tests beside this one
+            return ours and str(harness.GPU_SERVER).encode() == command.split(b"\0")[0]
+
+        # The server's helpers end when they hear that it has gone.
+        left = {p for p in os.listdir("/proc") if p.isdigit()} - before
+        self.assertTrue(harness.until(lambda: not any(map(is_of_the_server, left)), 10), "processes of the server are left")
 
     def test_picture_through_the_server(self):
         with tempfile.TemporaryDirectory() as folder:
