@@ -17,6 +17,11 @@ constexpr bool leaves_work(cuda::CallId id) {
         case cuda::CallId::wlMapNow:
         case cuda::CallId::wlAlloc:
         case cuda::CallId::wlUnmap:
+        case cuda::CallId::wlMemCreate:
+        case cuda::CallId::cuMemCreate:
+        case cuda::CallId::cuMemMap:
+        case cuda::CallId::cuMemSetAccess:
+        case cuda::CallId::cuMemRelease:
         case cuda::CallId::wlWritePages:
         case cuda::CallId::wlReadPages:
         case cuda::CallId::wlImageLoad:
