@@ -94,6 +94,8 @@ const std::vector<Section>& sections() {
         {"start", "Start-up", "A fresh process, from its first call to the end of its first kernel.", Plot::bars},
         {"clients", "Many clients",
          "Programs of their own on one server, each launching and waiting; the steps of all together.", Plot::lines, "clients"},
+        {"sharing", "A step beside others", "The same programs: a launch and the wait for it, whoever else has one.",
+         Plot::distribution},
         {"training", "A training-like loop",
          "A step uploads a batch, launches a kernel per layer, and reads one word back: the wait of most training loops.",
          Plot::bars},

@@ -58,9 +58,14 @@ std::vector<Measure> start_measures(int count) {
     return measures;
 }
 
-/// So many processes that begin together. @return steps per second of all, for each run
-Result<Samples> clients(int count, int steps, int runs) {
-    Samples samples;
+/// What so many processes measure that begin together.
+struct Clients {
+    Samples rates;  ///< steps per second of all, for each run
+    Samples steps;  ///< what each step of each client took, in microseconds
+};
+
+Result<Clients> clients(int count, int steps, int runs) {
+    Clients measured;
     for (int run = 0; run < runs; ++run) {
         std::vector<Child> children;
         for (int i = 0; i < count; ++i) children.push_back(WL_TRY(Child::start({"--client-process", std::to_string(steps)})));
@@ -71,15 +76,20 @@ Result<Samples> clients(int count, int steps, int runs) {
         bool good = true;
         for (Child& child : children) good &= child.read_line() == "done";
         const double took = static_cast<double>(now_ns() - began) * 1e-9;
-        for (Child& child : children) good &= child.ended_well();
+        for (Child& child : children) {
+            std::istringstream each(child.read_line());
+            for (double us = 0; each >> us;) measured.steps.values.push_back(us);
+            good &= child.ended_well();
+        }
         if (!good) return Error{Code::internal, "a client failed: see above"};
-        samples.values.push_back(count * steps / took);
+        measured.rates.values.push_back(count * steps / took);
     }
-    samples.verified = std::to_string(steps) + " launches counted on the device by each client";
-    return samples;
+    measured.rates.verified = std::to_string(steps) + " launches counted on the device by each client";
+    measured.steps.verified = measured.rates.verified;
+    return measured;
 }
 
-Measure clients_measure(int count, const Effort& effort) {
+std::vector<Measure> clients_measures(int count, const Effort& effort) {
     const std::string number = std::to_string(count);
     Figure figure{.id = "clients/" + number,
                   .section = "clients",
@@ -88,7 +98,15 @@ Measure clients_measure(int count, const Effort& effort) {
                   .higher_is_better = true,
                   .series = "steps of all clients",
                   .x = static_cast<double>(count)};
-    return {std::move(figure), [count, steps = effort.steps, runs = effort.copies] { return clients(count, steps, runs); }};
+    Figure step{.id = "sharing/" + number, .section = "sharing", .title = figure.title, .unit = "us"};
+    const auto measured = std::make_shared<std::optional<Result<Clients>>>();
+    const auto part = [=, steps = effort.steps, runs = effort.copies](Samples Clients::*wanted) -> Result<Samples> {
+        if (!*measured) *measured = clients(count, steps, runs);
+        if (!(*measured)->ok()) return (*measured)->error();
+        return (*measured)->value().*wanted;
+    };
+    return {{std::move(figure), [part] { return part(&Clients::rates); }},
+            {std::move(step), [part] { return part(&Clients::steps); }}};
 }
 
 /// A loop such as a training's: each step a batch goes up, each layer is a kernel, and one word comes back.
@@ -166,7 +184,8 @@ Result<Samples> training(int steps) {
 
 std::vector<Measure> program_measures(const Effort& effort) {
     std::vector<Measure> measures = start_measures(effort.starts);
-    for (int count = 1; count <= effort.clients; count *= 2) measures.push_back(clients_measure(count, effort));
+    for (int count = 1; count <= effort.clients; count *= 2)
+        for (Measure& measure : clients_measures(count, effort)) measures.push_back(std::move(measure));
     Figure step{.id = "training/step", .section = "training", .title = "64 KiB up, 32 kernels, a word back", .unit = "ms"};
     measures.push_back({std::move(step), [steps = effort.steps] { return training(steps); }});
     return measures;
@@ -230,11 +249,14 @@ int client_process(int steps) {
     std::fflush(stdout);
     char line[8];
     if (r != CUDA_SUCCESS || std::fgets(line, sizeof line, stdin) == nullptr) return 1;
+    std::string each;
     for (int i = 0; i < steps && r == CUDA_SUCCESS; ++i) {
+        const uint64_t began = now_ns();
         r = (*kernels)->add_one(**driver, nullptr);
         if (r == CUDA_SUCCESS) r = (*driver)->synchronize();
+        each += std::to_string(static_cast<double>(now_ns() - began) / 1e3) + ' ';
     }
-    std::puts("done");
+    std::printf("done\n%s\n", each.c_str());
     std::fflush(stdout);
     uint32_t counted = 0;
     if (r == CUDA_SUCCESS) r = (*driver)->to_host(&counted, (*kernels)->counter, sizeof counted);

@@ -94,9 +94,9 @@ Result<void> LocalServer::launch(const std::string& driver, std::string& why) {
                                         "--ready-fd",
                                         ready_fd};
     auto child = spawn(command, [&] {
-        // In a session of its own an interrupt from the terminal ends the program first; the server ends with this process at
-        // the latest.
-        ::setsid();
+        // In a group of its own an interrupt from the terminal ends the program first; the server ends with this process at
+        // the latest. Not in a session of its own: see SpawnPlan::leads_group.
+        ::setpgid(0, 0);
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (::getppid() != parent) ::_exit(0);
         // What the program may see is its own affair, and counted among all devices.

@@ -118,8 +118,9 @@ constexpr Option k_options[] = {
     {k_server, "spin_microseconds", integer, "microseconds", "-1", -1, 100000, "WARPLINE_SPIN_MICROSECONDS",
      "--spin-microseconds", k_in_file,
      "How long a session that has no call to execute looks for the next one before its thread sleeps. "
-     "-1: 50 where there are at least 4 processors, else 0.",
-     "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
+     "-1: 50 where there are at least 2 processors, else 0.",
+     "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare, and while "
+     "more threads want a processor than there are it stops."},
     {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file, k_disable_meaning,
      "Each makes programs slower, and changes nothing else."},
     {k_server, "compression", boolean, "", "true", 0, 0, "WARPLINE_SERVER_COMPRESS", "--compression", k_in_file,
@@ -242,8 +243,9 @@ constexpr Option k_options[] = {
     {k_client, "spin_microseconds", integer, "microseconds", "-1", -1, 100000, "WARPLINE_SPIN_MICROSECONDS", "", k_in_file,
      "How long a call that waits looks for its reply before its thread sleeps, unless its context has a scheduling flag: "
      "CU_CTX_SCHED_SPIN and CU_CTX_SCHED_YIELD look for at least 1,000, CU_CTX_SCHED_BLOCKING_SYNC never. "
-     "-1: 50 where there are at least 4 processors, else 0.",
-     "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare."},
+     "-1: 50 where there are at least 2 processors, else 0.",
+     "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare, and while "
+     "more threads want a processor than there are it stops."},
     {k_client, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "", k_in_file, k_disable_meaning,
      "Each makes programs slower, and changes nothing else."},
     {k_client, "compression", text, "", "auto", 0, 0, "WARPLINE_COMPRESS", "", k_in_file,

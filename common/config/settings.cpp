@@ -180,7 +180,7 @@ Settings load_client(std::string& problem) {
 }
 
 std::chrono::microseconds spin_of(const Settings& settings) {
-    constexpr unsigned k_enough_processors = 4;
+    constexpr unsigned k_enough_processors = 2;
     constexpr std::chrono::microseconds k_spin{50};
     const int64_t wanted = settings.integer("spin_microseconds");
     if (wanted >= 0) return std::chrono::microseconds(wanted);

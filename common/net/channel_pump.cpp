@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/run_queue.h"
 #include "common/base/scope_guard.h"
 #include "common/log/log.h"
 #include "common/log/never_wait.h"
@@ -16,6 +17,9 @@ namespace warpline::net {
 
 namespace {
 using Clock = std::chrono::steady_clock;
+
+// More than looking once takes, by far less than a thread that has work to do runs before it lets go of the processor.
+constexpr std::chrono::microseconds k_others_ran{10};
 
 void name_this_thread(const std::string& name) { (void)::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str()); }
 }  // namespace
@@ -198,13 +202,17 @@ bool ChannelPump::read_as_guest(FunctionRef<bool()> enough) {
 
 /// Looks for a while, with the mutex held through `lock`, which it opens in between. True: it is enough, and still the guest's.
 bool ChannelPump::look(MutexLock& lock, FunctionRef<bool()> enough, const Looking& looking) {
-    if (looking.adapts && !m_look_again.worth_it()) return false;
-    const auto until = Clock::now() + looking.at_most;
+    if (looking.adapts && (processors_are_scarce() || !m_look_again.worth_it())) return false;
+    Clock::time_point now = Clock::now();
+    const auto until = now + looking.at_most;
     bool found = enough();
-    while (!found && read_as_guest(enough) && !(found = enough()) && Clock::now() < until) {
+    while (!found && read_as_guest(enough) && !(found = enough()) && now < until) {
         lock.unlock();
         if (looking.yields) std::this_thread::yield();
         lock.lock();
+        // Others have work for this processor.
+        if (looking.adapts && Clock::now() - now > k_others_ran) break;
+        now = Clock::now();
     }
     found ? m_look_again.found() : m_look_again.missed();
     return found && is_read_by_caller();

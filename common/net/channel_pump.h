@@ -28,8 +28,8 @@ struct PumpOptions {
 /// How a guest of the reading thread's waits: how long it looks again and again for what comes before it sleeps.
 struct Looking {
     std::chrono::microseconds at_most{0};
-    bool adapts = true;   ///< seldom, where it finds nothing
-    bool yields = false;  ///< lets other threads run in between
+    bool adapts = true;  ///< seldom, where it finds nothing
+    bool yields = true;  ///< lets other threads run in between
 };
 
 /// Two threads that move bytes between a channel and a protocol that knows nothing of sockets (docs/threading.md#transport).

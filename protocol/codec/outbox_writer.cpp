@@ -10,7 +10,7 @@ namespace {
 // One burst: enough for large TLS records, small enough that those who wait for the end of a part do not wait long.
 constexpr size_t k_burst_bytes = 2u << 20;
 // Many calls in the time that a burst or a nap took: more are coming.
-constexpr uint64_t k_many_calls = 8;
+constexpr uint64_t k_many_calls = 32;
 
 // More of them wait only where somebody else is about to write.
 constexpr size_t k_flushed_places = 4;
@@ -166,8 +166,8 @@ void Outbox::nap(OutLane& lane) {
     // A program that calls a little and waits, in turns, sends all by itself: the writer would be in its way, and on its core.
     if (calls < k_many_calls * m_flushes) {
         m_nap = std::min(2 * m_nap, m_options.longest_nap);
-    } else {
-        m_nap = calls == 0 ? m_nap / 2 : m_options.nap;
+    } else if (calls > 0) {
+        m_nap = m_options.nap;
     }
     m_nap = std::max(m_nap, m_options.nap);
     m_napped_at = m_flushed_to = m_next_call;

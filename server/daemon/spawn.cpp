@@ -45,8 +45,9 @@ Result<pid_t> spawn_self(const SpawnPlan& plan) {
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    const int session = plan.leads_session ? POSIX_SPAWN_SETSID : 0;
-    posix_spawnattr_setflags(&attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | session));
+    posix_spawnattr_setpgroup(&attributes, 0);
+    const int group = plan.leads_group ? POSIX_SPAWN_SETPGROUP : 0;
+    posix_spawnattr_setflags(&attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
 
     const auto pointers = [](std::vector<std::string>& texts) {
         std::vector<char*> out;

@@ -18,10 +18,10 @@ struct SpawnPlan {
     std::vector<std::string> arguments;    ///< argv[0] first
     std::vector<std::string> environment;  ///< NAME=value each
     std::vector<Place> descriptors;
-    /// As the leader of a session, which Linux gives a share of the processor of its own. The supervisor has little to do and
-    /// many wait for it: on a busy machine it would get its share of a session that it has in common with all workers seconds
-    /// late.
-    bool leads_session = false;
+    /// As the leader of a process group: an interrupt from the terminal is the supervisor's to answer. Not of a session: Linux
+    /// gives each of those a share of the processor of its own (autogroups), and where many of them only wait for one another,
+    /// as workers and their clients do, leaves some without any for a second and longer (docs/threading.md).
+    bool leads_group = false;
 };
 
 /// A copy of a descriptor above those that processes expect, so that moving one into place never overwrites the other.

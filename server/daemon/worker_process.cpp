@@ -70,7 +70,7 @@ SpawnPlan plan_of(const std::vector<std::string>& arguments, uint64_t driver_set
     plan.arguments = arguments;
     plan.arguments.push_back(std::string(k_worker_argument) + std::to_string(getpid()));
     plan.environment = environment_with(driver_settings);
-    plan.leads_session = true;
+    plan.leads_group = true;
     plan.descriptors = {{ends.control, k_worker_control_fd},  {ends.counters, k_worker_counters_fd},
                         {ends.log, k_worker_log_fd},          {ends.messages, k_worker_messages_fd},
                         {ends.standard_error, STDERR_FILENO}, {ends.inventory, k_worker_inventory_fd}};

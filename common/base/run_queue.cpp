@@ -1,0 +1,60 @@
+// What the kernel says of the threads that want a processor.
+#include "common/base/run_queue.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+
+namespace warpline {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// To ask takes some 7 µs.
+constexpr std::chrono::milliseconds k_asks_every{4};
+
+std::optional<unsigned> ask_kernel() {
+    const int fd = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return std::nullopt;
+    char text[128];
+    const ssize_t length = ::read(fd, text, sizeof text);
+    ::close(fd);
+    return length > 0 ? running_threads({text, static_cast<size_t>(length)}) : std::nullopt;
+}
+
+}  // namespace
+
+void RunQueue::add(unsigned running) { m_mean += (static_cast<float>(running) - m_mean) / k_remembers; }
+
+bool RunQueue::is_long() const { return m_mean > static_cast<float>(m_processors) + k_margin; }
+
+std::optional<unsigned> running_threads(std::string_view loadavg) {
+    const size_t slash = loadavg.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    const size_t space = loadavg.rfind(' ', slash);
+    if (space == std::string_view::npos) return std::nullopt;
+    unsigned running = 0;
+    const auto read = std::from_chars(loadavg.data() + space + 1, loadavg.data() + slash, running);
+    if (read.ec != std::errc() || read.ptr != loadavg.data() + slash) return std::nullopt;
+    return running;
+}
+
+bool processors_are_scarce() {
+    static std::atomic<Clock::time_point> asks_next{Clock::time_point{}};
+    static std::atomic<RunQueue> watched{RunQueue(static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN))))};
+    RunQueue queue = watched.load();
+    const Clock::time_point now = Clock::now();
+    Clock::time_point next = asks_next.load();
+    if (now >= next && asks_next.compare_exchange_strong(next, now + k_asks_every)) {
+        if (const auto running = ask_kernel()) queue.add(*running);
+        watched.store(queue);
+    }
+    return queue.is_long();
+}
+
+}  // namespace warpline

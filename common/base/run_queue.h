@@ -1,0 +1,32 @@
+// Whether the machine's processors have more to do than they can.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace warpline {
+
+/// The mean of how many threads want a processor, over the last few times that somebody looked.
+class RunQueue {
+public:
+    explicit RunQueue(unsigned processors) : m_processors(processors) {}
+    void add(unsigned running);
+    /// More than there are processors.
+    bool is_long() const;
+
+private:
+    static constexpr float k_remembers = 8;
+    static constexpr float k_margin = 0.5f;  // what runs for a moment now and then
+    unsigned m_processors;
+    float m_mean = 0;
+};
+
+/// The number of threads that run or would like to, of the whole machine, in /proc/loadavg's words. Nothing: not such words.
+std::optional<unsigned> running_threads(std::string_view loadavg);
+
+/// True if who looks for something in a loop takes the processor from somebody else. The kernel is asked once in a few
+/// milliseconds by whoever comes first; where it does not tell, there are enough. @blocks reads a small file @thread any
+bool processors_are_scarce();
+
+}  // namespace warpline
