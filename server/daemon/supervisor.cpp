@@ -129,7 +129,10 @@ bool Supervisor::step() {
     for (size_t i = 0; i < m_lobby.size(); ++i) watched.push_back({m_lobby.fd(i), POLLIN | POLLRDHUP, 0});
     const size_t first_door = watched.size();
     const size_t door_count = m_doors.size();
-    for (const auto& door : m_doors) watched.push_back({door->control().fd(), POLLIN, 0});
+    const auto room_for_those_who_wait = static_cast<short>(m_for_door.empty() ? 0 : POLLOUT);
+    for (const auto& each : m_doors)
+        watched.push_back(
+            {each->control().fd(), static_cast<short>(POLLIN | (each.get() == door() ? room_for_those_who_wait : 0)), 0});
     const size_t operators = watched.size();
     for (const auto& socket : m_operators) watched.push_back({socket->fd(), POLLIN, 0});
     watched.push_back({m_operator_listener, POLLIN, 0});
@@ -150,7 +153,8 @@ bool Supervisor::step() {
             if (watched[first_worker + i].revents != 0) handle_worker(*m_workers[i]);
         }
         for (size_t i = 0; i < door_count; ++i) {
-            if (watched[first_door + i].revents != 0) handle_door(*m_doors[i]);
+            if ((watched[first_door + i].revents & POLLOUT) != 0) give_those_who_wait();
+            if ((watched[first_door + i].revents & ~POLLOUT) != 0) handle_door(*m_doors[i]);
         }
         hear_lobby(&watched[first_in_lobby]);
         for (size_t i = 0; i < m_listeners.size(); ++i) {

@@ -109,6 +109,7 @@ private:
     void keep_door();
     void start_door();
     void give_to_door(Connection connection);
+    void give_those_who_wait();
     void handle_door(DoorProcess& door);
     bool handle_message(DoorProcess& door, const ControlMessage& message);
     void door_answers(DoorProcess& door);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "common/log/log.h"
@@ -47,23 +48,35 @@ void Supervisor::start_door() {
     m_next_door = Clock::now() + k_longest_door_retry;
 }
 
-/// Passes a socket on; ours is closed. While a door is being started, those who come wait.
+/// Passes a socket on; ours is closed. While a door is being started, or has no turn on a busy machine, those who come wait.
 void Supervisor::give_to_door(Connection connection) {
-    if (door() == nullptr) {
+    uint32_t error = EAGAIN;
+    if (door() != nullptr && m_for_door.empty()) {
+        const auto message = take_message(connection);
+        const auto sent = door()->control().try_send(ControlKind::take, as_bytes(&message, sizeof message), connection.fd);
+        if (sent.ok()) {
+            close(connection.fd);
+            door()->was_given = true;
+            return;
+        }
+        error = sent.error().detail;
+    }
+    if (error == EAGAIN) {
         m_for_door.push_back(std::move(connection));
         if (m_for_door.size() <= m_options.max_for_door) return;
         connection = std::move(m_for_door.front());
         m_for_door.pop_front();
-    } else if (door()->control().send(ControlKind::take, take_message(connection), connection.fd).ok()) {
-        close(connection.fd);
-        door()->was_given = true;
-        return;
     }
     if (const uint64_t dropped = m_drop_notice.count(); dropped > 0) {
-        WL_LOG(warn, "server", "{}: dropped: the door does not take it ({} dropped since the last such line)", connection.peer,
-               dropped);
+        WL_LOG(warn, "server", "{}: dropped: the door does not take it (errno {}; {} dropped since the last such line)",
+               connection.peer, error, dropped);
     }
     close(connection.fd);
+}
+
+/// Those who have waited for a door, in the order in which they came, as far as it takes them.
+void Supervisor::give_those_who_wait() {
+    for (Connection& connection : std::exchange(m_for_door, {})) give_to_door(std::move(connection));
 }
 
 void Supervisor::door_answers(DoorProcess& door) {
@@ -81,7 +94,7 @@ void Supervisor::door_answers(DoorProcess& door) {
         stop_gauge();
     }
     announce();
-    for (Connection& connection : std::exchange(m_for_door, {})) give_to_door(std::move(connection));
+    give_those_who_wait();
 }
 
 void Supervisor::handle_door(DoorProcess& door) {

@@ -1,14 +1,17 @@
 """Connections of strangers, by the hundred: they cost little, and nobody waits for them (F1)."""
 
+import os
+import pathlib
 import re
 import resource
+import signal
 import socket
 import ssl
 import struct
 import unittest
 
 import harness
-from test_failure import workers_of, working
+from test_failure import started_as, workers_of, working
 from test_security import TO_DOOR
 
 VECTOR_ADD = harness.programs()["vector_add"]
@@ -83,6 +86,35 @@ class StrangersTest(unittest.TestCase):
         """From far more hosts than there may be sessions, and more connections than the door has threads for."""
         self.come(600, TO_DOOR + client_hello(), hosts=200)
         self.expect_service(READY + LEAVING)
+
+    def room_for_sockets(self):
+        """How many messages with one a socket like that to the door holds."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            ours.setblocking(False)
+            for count in range(10000):
+                try:
+                    socket.send_fds(ours, [bytes(104)], [0])
+                except BlockingIOError:
+                    return count
+        self.fail("the socket is never full")
+
+    def test_f1_nobody_is_dropped_while_the_door_has_no_turn(self):
+        """More than the socket to the door holds come, and one of ours."""
+        door, = started_as(self.server, b"--door-of=")
+        descriptors = pathlib.Path(f"/proc/{self.server.process.pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        os.kill(door, signal.SIGSTOP)
+        try:
+            self.come(self.room_for_sockets() + 40, TO_DOOR + client_hello(), hosts=320)
+            waiting = harness.until(lambda: len(list(descriptors.iterdir())) >= before + 20, 10)
+            self.assertTrue(waiting, self.server.log_text()[-4000:])
+            program = harness.popen([VECTOR_ADD.binary], "remote", self.server)
+            self.addCleanup(lambda: (program.kill(), program.communicate()))
+        finally:
+            os.kill(door, signal.SIGCONT)
+        self.assertEqual(program.wait(60), 0, program.communicate()[1] + self.server.log_text()[-4000:])
+        self.assertNotIn("the door does not take it", self.server.log_text())
 
     def test_f1_who_names_a_session_does_not_harm_it(self):
         """Lanes of a session that runs, by who has seen its number and does not have its key."""
