@@ -26,8 +26,8 @@ constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the proce
 constexpr size_t k_backlog_bytes = 64u << 20;
 // Between two calls of a program that copies back and forth there is less time than this.
 constexpr std::chrono::microseconds k_nap{50};
-constexpr std::chrono::microseconds k_longest_nap{1000};
-constexpr unsigned k_idle_naps = 20;
+constexpr std::chrono::microseconds k_longest_nap{4000};
+constexpr unsigned k_idle_naps = 4;
 /// Of a copy that is longer, nothing that a program reads first is in a core's cache any more when it returns.
 constexpr uint64_t k_cached_copy_bytes = 8u << 20;
 protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Traffic* traffic) {

@@ -1,6 +1,7 @@
 // What a lane's writer takes from the outbox.
 #include <algorithm>
 
+#include "common/base/run_queue.h"
 #include "protocol/codec/outbox.h"
 
 namespace warpline::protocol {
@@ -11,6 +12,11 @@ namespace {
 constexpr size_t k_burst_bytes = 2u << 20;
 // Many calls in the time that a burst or a nap took: more are coming.
 constexpr uint64_t k_many_calls = 32;
+
+// Where all processors are busy the writer takes more from others, and everything is late.
+constexpr int k_scarce = 4;
+// Naps that were in vain become shorter by so much: a few later, they are the shortest.
+constexpr int k_shorter = 4;
 
 // More of them wait only where somebody else is about to write.
 constexpr size_t k_flushed_places = 4;
@@ -164,10 +170,11 @@ void Outbox::nap(OutLane& lane) {
     const uint64_t calls = calls_since_nap();
     m_idle_naps = calls == 0 ? m_idle_naps + 1 : 0;
     // A program that calls a little and waits, in turns, sends all by itself: the writer would be in its way, and on its core.
-    if (calls < k_many_calls * m_flushes) {
-        m_nap = std::min(2 * m_nap, m_options.longest_nap);
+    // What is there now may be the beginning of the next turn, whose thread has no processor at the moment.
+    if (calls < k_many_calls * m_flushes && m_batch.empty()) {
+        m_nap = std::min(2 * m_nap, processors_are_scarce() ? k_scarce * m_options.longest_nap : m_options.longest_nap);
     } else if (calls > 0) {
-        m_nap = m_options.nap;
+        m_nap /= k_shorter;
     }
     m_nap = std::max(m_nap, m_options.nap);
     m_napped_at = m_flushed_to = m_next_call;
