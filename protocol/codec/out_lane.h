@@ -93,7 +93,8 @@ struct OutLane {
     DeliveryMeter delivery;
     bool had_nothing_to_do = true;  ///< before what it has in hand
     bool writer_sleeps = false;
-    bool writer_naps = false;  ///< it comes back soon, unless it is woken for what is urgent
+    bool writer_naps = false;   ///< it comes back soon, unless it is woken for what is urgent
+    bool writer_waits = false;  ///< its thread does either, or is about to look
     bool poked = false;
 
     bool in_hand(uint64_t number) const { return writing && number >= in_hand_first && number <= in_hand_last; }

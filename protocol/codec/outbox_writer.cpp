@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/base/run_queue.h"
+#include "common/base/scope_guard.h"
 #include "protocol/codec/outbox.h"
 
 namespace warpline::protocol {
@@ -17,6 +18,9 @@ constexpr uint64_t k_many_calls = 32;
 constexpr int k_scarce = 4;
 // Naps that were in vain become shorter by so much: a few later, they are the shortest.
 constexpr int k_shorter = 4;
+
+// Long naps cost little, and to be woken for what somebody else takes along costs both a change of threads.
+constexpr unsigned k_long_idle_naps = 16;
 
 // More of them wait only where somebody else is about to write.
 constexpr size_t k_flushed_places = 4;
@@ -184,9 +188,9 @@ void Outbox::nap(OutLane& lane) {
     lane.writer_naps = false;
 }
 
-/// Another thread takes what there is while the writer naps.
+/// Another thread takes what there is while the writer has nothing to do, or has been woken and is not there yet.
 void Outbox::note_flush(const OutLane& lane) {
-    if (!lane.writer_naps) return;
+    if (!lane.writer_waits) return;
     ++m_flushes;
     m_flushed_to = m_next_call;
 }
@@ -197,6 +201,8 @@ bool Outbox::wait(uint16_t lane) {
     MutexLock lock(m_mutex);
     OutLane& out = m_lanes[lane];
     const bool is_command = lane == k_command_lane;
+    out.writer_waits = true;
+    ScopeGuard goes([&out] { out.writer_waits = false; });  // the lock's guard is older: it is held
     if (is_command && calls_since_nap() >= k_many_calls && may_nap(out)) nap(out);
     for (;;) {
         if (m_abandoned || !out.items.attached()) return false;
@@ -213,7 +219,8 @@ bool Outbox::wait(uint16_t lane) {
         const bool over = m_closed && is_command && !m_last;
         if (over && out.items.drained() && m_batch.empty() && m_backlog.empty() && m_transfers.empty()) return false;
         if (next_cut(lane).transfer == nullptr && m_window_waits == 0) out.had_nothing_to_do = true;
-        if (is_command && may_nap(out) && (calls_since_nap() == 0 ? m_idle_naps : 0) < m_options.idle_naps) {
+        const unsigned idle_naps = m_nap > m_options.nap ? k_long_idle_naps * m_options.idle_naps : m_options.idle_naps;
+        if (is_command && may_nap(out) && (calls_since_nap() == 0 ? m_idle_naps : 0) < idle_naps) {
             nap(out);
             continue;
         }
