@@ -1,6 +1,8 @@
 // Attributes: asked for once, and known here from then on.
 #include "client/code/functions.h"
 
+#include <algorithm>
+
 #include "client/code/images.h"
 #include "client/gen/internal_calls.gen.h"
 
@@ -22,31 +24,75 @@ bool is_settable(CUfunction_attribute attribute) {
     }
 }
 
-using Attributes = std::vector<Function::Attribute>;
+/// Names of kernels as they travel: none has a line's end in it, but for those that are asked for by themselves then.
+std::string joined(const std::vector<std::string_view>& names) {
+    std::string text;
+    for (std::string_view name : names) text.append(text.empty() ? "" : "\n").append(name);
+    return text;
+}
+
+FunctionAttributes read_attributes(const std::vector<uint64_t>& values, const std::vector<uint64_t>& results, size_t from,
+                                   size_t count) {
+    FunctionAttributes attributes;
+    for (size_t i = from; i < from + std::min(count, Function::k_attributes); ++i)
+        attributes.push_back({static_cast<int>(values[i]), static_cast<int>(results[i])});
+    return attributes;
+}
+
+/// Keeps what was told of further kernels. A server that is older than this tells nothing of them.
+void keep_ahead(CodeImage& code, const AttributesAhead::Place& place, const std::vector<std::string_view>& names,
+                const gen::WlFunctionAttributesValues& answer) {
+    const size_t each = answer.values.size();
+    const size_t told = names.size() * each;
+    if (answer.otherValues.size() != told || answer.otherResults.size() != told) return;
+    MutexLock lock(code.mutex);
+    for (size_t i = 0; i < names.size(); ++i) {
+        // What cannot be told now, for whatever reason, is asked for when the program asks.
+        if (each == 0 || answer.otherResults[i * each] != CUDA_SUCCESS) continue;
+        code.attributes_ahead.keep(place, names[i], read_attributes(answer.otherValues, answer.otherResults, i * each, each));
+    }
+}
+
+CUresult ask_attributes(Call& call, uint64_t token, const Function& function, FunctionAttributes& attributes) {
+    CodeImage& code = *function.code;
+    const AttributesAhead::Place place{function.owner, static_cast<int>(function.place_of(call.device()))};
+    std::vector<std::string_view> names;
+    {
+        MutexLock lock(code.mutex);
+        if (auto told = code.attributes_ahead.take(place, function.kernel->name)) {
+            attributes = std::move(*told);
+            return CUDA_SUCCESS;
+        }
+        names = code.attributes_ahead.next(place, code.info.kernels, *function.kernel);
+    }
+    gen::WlFunctionAttributesValues answer;
+    const uint64_t image = names.empty() ? 0 : function.owner;
+    if (CUresult result = gen::request_wlFunctionAttributes(call, token, image, joined(names), answer); result != CUDA_SUCCESS)
+        return result;
+    if (answer.values.size() != answer.results.size()) return CUDA_ERROR_UNKNOWN;
+    attributes = read_attributes(answer.values, answer.results, 0, answer.values.size());
+    if (!names.empty()) keep_ahead(code, place, names, answer);
+    return CUDA_SUCCESS;
+}
 
 /// Asks for all attributes, and keeps them if the program has set none meanwhile.
-CUresult fetch_attributes(Call& call, uint64_t token, Function& function, Attributes& attributes) {
+CUresult fetch_attributes(Call& call, uint64_t token, Function& function, FunctionAttributes& attributes) {
     if (CUresult result = ensure_announced(call, token, function); result != CUDA_SUCCESS) return result;
     uint64_t times_set = 0;
     {
         MutexLock lock(function.mutex);
         times_set = function.times_set;
     }
-    gen::WlFunctionAttributesValues answer;
-    if (CUresult result = gen::request_wlFunctionAttributes(call, token, answer); result != CUDA_SUCCESS) return result;
-    if (answer.values.size() != answer.results.size()) return CUDA_ERROR_UNKNOWN;
-    for (size_t i = 0; i < answer.values.size() && i < Function::k_attributes; ++i) {
-        attributes.push_back({static_cast<int>(answer.values[i]), static_cast<int>(answer.results[i])});
-    }
+    if (CUresult result = ask_attributes(call, token, function, attributes); result != CUDA_SUCCESS) return result;
     MutexLock lock(function.mutex);
-    if (function.times_set == times_set) function.attributes = attributes;
+    if (function.times_set == times_set) function.attributes[function.place_of(call.device())] = attributes;
     return CUDA_SUCCESS;
 }
 
-CUresult pick(const Attributes& attributes, CUfunction_attribute attribute, int& value) {
+CUresult pick(const FunctionAttributes& attributes, CUfunction_attribute attribute, int& value) {
     const auto index = static_cast<size_t>(attribute);
     if (index >= attributes.size()) return CUDA_ERROR_INVALID_VALUE;
-    const Function::Attribute& found = attributes[index];
+    const FunctionAttribute& found = attributes[index];
     if (found.result == CUDA_SUCCESS) value = found.value;
     return static_cast<CUresult>(found.result);
 }
@@ -59,9 +105,10 @@ CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute att
     if (attribute < 0 || static_cast<size_t>(attribute) >= Function::k_attributes) return CUDA_ERROR_INVALID_VALUE;
     {
         MutexLock lock(function->mutex);
-        if (function->attributes) return pick(*function->attributes, attribute, value);
+        const auto known = function->attributes.find(function->place_of(call.device()));
+        if (known != function->attributes.end()) return pick(known->second, attribute, value);
     }
-    Attributes fetched;
+    FunctionAttributes fetched;
     if (CUresult result = fetch_attributes(call, token, *function, fetched); result != CUDA_SUCCESS) return result;
     return pick(fetched, attribute, value);
 }
@@ -77,21 +124,25 @@ CUresult check_settable(const Function& function, const Device* device, CUfuncti
     return CUDA_SUCCESS;
 }
 
-void note_attribute(const Call& call, Function& function, CUfunction_attribute attribute, int value) {
+void note_attribute(Function& function, int device, CUfunction_attribute attribute, int value) {
     const bool is_shared_bytes = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    if (is_shared_bytes) function.max_dynamic_shared_bytes.store(value);
+    const size_t place = function.place_of(device);
+    if (is_shared_bytes && place < function.shared_limits.size()) function.shared_limits[place].store(value);
+    {
+        MutexLock lock(function.code->mutex);
+        function.code->attributes_ahead.set_up(static_cast<int>(place), function.kernel->name);
+    }
     MutexLock lock(function.mutex);
-    // A kernel of a library has attributes for each device, and what is known here is of one.
-    const bool is_known = function.attributes && static_cast<size_t>(attribute) < function.attributes->size() &&
-                          (function.context != 0 || call.session.info().devices.size() == 1);
+    const auto told = function.attributes.find(place);
+    const bool is_known = told != function.attributes.end() && static_cast<size_t>(attribute) < told->second.size();
     if (is_known) {
-        Function::Attribute& known = (*function.attributes)[static_cast<size_t>(attribute)];
+        FunctionAttribute& known = told->second[static_cast<size_t>(attribute)];
         // As a rule programs set what they have set before: libraries do at each launch.
         if (known.result == CUDA_SUCCESS && known.value == value) return;
         if (is_shared_bytes) known = {value, CUDA_SUCCESS};
     }
     // Of the others the driver may make something else, and occupancy follows from all of them: that is asked for again.
-    if (!is_known || !is_shared_bytes) function.attributes.reset();
+    if (!is_known || !is_shared_bytes) function.attributes.erase(place);
     ++function.times_set;
     function.occupancy.forget();
 }

@@ -5,7 +5,8 @@
 
 namespace warpline::client {
 
-/// The attribute of a function as the driver tells it; all of them are fetched by the first question.
+/// The attribute of a function as the driver tells it for the call's device; all of them are fetched by the first question, and
+/// those of further kernels of the image with it (AttributesAhead).
 CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value);
 
 /// How many blocks of this shape a multiprocessor holds: a question is a function, a context and four numbers, and asked once.
@@ -23,7 +24,8 @@ CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlau
 
 /// CUDA_SUCCESS if a function may have this attribute set to this value (on this device).
 CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value);
-/// Remembers an attribute that has been set, for launches and for later questions: to be called when the call has been sent.
-void note_attribute(const Call& call, Function& function, CUfunction_attribute attribute, int value);
+/// Remembers an attribute that has been set on a device, for launches and for later questions: to be called when the call has
+/// been sent.
+void note_attribute(Function& function, int device, CUfunction_attribute attribute, int value);
 
 }  // namespace warpline::client

@@ -87,8 +87,10 @@ CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* na
     return CUDA_SUCCESS;
 }
 
-void fill_function(Function& function, const image::Kernel& kernel) {
+void fill_function(Function& function, const image::Kernel& kernel, size_t devices) {
     function.kernel = &kernel;
+    function.shared_limits = std::vector<std::atomic<int>>(function.context == 0 ? devices : 1);
+    for (std::atomic<int>& limit : function.shared_limits) limit.store(-1, std::memory_order_relaxed);
     std::vector<uint32_t> sizes;
     for (const image::Param& param : kernel.params) {
         function.pieces.push_back({function.block_bytes, param.size_bytes});
@@ -162,7 +164,7 @@ CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_vi
     made.object->code = code.shared_from_this();
     made.object->owner = owner;
     made.object->context = code.context;
-    fill_function(*made.object, *kernel);
+    fill_function(*made.object, *kernel, call.session.info().devices.size());
     functions.emplace(name, made.token);
     token = made.token;
     return CUDA_SUCCESS;

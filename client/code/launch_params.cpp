@@ -87,7 +87,7 @@ CUresult check_shape(const Device& device, const Function& function, const Launc
         }
     }
     if (shape.shared_bytes == 0) return CUDA_SUCCESS;
-    int allowed = function.max_dynamic_shared_bytes.load(std::memory_order_relaxed);
+    const int allowed = function.shared_limit(device.ordinal);
     int64_t limit = allowed >= 0 ? allowed
                                  : int64_t{device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)} -
                                        function.static_shared_bytes;

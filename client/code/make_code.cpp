@@ -28,6 +28,8 @@ CUresult image_error(const Error& error) {
 
 /// The software GPU executes PTX of any architecture, whichever it reports.
 constexpr uint32_t k_any_ptx = 999;
+bool takes_any_ptx() { return Process::instance().server().driver_kind == DriverKind::software; }
+bool takes_machine_code() { return Process::instance().server().takes_machine_code; }
 
 /// What the driver behind the session will take of an image on a device.
 struct Choice {
@@ -58,14 +60,15 @@ CUresult check_environment(const image::Image& from, const Device& device) {
 }
 
 Choice choose(const image::Image& from, const Device& device) {
-    const bool software = Process::instance().server().driver_kind == DriverKind::software;
-    const uint32_t capability = software ? k_any_ptx : device.compute_capability();
-    if (const image::Entry* entry = software ? from.select_ptx(capability, true) : from.select(capability))
-        return {{entry}, false};
+    if (takes_machine_code())
+        if (const image::Entry* entry = from.select(device.compute_capability())) return {{entry}, false};
+    const bool any_ptx = takes_any_ptx();
+    const uint32_t capability = any_ptx ? k_any_ptx : device.compute_capability();
+    if (const image::Entry* entry = any_ptx ? from.select_ptx(capability, true) : nullptr) return {{entry}, false};
     // Relocatable code without a linked cubin: the driver links its PTX.
-    if (auto units = from.select_linkable_ptx(capability, software); !units.empty()) return {std::move(units), false};
-    // The software GPU accepts cubins when it is told to execute nothing.
-    const image::Entry* cubin = software ? from.select(device.compute_capability()) : nullptr;
+    if (auto units = from.select_linkable_ptx(capability, any_ptx); !units.empty()) return {std::move(units), false};
+    // The PTX of machine code that was compiled with line information is executed.
+    const image::Entry* cubin = any_ptx ? from.select(device.compute_capability()) : nullptr;
     if (!cubin) return {};
     return {{cubin}, true};
 }
@@ -114,7 +117,7 @@ CUresult read_contents(CodeImage& code, const Device& device) {
     if (choice.units.empty()) {
         WL_LOG(warn, "client", "an image has no code for {} (compute capability {}.{}){}", device.name, device.major,
                device.minor,
-               Process::instance().server().driver_kind == DriverKind::software
+               takes_any_ptx()
                    ? ": it is SASS-only, and the software GPU needs PTX; rebuild with -gencode arch=compute_XX,code=compute_XX"
                    : "");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;

@@ -25,7 +25,7 @@ CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction
         return refused;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
     const CUresult result = gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
-    if (result == CUDA_SUCCESS) note_attribute(call, *function, attrib, value);
+    if (result == CUDA_SUCCESS) note_attribute(*function, call.device(), attrib, value);
     return result;
 }
 

@@ -136,7 +136,7 @@ CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attri
     if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
     const CUresult result = gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
-    if (result == CUDA_SUCCESS) note_attribute(call, *function, attrib, val);
+    if (result == CUDA_SUCCESS) note_attribute(*function, dev, attrib, val);
     return result;
 }
 

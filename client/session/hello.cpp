@@ -149,11 +149,16 @@ Result<ServerInfo> read_hello_reply(BytesView body, protocol::CreditLimits& cred
         info.tenant = text(reply.getTenant());
         info.driver_version = reply.getDriverVersion();
         info.driver_kind = driver_kind(reply.getDriverKind());
+        // Servers from before there was the field say nothing.
+        info.takes_machine_code = reply.getTakesMachineCode() || info.driver_kind != DriverKind::software;
         info.window_base = reply.getWindowAddress();
         info.window_bytes = reply.getWindowBytes();
         info.memory_credit_bytes = reply.getMemoryCreditBytes();
         if (reply.getDevices().size() > k_max_devices) return Error{Code::malformed, "too many devices"};
-        for (auto device : reply.getDevices()) info.devices.push_back(read_device(device));
+        for (auto device : reply.getDevices()) {
+            info.devices.push_back(read_device(device));
+            info.devices.back().ordinal = static_cast<int>(info.devices.size()) - 1;
+        }
         for (Device& device : info.devices) {
             if (info.window_bytes == 0) device.attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 0;
             settle_sharing(device, reply.getShares(), info.window_bytes != 0);

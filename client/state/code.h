@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/state/answers.h"
+#include "client/state/attributes_ahead.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "cuda/image/image.h"
@@ -42,6 +43,7 @@ struct CodeImage : std::enable_shared_from_this<CodeImage> {
     };
     std::map<std::pair<uint64_t, std::string>, Variable> variables
         WL_GUARDED_BY(mutex);  ///< by context and name, as the server told
+    AttributesAhead attributes_ahead WL_GUARDED_BY(mutex);
 };
 
 struct Module {
@@ -78,25 +80,28 @@ struct Function {
     Bytes sizes;               ///< of each parameter as u32: travels with each launch
 
     uint32_t static_shared_bytes = 0;
-    uint32_t max_threads = 0;                       ///< as the image bounds them; 0: the device's bound
-    uint32_t registers = 0;                         ///< per thread; 0: the image does not say
-    std::atomic<bool> announced{false};             ///< the server knows the token: released after wlFunctionGet is queued
-    std::atomic<int> max_dynamic_shared_bytes{-1};  ///< as set by cuFuncSetAttribute; -1: the default
-    std::atomic<int> preferred_cluster{0};
+    uint32_t max_threads = 0;            ///< as the image bounds them; 0: the device's bound
+    uint32_t registers = 0;              ///< per thread; 0: the image does not say
+    std::atomic<bool> announced{false};  ///< the server knows the token: released after wlFunctionGet is queued
 
-    struct Attribute {
-        int value = 0;
-        int result = 0;  ///< CUresult
-    };
+    /// A kernel of a library is set up for each device, a function of a module for that of its context.
+    size_t place_of(int device) const { return context == 0 ? static_cast<size_t>(device) : 0; }
+    /// By place: how much dynamic shared memory a launch may have, as the program has set it; -1: the default.
+    std::vector<std::atomic<int>> shared_limits;
+    int shared_limit(int device) const {
+        const size_t place = place_of(device);
+        return place < shared_limits.size() ? shared_limits[place].load(std::memory_order_relaxed) : -1;
+    }
+
     Answers<uint64_t> occupancy;  ///< how many of its blocks and clusters fit: forgotten when it is set up differently
 
     std::atomic<const LaunchImage*> launch_image{nullptr};  ///< what its launches are made of: released once it is made
 
-    Mutex mutex;                                                            // protects what follows
-    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);          ///< the same; null if there is to be none
-    bool image_is_made WL_GUARDED_BY(mutex) = false;                        ///< or was tried
-    std::optional<std::vector<Attribute>> attributes WL_GUARDED_BY(mutex);  ///< as the driver told
-    uint64_t times_set WL_GUARDED_BY(mutex) = 0;                            ///< its attributes, by the program
+    Mutex mutex;                                                           // protects what follows
+    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);         ///< the same; null if there is to be none
+    bool image_is_made WL_GUARDED_BY(mutex) = false;                       ///< or was tried
+    std::map<size_t, FunctionAttributes> attributes WL_GUARDED_BY(mutex);  ///< by place, as the driver told
+    uint64_t times_set WL_GUARDED_BY(mutex) = 0;                           ///< its attributes, by the program
 };
 
 }  // namespace warpline::client

@@ -17,6 +17,7 @@ namespace warpline::client {
 struct Device {
     static constexpr size_t k_attribute_ids = 256;
 
+    int ordinal = 0;
     std::string name;
     uint64_t total_bytes = 0;
     CUuuid uuid{};
@@ -63,6 +64,7 @@ struct ServerInfo {
     std::string cipher;      ///< of TLS; "": there is none
     int driver_version = 0;
     DriverKind driver_kind = DriverKind::unknown;
+    bool takes_machine_code = false;  ///< what only the software GPU does not, unless it executes nothing
     std::vector<Device> devices;
     uint64_t window_base = 0;
     uint64_t window_bytes = 0;

@@ -53,6 +53,7 @@ struct HelloReply {
   sharedToClient @19 :UInt64;     # and those to the client behind that; 0: there is none
   uploads @20 :Uploads;           # if the server keeps what the tenant uploads, and the client asked
   shares @21 :Bool;               # memory and events can be shared with other sessions of the tenant: docs/ipc.md
+  takesMachineCode @22 :Bool;     # not so with the software GPU, which executes PTX, unless it executes nothing
 }
 
 # How a client says which bytes it means without sending them: docs/upload-cache.md.

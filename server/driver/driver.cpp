@@ -34,6 +34,12 @@ bool ask_version(void* library, int& version) {
     return ask != nullptr && ask(&version) == CUDA_SUCCESS;
 }
 
+/// In its dry mode only: it executes nothing then.
+bool software_takes_machine_code(void* library) {
+    const auto ask = reinterpret_cast<int (*)()>(dlsym(library, "warpline_softgpu_takes_machine_code"));
+    return ask != nullptr && ask() != 0;
+}
+
 }  // namespace
 
 std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& problem) {
@@ -50,6 +56,7 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& probl
         return nullptr;
     }
     driver->m_kind = dlsym(library, "warpline_softgpu_marker") != nullptr ? DriverKind::software : DriverKind::nvidia;
+    if (driver->m_kind == DriverKind::software) driver->m_takes_machine_code = software_takes_machine_code(library);
     if (!ask_version(library, driver->m_version)) {
         problem = log::format("{} is not a CUDA driver: it does not tell its version", path);
         return nullptr;

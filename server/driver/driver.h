@@ -26,6 +26,8 @@ public:
     const DriverTable* operator->() const { return &m_table; }
     int version() const { return m_version; }  ///< as cuDriverGetVersion
     DriverKind kind() const { return m_kind; }
+    /// Images without PTX: all but the software GPU, which executes PTX.
+    bool takes_machine_code() const { return m_takes_machine_code; }
     const std::string& path() const { return m_path; }
     uint32_t missing_functions() const { return m_missing; }
 
@@ -41,6 +43,7 @@ private:
     std::string m_path;
     DriverKind m_kind = DriverKind::unknown;
     int m_version = 0;
+    bool m_takes_machine_code = true;
     uint32_t m_missing = 0;
 };
 

@@ -1,4 +1,6 @@
 // Memory, images and functions by the messages of our own.
+#include <algorithm>
+
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/images.h"
@@ -9,6 +11,35 @@ namespace {
 
 constexpr DeviceMemory::Reach reach_of(bool every_device) {
     return every_device ? DeviceMemory::Reach::every_device : DeviceMemory::Reach::peers;
+}
+
+/// What the driver answers for each attribute of a kernel (CUkernel) or function (CUfunction), or why there is none.
+template <typename Handle, typename Ask>
+void append_attributes(CUresult found, Handle of, const Ask& ask, std::vector<uint64_t>& values,
+                       std::vector<uint64_t>& results) {
+    for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+        int value = 0;
+        const CUresult result = found == CUDA_SUCCESS ? ask(of, static_cast<CUfunction_attribute>(i), value) : found;
+        values.push_back(static_cast<uint64_t>(static_cast<int64_t>(value)));
+        results.push_back(static_cast<uint64_t>(result));
+    }
+}
+
+constexpr size_t k_most_others = 1024;  // kernels, in one question
+
+/// The same of further kernels. @param names  a line each
+template <typename Handle, typename Ask, typename Get>
+CUresult append_others(std::string_view names, WlFunctionAttributesValues& values, const Ask& ask, const Get& get) {
+    if (static_cast<size_t>(std::ranges::count(names, '\n')) >= k_most_others) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t at = 0; at <= names.size();) {
+        const size_t end = std::min(names.find('\n', at), names.size());
+        const std::string name(names.substr(at, end - at));
+        at = end + 1;
+        Handle other{};
+        const CUresult found = get(other, name.c_str());
+        append_attributes(found, other, ask, values.otherValues, values.otherResults);
+    }
+    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -105,18 +136,28 @@ CUresult hook_server_wlFunctionAttributes(ServerCall& call, const WlFunctionAttr
     Contexts& contexts = call.session().contexts();
     if (kernel != nullptr && !contexts.device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
     if (kernel != nullptr && !contexts.driver_device(device, device)) return CUDA_ERROR_INVALID_DEVICE;
-    const auto of_kernel = call.driver()->cuKernelGetAttribute;
-    const auto of_function = call.driver()->cuFuncGetAttribute;
-    if (kernel != nullptr ? of_kernel == nullptr : of_function == nullptr) return call.missing_function();
-    for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
-        int value = 0;
-        const auto attribute = static_cast<CUfunction_attribute>(i);
-        const CUresult result =
-            kernel != nullptr ? of_kernel(&value, attribute, kernel, device) : of_function(&value, attribute, function);
-        values.values.push_back(static_cast<uint64_t>(static_cast<int64_t>(value)));
-        values.results.push_back(static_cast<uint64_t>(result));
+    if (kernel != nullptr) {
+        const auto of_kernel = WL_DRIVER(call, cuKernelGetAttribute);
+        const auto ask = [&](CUkernel asked, CUfunction_attribute attribute, int& value) {
+            return of_kernel(&value, attribute, asked, device);
+        };
+        append_attributes(CUDA_SUCCESS, kernel, ask, values.values, values.results);
+        if (args.others.empty()) return CUDA_SUCCESS;
+        const auto get = WL_DRIVER(call, cuLibraryGetKernel);
+        const auto library = WL_FIND(call, CUlibrary, library, args.image);
+        return append_others<CUkernel>(args.others, values, ask,
+                                       [&](CUkernel& other, const char* name) { return get(&other, library, name); });
     }
-    return CUDA_SUCCESS;
+    const auto of_function = WL_DRIVER(call, cuFuncGetAttribute);
+    const auto ask = [&](CUfunction asked, CUfunction_attribute attribute, int& value) {
+        return of_function(&value, attribute, asked);
+    };
+    append_attributes(CUDA_SUCCESS, function, ask, values.values, values.results);
+    if (args.others.empty()) return CUDA_SUCCESS;
+    const auto get = WL_DRIVER(call, cuModuleGetFunction);
+    const auto module = WL_FIND(call, CUmodule, module, args.image);
+    return append_others<CUfunction>(args.others, values, ask,
+                                     [&](CUfunction& other, const char* name) { return get(&other, module, name); });
 }
 
 }  // namespace warpline::server

@@ -51,6 +51,7 @@ Result<protocol::Buffer> make_hello_reply(const Welcome& welcome, const Driver& 
         reply.setServerVersion(WARPLINE_VERSION);
         reply.setDriverVersion(driver.version());
         reply.setDriverKind(driver.kind() == DriverKind::software ? wire::DriverKind::SOFTWARE : wire::DriverKind::NVIDIA);
+        reply.setTakesMachineCode(driver.takes_machine_code());
         auto limits = reply.initLimits();
         limits.setCreditBytes(welcome.credit.bytes);
         limits.setCreditCalls(welcome.credit.calls);

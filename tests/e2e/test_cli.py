@@ -233,11 +233,17 @@ class CommandTest(unittest.TestCase):
     def test_dry_mode_accepts_images_without_ptx(self):
         dry = harness.programs()["dry"]
         harness.build_program(dry)
-        for mode in ("--local", "--direct"):
-            with self.subTest(mode):
-                done = warpline("run", mode, "--", dry.binary, environment={"SOFTGPU_EXECUTE": "0"})
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(done.stdout, "dry run: verified\n")
+        with tempfile.NamedTemporaryFile() as stats:
+            environment = {"SOFTGPU_EXECUTE": "0", "WARPLINE_STATS": stats.name}
+            for mode in ("--local", "--direct"):
+                with self.subTest(mode):
+                    done = warpline("run", mode, "--", dry.binary, environment=environment)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(done.stdout, "dry run: verified\n")
+            waits = json.loads(stats.read().splitlines()[-1])["waits"]
+        # Machine code is taken without asking the server, as if it had a GPU (B2).
+        self.assertNotIn("wlImageCompile", waits)
+        self.assertIn("cuStreamSynchronize", waits)
 
     def test_machine_code_of_nvrtc_runs(self):
         nvrtc = harness.programs()["nvrtc"]

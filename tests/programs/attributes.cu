@@ -1,5 +1,7 @@
 // Attributes that a program sets and asks for at each step, as attention kernels do: what has been told once is not asked
 // again.
+#include <utility>
+
 #include "check.h"
 
 __global__ void scale(float* data) {
@@ -71,7 +73,50 @@ static void ask_for_clusters(int steps) {
     EXPECT_EQ(largest, 16);
 }
 
+template <int bytes>
+__global__ void sized(char* data) {
+    __shared__ char staged[bytes];
+    staged[threadIdx.x % bytes] = data[threadIdx.x];
+    __syncthreads();
+    data[threadIdx.x] = staged[(threadIdx.x + 1) % bytes];
+}
+
+template <int bytes>
+static void ask_size() {
+    cudaFuncAttributes attributes{};
+    CHECK(cudaFuncGetAttributes(&attributes, sized<bytes>));
+    EXPECT_EQ(attributes.sharedSizeBytes, size_t{bytes});
+    EXPECT_EQ(attributes.maxDynamicSharedSizeBytes, (48 << 10) - bytes);
+    // As NCCL does for each of its kernels.
+    CHECK(cudaFuncSetAttribute(sized<bytes>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+}
+
+template <int bytes>
+static void ask_size_again() {
+    cudaFuncAttributes attributes{};
+    CHECK(cudaFuncGetAttributes(&attributes, sized<bytes>));
+    EXPECT_EQ(attributes.maxDynamicSharedSizeBytes, bytes);
+}
+
+/// What is set before the first question is what is told.
+template <int bytes>
+static void set_and_ask() {
+    CHECK(cudaFuncSetAttribute(sized<bytes>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    ask_size_again<bytes>();
+}
+
+/// The kernels of one image, one after the other.
+template <size_t... i>
+static void ask_of_all(std::index_sequence<i...>) {
+    (ask_size<4 * static_cast<int>(i) + 4>(), ...);
+    (ask_size_again<4 * static_cast<int>(i) + 4>(), ...);
+}
+
 int main() {
+    ask_size<400>();
+    set_and_ask<404>();
+    set_and_ask<408>();
+    ask_of_all(std::make_index_sequence<40>());
     constexpr int k_steps = 100, k_most = 64 << 10, k_less = 56 << 10;
     DeviceArray<float> data(64);
     CHECK(cudaMemset(data.data(), 0, 64 * sizeof(float)));

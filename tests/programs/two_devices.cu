@@ -1,5 +1,5 @@
 // Copies that touch the memory of another device than the current one, in all the ways that CUDA has for them, without peer
-// access.
+// access; and a kernel that is set up on one of them.
 #include <cstring>
 
 #include "check.h"
@@ -96,6 +96,34 @@ static void from_elsewhere(int current) {
     CHECK(cudaStreamDestroy(stream));
 }
 
+__global__ void touch_shared(unsigned char* data) {
+    extern __shared__ unsigned char staged[];
+    staged[threadIdx.x] = data[threadIdx.x];
+    data[threadIdx.x] = staged[threadIdx.x];
+}
+
+/// A kernel is set up for each device by itself.
+static void set_up_on_one() {
+    constexpr int k_much = 64 << 10;
+    const auto shared_bytes = [](int device) {
+        CHECK(cudaSetDevice(device));
+        cudaFuncAttributes attributes{};
+        CHECK(cudaFuncGetAttributes(&attributes, touch_shared));
+        return attributes.maxDynamicSharedSizeBytes;
+    };
+    EXPECT(shared_bytes(0) < k_much && shared_bytes(1) < k_much);
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaFuncSetAttribute(touch_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, k_much));
+    EXPECT(shared_bytes(0) < k_much);
+    EXPECT_EQ(shared_bytes(1), k_much);
+    for (int device = 0; device < 2; ++device) {
+        CHECK(cudaSetDevice(device));
+        touch_shared<<<1, 32, k_much>>>(device_memory[device]);
+        EXPECT_EQ(cudaGetLastError(), device == 0 ? cudaErrorInvalidValue : cudaSuccess);
+        CHECK(cudaDeviceSynchronize());
+    }
+}
+
 int main() {
     int count = 0;
     CHECK(cudaGetDeviceCount(&count));
@@ -111,5 +139,6 @@ int main() {
         between_devices(current);
         from_elsewhere(current);
     }
+    set_up_on_one();
     std::printf("copies of two devices: verified\n");
 }

@@ -81,6 +81,8 @@ uint32_t host_cores() {
     return std::max(1, CPU_COUNT(&set));
 }
 
+bool read_execute() { return variable("SOFTGPU_EXECUTE") != "0"; }
+
 Config read_config() {
     Config config;
     config.devices = static_cast<uint32_t>(number("SOFTGPU_DEVICES", 1, 1, k_most_devices));
@@ -94,7 +96,7 @@ Config read_config() {
     config.memory_bytes &= ~((uint64_t{2} << 20) - 1);
     config.workers = static_cast<uint32_t>(number("SOFTGPU_WORKERS", 0, 0, 1024));
     config.watchdog_ms = number("SOFTGPU_WATCHDOG_MS", 0, 0, uint64_t{1} << 40);
-    config.execute = variable("SOFTGPU_EXECUTE") != "0";
+    config.execute = read_execute();
     const check::ParsedChecks parsed = check::parse_checks(variable("SOFTGPU_CHECK"));
     config.checks = parsed.checks;
     config.unknown_check = parsed.unknown;
@@ -105,3 +107,8 @@ Config read_config() {
 }
 
 }  // namespace warpline::softgpu::driver
+
+/// For gpu-server, which tells its clients: whether images that have machine code for the device are taken for it, as by a GPU.
+extern "C" __attribute__((visibility("default"), used)) int warpline_softgpu_takes_machine_code() {
+    return warpline::softgpu::driver::read_execute() ? 0 : 1;
+}

@@ -27,6 +27,9 @@ struct Config {
 /// Values that make no sense are reported on stderr and replaced by the default.
 Config read_config();
 
+/// SOFTGPU_EXECUTE, alone.
+bool read_execute();
+
 /// The cores of the machine that this process may use.
 uint32_t host_cores();
 

@@ -139,9 +139,13 @@ TEST_F(LaunchTest, dynamic_shared_memory_has_a_limit_that_can_be_raised) {
     function.static_shared_bytes = 1024;
     EXPECT_EQ(check({1, 1, 1, 1, 1, 1, 49152 - 1024}), CUDA_SUCCESS);
     EXPECT_EQ(check({1, 1, 1, 1, 1, 1, 49152 - 1023}), CUDA_ERROR_INVALID_VALUE);
-    function.max_dynamic_shared_bytes.store(90000);
+    function.shared_limits = std::vector<std::atomic<int>>(2);
+    function.shared_limits[0].store(90000);
+    function.shared_limits[1].store(-1);
     EXPECT_EQ(check({1, 1, 1, 1, 1, 1, 90000}), CUDA_SUCCESS);
     EXPECT_EQ(check({1, 1, 1, 1, 1, 1, 90001}), CUDA_ERROR_INVALID_VALUE);
+    device.ordinal = 1;
+    EXPECT_EQ(check({1, 1, 1, 1, 1, 1, 49152 - 1023}), CUDA_ERROR_INVALID_VALUE) << "of each device by itself";
 }
 
 }  // namespace

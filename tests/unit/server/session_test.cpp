@@ -473,6 +473,29 @@ TEST_F(SessionTest, FunctionAttributesComeInOneAnswer) {
     EXPECT_EQ(values[3], 30u);
 }
 
+TEST_F(SessionTest, B2_FunctionAttributesOfFurtherKernelsComeWithThem) {
+    Program program{*m_client};
+    program.load();
+    const uint64_t add = program.function("add", 0);
+    const auto ask = [&](uint64_t image, const std::string& others) {
+        return m_client->call<wire::WlFunctionAttributes>(
+            CallId::wlFunctionAttributes, [&](auto b) { b.setFunction(add), b.setImage(image), b.setOthers(others); });
+    };
+    std::vector<uint64_t> values, results;
+    EXPECT_TRUE(read_values<wire::WlFunctionAttributesReply>(ask(k_library, "gate\nnone\nfault"), [&](auto v) {
+        EXPECT_EQ(v.getValues().size(), unsigned{CU_FUNC_ATTRIBUTE_MAX});
+        for (uint64_t value : v.getOtherValues()) values.push_back(value);
+        for (uint64_t result : v.getOtherResults()) results.push_back(result);
+    }));
+    ASSERT_EQ(values.size(), size_t{3} * CU_FUNC_ATTRIBUTE_MAX);
+    ASSERT_EQ(results.size(), values.size());
+    EXPECT_EQ(values[3], 30u);
+    EXPECT_EQ(results[CU_FUNC_ATTRIBUTE_MAX], uint64_t{CUDA_ERROR_NOT_FOUND});
+    EXPECT_EQ(results[2 * CU_FUNC_ATTRIBUTE_MAX], 0u);
+    EXPECT_EQ(ask(k_library + 1, "gate").result, CUDA_ERROR_INVALID_HANDLE) << "of another image";
+    EXPECT_EQ(ask(k_library, std::string(1024, '\n')).result, CUDA_ERROR_INVALID_VALUE) << "too many";
+}
+
 TEST_F(SessionTest, AVariableOfAModuleCanBeCopied) {
     Program program{*m_client};
     program.load();
