@@ -51,7 +51,8 @@ Result<void> SharedSlots::freed(uint64_t slots) {
 
 std::optional<uint64_t> SharedStaging::place(OutFrame& frame) {
     const BytesView payload = frame.payload_view();
-    if (!lies_in(m_memory, payload)) return std::nullopt;
+    // What is borrowed is its owner's again when it has been sent, and the client reads it later.
+    if (!frame.lent.is_lent() || !lies_in(m_memory, payload)) return std::nullopt;
     return static_cast<uint64_t>(payload.data() - m_memory.data());
 }
 

@@ -67,7 +67,7 @@ private:
     std::atomic<uint64_t> m_free{~uint64_t{0}};
 };
 
-/// A server's: what is sent lies in shared memory already, or does not.
+/// A server's: what is sent lies in shared memory already, and goes back to its owner with the frame, or travels as bytes.
 class SharedStaging final : public SharedOut {
 public:
     SharedStaging(BytesView memory, size_t part_bytes) : m_memory(memory), m_part_bytes(part_bytes) {}

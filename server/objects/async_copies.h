@@ -43,7 +43,7 @@ public:
         std::shared_ptr<Parts> parts{};
         CUresult failure = CUDA_SUCCESS;  ///< it will not be filled
 
-        bool is_part() const { return bytes < total_bytes; }
+        bool is_part() const { return parts != nullptr; }  ///< the only one, perhaps
         bool is_last() const { return offset + bytes == total_bytes; }
     };
 

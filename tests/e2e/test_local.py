@@ -186,6 +186,13 @@ class LocalTest(unittest.TestCase):
         for program in (COPIES, GRAPH_COPIES):
             self.run_program(AsUser(server), program, log=server)
 
+    def test_b9_copies_of_several_streams_do_not_mix(self):
+        """What the server has said the place of is kept until the client has copied it."""
+        server = self.server()
+        for environment in (AsUser(server), server):
+            stats = self.run_program(environment, BULK, ["several"], log=server)
+            self.assertGreater(stats["shared_bytes_received"], 64 * MIB, stats)
+
     def test_b9_either_side_can_do_without(self):
         for flags, extra in ([], {"WARPLINE_DISABLE": "shm"}), (["--disable", "shm"], {}):
             server = self.server(*flags)

@@ -2,7 +2,8 @@
 // own. `back`: an asynchronous copy to the program, with work behind it. `rows`: copies of rows, layers and arrays, `sync` or
 // `async`, with work between them; each must be exactly what it says. `query`: asks whether a copy is done, `upload` or
 // `download`. `pile`: many small copies behind a large one to the program, queued when there is a line on stdin. `locked`:
-// copies from page-locked memory, queued likewise, whatever the network does.
+// copies from page-locked memory, queued likewise, whatever the network does. `several`: copies to the program that are under
+// way in several streams at a time, of sizes below and above what travels in one part.
 #include <atomic>
 #include <cstring>
 #include <iostream>
@@ -310,11 +311,46 @@ static int rows(bool async) {
     return passed("bulk");
 }
 
+/// Each stream's bytes of each round are their own.
+static int several() {
+    constexpr size_t k_streams = 8;
+    constexpr size_t k_sizes[] = {60000, 200000, 300000, 400000, 520000, 700000};
+    constexpr size_t k_most = 700000;
+    cudaStream_t streams[k_streams];
+    unsigned char *device[k_streams], *host[k_streams];
+    for (size_t i = 0; i < k_streams; ++i) {
+        CHECK(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+        CHECK(cudaMalloc(&device[i], k_most));
+        CHECK(cudaMallocHost(&host[i], k_most));
+    }
+    for (int round = 0; round < 60; ++round) {
+        for (const size_t bytes : k_sizes) {
+            const auto value = [&](size_t i) { return static_cast<unsigned char>(round * 31 + i * 7 + bytes / 1000); };
+            for (size_t i = 0; i < k_streams; ++i) {
+                CHECK(cudaMemsetAsync(device[i], value(i), bytes, streams[i]));
+                CHECK(cudaMemcpyAsync(host[i], device[i], bytes, cudaMemcpyDeviceToHost, streams[i]));
+            }
+            for (size_t i = 0; i < k_streams; ++i) {
+                CHECK(cudaStreamSynchronize(streams[i]));
+                const std::vector<unsigned char> wanted(bytes, value(i));
+                EXPECT(std::memcmp(host[i], wanted.data(), bytes) == 0);
+            }
+        }
+    }
+    for (size_t i = 0; i < k_streams; ++i) {
+        CHECK(cudaStreamDestroy(streams[i]));
+        CHECK(cudaFree(device[i]));
+        CHECK(cudaFreeHost(host[i]));
+    }
+    return passed("bulk");
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "locked") return locked();
     if (what == "back") return back();
     if (what == "pile") return pile();
+    if (what == "several") return several();
     if (what == "query") return query(argc > 2 && std::string(argv[2]) == "upload");
     if (what == "rows") return rows(argc > 2 && std::string(argv[2]) == "async");
     return beside(what == "upload");

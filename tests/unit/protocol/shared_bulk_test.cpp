@@ -221,15 +221,34 @@ TEST(SharedBulk, APlaceIsReadWholeOrNotAtAll_F3) {
     }
 }
 
+/// Whose memory parts to the client lie in.
+struct PartLender final : PlaceOwner {
+    void give_back(std::byte*) override { ++given_back; }
+    Place lend(MutableBytesView bytes) { return {bytes, *this}; }
+    int given_back = 0;
+};
+
+TEST(SharedStaging, WhatIsBorrowedTravelsAsBytes_B9) {
+    Bytes memory(k_to_client);
+    SharedStaging staging(memory, k_slot);
+    PartLender lender;
+    OutFrame frame = frame_of(BytesView(memory).subspan(4096, 512));
+    EXPECT_FALSE(staging.place(frame)) << "its owner writes there when it has been sent, and the client reads later";
+    frame.lent = lender.lend(MutableBytesView(memory).subspan(4096, 512));
+    EXPECT_EQ(staging.place(frame), 4096u);
+    EXPECT_EQ(lender.given_back, 0);
+}
+
 TEST(SharedBulk, AServerSendsFromWhereItIs_B9) {
     Bytes memory(k_to_client), elsewhere = pattern(500);
+    PartLender lender;
     SharedStaging staging(memory, 512);
     End server, client;
     server.link.outbox().encoding().share(staging);
     client.link.share_in(memory);
     const Bytes payload = pattern(512, 9);
     std::copy(payload.begin(), payload.end(), memory.begin() + 4096);
-    ASSERT_TRUE(server.link.outbox().add_bulk(1, 0, 1012, Place(MutableBytesView(memory).subspan(4096, 512))).ok());
+    ASSERT_TRUE(server.link.outbox().add_bulk(1, 0, 1012, lender.lend(MutableBytesView(memory).subspan(4096, 512))).ok());
     ASSERT_TRUE(server.link.outbox().add_bulk(1, 512, 1012, Place(MutableBytesView(elsewhere))).ok());
     ASSERT_TRUE(client.receive(server.output()).ok());
     ASSERT_EQ(client.frames.size(), 2u);
@@ -242,11 +261,13 @@ TEST(SharedBulk, WhoQueuesAPartThatLiesThereMaySendIt_B9) {
     constexpr size_t k_part = 512 * 1024;
     Bytes memory(8 * k_part);
     SharedStaging staging(memory, k_part);
+    PartLender lender;
     End server, elsewhere;
     server.link.outbox().encoding().share(staging);
     const auto queue = [&](End& end, uint64_t part) {
         return end.link.outbox().add_bulk(1, part * k_part, 8 * k_part,
-                                          Place(MutableBytesView(memory).subspan(part * k_part, k_part)), Urgency::caller);
+                                          lender.lend(MutableBytesView(memory).subspan(part * k_part, k_part)),
+                                          Urgency::caller);
     };
     EXPECT_TRUE(server.link.outbox().sends_places());
     ASSERT_TRUE(queue(server, 0).ok());
