@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "client/call/pages_along.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/event_calls.gen.h"
@@ -38,6 +39,7 @@ uint64_t record_of(const Call& call, uint64_t token) {
 class Along {
 public:
     Along(Call& call, const Question& asked) : m_call(call), m_asked(asked) {
+        if (call.pages) call.pages->choose(call);
         if (!looks_ahead(call)) return;
         m_expected = call.state.foresight.expect(asked, call.session.last_number());
         leave_out_what_may_change();
@@ -47,7 +49,8 @@ public:
         }
     }
 
-    bool empty() const { return m_expected.empty(); }
+    bool empty() const { return m_expected.empty() && !has_pages(); }
+    bool has_pages() const { return m_call.pages && !m_call.pages->empty(); }
     const std::vector<uint64_t>& events() const { return m_events; }
 
     /// cuMemcpyDtoH of the question's own read, and what is read along. @param after  instead of an own read
@@ -58,8 +61,9 @@ public:
         Bytes bytes;
         gen::WlReadAheadValues values;
         const CopyTarget target = CopyTarget::into(bytes);
-        const CUresult result =
-            gen::request_wlReadAhead(m_call, static_cast<uint32_t>(after), ranges, m_events, target, values);
+        const std::vector<uint64_t> none;
+        const CUresult result = gen::request_wlReadAhead(m_call, static_cast<uint32_t>(after), ranges, m_events,
+                                                         has_pages() ? m_call.pages->ranges() : none, target, values);
         if (result == CUDA_SUCCESS) return take(ranges, values, bytes, own);
         return result;
     }
@@ -117,6 +121,8 @@ private:
                 m_reads.push_back({{Kind::read, ranges[2 * i], size_bytes}, Bytes(part.begin(), part.end())});
         }
         if (own && values.read == 0) return malformed();
+        if (values.pagesRead && has_pages())
+            m_call.pages->bytes.assign(bytes.begin() + static_cast<ptrdiff_t>(offset), bytes.end());
         take_times(values.times);
         return CUDA_SUCCESS;
     }
@@ -160,8 +166,16 @@ CUresult wait_for_context(Call& call) {
     return along.done(along.empty() ? gen::request_cuCtxSynchronize(call) : along.read(After::context, nullptr));
 }
 
+CUresult wait_for_stream(Call& call, uint64_t stream) {
+    if (call.pages) call.pages->choose(call);
+    if (!call.pages || call.pages->empty()) return gen::request_cuStreamSynchronize(call, stream);
+    return gen::request_wlWaitPages(call, stream, 0, call.pages->ranges(), CopyTarget::into(call.pages->bytes));
+}
+
 CUresult wait_for_event(Call& call, uint64_t token) {
     Along along(call, {Kind::event, token, 0});
+    if (along.events().empty() && along.has_pages())
+        return along.done(gen::request_wlWaitPages(call, 0, token, call.pages->ranges(), CopyTarget::into(call.pages->bytes)));
     if (along.events().empty()) return along.done(gen::request_cuEventSynchronize(call, token));
     gen::WlEventTimesValues values;
     const CUresult result = gen::request_wlEventTimes(call, token, along.events(), values);

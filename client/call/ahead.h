@@ -12,6 +12,8 @@ CUresult read_device(Call& call, const CopyTarget& target, uint64_t source, uint
 /// Waits for the legacy default stream, or all streams of the call's context. @blocks for a round trip
 CUresult wait_for_default_stream(Call& call);
 CUresult wait_for_context(Call& call);
+/// Waits for another stream. @blocks for a round trip
+CUresult wait_for_stream(Call& call, uint64_t stream);
 /// Waits for an event. @blocks for a round trip
 CUresult wait_for_event(Call& call, uint64_t token);
 /// The time between two events. @blocks for a round trip if it is not here

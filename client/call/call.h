@@ -11,6 +11,7 @@
 
 namespace warpline::client {
 
+class PagesAlong;
 class Session;
 class Watch;
 struct GraphLaunch;
@@ -33,6 +34,8 @@ struct Call {
     const CopyTarget* copy_to = nullptr;
     /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.
     Watch* background = nullptr;
+    /// What comes along with a wait, if it travels. Set around it (with_pages_along)
+    PagesAlong* pages = nullptr;
     bool payload_stays = false;  ///< the payload is page-locked: it is read in place, until the program takes the memory back
     bool copy_repeats = false;   ///< the copy becomes part of a graph: its bytes come after each launch
     /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.

@@ -47,7 +47,7 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     const uint64_t mark = pools.mark();
     const uint64_t records = call.state.records();
     if (is_known_done(call, stream)) return CUDA_SUCCESS;
-    CUresult result = stream <= 1 ? wait_for_default_stream(call) : gen::request_cuStreamSynchronize(call, stream);
+    CUresult result = stream <= 1 ? wait_for_default_stream(call) : wait_for_stream(call, stream);
     if (result != CUDA_SUCCESS) return result;
     note_done(call, stream);
     if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);

@@ -1,7 +1,9 @@
 // How a program that polls is answered without a round trip for each question.
 #include "client/call/completion.h"
 
+#include "client/call/pages_along.h"
 #include "client/gen/event_calls.gen.h"
+#include "client/gen/internal_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/watch.h"
@@ -14,14 +16,17 @@ namespace {
 ///
 /// @param find   finds the object's Completion again; null if the object has gone meanwhile
 /// @param issue  queues the call
+/// @param along  what comes with the reply, or null
 template <typename Find, typename Issue>
-void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue issue) {
+void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue issue,
+           const std::shared_ptr<PagesAlong>& along = nullptr) {
     Session& session = call.session;
     uint64_t watched = completion.watched.load();
     const bool is_over = watched == 0 || completion.done.load(std::memory_order_acquire) >= watched;
     if (!is_over || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
     if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
-    auto* background = new Watch([&session, number, find](CUresult result) {
+    const auto told_end = [&session, number, find, along](CUresult result) {
+        if (along && result == CUDA_SUCCESS) along->has_come.store(true, std::memory_order_release);
         if (Completion* told = find()) {
             if (result == CUDA_SUCCESS) told->reached(number);
             // Unless the next one is watched already: who heard of this end may have gone on.
@@ -29,7 +34,8 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
             told->watched.compare_exchange_strong(own, 0, std::memory_order_acq_rel);
         }
         session.end_watch(result);
-    });
+    };
+    auto* background = along ? new Watch(CopyTarget::into(along->bytes), told_end) : new Watch(told_end);
     call.background = background;
     call.number = 0;
     issue();
@@ -112,7 +118,14 @@ void watch_event(Call& call, uint64_t token, Event& event, uint64_t number) {
         Event* found = state.events.find(token);
         return found ? &found->completion : nullptr;
     };
-    watch(call, number, event.completion, find, [&] { return gen::issue_cuEventSynchronize(call, token); });
+    const auto along = SharedPages::in_use() ? std::make_shared<PagesAlong>() : nullptr;
+    const auto issue = [&] {
+        if (along) along->choose_for_later(call);
+        if (!along || along->empty()) return gen::issue_cuEventSynchronize(call, token);
+        PagesAlong::keep(token, number, along);
+        return gen::issue_wlWaitPages(call, 0, token, along->ranges(), CopyTarget::into(along->bytes));
+    };
+    watch(call, number, event.completion, find, issue, along);
 }
 
 }  // namespace

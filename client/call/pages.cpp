@@ -224,24 +224,9 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     }
     if (!shared || size_bytes == 0) return CUDA_SUCCESS;
     for (Attachment& attached : shared->attached) ++attached.given;
+    shared->was_copied = true;
     const auto changed = shared->region->hand_over({address, size_bytes}, true);
     return write_to_device(call, *shared, changed);
-}
-
-CUresult settle_pages_slow(const Call& call, CUresult done) {
-    // In a function that a stream calls, the device cannot be waited for, nor is it idle.
-    if (HostCalls::in_callback()) return done;
-    (void)refresh_pages(call);
-    SharedPages& pages = SharedPages::instance();
-    {
-        MutexLock lock(pages.mutex);
-        bool any = false;
-        for (const auto& [base, mirrored] : pages.mirrored) any = any || mirrored->read_work != call.session.last_work();
-        for (const auto& [base, shared] : pages.regions) any = any || !shared.region->used_before(UINT64_MAX / 2).empty();
-        if (!any) return done;
-    }
-    faults::recall();
-    return done;
 }
 
 CUresult write_all_mirrored(const Call& call) {
@@ -249,20 +234,6 @@ CUresult write_all_mirrored(const Call& call) {
     MutexLock lock(pages.mutex);
     for (auto& [base, mirrored] : pages.mirrored) {
         if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult refresh_pages(const Call& call) {
-    SharedPages& pages = SharedPages::instance();
-    MutexLock lock(pages.mutex);
-    for (auto& [base, shared] : pages.regions) {
-        // What is being fetched in this moment may be of the time before, too.
-        shared.region->outdate();
-        if (!shared.region->has_busy_units()) continue;
-        pages.window_bytes = SharedPages::k_first_window;  // who looks again and again looks at little
-        const auto changed = shared.region->refresh();
-        if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
 }

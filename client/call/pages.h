@@ -44,15 +44,28 @@ CUresult write_to_device(const Call& call, const SharedRegion& shared, const std
 /// Queues what the program has changed of memory that it has registered.
 CUresult write_all_mirrored(const Call& call);
 
+/// Tokens of contexts that may still be working for the program. @thread any
+std::vector<uint64_t> contexts_at_work(const Session& session, const State& state);
+/// True if there are such, or will be with a call that is about to be queued. @thread any
+bool is_device_busy(const Session& session, const State& state);
+
+class PagesAlong;
+/// What the program was told of.
+enum class Told : bool {
+    here,   ///< an event, of which it was known: nothing was sent
+    there,  ///< something that it has asked the server
+};
 /// When work is known to be done: what the program looks at is what the device has now, and what it will probably look at is
-/// fetched. @returns its argument
-CUresult settle_pages_slow(const Call& call, CUresult done);
+/// fetched, or has come along. @returns its argument
+CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along = nullptr, Told told = Told::there);
 inline CUresult settle_pages(const Call& call, CUresult done) {
     return SharedPages::in_use() && done == CUDA_SUCCESS ? settle_pages_slow(call, done) : done;
 }
 
 /// The device may have written since pages were fetched beside it: they are given back, for the next access to fetch them.
 CUresult refresh_pages(const Call& call);
+/// The same for what has stayed for long enough, while nothing is heard of the device.
+CUresult refresh_pages_in_time(const Call& call);
 
 /// For run_between_kernels(). @returns what it wants to be told afterwards
 uint64_t pages_before_function(const Call& call);

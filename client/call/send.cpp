@@ -24,6 +24,9 @@ constexpr bool leaves_work(cuda::CallId id) {
         case cuda::CallId::cuMemRelease:
         case cuda::CallId::wlWritePages:
         case cuda::CallId::wlReadPages:
+        case cuda::CallId::wlWaitPages:
+        case cuda::CallId::wlReadAhead:
+        case cuda::CallId::wlEventTimes:
         case cuda::CallId::wlImageLoad:
         case cuda::CallId::wlImageCompile:
         case cuda::CallId::wlFunctionGet:
@@ -61,7 +64,8 @@ struct NumberNote {
         if (leaves_work(call.id) || is_copy) call.session.note_work(number);
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
-        if (call.copy_to) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
+        // What comes with a reply that is watched comes to the watch.
+        if (call.copy_to && !call.background) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
         if (call.graph_launch) call.session.note_graph_launch(number, *call.graph_launch);
     }
 };

@@ -2,6 +2,7 @@
 #include "client/copy/copy_plan.h"
 
 #include "client/call/ahead.h"
+#include "client/call/pages_along.h"
 #include "client/copy/array_part.h"
 #include "client/copy/graph_copies.h"
 #include "client/copy/program_memory.h"
@@ -176,7 +177,7 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
 /// A copy of memory that the program uses as well: when a synchronous one returns, the program may write to either end.
 CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t stream, Timing timing) {
     if (result != CUDA_SUCCESS || !shared || timing == Timing::asynchronous || is_capturing(call, stream)) return result;
-    return settle_pages(call, synchronize_stream(call, stream));
+    return with_pages_along(call, [&] { return synchronize_stream(call, stream); });
 }
 
 /// A linear copy that the device makes.

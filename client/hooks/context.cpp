@@ -4,6 +4,7 @@
 #include "client/call/allocate.h"
 #include "client/call/completion.h"
 #include "client/call/managed.h"
+#include "client/call/pages_along.h"
 #include "client/call/share.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/green_calls.gen.h"
@@ -319,7 +320,9 @@ CUresult hook_client_cuCtxGetStreamPriorityRange(Call& call, int* leastPriority,
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuCtxSynchronize(Call& call) { return settle_pages(call, synchronize_context(call)); }
+CUresult hook_client_cuCtxSynchronize(Call& call) {
+    return with_pages_along(call, [&] { return synchronize_context(call); });
+}
 
 namespace {
 
@@ -372,7 +375,7 @@ CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
         return no_context(call, context);
     }
     static_cast<void>(work_in(call, ctx));  // it is there
-    return settle_pages(call, synchronize_context(call));
+    return with_pages_along(call, [&] { return synchronize_context(call); });
 }
 
 CUresult hook_client_cuCtxGetLimit(Call& call, size_t* pvalue, CUlimit limit) {

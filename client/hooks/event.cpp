@@ -2,6 +2,7 @@
 #include "client/call/ahead.h"
 #include "client/call/common.h"
 #include "client/call/completion.h"
+#include "client/call/pages_along.h"
 #include "client/gen/event_calls.gen.h"
 #include "client/graph/capture.h"
 
@@ -10,6 +11,14 @@ namespace warpline::client {
 namespace {
 
 constexpr unsigned k_event_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+/// An event's record is known to be complete.
+CUresult settle_event(const Call& call, CUresult done, uint64_t token, uint64_t record) {
+    if (!SharedPages::in_use() || done != CUDA_SUCCESS) [[likely]]
+        return done;
+    const auto along = PagesAlong::take(token, record);
+    return settle_pages_slow(call, done, along.get(), Told::here);
+}
 
 CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
@@ -79,7 +88,8 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
     call.context = event->context;
-    return settle_pages(call, query_event(call, to_token(hEvent), *event));
+    const uint64_t number = event->record.load(std::memory_order_acquire);
+    return settle_event(call, query_event(call, to_token(hEvent), *event), to_token(hEvent), number);
 }
 
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
@@ -88,11 +98,13 @@ CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
-    if (is_complete(call, *event, number)) return settle_pages(call, CUDA_SUCCESS);
+    if (is_complete(call, *event, number)) return settle_event(call, CUDA_SUCCESS, to_token(hEvent), number);
     call.context = event->context;
-    CUresult result = wait_for_event(call, to_token(hEvent));
-    if (result == CUDA_SUCCESS) event->completion.reached(number);
-    return settle_pages(call, result);
+    return with_pages_along(call, [&] {
+        const CUresult result = wait_for_event(call, to_token(hEvent));
+        if (result == CUDA_SUCCESS) event->completion.reached(number);
+        return result;
+    });
 }
 
 CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUevent hStart, CUevent hEnd) {

@@ -4,6 +4,7 @@
 #include "client/call/common.h"
 #include "client/call/completion.h"
 #include "client/call/managed.h"
+#include "client/call/pages_along.h"
 #include "client/code/launch_params.h"
 #include "client/gen/green_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
@@ -79,7 +80,7 @@ CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
 
 CUresult hook_client_cuStreamSynchronize(Call& call, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return settle_pages(call, synchronize_stream(call, stream_token(call, hStream)));
+    return with_pages_along(call, [&] { return synchronize_stream(call, stream_token(call, hStream)); });
 }
 
 CUresult hook_client_cuStreamQuery(Call& call, CUstream hStream) {

@@ -10,10 +10,11 @@ namespace warpline::client {
 
 /// What a thread waits for.
 enum class Wish : uint8_t {
-    access,    ///< the page that it has come to
-    bring,     ///< an access to all of a range that is yet to come
-    recall,    ///< no access: what the program will probably use again
-    mirrored,  ///< no access: what the device has written to registered memory, while it goes on
+    access,           ///< the page that it has come to
+    bring,            ///< an access to all of a range that is yet to come
+    recall,           ///< no access: what the program will probably use again
+    recall_in_turns,  ///< of that, what is not the program's at any time
+    mirrored,         ///< no access: what the device has written to registered memory, while it goes on
 };
 
 /// One access, on the stack of the thread that waits for its end.

@@ -110,6 +110,7 @@ void PageRegion::set(size_t unit, uint8_t state) {
     uint8_t& is = m_states[unit];
     m_valid_units += ((state & k_valid) != 0) - ((is & k_valid) != 0);
     m_busy_units += ((state & k_busy) != 0) - ((is & k_busy) != 0);
+    m_seen_units += ((state & k_seen) != 0) - ((is & k_seen) != 0);
     is = state;
 }
 
@@ -131,16 +132,6 @@ AddressRange PageRegion::pages_of(AddressRange what) const {
     return {begin, begin < end ? end - begin : 0};
 }
 
-template <typename Predicate, typename Visit>
-void PageRegion::for_runs(size_t first, size_t last, Predicate predicate, Visit visit) const {
-    for (size_t unit = first; unit < last;) {
-        size_t end = unit;
-        while (end < last && predicate(m_states[end])) ++end;
-        if (end > unit) visit(unit, end);
-        unit = std::max(end, unit + 1);
-    }
-}
-
 std::vector<AddressRange> PageRegion::hand_over(AddressRange what, bool in_order) {
     ++m_epoch;
     const AddressRange units = units_of(what);
@@ -157,16 +148,24 @@ std::vector<AddressRange> PageRegion::hand_over_units(size_t first, size_t last,
             // First nobody writes there any more, then it is read.
             protect(begin, end, PROT_NONE);
             changes(begin, end, out);
-            for (size_t unit = begin; unit < end; ++unit) set(unit, m_states[unit] & (k_used | k_valid));
+            for (size_t unit = begin; unit < end; ++unit) {
+                note_changed(unit);
+                set(unit, m_states[unit] & (k_used | k_valid));
+            }
         });
     for (const AddressRange& changed : out)
         for (size_t unit = index_of(changed.base); unit <= index_of(changed.end() - 1); ++unit) note_used(address_of(unit));
-    for (size_t unit = first; unit < last; ++unit) set(unit, (m_states[unit] & k_used) | after);
+    for (size_t unit = first; unit < last; ++unit) {
+        const bool seen =
+            (m_states[unit] & k_seen) != 0 || ((m_states[unit] & k_valid) != 0 && m_sharing == Sharing::concurrent);
+        set(unit, static_cast<uint8_t>((m_states[unit] & k_used) | (seen ? k_seen : 0) | after));
+    }
     return out;
 }
 
 std::vector<AddressRange> PageRegion::write_back(AddressRange what) {
     std::vector<AddressRange> out;
+    ++m_arrivals;  // what is asked for already does not know of it
     const AddressRange units = units_of(what);
     if (units.size_bytes == 0) return out;
     for_runs(
@@ -189,35 +188,12 @@ std::vector<AddressRange> PageRegion::refresh() {
             protect(begin, end, PROT_NONE);
             changes(begin, end, out);
             const uint8_t after = m_sharing == Sharing::in_turns ? k_wait : 0;
-            for (size_t unit = begin; unit < end; ++unit) set(unit, (m_states[unit] & k_used) | after);
+            for (size_t unit = begin; unit < end; ++unit) {
+                note_changed(unit);
+                set(unit, (m_states[unit] & k_used) | after);
+            }
         });
     return out;
-}
-
-std::vector<AddressRange> PageRegion::used_before(uint64_t most_bytes) const {
-    std::vector<AddressRange> out;
-    if (m_used_units == 0) return out;
-    uint64_t total = 0;
-    for_runs(
-        0, m_states.size(), [](uint8_t state) { return (state & (k_used | k_valid)) == k_used; },
-        [&](size_t begin, size_t end) {
-            const size_t room = (most_bytes - total) / m_unit_bytes;
-            const size_t until = std::min(end, begin + room);
-            total += (until - begin) * m_unit_bytes;
-            append(out, address_of(begin), std::min(address_of(until), m_range.end()));
-        });
-    return out;
-}
-
-bool PageRegion::recalled(AddressRange what) {
-    const AddressRange units = units_of(what);
-    bool ok = true;
-    for (uint64_t address = units.base; ok && address < units.end(); address += m_unit_bytes) {
-        const size_t unit = index_of(address);
-        if ((m_states[unit] & (k_valid | k_dirty)) != k_valid) continue;
-        ok = make_writable({address, 1});
-    }
-    return ok;
 }
 
 void PageRegion::changes(size_t first, size_t last, std::vector<AddressRange>& out) const {
@@ -311,6 +287,7 @@ std::vector<AddressRange> PageRegion::missing(AddressRange what) const {
 bool PageRegion::fetched(AddressRange what, bool while_busy) {
     const AddressRange units = units_of(what);
     if (units.size_bytes == 0) return true;
+    ++m_arrivals;
     bool ok = true;
     for_runs(
         index_of(units.base), index_of(units.end() - 1) + 1, [](uint8_t state) { return (state & k_valid) == 0; },

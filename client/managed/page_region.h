@@ -1,6 +1,7 @@
 // Memory that the program and the device use at the same address, page by page.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -74,22 +75,56 @@ public:
     std::vector<AddressRange> missing(AddressRange what) const;
     /// Units have been fetched, and can be read. False: the process has no room for another change of access (max_map_count).
     bool fetched(AddressRange what, bool while_busy);
+    /// What is not valid here is being read into the second mapping.
+    void begin_fetch() {
+        ++m_fetching;
+        ++m_arrivals;
+        forget_seen();
+    }
+    void end_fetch() { --m_fetching; }
+    bool is_being_fetched() const { return m_fetching != 0; }
+    /// Units have been fetched that nobody has come to yet: the program gets them when it does, unless the device has been
+    /// given something meanwhile.
+    void hold(AddressRange what);
+    bool is_held(uint64_t address) const { return m_held_epoch == m_epoch && address - m_held.base < m_held.size_bytes; }
+    bool holds_any() const { return m_held_epoch == m_epoch && m_held.size_bytes != 0; }
+    void take_held(uint64_t address);
     /// Units that are valid here can be written, too. False: as above
     bool make_writable(AddressRange what);
     /// The program has come to this address itself.
-    void note_used(uint64_t address) {
-        uint8_t& state = m_states[index_of(address)];
-        m_used_units += (state & k_used) == 0;
-        state |= k_used;
-    }
+    void note_used(uint64_t address);
     /// From now on both sides write at the same time.
     void share() { m_sharing = Sharing::concurrent; }
     /// Units that were fetched while the device may have been writing are given back to it. @returns as hand_over()
     std::vector<AddressRange> refresh();
     bool has_busy_units() const { return m_busy_units != 0; }
 
-    /// Units that the program has used before and does not have now, up to so many bytes: what it will probably use again.
-    std::vector<AddressRange> used_before(uint64_t most_bytes) const;
+    /// How much is fetched of what the program will probably use again.
+    struct Room {
+        uint64_t lately_bytes = 64ull << 10;  ///< of what it has used after one of the last times that it was fetched so
+        uint64_t before_bytes = 8ull << 10;   ///< of what it has used before that
+    };
+    /// True if there are units that the program has used before and does not have now.
+    bool misses_used() const;
+    /// Units that the program has used before and does not have now, as far as there is room. Each time that they are named
+    /// counts against them until the program uses them.
+    std::vector<AddressRange> used_before(Room& room) { return used_before(room, k_valid, 0); }
+    /// The same, for bytes that come along with a wait.
+    /// @param here_too  also what the program has now, and will not when the bytes come, as far as is to be foreseen
+    std::vector<AddressRange> asked_along(Room& room, bool here_too, uint64_t& ask);
+    /// What the device has of units, in order.
+    std::vector<AddressRange> bytes_of(AddressRange units) const;
+    /// The bytes that were asked for with asked_along() and bytes_of(): what the program does not have now, it has then, and
+    /// what it has changed since the question stays as it has changed it. False: as fetched()
+    bool arrived(AddressRange units, BytesView bytes, uint64_t ask, bool while_busy);
+    /// Grows each time that something is fetched: what was asked for before, and has not arrived, is out of date.
+    uint64_t arrivals() const { return m_arrivals; }
+    /// Something was heard of the device: the program may see more than it has.
+    void forget_seen();
+    /// What the program had when it was given to the device, and has heard nothing of since, it has again: where both sides
+    /// write at any time it need not see more. False: as fetched()
+    bool see_again();
+    bool has_seen_units() const { return m_seen_units != 0; }
     /// Units that were fetched for that can be written as well; what is not changed is not written back. False: as fetched()
     bool recalled(AddressRange what);
 
@@ -104,6 +139,7 @@ private:
         k_dirty = 2,  ///< the program may have changed it
         k_wait = 4,   ///< the device may still be writing what it shall see
         k_busy = 8,   ///< fetched while the device may have been writing
+        k_seen = 64,  ///< the device's, and what is here is what the program has seen, and may go on to see
         k_used = 32,  ///< the program has written to it, or looked at it first
         k_fresh = 16  ///< never handed over: what was never touched has no value
     };
@@ -123,6 +159,8 @@ private:
     void within_extents(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const;
     template <typename Predicate, typename Visit>
     void for_runs(size_t first, size_t last, Predicate predicate, Visit visit) const;
+    std::vector<AddressRange> used_before(Room& room, uint8_t not_these, uint8_t but_these);
+    void note_changed(size_t unit);
     bool file_is_ours() const;
 
     AddressRange m_range;
@@ -137,7 +175,26 @@ private:
     size_t m_valid_units = 0;
     size_t m_busy_units = 0;
     size_t m_used_units = 0;
+    size_t m_seen_units = 0;
+    std::vector<uint8_t> m_chances;   ///< of used units: how often they may still be fetched without having been used; or empty
+    std::vector<uint32_t> m_changed;  ///< the number of questions when the unit was last handed over changed; or empty
+    std::vector<uint32_t> m_away;     ///< the last question that was asked when the device had the unit; as long as m_changed
+    uint32_t m_asks = 0;              ///< questions that asked_along() was called for
+    uint64_t m_arrivals = 0;
+    unsigned m_fetching = 0;
+    AddressRange m_held;
+    uint64_t m_held_epoch = 0;
     uint64_t m_epoch = 0;
 };
+
+template <typename Predicate, typename Visit>
+void PageRegion::for_runs(size_t first, size_t last, Predicate predicate, Visit visit) const {
+    for (size_t unit = first; unit < last;) {
+        size_t end = unit;
+        while (end < last && predicate(m_states[end])) ++end;
+        if (end > unit) visit(unit, end);
+        unit = std::max(end, unit + 1);
+    }
+}
 
 }  // namespace warpline::client

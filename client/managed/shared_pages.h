@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,8 +25,11 @@ struct Attachment {
 /// A region with what calls have said of it.
 struct SharedRegion {
     std::shared_ptr<PageRegion> region;
-    uint64_t context = 0;              ///< token of the context whose device has its copy
-    bool host_only = false;            ///< where nothing else is said: no kernel uses it (CU_MEM_ATTACH_HOST)
+    uint64_t context = 0;     ///< token of the context whose device has its copy
+    bool host_only = false;   ///< where nothing else is said: no kernel uses it (CU_MEM_ATTACH_HOST)
+    bool was_copied = false;  ///< since an event was recorded whose end is told: probably behind that copy
+    /// What came without an access is not looked at again and again: until then it stays, though the device may be writing.
+    std::chrono::steady_clock::time_point stays_until{};
     AddressRange wanted_here;          ///< was prefetched to the host: comes whole with the first access
     std::vector<Attachment> attached;  ///< by address
 
@@ -73,6 +77,8 @@ public:
     unsigned launching WL_GUARDED_BY(mutex) = 0;
     /// How much the next access brings along; grows with each, until the memory is handed over again.
     uint64_t window_bytes WL_GUARDED_BY(mutex) = k_first_window;
+    static constexpr std::chrono::milliseconds k_stay{20};
+    uint64_t settled_news WL_GUARDED_BY(mutex) = 0;  ///< Session::news() when the program was last told that something is done
     static constexpr uint64_t k_first_window = 64ull << 10, k_last_window = 4ull << 20;
 
     SharedRegion* find(uint64_t address) WL_REQUIRES(mutex);

@@ -128,6 +128,7 @@ CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
         note_until_now(
             {.kind = trace::EventKind::wait, .name = cuda::call_name(call), .begin_ns = began, .first = waiter.number});
     if (m_has_output.load(std::memory_order_acquire)) write_output();
+    if (call != cuda::CallId::wlReadPages) m_news.fetch_add(1, std::memory_order_acq_rel);
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
     if (is_sticky(waiter.result)) defer(waiter.result);
     return waiter.result;
@@ -223,6 +224,8 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
         result = CUDA_ERROR_UNKNOWN;
     }
     waiter->reply = std::move(frame);
+    // Before anybody can know what it says.
+    if (!waiter->holds_thread()) m_news.fetch_add(1, std::memory_order_acq_rel);
     waiter->signal(result);
     return {};
 }

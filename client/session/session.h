@@ -111,6 +111,9 @@ public:
     /// A call could not be queued, or not completely: what the program is told.
     CUresult not_sent(const Error& error, Waiter* waiter);
 
+    /// Grows with what is heard of the device: which work is done.
+    uint64_t news() const { return m_news.load(std::memory_order_acquire); }
+
     /// The number of the newest call. While it does not change, nothing was asked of the device.
     uint64_t last_number() const { return m_last_number.load(std::memory_order_relaxed); }
 
@@ -232,8 +235,9 @@ private:
     std::atomic<int> m_sticky{0};    // CUresult, told until the device is reset
     MemoryCredit m_memory_credit;
     std::atomic<uint64_t> m_freed_through{0};  // call
-    std::atomic<uint64_t> m_last_work{0};      // call
-    std::atomic<uint64_t> m_last_number{0};    // of a call
+    std::atomic<uint64_t> m_news{0};
+    std::atomic<uint64_t> m_last_work{0};    // call
+    std::atomic<uint64_t> m_last_number{0};  // of a call
     std::atomic<int> m_watches{0};
     mutable Mutex m_waits_mutex;
     std::map<cuda::CallId, uint64_t> m_waits WL_GUARDED_BY(m_waits_mutex);  // how often calls have waited for a reply

@@ -14,6 +14,8 @@ class Watch final : public Waiter {
 public:
     /// @param on_reply  called by the receiving thread, or by the one that ends the session: must not send, nor wait
     explicit Watch(std::function<void(CUresult)> on_reply) : m_on_reply(std::move(on_reply)) {}
+    /// @param target  of the reply's payload; valid as long as on_reply
+    Watch(const CopyTarget& target, std::function<void(CUresult)> on_reply) : Waiter(target), m_on_reply(std::move(on_reply)) {}
 
     void signal(CUresult with) override {
         m_on_reply(with);

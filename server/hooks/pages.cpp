@@ -1,8 +1,10 @@
 // Pages of memory that the client's program and the device share (docs/host-memory.md): written and read beside all streams.
+#include "server/hooks/pages.h"
+
 #include <vector>
 
 #include "server/gen/internal_calls.gen.h"
-#include "server/hooks/common.h"
+#include "server/hooks/waits.h"
 #include "server/session/regions.h"
 
 namespace warpline::server {
@@ -28,7 +30,45 @@ CUresult stream_of_pages(ServerCall& call, CUstream& stream) {
     return call.session().streams().of_thread(Streams::k_pages_thread, call.scope(), stream);
 }
 
+/// Copies what check_pages() has found in order, and waits for that.
+CUresult read_pages(ServerCall& call, const std::vector<uint64_t>& ranges, CUstream stream, std::byte* out) {
+    const auto copy = WL_DRIVER(call, cuMemcpyDtoHAsync_v2);
+    const auto wait = WL_DRIVER(call, cuStreamSynchronize);
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < ranges.size() && result == CUDA_SUCCESS; i += 2) {
+        result = copy(out, ranges[i], ranges[i + 1], stream);
+        out += ranges[i + 1];
+    }
+    const CUresult waited = wait(stream);
+    return result != CUDA_SUCCESS ? result : waited;
+}
+
+CUresult wait_for_work(ServerCall& call, const WlWaitPagesArgs& args) {
+    if (args.hEvent != 0) {
+        const auto wait = WL_DRIVER(call, cuEventSynchronize);
+        const auto event = WL_FIND(call, CUevent, event, args.hEvent);
+        return wait_for_object(call, event, wait, call.driver()->cuEventDestroy_v2);
+    }
+    const auto wait = WL_DRIVER(call, cuStreamSynchronize);
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    return wait_for_object(call, stream, wait, call.driver()->cuStreamDestroy_v2);
+}
+
 }  // namespace
+
+void PagesAlong::prepare() {
+    if (m_ranges.empty()) return;
+    uint64_t bytes = 0;
+    const CUresult checked = check_pages(m_call, m_ranges, Access::read, bytes);
+    if (checked == CUDA_SUCCESS && stream_of_pages(m_call, m_stream) == CUDA_SUCCESS) m_bytes = bytes;
+}
+
+bool PagesAlong::read(std::byte* out) {
+    // Meanwhile they may have been freed.
+    uint64_t bytes = 0;
+    if (m_bytes == 0 || check_pages(m_call, m_ranges, Access::read, bytes) != CUDA_SUCCESS) return false;
+    return read_pages(m_call, m_ranges, m_stream, out) == CUDA_SUCCESS;
+}
 
 CUresult hook_server_wlWritePages(ServerCall& call, const WlWritePagesArgs& args) {
     const auto copy = WL_DRIVER(call, cuMemcpyHtoDAsync_v2);
@@ -52,8 +92,6 @@ CUresult hook_server_wlWritePages(ServerCall& call, const WlWritePagesArgs& args
 }
 
 CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args) {
-    const auto copy = WL_DRIVER(call, cuMemcpyDtoHAsync_v2);
-    const auto wait = WL_DRIVER(call, cuStreamSynchronize);
     uint64_t total_bytes = 0;
     WL_CUDA(check_pages(call, args.ranges, Access::read, total_bytes));
     if (total_bytes == 0 || !call.reserve_reply_payload(total_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -61,15 +99,17 @@ CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args) 
     WL_CUDA(stream_of_pages(call, stream));
     const std::vector<uint64_t> ranges(args.ranges.begin(), args.ranges.end());
     call.release_order();
-    uint64_t offset = 0;
-    CUresult result = CUDA_SUCCESS;
-    for (size_t i = 0; i < ranges.size() && result == CUDA_SUCCESS; i += 2) {
-        result = copy(call.reply_payload().data() + offset, ranges[i], ranges[i + 1], stream);
-        offset += ranges[i + 1];
-    }
-    const CUresult waited = wait(stream);
-    if (result == CUDA_SUCCESS) result = waited;
+    const CUresult result = read_pages(call, ranges, stream, call.reply_payload().data());
     if (result != CUDA_SUCCESS) call.drop_reply_payload();
+    return result;
+}
+
+CUresult hook_server_wlWaitPages(ServerCall& call, const WlWaitPagesArgs& args) {
+    PagesAlong pages(call, args.ranges);
+    pages.prepare();
+    if (pages.bytes() != 0 && !call.reserve_reply_payload(pages.bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = wait_for_work(call, args);
+    if (result != CUDA_SUCCESS || !pages.read(call.reply_payload().data())) call.drop_reply_payload();
     return result;
 }
 

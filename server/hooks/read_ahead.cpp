@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "server/gen/internal_calls.gen.h"
+#include "server/hooks/pages.h"
 #include "server/hooks/reach.h"
 #include "server/hooks/waits.h"
 #include "server/session/regions.h"
@@ -104,6 +105,9 @@ CUresult hook_server_wlReadAhead(ServerCall& call, const WlReadAheadArgs& args, 
     const auto is_busy = WL_DRIVER(call, cuStreamQuery);
     uint64_t total_bytes = 0;
     if (!are_pairs(args.events) || !are_ranges(args.ranges, total_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    PagesAlong pages(call, args.pages);
+    pages.prepare();
+    total_bytes += pages.bytes();
     if (total_bytes != 0 && !call.reserve_reply_payload(total_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Ranges ranges(call, args.ranges);
     call.release_order();
@@ -117,7 +121,8 @@ CUresult hook_server_wlReadAhead(ServerCall& call, const WlReadAheadArgs& args, 
         }
         answer_times(call, args.events, values.times);
     }
-    call.cut_reply_payload(ranges.bytes());
+    values.pagesRead = result == CUDA_SUCCESS && total_bytes != 0 && pages.read(call.reply_payload().data() + ranges.bytes());
+    call.cut_reply_payload(ranges.bytes() + (values.pagesRead ? pages.bytes() : 0));
     values.read = ranges.read();
     return result;
 }

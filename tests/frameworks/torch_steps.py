@@ -20,6 +20,10 @@ STEPS = {
     "mlp_amp_fused_item": {"cuStreamSynchronize": 2},
     "convolution_pinned_item": {"cuStreamSynchronize": 1},
     "attention_item": {"cuStreamSynchronize": 2},
+    # Clipping makes page-locked memory the kernels', too: what the program has used of it comes along with waits and events.
+    # Where others keep the processors busy, some of it comes too late.
+    "mlp_pinned_clip": {"at most": 2},
+    "mlp_clip_item": {"at most": 3},
 }
 
 
@@ -56,6 +60,8 @@ def train(name, steps):
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled="amp" in words):
             loss = nn.functional.cross_entropy(model(x), torch.zeros(x.shape[0], dtype=torch.long, device="cuda"))
         loss.backward()
+        if "clip" in words:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
         if "item" in words:
@@ -75,6 +81,9 @@ def check(name, expected):
     more.subtract(waits(name, SHORT))
     per_step = {call: count / (LONG - SHORT) for call, count in more.items() if count != 0}
     print(f"  {name}: {per_step}")
+    if "at most" in expected:  # by whatever call
+        assert sum(per_step.values()) <= expected["at most"], per_step
+        return
     # What is asked for once may come in either run.
     assert {call: round(count) for call, count in per_step.items() if round(count) != 0} == expected, per_step
 

@@ -130,16 +130,93 @@ TEST_F(PageRegionTest, RecallsWhatTheProgramHasUsedAndSendsOnlyItsChanges_A7) {
     *program(page(3)) = 1;
     *program(page(9)) = 1;
     (void)region->hand_over(region->range());
-    EXPECT_EQ(relative(*region, region->used_before(1 << 20)),
+    PageRegion::Room room, one_page{k_page_bytes, 0};
+    EXPECT_TRUE(region->misses_used());
+    EXPECT_EQ(relative(*region, region->used_before(room)),
               (Pairs{{3 * k_page_bytes, k_page_bytes}, {9 * k_page_bytes, k_page_bytes}}));
-    EXPECT_EQ(relative(*region, region->used_before(k_page_bytes)), (Pairs{{3 * k_page_bytes, k_page_bytes}}));
+    EXPECT_EQ(relative(*region, region->used_before(one_page)), (Pairs{{3 * k_page_bytes, k_page_bytes}}));
     for (const uint64_t index : {3, 9}) {
         ASSERT_TRUE(region->fetched({page(index), 1}, false));
         ASSERT_TRUE(region->recalled({page(index), 1}));
     }
     *program(page(9) + 8) = 5;
-    EXPECT_TRUE(region->used_before(1 << 20).empty());
+    EXPECT_FALSE(region->misses_used());
+    EXPECT_TRUE(region->used_before(room).empty());
     EXPECT_EQ(relative(*region, region->hand_over(region->range())), (Pairs{{9 * k_page_bytes + 8, 1}}));
+}
+
+TEST_F(PageRegionTest, RecallsLittleOfWhatIsNotUsedAgain_A7) {
+    auto region = make(64);
+    std::memset(program(page(0)), 1, 16 * k_page_bytes);
+    (void)region->hand_over(region->range());
+    const auto recalled_pages = [&] {
+        PageRegion::Room room;
+        uint64_t bytes = 0;
+        for (const AddressRange& range : region->used_before(room)) {
+            bytes += range.size_bytes;
+            EXPECT_TRUE(region->fetched(range, false) && region->recalled(range));
+        }
+        return bytes / k_page_bytes;
+    };
+    EXPECT_EQ(recalled_pages(), 16u);
+    for (int round = 0; round < 100; ++round) {
+        (void)region->hand_over(region->range());
+        (void)recalled_pages();
+    }
+    (void)region->hand_over(region->range());
+    EXPECT_EQ(recalled_pages(), 2u);
+    *program(page(1)) = 7;  // it is used again after all
+    (void)region->hand_over(region->range());
+    EXPECT_EQ(recalled_pages(), 3u);
+}
+
+TEST_F(PageRegionTest, KeepsWhatTheProgramHasChangedSinceBytesWereAskedFor_A7) {
+    PageRegion::Options options;
+    options.sharing = Sharing::concurrent;
+    auto region = make(4, options);
+    std::memset(program(page(0)), 1, k_page_bytes);
+    (void)region->hand_over(region->range());
+    ASSERT_TRUE(region->fetched({page(0), 1}, false) && region->recalled({page(0), 1}));
+    *program(page(0) + 1) = 2;
+    PageRegion::Room room;
+    uint64_t ask = 0;
+    ASSERT_EQ(relative(*region, region->asked_along(room, true, ask)), (Pairs{{0, k_page_bytes}}));
+    const uint64_t arrivals = region->arrivals();
+    *program(page(0) + 2) = 3;
+    EXPECT_EQ(relative(*region, region->hand_over(region->range())), (Pairs{{1, 2}}));
+    Bytes device(k_page_bytes, std::byte{1});
+    device[3] = std::byte{4};
+    EXPECT_EQ(region->arrivals(), arrivals);
+    ASSERT_TRUE(region->arrived({page(0), k_page_bytes}, device, ask, true));
+    const char* const seen = program(page(0));
+    EXPECT_EQ((std::vector<int>{seen[0], seen[1], seen[2], seen[3], seen[4]}), (std::vector<int>{1, 2, 3, 4, 1}));
+    EXPECT_NE(region->arrivals(), arrivals);
+    // What was asked for afterwards knows of the changes.
+    (void)region->refresh();
+    ASSERT_FALSE(region->asked_along(room, false, ask).empty());
+    device[1] = std::byte{9};
+    ASSERT_TRUE(region->arrived({page(0), k_page_bytes}, device, ask, false));
+    EXPECT_EQ(seen[1], 9);
+    *program(page(0) + 5) = 6;
+    EXPECT_EQ(relative(*region, region->hand_over(region->range())), (Pairs{{5, 1}}));
+}
+
+TEST_F(PageRegionTest, HoldsWhatWasReadAheadUntilTheDeviceIsGivenSomething_A7) {
+    auto region = make(8);
+    std::memset(program(page(0)), 1, 8 * k_page_bytes);
+    (void)region->hand_over(region->range());
+    std::memset(region->at(page(2)), 5, 2 * k_page_bytes);
+    region->hold({page(2), 2 * k_page_bytes});
+    EXPECT_FALSE(region->is_valid_here(page(2)));
+    region->take_held(page(4));
+    EXPECT_FALSE(region->any_valid_here());
+    region->take_held(page(3));
+    EXPECT_EQ(*program(page(2)), 5);
+    (void)region->hand_over(region->range());
+    region->hold({page(2), 2 * k_page_bytes});
+    region->outdate();
+    region->take_held(page(2));
+    EXPECT_FALSE(region->any_valid_here());
 }
 
 TEST_F(PageRegionTest, SendsNothingElseOnceBothSidesWrite_A7) {

@@ -1,0 +1,117 @@
+// The threads behind accesses to pages that the device has: what they have in common.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "client/call/common.h"
+#include "client/managed/faults.h"
+#include "client/managed/succession.h"
+
+namespace warpline::client {
+
+using PageClock = std::chrono::steady_clock;
+
+/// How often both sides see what the other one has written beside it.
+constexpr std::chrono::milliseconds k_page_refresh(5);
+
+/// Of one question.
+constexpr uint64_t k_most_read_bytes = 4ull << 20;
+
+/// An access that has not been answered.
+struct Access {
+    PageFault* fault = nullptr;
+    bool waited = false;  ///< the device has been waited for, or for as long as there is patience
+    PageClock::time_point since = PageClock::now();
+    uint64_t watched = 0;  ///< number of the wait for the stream that the memory is attached to; 0: it waits for none
+    uint64_t given = 0;    ///< what that stream had been given by then (Attachment)
+};
+
+/// What is to be fetched, and from whom.
+struct Wanted {
+    SharedRegion from;
+    AddressRange what;
+    uint64_t stream = 0;   ///< the memory is attached to this stream, which is done: whatever else runs, it does not use it
+    uint64_t given = 0;    ///< to that stream (Attachment)
+    bool is_done = false;  ///< it is known to be done with that
+};
+
+/// Bytes of a region, in its second mapping.
+struct PieceOfRegion {
+    PageRegion* region = nullptr;
+    AddressRange bytes;
+};
+
+/// Of what is wanted: what has to be read.
+struct Fetch {
+    Wanted wanted;
+    bool while_busy = false;
+    bool ahead = false;  ///< nobody has come there yet
+    std::vector<AddressRange> missing{};
+    uint64_t epoch = 0;
+    bool out_of_date = false;  ///< it has changed meanwhile, or may have
+};
+
+/// Answers the program's accesses to pages that the device has. One for the process, and never destroyed.
+class Pager {
+public:
+    static Pager& instance() {
+        static auto* pager = new Pager;
+        return *pager;
+    }
+    bool start(const Call& call) WL_EXCLUDES(m_mutex);
+
+private:
+    void run_fetching();
+    void run_waiting() WL_EXCLUDES(m_mutex);
+    void collect(std::deque<Access>& accesses) WL_EXCLUDES(m_mutex);
+    void serve(Access access) WL_EXCLUDES(m_mutex);
+    /// @returns false: the access has to wait for the device, or for the stream if one is set
+    bool serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted);
+    /// True if the page is here: nothing is to be fetched.
+    bool is_here(SharedPages& pages, PageRegion& region, const PageFault& fault, uint64_t window, FaultAnswer& answer)
+        WL_REQUIRES(pages.mutex);
+    void note_order(SharedPages& pages, const SharedRegion& shared, const PageFault& fault) WL_REQUIRES(pages.mutex);
+    /// What the program will probably come to next, in other regions: it is read with the same question, and held until the
+    /// program does.
+    void add_next(SharedPages& pages, std::vector<Fetch>& fetches) WL_EXCLUDES(pages.mutex);
+    /// False: what was wanted cannot be had.
+    bool fetch(std::vector<Fetch>& fetches);
+    bool begin_fetch(std::vector<Fetch>& fetches);
+    bool end_fetch(std::vector<Fetch>& fetches, CUresult result, bool may_be_used);
+    CUresult read_all(std::vector<Fetch>& fetches);
+    bool is_done(const Wanted& wanted);
+    void wait_for_stream(Access access, const Wanted& wanted) WL_EXCLUDES(m_mutex);
+    void take_told() WL_EXCLUDES(m_told_mutex) WL_REQUIRES(m_mutex);
+    CUresult read(uint64_t context, const std::vector<PieceOfRegion>& pieces);
+    void recall(bool in_turns);
+    void read_mirrored(bool busy);
+    CUresult read_bytes(uint64_t context, uint64_t address, Bytes& bytes);
+    void refresh();
+    bool is_busy();
+    Call call_in(uint64_t context) { return Call{cuda::CallId::wlReadPages, this_thread(), *m_session, *m_state, context}; }
+
+    Session* m_session = nullptr;  // this and the next: set before the threads begin
+    State* m_state = nullptr;
+    bool m_told_failure = false;  // this and the next three: the fetching thread's
+    Succession m_succession;
+    PageClock::time_point m_refreshed{}, m_mirror_again{};
+    Mutex m_mutex;
+    bool m_started WL_GUARDED_BY(m_mutex) = false;
+    std::deque<Access> m_waiting WL_GUARDED_BY(m_mutex);  // for the device
+    std::deque<Access> m_watched WL_GUARDED_BY(m_mutex);  // for a stream
+    uint64_t m_watches WL_GUARDED_BY(m_mutex) = 0;
+    Mutex m_told_mutex;                                        // nothing else is locked with it: the receiving thread takes it
+    std::vector<uint64_t> m_told WL_GUARDED_BY(m_told_mutex);  // waits for streams that are over
+    std::deque<Access> m_ready WL_GUARDED_BY(m_mutex);         // have waited
+    ConditionVariable m_changed;
+};
+
+/// What a thread of the program waits for is of no use before the device is done with this memory. @blocks no
+void narrow(const State& state, uint64_t address, SharedRegion& shared, Wanted& wanted);
+/// A stream is done with what it had been given.
+void note_done_with(uint64_t address, uint64_t given);
+
+}  // namespace warpline::client

@@ -1,0 +1,85 @@
+// Memory that both sides use at the same time: what each sees of the other one's.
+#include <algorithm>
+
+#include "client/call/pager.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/session/session.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// Registered memory travels whole. Where that is much, it is done for a fifth of the time at most.
+constexpr uint64_t k_much_mirrored = 256ull << 10;
+constexpr int k_mirror_pause = 4;
+
+}  // namespace
+
+CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
+    SharedPages::Counters& counters = SharedPages::instance().counters;
+    for (uint64_t offset = 0; offset < bytes.size();) {
+        const uint64_t size = std::min<uint64_t>(k_most_read_bytes, bytes.size() - offset);
+        const std::vector<uint64_t> asked{address + offset, size};
+        Call own = call_in(context);
+        const CUresult result = gen::request_wlReadPages(own, asked, CopyTarget::linear(bytes.data() + offset, size));
+        if (result != CUDA_SUCCESS) return result;
+        counters.fetches.fetch_add(1, std::memory_order_relaxed);
+        counters.fetched_bytes.fetch_add(size, std::memory_order_relaxed);
+        offset += size;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// What the device has changed of the program's own memory: these bytes are written there, and no others.
+void Pager::read_mirrored(bool busy) {
+    SharedPages& pages = SharedPages::instance();
+    std::vector<std::pair<std::shared_ptr<MirroredRange>, uint64_t>> all;
+    const uint64_t work = m_session->last_work();
+    {
+        MutexLock lock(pages.mutex);
+        for (const auto& [base, mirrored] : pages.mirrored)
+            if (!mirrored->twin.empty() && mirrored->read_work != work) all.emplace_back(mirrored, mirrored->epoch);
+    }
+    for (const auto& [mirrored, epoch] : all) {
+        Bytes bytes(mirrored->size_bytes);
+        if (read_bytes(mirrored->context, mirrored->device, bytes) != CUDA_SUCCESS) return;
+        MutexLock lock(pages.mutex);
+        const auto still = pages.mirrored.find(mirrored->host);
+        if (mirrored->epoch != epoch || still == pages.mirrored.end() || still->second != mirrored) continue;
+        auto* here = reinterpret_cast<std::byte*>(mirrored->host);
+        for (uint64_t i = 0; i < bytes.size(); ++i)
+            if (bytes[i] != mirrored->twin[i]) here[i] = bytes[i];
+        mirrored->twin = std::move(bytes);
+        if (!busy) mirrored->read_work = work;
+    }
+}
+
+/// Both sides see what the other one writes, at the next access.
+void Pager::refresh() {
+    const auto now = PageClock::now();
+    if (now - m_refreshed < k_page_refresh) return;
+    m_refreshed = now;
+    uint64_t mirrored_bytes = 0;
+    {
+        SharedPages& pages = SharedPages::instance();
+        MutexLock lock(pages.mutex);
+        for (const auto& [base, mirrored] : pages.mirrored) mirrored_bytes += mirrored->size_bytes;
+    }
+    if (mirrored_bytes != 0 && now >= m_mirror_again && is_busy()) {
+        (void)write_all_mirrored(call_in(0));
+        read_mirrored(true);
+        if (mirrored_bytes > k_much_mirrored) {
+            const auto done = PageClock::now();
+            m_mirror_again = done + k_mirror_pause * (done - now);
+        }
+    }
+    {
+        SharedPages& pages = SharedPages::instance();
+        MutexLock lock(pages.mutex);
+        const auto is_busy_region = [](const auto& item) { return item.second.region->has_busy_units(); };
+        if (std::none_of(pages.regions.begin(), pages.regions.end(), is_busy_region)) return;
+    }
+    (void)refresh_pages_in_time(call_in(0));
+}
+
+}  // namespace warpline::client

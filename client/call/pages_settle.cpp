@@ -1,0 +1,110 @@
+// When work is known to be done: what the program sees of memory that the device has, and what of it is fetched at once.
+#include <algorithm>
+#include <utility>
+
+#include "client/call/pages.h"
+#include "client/call/pages_along.h"
+#include "client/managed/faults.h"
+#include "client/session/session.h"
+
+namespace warpline::client {
+
+namespace {
+
+/// @param now  of what came without an access, only what has stayed for long enough; null: all
+CUresult refresh(const Call& call, SharedPages& pages, const std::chrono::steady_clock::time_point* now)
+    WL_REQUIRES(pages.mutex) {
+    for (auto& [base, shared] : pages.regions) {
+        if (now && *now < shared.stays_until) continue;
+        // What is being fetched in this moment may be of the time before, too.
+        shared.region->outdate();
+        shared.region->forget_seen();
+        if (!shared.region->has_busy_units()) continue;
+        pages.window_bytes = SharedPages::k_first_window;  // who looks again and again looks at little
+        const auto changed = shared.region->refresh();
+        if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+std::vector<uint64_t> at_work(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex) {
+    std::erase_if(pages.busy_contexts, [&state](uint64_t token) {
+        const Context* context = state.contexts.find(token);
+        return !context || !context->active();
+    });
+    std::vector<uint64_t> busy;
+    for (uint64_t token : pages.busy_contexts) {
+        const Context* context = state.contexts.find(token);
+        // Where no stream works beside the legacy one, all rest when that one does.
+        const bool beside = state.works_beside_default.load(std::memory_order_relaxed);
+        const uint64_t idle_at = beside ? context->idle_at.load(std::memory_order_acquire)
+                                        : std::max(context->idle_at.load(std::memory_order_acquire),
+                                                   context->default_idle_at.load(std::memory_order_acquire));
+        if (session.last_work() >= idle_at) busy.push_back(token);
+    }
+    return busy;
+}
+
+/// True if something was heard of the device since the last such call: else the program need see no more than it has seen.
+bool has_news(SharedPages& pages, const Session& session) WL_REQUIRES(pages.mutex) {
+    const uint64_t news = session.news();
+    return std::exchange(pages.settled_news, news) != news;
+}
+
+}  // namespace
+
+std::vector<uint64_t> contexts_at_work(const Session& session, const State& state) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    return at_work(pages, session, state);
+}
+
+bool is_device_busy(const Session& session, const State& state) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    return pages.launching != 0 || !at_work(pages, session, state).empty();
+}
+
+CUresult refresh_pages(const Call& call) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    return refresh(call, pages, nullptr);
+}
+
+CUresult refresh_pages_in_time(const Call& call) {
+    SharedPages& pages = SharedPages::instance();
+    const auto now = std::chrono::steady_clock::now();
+    MutexLock lock(pages.mutex);
+    return refresh(call, pages, &now);
+}
+
+CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, Told told) {
+    // In a function that a stream calls, the device cannot be waited for, nor is it idle.
+    if (HostCalls::in_callback()) return done;
+    SharedPages& pages = SharedPages::instance();
+    {
+        MutexLock lock(pages.mutex);
+        bool any = false;
+        if (!has_news(pages, call.session)) {
+            for (auto& [base, shared] : pages.regions) {
+                if (!shared.region->has_seen_units()) continue;
+                shared.stays_until = std::chrono::steady_clock::now() + SharedPages::k_stay;
+                (void)shared.region->see_again();
+            }
+        } else {
+            if (along) along->leave_out_changed(pages);
+            (void)refresh(call, pages, nullptr);
+            if (along) along->put_in_place(pages, pages.launching != 0 || !at_work(pages, call.session, call.state).empty());
+        }
+        // Page-locked memory whose copies have events is used after many of them: an access brings it.
+        for (const auto& [base, shared] : pages.regions)
+            any =
+                any || ((told == Told::there || shared.region->sharing() == Sharing::in_turns) && shared.region->misses_used());
+        for (const auto& [base, mirrored] : pages.mirrored) any = any || mirrored->read_work != call.session.last_work();
+        if (!any) return done;
+    }
+    faults::recall(told == Told::there ? Wish::recall : Wish::recall_in_turns);
+    return done;
+}
+
+}  // namespace warpline::client
