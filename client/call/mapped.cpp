@@ -62,6 +62,7 @@ CUresult mirror(Call& call, const HostRange& range, uint64_t& device_address) {
     made->device = block->base + offset;
     made->block = {block->base, block->size_bytes};
     made->context = range.context;
+    made->read_only = (range.flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
     device_address = made->device;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);

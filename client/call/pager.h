@@ -8,14 +8,12 @@
 
 #include "client/call/common.h"
 #include "client/managed/faults.h"
+#include "client/managed/refresh_pace.h"
 #include "client/managed/succession.h"
 
 namespace warpline::client {
 
 using PageClock = std::chrono::steady_clock;
-
-/// How often both sides see what the other one has written beside it.
-constexpr std::chrono::milliseconds k_page_refresh(5);
 
 /// Of one question.
 constexpr uint64_t k_most_read_bytes = 4ull << 20;
@@ -89,13 +87,18 @@ private:
     void recall(bool in_turns);
     void read_mirrored(bool busy);
     CUresult read_bytes(uint64_t context, uint64_t address, Bytes& bytes);
+    /// The program's memory, where the device has changed its copy.
+    void take_over(const MirroredRange& mirrored, const Bytes& bytes);
     void refresh();
+    void refresh_now(PageClock::time_point now);
     bool is_busy();
     Call call_in(uint64_t context) { return Call{cuda::CallId::wlReadPages, this_thread(), *m_session, *m_state, context}; }
 
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
-    bool m_told_failure = false;  // this and the next three: the fetching thread's
+    bool m_told_failure = false;  // this and the next five: the fetching thread's
+    bool m_told_unwritable = false;
+    RefreshPace m_pace;
     Succession m_succession;
     PageClock::time_point m_refreshed{}, m_mirror_again{};
     Mutex m_mutex;

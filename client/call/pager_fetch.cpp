@@ -87,6 +87,9 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         if (wanted.stream != 0 && access.watched != 0) note_done_with(fault.address, access.given);
         const bool busy = wanted.stream == 0 && is_busy();
         if (busy && must_wait) return false;
+        // Who looks again and again for an answer looks at little.
+        if (busy && m_pace.is_quick() && fault.wish == Wish::access)
+            wanted.what = wanted.from.region->units_of({fault.address, 1});
         std::vector<Fetch> fetches{{wanted, busy}};
         if (fault.wish == Wish::access && !busy && wanted.stream == 0) add_next(pages, fetches);
         if (!fetch(fetches)) {

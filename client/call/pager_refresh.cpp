@@ -3,7 +3,9 @@
 
 #include "client/call/pager.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/managed/foreign_write.h"
 #include "client/session/session.h"
+#include "common/log/log.h"
 
 namespace warpline::client {
 
@@ -37,8 +39,10 @@ void Pager::read_mirrored(bool busy) {
     const uint64_t work = m_session->last_work();
     {
         MutexLock lock(pages.mutex);
-        for (const auto& [base, mirrored] : pages.mirrored)
+        for (const auto& [base, mirrored] : pages.mirrored) {
+            if (mirrored->read_only) mirrored->read_work = work;
             if (!mirrored->twin.empty() && mirrored->read_work != work) all.emplace_back(mirrored, mirrored->epoch);
+        }
     }
     for (const auto& [mirrored, epoch] : all) {
         Bytes bytes(mirrored->size_bytes);
@@ -46,19 +50,47 @@ void Pager::read_mirrored(bool busy) {
         MutexLock lock(pages.mutex);
         const auto still = pages.mirrored.find(mirrored->host);
         if (mirrored->epoch != epoch || still == pages.mirrored.end() || still->second != mirrored) continue;
-        auto* here = reinterpret_cast<std::byte*>(mirrored->host);
-        for (uint64_t i = 0; i < bytes.size(); ++i)
-            if (bytes[i] != mirrored->twin[i]) here[i] = bytes[i];
+        take_over(*mirrored, bytes);
         mirrored->twin = std::move(bytes);
         if (!busy) mirrored->read_work = work;
     }
 }
 
+void Pager::take_over(const MirroredRange& mirrored, const Bytes& bytes) {
+    std::vector<AddressRange> changed;
+    std::vector<const std::byte*> from;
+    for (uint64_t i = 0; i < bytes.size();) {
+        if (bytes[i] == mirrored.twin[i]) {
+            ++i;
+            continue;
+        }
+        const uint64_t begin = i;
+        while (i < bytes.size() && bytes[i] != mirrored.twin[i]) ++i;
+        changed.push_back({mirrored.host + begin, i - begin});
+        from.push_back(bytes.data() + begin);
+    }
+    if (changed.empty()) return;
+    m_pace.note_change();
+    if (write_over(changed, from) == 0 || m_told_unwritable) return;
+    m_told_unwritable = true;
+    WL_LOG(error, "client",
+           "registered memory at {:#x} cannot be written by this process any more: what kernels write there is lost",
+           mirrored.host);
+}
+
 /// Both sides see what the other one writes, at the next access.
 void Pager::refresh() {
     const auto now = PageClock::now();
-    if (now - m_refreshed < k_page_refresh) return;
+    if (now - m_refreshed < m_pace.pause()) return;
     m_refreshed = now;
+    const auto& written = SharedPages::instance().counters.written_back_bytes;
+    const uint64_t written_before = written.load(std::memory_order_relaxed);
+    refresh_now(now);
+    if (written.load(std::memory_order_relaxed) != written_before) m_pace.note_change();
+    m_pace.end_turn();
+}
+
+void Pager::refresh_now(PageClock::time_point now) {
     uint64_t mirrored_bytes = 0;
     {
         SharedPages& pages = SharedPages::instance();

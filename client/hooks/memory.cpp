@@ -158,7 +158,8 @@ CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, 
     // Memory of the device, or managed; or none that the program can use itself.
     const auto known = call.state.memory.find(range.base);
     if (known && known->kind != MemoryKind::page_locked) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.host_memory.find(range.base) && !is_readable(range.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
+    const auto can_be_used = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0 ? is_readable : is_writable;
+    if (!call.state.host_memory.find(range.base) && !can_be_used(range.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
     auto registered = call.state.host_memory.register_range(range);
     return registered == HostMemory::Registered::ok ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }

@@ -52,6 +52,7 @@ struct MirroredRange {
     Bytes twin;              ///< what the device had last; empty: nothing yet
     uint64_t epoch = 0;      ///< grows when something is written to the device
     uint64_t read_work = 0;  ///< the work after which it was read
+    bool read_only = false;  ///< was registered so: what kernels write there the program does not see
 };
 
 /// The regions, by address. Made with the first of them and never destroyed, like the session.

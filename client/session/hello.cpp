@@ -55,7 +55,6 @@ void hide_unsupported(Device& device) {
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
         CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
         CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
-        CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
@@ -63,6 +62,8 @@ void hide_unsupported(Device& device) {
     };
     for (CUdevice_attribute id : k_hidden) device.attributes[id] = 0;
     device.attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1;
+    // Kernels use a copy of what is registered.
+    device.attributes[CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED] = 1;
 }
 
 /// What processes can share depends on the server, too: a client's memory has handles where it is mapped.

@@ -9,6 +9,9 @@
 __global__ void add(int* data, int n, int what) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] += what;
 }
+__global__ void take(char* out, const char* in, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = in[i];
+}
 struct Boxed {
     int* inner;
     int count;
@@ -119,6 +122,23 @@ static void not_registered() {
     EXPECT_EQ(cudaHostRegister(memory, size, cudaHostRegisterMapped), cudaErrorInvalidValue);
     CHECK(cudaHostRegister(memory, size / 2, cudaHostRegisterMapped));
     CHECK(cudaHostUnregister(memory));
+    // What the program may only read is for kernels that only read.
+    for (size_t i = 0; i < size / 2; ++i) memory[i] = static_cast<char>(i % 100);
+    EXPECT_EQ(mprotect(memory, size / 2, PROT_READ), 0);
+    EXPECT_EQ(cudaHostRegister(memory, size / 2, cudaHostRegisterMapped), cudaErrorInvalidValue);
+    int supported = 0;
+    CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrHostRegisterReadOnlySupported, 0));
+    EXPECT_EQ(supported, 1);
+    CHECK(cudaHostRegister(memory, size / 2, cudaHostRegisterMapped | cudaHostRegisterReadOnly));
+    char *device, *copy;
+    CHECK(cudaHostGetDevicePointer(&device, memory, 0));
+    CHECK(cudaMalloc(&copy, size / 2));
+    take<<<4, 128>>>(copy, device, static_cast<int>(size / 2));
+    std::vector<char> back(size / 2);
+    CHECK(cudaMemcpy(back.data(), copy, size / 2, cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < size / 2; ++i) EXPECT_EQ(back[i], static_cast<char>(i % 100));
+    CHECK(cudaHostUnregister(memory));
+    CHECK(cudaFree(copy));
     munmap(memory, size);
     EXPECT_EQ(cudaHostRegister(memory, size, cudaHostRegisterMapped), cudaErrorInvalidValue);
     int* managed;

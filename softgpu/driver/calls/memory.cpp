@@ -187,7 +187,8 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     if (process().addresses.overlaps(address, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    if (!is_readable(address, bytesize)) return CUDA_ERROR_INVALID_VALUE;
+    const bool read_only = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+    if (!(read_only ? is_readable : is_writable)(address, bytesize)) return CUDA_ERROR_INVALID_VALUE;
     auto allocation = std::make_shared<Allocation>();
     allocation->address = address;
     allocation->size_bytes = bytesize;

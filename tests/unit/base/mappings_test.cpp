@@ -27,6 +27,7 @@ TEST(Mappings, TellsWhatCanBeRead) {
     EXPECT_FALSE(is_readable(16, 1));
     const int local = 0;
     EXPECT_TRUE(is_readable(reinterpret_cast<uint64_t>(&local), sizeof local));
+    EXPECT_TRUE(is_writable(reinterpret_cast<uint64_t>(&local), sizeof local));
     ::munmap(memory, 4 * k_page);
 }
 

@@ -1,6 +1,8 @@
 // In which order a program comes to memory (A7).
 #include "client/managed/succession.h"
 
+#include "client/managed/refresh_pace.h"
+
 #include <gtest/gtest.h>
 
 namespace warpline::client {
@@ -32,6 +34,18 @@ TEST(SuccessionTest, SeesThatAProgramGoesFromNeighbourToNeighbour_A7) {
     EXPECT_TRUE(succession.goes_on());
     succession.came_to(100, 100, false);
     EXPECT_FALSE(succession.goes_on());
+}
+
+TEST(RefreshPaceTest, IsQuickWhileSidesAnswerEachOther_A7) {
+    RefreshPace pace;
+    EXPECT_EQ(pace.pause(), RefreshPace::k_slow);
+    pace.note_change();
+    pace.end_turn();
+    for (uint64_t turn = 0; turn < RefreshPace::k_patience; ++turn) {
+        EXPECT_EQ(pace.pause(), RefreshPace::k_quick);
+        pace.end_turn();
+    }
+    EXPECT_EQ(pace.pause(), RefreshPace::k_slow);
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+// Writing where the program has taken access away (A7).
+#include "client/managed/foreign_write.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+
+namespace warpline::client {
+namespace {
+
+TEST(ForeignWriteTest, WritesWhereAccessWasTakenAway_A7) {
+    constexpr size_t k_page = 4096;
+    auto* memory = static_cast<char*>(::mmap(nullptr, 2 * k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(memory, MAP_FAILED);
+    memory[k_page] = 1;
+    ASSERT_EQ(::mprotect(memory + k_page, k_page, PROT_READ), 0);
+    const std::array<std::byte, 4> bytes{std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}};
+    const auto at = reinterpret_cast<uint64_t>(memory);
+    EXPECT_EQ(write_over({{at + 5, 2}, {at + k_page, 1}, {at + 9, 1}}, {&bytes[0], &bytes[2], &bytes[3]}), 0u);
+    EXPECT_EQ(memory[5], 2);
+    EXPECT_EQ(memory[6], 3);
+    EXPECT_EQ(memory[k_page], 4);
+    EXPECT_EQ(memory[9], 5);
+    ASSERT_EQ(::munmap(memory + k_page, k_page), 0);
+    EXPECT_EQ(write_over({{at + k_page, 1}, {at + 5, 1}}, {&bytes[0], &bytes[3]}), 1u);
+    EXPECT_EQ(memory[5], 5);
+    ::munmap(memory, k_page);
+}
+
+}  // namespace
+}  // namespace warpline::client
