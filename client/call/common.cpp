@@ -4,6 +4,7 @@
 #include "client/call/ahead.h"
 #include "client/call/allocate.h"
 #include "client/call/completion.h"
+#include "client/call/pages_along.h"
 #include "client/gen/stream_calls.gen.h"
 
 namespace warpline::client {
@@ -40,6 +41,26 @@ CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t&
     constexpr uint64_t k_default = 1ull << 40, k_per_thread = 1ull << 41;
     id = stream == CU_STREAM_PER_THREAD ? k_per_thread + (owner->id << 24) + this_thread().number : k_default + owner->id;
     return CUDA_SUCCESS;
+}
+
+CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered) {
+    is_registered = is_registered_memory(call.state, address);
+    if (!is_registered) [[likely]]
+        return CUDA_SUCCESS;
+    Call own = call;
+    uint64_t mapped = 0;
+    const CUresult result = map_host_memory(own, address, mapped);
+    if (result == CUDA_SUCCESS) address = mapped;
+    return result;
+}
+
+CUresult settle_registered(Call& call, CUstream stream) {
+    const uint64_t token = stream_token(call, stream);
+    const Stream* named = call.state.streams.find(token);
+    const bool may_be_captured = token == to_token(CU_STREAM_PER_THREAD) || (named && named->capture_id.load() != 0);
+    if (call.state.captures.any() && may_be_captured) return CUDA_SUCCESS;
+    // What the program does with its memory next, copies from there included, is done here.
+    return with_pages_along(call, [&] { return synchronize_stream(call, token); });
 }
 
 CUresult synchronize_stream(Call& call, uint64_t stream) {

@@ -59,6 +59,18 @@ inline void note_default_idle(const Call& call, uint64_t records) {
     }
 }
 
+/// True if the address is of memory that the program has registered, by the program's own address.
+inline bool is_registered_memory(const State& state, uint64_t address) {
+    if (!state.host_memory.any_registered()) [[likely]]
+        return false;
+    const auto range = state.host_memory.find(address);
+    return range && range->origin == HostOrigin::registered && !state.memory.find(address);
+}
+/// For a fill: if the address is of such memory, it becomes the one where the device finds it.
+CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered);
+/// Such a fill has been given to a stream: the program finds it in its memory, unless it is captured. @blocks for the stream
+CUresult settle_registered(Call& call, CUstream stream);
+
 /// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then; page-locked
 /// memory that is named so becomes the device's as well.
 inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {

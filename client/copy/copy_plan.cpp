@@ -25,6 +25,10 @@ CUresult settle_end(Call& call, CopyEnd& end, size_t width, size_t height, size_
             end.host = reinterpret_cast<const void*>(end.device);
         }
     }
+    if (end.type == CU_MEMORYTYPE_DEVICE && is_registered_memory(call.state, end.device)) {
+        end.type = CU_MEMORYTYPE_HOST;
+        end.host = reinterpret_cast<const void*>(end.device);
+    }
     // What program and device share the device copies, in the order of its stream.
     if (end.type == CU_MEMORYTYPE_HOST && is_shared_memory(reinterpret_cast<uint64_t>(end.host))) {
         end.type = CU_MEMORYTYPE_DEVICE;

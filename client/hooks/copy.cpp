@@ -96,6 +96,11 @@ CUresult check_peers(const Call& call, CUcontext destination, CUcontext source) 
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/// Memory that the program has registered, named as the device's: it is copied as the program's.
+bool names_registered(const Call& call, CUdeviceptr destination, CUdeviceptr source) {
+    return is_registered_memory(call.state, destination) || is_registered_memory(call.state, source);
+}
+
 }  // namespace
 
 CUresult hook_client_cuMemcpy(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
@@ -108,6 +113,9 @@ CUresult hook_client_cuMemcpyAsync(Call& call, CUdeviceptr dst, CUdeviceptr src,
 }
 
 CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+    if (is_registered_memory(call.state, dstDevice))
+        return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, call.default_stream(),
+                        Timing::synchronous);
     if (call.per_thread)
         return copy_to_device_async(call, dstDevice, srcHost, ByteCount, call.default_stream(), Timing::synchronous);
     return copy_to_device(call, dstDevice, srcHost, ByteCount);
@@ -116,10 +124,16 @@ CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const vo
 CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
                                           CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (is_registered_memory(call.state, dstDevice))
+        return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, stream_token(call, hStream),
+                        Timing::asynchronous);
     return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream_token(call, hStream), Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoH_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+    if (is_registered_memory(call.state, srcDevice))
+        return copy_any(call, reinterpret_cast<CUdeviceptr>(dstHost), srcDevice, ByteCount, call.default_stream(),
+                        Timing::synchronous);
     return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, call.default_stream(),
                             Timing::synchronous);
 }
@@ -128,12 +142,17 @@ CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr
                                           CUstream hStream) {
     if (!dstHost) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (is_registered_memory(call.state, srcDevice))
+        return copy_any(call, reinterpret_cast<CUdeviceptr>(dstHost), srcDevice, ByteCount, stream_token(call, hStream),
+                        Timing::asynchronous);
     return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, stream_token(call, hStream),
                             Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     if (ByteCount == 0) return CUDA_SUCCESS;
+    if (names_registered(call, dstDevice, srcDevice))
+        return copy_any(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
@@ -146,6 +165,8 @@ CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUd
                                           CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (ByteCount == 0) return CUDA_SUCCESS;
+    if (names_registered(call, dstDevice, srcDevice))
+        return copy_any(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream), Timing::asynchronous);
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream));
@@ -155,6 +176,8 @@ CUresult hook_client_cuMemcpyPeer(Call& call, CUdeviceptr dstDevice, CUcontext d
                                   CUcontext srcContext, size_t ByteCount) {
     if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
     if (ByteCount == 0) return CUDA_SUCCESS;
+    if (names_registered(call, dstDevice, srcDevice))
+        return copy_any(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuMemcpyPeer(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount);
@@ -165,6 +188,8 @@ CUresult hook_client_cuMemcpyPeerAsync(Call& call, CUdeviceptr dstDevice, CUcont
     if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (ByteCount == 0) return CUDA_SUCCESS;
+    if (names_registered(call, dstDevice, srcDevice))
+        return copy_any(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream), Timing::asynchronous);
     if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuMemcpyPeerAsync(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount,

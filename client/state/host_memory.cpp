@@ -79,6 +79,7 @@ std::optional<HostRange> HostMemory::forget_mapped(uint64_t base, HostOrigin ori
     if (it == m_ranges.end() || it->second.origin != origin || it->second.device_base == 0) return std::nullopt;
     const HostRange range = it->second;
     m_ranges.erase(it);
+    if (origin == HostOrigin::registered) m_registered.fetch_sub(1, std::memory_order_relaxed);
     return range;
 }
 
@@ -103,6 +104,7 @@ HostMemory::Registered HostMemory::register_range(HostRange range) {
     range.origin = HostOrigin::registered;
     range.buffer_id = m_next_buffer_id++;
     m_ranges.emplace(range.base, range);
+    m_registered.fetch_add(1, std::memory_order_relaxed);
     return Registered::ok;
 }
 
@@ -111,6 +113,7 @@ bool HostMemory::unregister(void* address) {
     auto it = m_ranges.find(reinterpret_cast<uint64_t>(address));
     if (it == m_ranges.end() || it->second.origin != HostOrigin::registered) return false;
     m_ranges.erase(it);
+    m_registered.fetch_sub(1, std::memory_order_relaxed);
     return true;
 }
 

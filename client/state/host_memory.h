@@ -37,6 +37,8 @@ public:
     bool in_window(uint64_t address) const { return address - m_window_base < m_window_bytes; }
     /// True while there is such memory that no kernel uses yet: launches look for its addresses then.
     bool may_be_passed() const { return m_unmapped.load(std::memory_order_relaxed) != 0; }
+    /// True while the program has registered memory.
+    bool any_registered() const { return m_registered.load(std::memory_order_relaxed) != 0; }
     /// Kernels use it from now on.
     void set_device_base(uint64_t base, uint64_t device_base) WL_EXCLUDES(m_mutex);
     /// Forgets memory that kernels use, whose pages are another's business. Nothing: it is unknown, or not such memory.
@@ -64,6 +66,7 @@ private:
     uint64_t m_window_base = 0;  // set before threads exist, then constant
     uint64_t m_window_bytes = 0;
     std::atomic<size_t> m_unmapped{0};
+    std::atomic<size_t> m_registered{0};
     mutable Mutex m_mutex;  // protects the ranges
     std::map<uint64_t, HostRange> m_ranges WL_GUARDED_BY(m_mutex);
     uint64_t m_next_buffer_id WL_GUARDED_BY(m_mutex) = 1ull << 40;  // apart from those of device memory

@@ -337,15 +337,15 @@ class Call:
         return [f for f in fields if f.param is not None and f.param.type == "CUdeviceptr"]
 
     @property
-    def client_regions(self) -> list[tuple[str, int]]:
-        """What the client checks of the ranges: a Region of the parameters, and what its numbers are multiples of."""
+    def client_regions(self) -> list[tuple[str, int, str]]:
+        """What the client checks of the ranges: a Region of the parameters, what its numbers are multiples of, and the address's parameter."""
         params = {f.name: f.param.name for f in self.request.fields if f.param is not None} if self.request else {}
         regions = []
         for r in self.ranges:
             numbers = [r.address, r.bytes] + ([r.rows, r.pitch] if r.rows != "1" else [])
             if r.align:
                 region = re.sub(r"args\.(\w+)", lambda match: params[match[1]], ", ".join(numbers))
-                regions.append((f"Region{{{region}}}", r.align))
+                regions.append((f"Region{{{region}}}", r.align, params[re.search(r"args\.(\w+)", r.address)[1]]))
         return regions
 
     def owner_of(self, made: Param) -> str:

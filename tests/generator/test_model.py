@@ -58,7 +58,7 @@ class Calls(ToyTest):
         api = self.read()
         self.assertFalse(api.call("cuFill").travels)
         self.assertIs(api.call("cuFill").target, api.call("cuFillAsync"))
-        self.assertEqual(api.call("cuFillAsync").client_regions, [("Region{Checked(at), Checked(Count) * Checked(2)}", 2)])
+        self.assertEqual(api.call("cuFillAsync").client_regions, [("Region{Checked(at), Checked(Count) * Checked(2)}", 2, "at")])
 
     def test_forms_without_a_stream_of_another_call(self):
         self.fills("cuStreamQuery")

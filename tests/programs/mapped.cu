@@ -113,6 +113,46 @@ static void registered() {
     for (int i = 0; i < k_n; ++i) EXPECT_EQ(large[i], 10);
 }
 
+// Fills and copies take the program's own address of registered memory, also as the device's.
+static void named_by_its_own_address() {
+    std::vector<unsigned> memory(4096, 5);
+    unsigned* device;
+    const size_t bytes = memory.size() * sizeof(unsigned);
+    CHECK(cudaHostRegister(memory.data(), bytes, cudaHostRegisterMapped));
+    CHECK(cudaMalloc(&device, bytes));
+    CHECK(cudaMemset(device, 7, bytes));
+    CHECK(cudaMemset(memory.data(), 1, bytes / 2));
+    EXPECT_EQ(memory[2047], 0x01010101u);
+    EXPECT_EQ(memory[2048], 5u);
+    CHECK(cudaMemset2D(memory.data() + 2048, 64, 2, 32, 8));
+    EXPECT_EQ(memory[2048 + 7], 0x02020202u);
+    EXPECT_EQ(memory[2048 + 8], 5u);
+    EXPECT_EQ(memory[2048 + 16], 0x02020202u);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    memory[1] = 8;
+    CHECK(cudaMemsetAsync(memory.data() + 4, 3, 16, stream));
+    CHECK(cudaMemcpyAsync(device, memory.data(), 64, cudaMemcpyHostToDevice, stream));
+    add<<<1, 32, 0, stream>>>(reinterpret_cast<int*>(device), 8, 1);
+    CHECK(cudaStreamSynchronize(stream));
+    unsigned back[16];
+    CHECK(cudaMemcpy(back, device, sizeof back, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(back[1], 9u);
+    EXPECT_EQ(back[4], 0x03030304u);
+    EXPECT_EQ(back[8], 0x01010101u);
+    EXPECT_EQ(back[15], 0x01010101u);
+    CHECK(cudaMemcpy(memory.data() + 100, memory.data(), 32, cudaMemcpyDeviceToDevice));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(memory[101], 8u);
+    CHECK(cudaMemcpy(memory.data(), device, bytes, cudaMemcpyDeviceToDevice));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(memory[4095], 0x07070707u);
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaHostUnregister(memory.data()));
+    EXPECT_EQ(memory[4], 0x03030304u);
+    CHECK(cudaFree(device));
+}
+
 // What the program cannot use itself, or is the device's, is refused.
 static void not_registered() {
     const size_t size = 1 << 16;
@@ -303,7 +343,7 @@ int main(int argc, char** argv) {
     else if (what == "graphs")
         in_graphs();
     else if (what == "registered")
-        registered(), not_registered();
+        registered(), not_registered(), named_by_its_own_address();
     else if (what == "beside")
         beside(false);
     else if (what == "beside_registered")
