@@ -5,34 +5,34 @@
 #include <deque>
 #include <queue>
 
+#include "client/analyze/busy_times.h"
+
 namespace warpline::analyze {
 
 namespace {
 
 constexpr double k_parks_us = 100;            // a call that waits for longer keeps no other thread's calls
 constexpr double k_waits_for_device_us = 30;  // a reply that takes longer was waited for by the server, too
-constexpr double k_large_bytes = 64 * 1024;   // smaller replies pass larger ones
 constexpr double k_window_bytes = 1 << 20;    // of a long payload: handed on, and not yet on the link
 constexpr double k_credit_bytes = 64 << 20;   // sent and not yet executed
 constexpr double k_machine_bytes_per_us = 1000;
 
-/// One direction of the link.
+/// One direction of the link. Batches and replies go ahead of long payloads, and wait for each other.
 class Direction {
 public:
     explicit Direction(double bytes_per_us) : m_bytes_per_us(bytes_per_us) {}
     /// @return when the last of these bytes has left
-    double send(double at_us, double bytes) { return m_free_us = std::max(at_us, m_free_us) + time_of(bytes); }
-    /// The same for bytes that others may pass.
-    double send_behind(double at_us, double bytes) {
-        return m_behind_us = std::max({at_us, m_free_us, m_behind_us}) + time_of(bytes);
+    double send(double at_us, double bytes) {
+        m_all.take(at_us, time_of(bytes));  // what goes behind has less of the link
+        return m_ordered.take(at_us, time_of(bytes));
     }
-    /// The same for a few bytes that wait for nobody.
-    double pass(double at_us, double bytes) const { return at_us + time_of(bytes); }
+    /// The same for bytes that others may pass.
+    double send_behind(double at_us, double bytes) { return m_all.take(at_us, time_of(bytes)); }
     double time_of(double bytes) const { return m_bytes_per_us > 0 ? bytes / m_bytes_per_us : 0; }
 
 private:
     const double m_bytes_per_us;
-    double m_free_us = 0, m_behind_us = 0;
+    BusyTimes m_ordered, m_all;
 };
 
 /// What a thread of the program has given the device since it last waited for it: when the first of it began, then and now.
@@ -66,12 +66,17 @@ public:
     }
 
 private:
+    /// What came without being asked for: when it was there in the trace, and when it has left here.
+    struct Brought {
+        double recorded_us, left_us;
+    };
     struct Thread {
         double now_us = 0;
         size_t next = 0;
         bool begun = false, ended = false;
         size_t joined_by = SIZE_MAX;  // who waits for its end
         Work work;
+        std::vector<Brought> brought;  // since a reply came behind it
     };
 
     void start(size_t index, double at_us) {
@@ -185,12 +190,36 @@ private:
         const bool streams = facts.payload_up > 0;  // calls that do not depend on it pass it
         m_server_us = parks || streams ? std::max(m_server_us, begin_us) : end_us;
         sent.end_us = end_us;
-        // Long replies leave while the call is executed.
-        const double bytes = facts.bytes_down;
-        const double left_us =
-            bytes < k_large_bytes ? m_down.pass(end_us, bytes) : std::max(m_down.send(begin_us, bytes), end_us);
-        sent.reply_us = std::max(left_us, m_down_us) + m_half_us;
-        if (bytes >= k_large_bytes && !facts.awaited) m_down_us = left_us;  // replies come behind it
+        // What a copy brings leaves when the device has it: as long after the call as it did.
+        const double late_us = facts.brought_us > 0 && !facts.awaited ? brought_late_us(facts) : 0;
+        double left_us = end_us + late_us;
+        // Long payloads leave while the call is executed.
+        if (facts.payload_down > 0) left_us = std::max(m_down.send_behind(begin_us, facts.payload_down), left_us);
+        if (facts.awaited) {
+            left_us = m_down.send(std::max(left_us, brought_before(thread, facts.reply_us)), facts.bytes_down);
+        } else if (facts.brought_us > 0) {
+            left_us = m_down.send(left_us, facts.bytes_down);
+            thread.brought.push_back({facts.brought_us, left_us});
+        } else if (facts.bytes_down > 0) {
+            left_us = m_down.send(left_us, facts.bytes_down);
+        }
+        sent.reply_us = left_us + m_half_us;
+    }
+
+    double brought_late_us(const CallFacts& facts) const {
+        if (!facts.is_executed) return 0;
+        return std::max(facts.brought_us - facts.executed.end_us - m_machines.round_trip_us / 2, 0.0);
+    }
+
+    /// When that has left which the thread's copies brought before this reply: it says that they are complete.
+    static double brought_before(Thread& thread, double reply_us) {
+        double left_us = 0;
+        std::erase_if(thread.brought, [&](const Brought& brought) {
+            if (brought.recorded_us > reply_us) return false;
+            left_us = std::max(left_us, brought.left_us);
+            return true;
+        });
+        return left_us;
     }
 
     /// Functions of the program's that the server waited for between these moments: each is a round trip, one after the other.
@@ -229,7 +258,6 @@ private:
     double m_host_calls_until_us = 0;  // those before have been counted
     double m_server_us = 0;            // the server has nothing to do from then on
     double m_payload_us = 0;           // the last long payload is there
-    double m_down_us = 0;              // bytes that nobody asked for have left
     std::vector<Thread> m_threads;
     using Turn = std::pair<double, size_t>;
     std::priority_queue<Turn, std::vector<Turn>, std::greater<>> m_ready;

@@ -42,7 +42,9 @@ struct Item : Span {
 void add_replies(const Trace& trace, Timeline& timeline) {
     for (const Frame& frame : trace.frames) {
         if (frame.received && frame.kind == "host call") timeline.host_calls_us.push_back(frame.begin_us);
-        if (frame.received && frame.kind == "reply" && frame.call != 0) timeline.calls[frame.call].reply_us = frame.begin_us;
+        if (!frame.received || frame.call == 0) continue;
+        CallFacts& facts = timeline.calls[frame.call];
+        (frame.kind == "reply" ? facts.reply_us : facts.brought_us) = frame.begin_us;
     }
     for (const Executed& executed : trace.executed) {
         CallFacts& facts = timeline.calls[executed.number];
@@ -243,7 +245,7 @@ void tie_threads(Timeline& timeline) {
 }  // namespace
 
 void count_bytes(const Trace& trace, double bytes_per_us, Timeline& timeline) {
-    for (auto& [number, facts] : timeline.calls) facts.bytes_up = facts.payload_up = facts.bytes_down = 0;
+    for (auto& [number, facts] : timeline.calls) facts.bytes_up = facts.payload_up = facts.bytes_down = facts.payload_down = 0;
     Learning learning;
     for (const Frame& frame : trace.frames) {
         if (frame.call == 0 || frame.calls == 0) continue;
@@ -251,7 +253,11 @@ void count_bytes(const Trace& trace, double bytes_per_us, Timeline& timeline) {
         const double each = learning.bytes_of(frame, bytes_per_us) / frame.calls;
         for (uint64_t number = frame.call; number < frame.call + frame.calls; ++number) {
             CallFacts& facts = timeline.calls[number];
-            (frame.received ? facts.bytes_down : part ? facts.payload_up : facts.bytes_up) += each;
+            if (part) {
+                (frame.received ? facts.payload_down : facts.payload_up) += each;
+            } else {
+                (frame.received ? facts.bytes_down : facts.bytes_up) += each;
+            }
         }
     }
 }

@@ -33,14 +33,16 @@ struct ThreadSteps {
 
 /// What travelled for a call, and what became of it.
 struct CallFacts {
-    double bytes_up = 0;    ///< with its batch
-    double payload_up = 0;  ///< in parts, which others may pass
-    double bytes_down = 0;
+    double bytes_up = 0;       ///< with its batch
+    double payload_up = 0;     ///< in parts, which others may pass
+    double bytes_down = 0;     ///< with its reply, or with the news that a copy is complete
+    double payload_down = 0;   ///< in parts, which others may pass
     size_t owner = SIZE_MAX;   ///< index of the thread that sent it; SIZE_MAX: not known
     bool awaited = false;      ///< a thread waited for the reply
     bool is_executed = false;  ///< the next one is known
     Span executed;
-    double reply_us = 0;  ///< when the reply was there; 0: none came
+    double reply_us = 0;    ///< when the reply was there; 0: none came
+    double brought_us = 0;  ///< when the last of what it brought beside the reply was there; 0: nothing
 };
 
 /// A program's threads, the first one first, and the calls that they sent.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "client/analyze/busy_times.h"
 #include "client/analyze/report.h"
 
 namespace warpline::analyze {
@@ -152,6 +153,49 @@ TEST(Analyze, predicts_what_bytes_take_E8) {
     EXPECT_NEAR(there, here + 2 * 80'000, 1500);
     EXPECT_GE(there, 2 * 80'000);
     EXPECT_NEAR(predicted_us(trace, 10.1, 100), there + 2 * 10'000, 100);
+}
+
+TEST(Analyze, a_link_takes_what_is_ready_in_the_times_that_are_free_E8) {
+    BusyTimes link;
+    EXPECT_EQ(link.take(100, 50), 150);
+    EXPECT_EQ(link.take(120, 10), 160) << "behind what is there";
+    EXPECT_EQ(link.take(10, 20), 30) << "told later, but ready earlier";
+    EXPECT_EQ(link.take(90, 30), 180) << "10 before the others, 20 behind them";
+    EXPECT_EQ(link.take(130, 0), 180) << "a byte of no length waits, too";
+    EXPECT_EQ(link.take(200, 5), 205);
+    EXPECT_EQ(link.take(0, 10), 10);
+    EXPECT_EQ(link.take(0, 80), 200) << "60 between the others, and 20 behind them";
+    BusyTimes other;
+    double last = 0;
+    for (int i = 999; i >= 0; --i) last = std::max(last, other.take(i * 0.5, 1));
+    EXPECT_EQ(last, 1000) << "work is neither lost nor made";
+}
+
+// What copies brought is there when the reply to the wait for them is, which leaves behind it; and replies wait for each other.
+TEST(Analyze, replies_leave_one_after_the_other_E8) {
+    Script script;
+    script.round_trip(100);
+    for (int thread = 2; thread <= 5; ++thread) {
+        const int number = thread * 10;
+        script.call("cuMemcpyDtoHAsync_v2", thread, 200, number, 2, thread);
+        script.wait("cuStreamSynchronize", thread + 5, 190, number + 1, thread);
+        script.executed("cuMemcpyDtoHAsync_v2", 60 + 5 * thread, 2, number);
+        script.executed("cuStreamSynchronize", 62 + 5 * thread, 3, number + 1);
+        script.frame("received", "event", 140 + 10 * thread, number, 1, 100'000);
+        script.frame("received", "reply", 141 + 10 * thread, number + 1, 1, 100);
+    }
+    const Trace trace = script.trace();
+    // 100 Mb/s: 8 ms each, of four threads, and a round trip; no link can do it in less.
+    const double there = predicted_us(trace, 10, 100);
+    EXPECT_GE(there, 10'000 + 4 * 8'000);
+    EXPECT_NEAR(there, 10'000 + 4 * 8'000, 400);
+    // A thread alone waits for what its own copy brings.
+    Script alone;
+    alone.round_trip(100);
+    alone.call("cuMemcpyDtoHAsync_v2", 0, 200, 1, 2).wait("cuStreamSynchronize", 5, 190, 2);
+    alone.executed("cuMemcpyDtoHAsync_v2", 60, 2, 1).executed("cuStreamSynchronize", 62, 3, 2);
+    alone.frame("received", "event", 150, 1, 1, 100'000).frame("received", "reply", 151, 2, 1, 100);
+    EXPECT_NEAR(predicted_us(alone.trace(), 10, 100), 10'000 + 8'000, 300);
 }
 
 TEST(Analyze, what_compresses_takes_less_on_slow_links_E8) {
