@@ -36,6 +36,12 @@ Json as_json(const protocol::LinkQuality& link) {
             {"jitter_us", link.jitter_us},
             {"pings", link.pings},
             {"missed_pings", link.missed_pings},
+            {"part_bytes", link.part_bytes},
+            {"window_bytes", link.window_bytes},
+            {"tcp_round_trip_us", link.kernel.round_trip_us},
+            {"tcp_window_bytes", link.kernel.congestion_window_bytes},
+            {"tcp_segments", link.kernel.sent_segments},
+            {"tcp_segments_again", link.kernel.repeated_segments},
             {"sent_bytes_per_s", link.sent_bytes_per_s},
             {"received_bytes_per_s", link.received_bytes_per_s}};
 }

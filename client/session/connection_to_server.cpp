@@ -43,6 +43,7 @@ protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Tr
     }
     options.heartbeat = settings.heartbeat;
     options.codecs = settings.compression.codecs;
+    options.fits_link = settings.switches.uses(config::Optimisation::parts);
     return options;
 }
 
@@ -216,6 +217,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     outbox().set_credit(credit);
     if (info->remembered_calls != 0 && uses(config::Optimisation::compact)) outbox().remember_calls(info->remembered_calls);
     agree_on_codecs(info->codecs);
+    m_link.measure_round_trip();
     if (m_traffic) m_traffic->measure(outbox());
     if (uses(config::Optimisation::cache)) m_hashes.begin(info->uploads);
     return std::move(*info);

@@ -15,13 +15,14 @@ enum class Optimisation : uint8_t {
     compact,      ///< calls that are like earlier ones travel as what is different
     compression,  ///< what gets there sooner for it is compressed
     lanes,        ///< connections for large copies
+    parts,        ///< how large parts of long payloads are follows the link
     polling,      ///< questions whether work is done are answered without asking the server each time
     prefetch,     ///< what will probably be asked next is asked along
     reading,      ///< a thread that waits reads what it waits for itself
     shm,          ///< large copies lie in memory that client and server share, where both are on one machine
     spin,         ///< it looks for that before it sleeps
 };
-inline constexpr size_t k_optimisation_count = 10;
+inline constexpr size_t k_optimisation_count = 11;
 
 /// Which of them are used: all, but for those that the option `disable` names. So a difference in what a program does, or how
 /// fast, can be pinned to one of them.

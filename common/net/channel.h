@@ -48,6 +48,8 @@ public:
     virtual uint64_t wire_bytes_received() const = 0;
     /// See net::tcp_path(int).
     std::optional<TcpPath> path() const;
+    /// See net::bound_unsent().
+    void bound_unsent(uint64_t bytes) const;
 
     /// Sends all of it, small pieces gathered.
     ///

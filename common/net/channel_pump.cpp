@@ -76,6 +76,7 @@ Result<void> ChannelPump::restart(std::unique_ptr<Channel> channel, FunctionRef<
         // Between the two nobody writes: what is to be sent again must not go to the channel that is lost.
         WL_TRY(attach());
         m_channel = std::move(channel);
+        m_unsent_bytes = 0;
         m_unfinished = false;
         m_refused = false;
         m_stopping.store(false);
@@ -123,6 +124,8 @@ Result<void> ChannelPump::read_until_end() {
         now = Clock::now();
         if (read.ok() && now >= m_next_tick) {
             read = m_user->tick(m_channel->path());
+            const uint64_t unsent_bytes = m_user->unsent_bytes();
+            if (std::exchange(m_unsent_bytes, unsent_bytes) != unsent_bytes) m_channel->bound_unsent(unsent_bytes);
             m_next_tick = now + m_options.tick_interval;
         }
         if (!read.ok()) m_is_read = false;

@@ -104,7 +104,8 @@ private:
     std::optional<Error> m_guest_failed WL_GUARDED_BY(m_read_mutex);
     uint64_t m_heard_bytes WL_GUARDED_BY(m_read_mutex) = 0;  // off the wire, of which it is known
     std::chrono::steady_clock::time_point m_next_tick WL_GUARDED_BY(m_read_mutex);
-    Mutex m_write_mutex;  // who holds it is the channel's writer
+    uint64_t m_unsent_bytes WL_GUARDED_BY(m_read_mutex) = 0;  // the channel's bound
+    Mutex m_write_mutex;                                      // who holds it is the channel's writer
     std::vector<BytesView> m_views WL_GUARDED_BY(m_write_mutex);
     bool m_unfinished WL_GUARDED_BY(m_write_mutex) = false;  // the channel holds bytes that the socket did not take
     std::atomic<bool> m_stopping{false};

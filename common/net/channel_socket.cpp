@@ -43,6 +43,7 @@ Result<void> Channel::read_exact(MutableBytesView bytes, std::chrono::steady_clo
 }
 
 std::optional<TcpPath> Channel::path() const { return tcp_path(fd()); }
+void Channel::bound_unsent(uint64_t bytes) const { net::bound_unsent(fd(), bytes); }
 void Channel::discard_input(std::chrono::steady_clock::time_point deadline) { discard(fd(), deadline); }
 
 Result<size_t> ChannelSocket::receive(MutableBytesView room, int flags) {

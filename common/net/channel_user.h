@@ -24,6 +24,8 @@ public:
     virtual bool flush_due() = 0;
     /// Called every tick_interval, also while bytes come; an error ends the connection. Gets Channel::path().
     virtual Result<void> tick(const std::optional<TcpPath>& path) = 0;
+    /// Asked after each tick: how many bytes the socket may have taken and not sent; 0: as many as it likes.
+    virtual uint64_t unsent_bytes() = 0;
     /// `received` failed: the last chance to queue why, for the other side.
     virtual void refuse(const Error& error) = 0;
 

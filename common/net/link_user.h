@@ -20,9 +20,12 @@ public:
     Result<void> received(size_t count) override { return m_link.received(count); }
     bool flush_due() override { return m_link.flush_due(); }
     Result<void> tick(const std::optional<TcpPath>& path) override {
-        if (path && path->capacity_bytes != 0) m_link.set_path_capacity(path->capacity_bytes);
+        if (path)
+            m_link.set_path({path->capacity_bytes, path->round_trip_us, path->congestion_window_bytes, path->sent_segments,
+                             path->repeated_segments});
         return m_link.tick(std::chrono::steady_clock::now(), path ? std::optional(path->unacknowledged_for) : std::nullopt);
     }
+    uint64_t unsent_bytes() override { return m_link.unsent_bytes(); }
     void refuse(const Error& error) override { m_link.say_goodbye(error.code, error.what); }
 
     bool wait_for_output() override { return m_link.wait_for_output(); }

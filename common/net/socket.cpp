@@ -14,6 +14,7 @@
 #include <asio/ip/tcp.hpp>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -247,6 +248,11 @@ void tune_stream_socket(int fd) {
     // fixed size would be cut to net.core.wmem_max, which is small by default. All of this fails harmlessly on Unix sockets.
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+void bound_unsent(int fd, uint64_t bytes) {
+    const auto most = static_cast<int>(std::min<uint64_t>(bytes, std::numeric_limits<int>::max()));
+    (void)::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
 }
 
 }  // namespace warpline::net

@@ -100,10 +100,17 @@ struct TcpPath {
     std::chrono::milliseconds unacknowledged_for{0};
     /// What was under way at the best rate so far with nothing waiting in a queue: rate times least round trip. 0: not known.
     uint64_t capacity_bytes = 0;
+    uint64_t round_trip_us = 0;  ///< smoothed; 0: not known
+    uint64_t congestion_window_bytes = 0;
+    uint64_t sent_segments = 0, repeated_segments = 0;
 };
 /// Nothing if the kernel does not know (vsock). The way over a Unix socket is this machine's memory: what was sent has arrived.
 /// @source  TCP_INFO, tcp(7) @blocks no @thread any
 std::optional<TcpPath> tcp_path(int fd);
+
+/// How many bytes the kernel takes before it has sent them; 0: as many as it has room for. What is urgent waits for them.
+/// Nothing happens where the kernel has no such bound (Unix sockets, vsock). @source TCP_NOTSENT_LOWAT, tcp(7)
+void bound_unsent(int fd, uint64_t bytes);
 
 /// A listening TCP socket that does not block.
 /// @param host   "0.0.0.0", "::", "127.0.0.1", a host name; "" and "*": any address of this machine

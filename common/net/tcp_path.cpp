@@ -19,6 +19,10 @@ std::optional<TcpPath> tcp_path(int fd) {
     // Probes: the peer's window is closed, and the kernel asks whether it has opened.
     if (info.tcpi_unacked != 0 || info.tcpi_probes != 0)
         path.unacknowledged_for = std::chrono::milliseconds(info.tcpi_last_ack_recv);
+    path.round_trip_us = info.tcpi_rtt;
+    path.congestion_window_bytes = uint64_t{info.tcpi_snd_cwnd} * info.tcpi_snd_mss;
+    path.repeated_segments = info.tcpi_total_retrans;
+    if (size >= offsetof(tcp_info, tcpi_segs_out) + sizeof info.tcpi_segs_out) path.sent_segments = info.tcpi_segs_out;
     if (size >= offsetof(tcp_info, tcpi_delivery_rate) + sizeof info.tcpi_delivery_rate)
         path.capacity_bytes = static_cast<uint64_t>(static_cast<double>(info.tcpi_delivery_rate) * info.tcpi_min_rtt * 1e-6);
     return path;

@@ -93,6 +93,8 @@ void FrameEncoder::encode(std::span<OutFrame* const> frames, FunctionRef<Deliver
             const bool encoded = encode(*frame, views);
             if (!frame->was_awaited) frame->way = m_way;
             if (encoded) continue;
+        } else if (!is_on && is_sequenced(frame->header.kind) && !frame->was_awaited) {
+            frame->way = 0;  // how fast the link is matters also where nothing is compressed
         }
         frame->append_views(views);
     }

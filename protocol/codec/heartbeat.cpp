@@ -113,6 +113,11 @@ void Heartbeat::received(Clock::time_point now, Came came) {
     change_level(LinkLevel::up, now, printed("answers again after %.1f s", seconds(silence)));
 }
 
+void Heartbeat::asked(Clock::time_point at) {
+    if (m_asked.empty() || at < m_asked.front().at) m_asked.push_front({at});
+    ++m_pings;
+}
+
 void Heartbeat::pong(uint64_t echo_us, Clock::time_point now) {
     // A Ping is stamped when it leaves, which is after it was decided on; one Pong may answer several.
     if (echo_us > as_us(now) || m_asked.empty() || echo_us < as_us(m_asked.front().at)) return;

@@ -56,6 +56,8 @@ public:
     /// the way, and what follows is taken for its rest.
     void received(Clock::time_point now, Came came = Came::whole);
     void sent(Clock::time_point at) { m_last_sent = at; }
+    /// A Ping has been sent at that moment beside those of tick(): its Pong tells a round trip.
+    void asked(Clock::time_point at);
     /// A Pong came: `echo_us` is the time stamp of the Ping. What answers no Ping of ours is not believed.
     void pong(uint64_t echo_us, Clock::time_point now);
 

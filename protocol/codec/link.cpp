@@ -13,11 +13,7 @@ int64_t nanoseconds(Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// Enough for both ends to be busy on a path that holds nothing: one part is sent, one is received, and on the command lane,
-/// where parts are small, two are on their way to an acknowledgement.
-uint64_t least_window_bytes(uint16_t lane, const OutboxOptions& options) {
-    return lane == k_command_lane ? uint64_t{options.part_bytes} * 4 : uint64_t{options.bulk_part_bytes} * 3;
-}
+const PartRange& parts_of(uint16_t lane) { return lane == k_command_lane ? k_command_parts : k_bulk_parts; }
 
 }  // namespace
 
@@ -42,7 +38,8 @@ Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16
       m_observer(options.observer),
       m_lane(lane),
       m_first_window_bytes(options.outbox.window_bytes),
-      m_least_window_bytes(least_window_bytes(lane, options.outbox)),
+      m_most_part_bytes(lane == k_command_lane ? options.outbox.part_bytes : options.outbox.bulk_part_bytes),
+      m_fits_link(options.fits_link),
       m_own_outbox(std::move(own)),
       m_outbox(shared != nullptr ? *shared : *m_own_outbox),
       m_reader(*this, options.receive_limits),
@@ -98,15 +95,27 @@ Result<void> Link::tick(Clock::time_point now, std::optional<std::chrono::millis
 void Link::set_window(Clock::time_point now) {
     if (m_lane == k_command_lane) m_outbox.note_round_trip(m_heartbeat.minimum_round_trip_us());
     m_path.look(now, m_outbox.delivered_bytes(m_lane), m_outbox.round_trip_us());
-    const uint64_t bytes = std::max(m_kernels_capacity, m_path.capacity_bytes());
+    const uint64_t bytes = std::max(m_kernel.capacity_bytes, m_path.capacity_bytes());
+    m_fit = fit_to_link(parts_of(m_lane), m_most_part_bytes, m_fits_link ? least_cost(m_outbox.delivery_costs(m_lane)) : 0);
     // Twice: what is sent fills the path while the acknowledgement of what was sent before comes back. It grows as long as more
     // of it makes the connection faster.
+    uint64_t window_bytes = m_first_window_bytes;
     if (m_outbox.encoding().shared() != nullptr) {
         // What lies in shared memory waits in no queue, and is acknowledged in larger portions.
-        m_outbox.set_window(m_lane, m_first_window_bytes);
+        m_outbox.set_window(m_lane, window_bytes);
     } else if (bytes != 0) {
-        m_outbox.set_window(m_lane, m_least_window_bytes + 2 * bytes);
+        window_bytes = m_fit.least_window_bytes + 2 * bytes;
+        m_outbox.set_window(m_lane, window_bytes, m_fit.part_bytes);
     }
+    MutexLock lock(m_quality_mutex);
+    m_quality.part_bytes = m_fit.part_bytes;
+    m_quality.window_bytes = window_bytes;
+    m_quality.kernel = m_kernel;
+}
+
+void Link::measure_round_trip() {
+    m_asked_ns.store(nanoseconds(Clock::now()), std::memory_order_relaxed);
+    m_outbox.add_ping(m_lane, false);
 }
 
 void Link::tell_level() {
@@ -244,6 +253,8 @@ Result<bool> Link::handle_own(const Frame& frame) {
             if (frame.body.size() != sizeof echo_us || !read_at(frame.body.view(), 0, echo_us))
                 return malformed("a Pong has a wrong size");
             const Clock::time_point now = Clock::now();
+            if (const int64_t asked_ns = m_asked_ns.exchange(0, std::memory_order_relaxed); asked_ns != 0)
+                m_heartbeat.asked(Clock::time_point(std::chrono::nanoseconds(asked_ns)));
             m_heartbeat.pong(echo_us, now);
             if (echo_us != 0) note_quality(now);
             return true;

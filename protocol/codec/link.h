@@ -7,6 +7,7 @@
 #include "common/base/mutex.h"
 #include "protocol/codec/frame_reader.h"
 #include "protocol/codec/heartbeat.h"
+#include "protocol/codec/link_fit.h"
 #include "protocol/codec/outbox.h"
 #include "protocol/codec/path_meter.h"
 #include "protocol/codec/traffic.h"
@@ -18,6 +19,7 @@ struct LinkOptions {
     FrameLimits receive_limits;
     HeartbeatOptions heartbeat;
     uint32_t codecs = 0;                  ///< that payloads may arrive in
+    bool fits_link = true;                ///< parts and windows follow what the link delivers
     TrafficObserver* observer = nullptr;  ///< outlives the link; null: nobody watches
 };
 
@@ -89,8 +91,13 @@ public:
     /// The last act of the thread that has read: the link waits for another connection, or is closed with the error.
     void connection_ended(const Error& error, const std::string& explanation);
 
-    /// @param bytes  that the way to the peer holds without a queue, as far as the kernel knows. @thread reading
-    void set_path_capacity(uint64_t bytes) { m_kernels_capacity = bytes; }
+    /// A Ping leaves with what leaves next, while nothing waits in queues yet: what the way holds follows from the shortest
+    /// round trip. Once. @thread any
+    void measure_round_trip();
+    /// What the kernel knows of the way to the peer. @thread reading
+    void set_path(const KernelPath& path) { m_kernel = path; }
+    /// What the socket may have and not have sent; 0: as many bytes as it likes. @thread reading
+    uint64_t unsent_bytes() const { return m_fit.unsent_bytes; }
 
     // --- for the writing thread ---
     bool wait_for_output() { return m_outbox.wait(m_lane); }
@@ -146,7 +153,8 @@ private:
     TrafficObserver* const m_observer;
     const uint16_t m_lane;
     const uint64_t m_first_window_bytes;
-    const uint64_t m_least_window_bytes;
+    const uint32_t m_most_part_bytes;
+    const bool m_fits_link;
     const std::unique_ptr<Outbox> m_own_outbox;  // the command lane's
     Outbox& m_outbox;
     FrameReader m_reader;
@@ -155,19 +163,21 @@ private:
     std::atomic<uint64_t> m_received_sequence{
         0};  // written by the reading thread, read by the writing one; nothing depends on its order
     std::atomic<int64_t> m_last_sent_ns{0};  // written by the writing thread, read by the reading one; likewise
+    std::atomic<int64_t> m_asked_ns{0};      // when the first Ping was asked for, until its Pong comes; 0: it was not
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
     std::atomic<uint64_t> m_shared_bytes_received{0};
-    MutableBytesView m_shared_in;     // the reading thread's
-    uint64_t m_kernels_capacity = 0;  // the reading thread's
-    PathMeter m_path;                 // likewise
-    uint64_t m_acknowledged = 0;      // the reading thread's: the last one passed on
-    Courtesy m_reading;               // the reading thread's
-    bool m_flush_due = false;         // likewise
-    Courtesy m_writing;               // the writing thread's
-    FrameEncoder m_encoder;           // likewise, and
-    std::vector<OutFrame*> m_taken;   // likewise
-    mutable Mutex m_quality_mutex;    // taken a few times per second, not per frame
+    MutableBytesView m_shared_in;    // the reading thread's
+    KernelPath m_kernel;             // the reading thread's
+    PathMeter m_path;                // likewise
+    LinkFit m_fit;                   // likewise
+    uint64_t m_acknowledged = 0;     // the reading thread's: the last one passed on
+    Courtesy m_reading;              // the reading thread's
+    bool m_flush_due = false;        // likewise
+    Courtesy m_writing;              // the writing thread's
+    FrameEncoder m_encoder;          // likewise, and
+    std::vector<OutFrame*> m_taken;  // likewise
+    mutable Mutex m_quality_mutex;   // taken a few times per second, not per frame
     LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);
     RateWindow m_rates WL_GUARDED_BY(m_quality_mutex);
 };

@@ -13,6 +13,14 @@ using Clock = std::chrono::steady_clock;
 enum class LinkLevel : uint8_t { up, slow, suspect, lost };
 const char* to_string(LinkLevel level);
 
+/// What the kernel knows of its own connection, which may end at a relay: as far as there.
+struct KernelPath {
+    uint64_t capacity_bytes = 0;  ///< what was under way at the best rate with nothing waiting in a queue; 0: not known
+    uint64_t round_trip_us = 0;   ///< smoothed; 0: not known
+    uint64_t congestion_window_bytes = 0;
+    uint64_t sent_segments = 0, repeated_segments = 0;
+};
+
 /// A connection as its heartbeat sees it: a copy, taken at one moment.
 struct LinkQuality {
     LinkLevel level = LinkLevel::up;
@@ -31,6 +39,9 @@ struct LinkQuality {
     uint64_t missed_pings = 0;  ///< in whose time for an answer nothing at all came
     double loss() const { return pings == 0 ? 0 : static_cast<double>(missed_pings) / static_cast<double>(pings); }
 
+    uint64_t part_bytes = 0;  ///< of long payloads that are sent, as it suits the link
+    KernelPath kernel;
+    uint64_t window_bytes = 0;      ///< of them, that are sent and not acknowledged
     uint64_t sent_bytes_per_s = 0;  ///< of the last two seconds, as both below; frames, without TLS and TCP
     uint64_t received_bytes_per_s = 0;
 };

@@ -77,7 +77,8 @@ struct OutLane {
     OutLane(uint64_t retain_limit_bytes, uint64_t window) : items(retain_limit_bytes), window_bytes(window) {}
 
     ItemSender<FramePtr> items;
-    uint64_t window_bytes;  ///< parts leave while less is sent and not acknowledged
+    uint64_t window_bytes;    ///< parts leave while less is sent and not acknowledged
+    uint32_t part_bytes = 0;  ///< that suits it; 0: as the options say
     uint64_t wire_bytes = 0;
     uint64_t saved_bytes = 0;  ///< of frames that are sent and not acknowledged
     bool ping_due = false;

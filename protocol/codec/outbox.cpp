@@ -57,8 +57,9 @@ void Outbox::set_credit(CreditLimits limits) {
     m_waiting.tell();
 }
 
-void Outbox::set_window(uint16_t lane, uint64_t bytes) {
+void Outbox::set_window(uint16_t lane, uint64_t bytes, uint32_t part_bytes) {
     MutexLock lock(m_mutex);
+    m_lanes[lane].part_bytes = part_bytes;
     const bool wider = bytes > std::exchange(m_lanes[lane].window_bytes, bytes);
     if (!wider) return;
     m_waiting.tell();
@@ -241,10 +242,10 @@ void Outbox::add_pong(uint16_t lane, uint64_t echo_us, Urgency urgency) {
     if (wake) m_writer_wake[lane].notify_one();
 }
 
-void Outbox::add_ping(uint16_t lane) {
+void Outbox::add_ping(uint16_t lane, bool urgent) {
     MutexLock lock(m_mutex);
     m_lanes[lane].ping_due = true;
-    const bool wake = writer_must_wake(Urgency::writer, lane);
+    const bool wake = urgent && writer_must_wake(Urgency::writer, lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
 }

@@ -77,7 +77,8 @@ public:
     /// Calls travel compactly from now on: as what is different from one of so many earlier ones. Before the first call.
     void remember_calls(uint16_t most_calls);
     /// See OutboxOptions::window_bytes. @thread any
-    void set_window(uint16_t lane, uint64_t bytes);
+    /// @param part_bytes  that suits the lane, if less than the options say; 0: as they say
+    void set_window(uint16_t lane, uint64_t bytes, uint32_t part_bytes = 0);
     /// The shortest round trip that the session has seen, in microseconds; 0: none yet. @thread any
     void note_round_trip(uint64_t shortest_us) { m_round_trip_us.store(shortest_us, std::memory_order_relaxed); }
     uint64_t round_trip_us() const { return m_round_trip_us.load(std::memory_order_relaxed); }
@@ -151,7 +152,8 @@ public:
     /// @param echo_us  the time stamp of the Ping; 0: it only acknowledges @blocks no
     void add_pong(uint16_t lane, uint64_t echo_us, Urgency urgency = Urgency::writer);
     /// Queues a Ping, unless one waits to leave. @blocks no
-    void add_ping(uint16_t lane);
+    /// @param urgent  false: it leaves with whatever leaves next
+    void add_ping(uint16_t lane, bool urgent = true);
 
     /// Queues part of a payload for the peer without copying it, on the bulk lane that has the least to do, or on the command
     /// lane if there is no other. The memory goes to its owner when the peer has the part, or nobody wants it any more.
@@ -319,11 +321,7 @@ private:
     bool room_will_come(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool part_is_ready(uint16_t lane) const WL_REQUIRES(m_mutex);
     bool cut_part(uint16_t lane) WL_REQUIRES(m_mutex);
-    size_t part_bytes_of(uint16_t lane) const {
-        const SharedOut* const shared = m_encoding.shared();
-        if (shared != nullptr && lane == k_command_lane) return shared->part_bytes();
-        return lane == k_command_lane ? std::min(m_options.part_bytes, m_options.chunk_bytes) : m_options.bulk_part_bytes;
-    }
+    size_t part_bytes_of(uint16_t lane) const WL_REQUIRES(m_mutex);
     void give_back_lent(OutLane& lane) WL_REQUIRES(m_mutex);
     static Result<FramePtr> make_part(FramePtr frame, const BulkHeader& header, BytesView part);
     bool has_output(uint16_t lane) const WL_REQUIRES(m_mutex);

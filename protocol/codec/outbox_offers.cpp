@@ -1,6 +1,7 @@
 // Payloads whose hashes go ahead of them: what is offered, and what becomes of the answers.
 #include <algorithm>
 
+#include "protocol/codec/link_fit.h"
 #include "protocol/codec/outbox.h"
 
 namespace warpline::protocol {
@@ -29,10 +30,8 @@ void Outbox::begin_offers(uint64_t chunk_bytes, uint64_t stored_bytes) {
 /// What a byte takes, over all lanes that payloads travel over, in the way that is the fastest.
 OfferPolicy::Link Outbox::slowness() const {
     const auto rate_of = [](const OutLane& lane) {
-        double best = 0;
-        for (const double cost : lane.delivery.costs())
-            if (cost > 0 && (best == 0 || cost < best)) best = cost;
-        return best > 0 ? 1 / best : 0;
+        const double cost = least_cost(lane.delivery.costs());
+        return cost > 0 ? 1 / cost : 0;
     };
     double rate = 0;
     for (uint16_t lane = 1; lane < k_max_lanes; ++lane)

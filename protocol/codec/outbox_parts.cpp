@@ -279,6 +279,15 @@ Result<FramePtr> Outbox::make_part(FramePtr frame, const BulkHeader& header, Byt
     return frame;
 }
 
+size_t Outbox::part_bytes_of(uint16_t lane) const {
+    const SharedOut* const shared = m_encoding.shared();
+    const bool is_command = lane == k_command_lane;
+    if (shared != nullptr && is_command) return shared->part_bytes();
+    const uint32_t most = is_command ? std::min(m_options.part_bytes, m_options.chunk_bytes) : m_options.bulk_part_bytes;
+    const uint32_t fit = m_lanes[lane].part_bytes;
+    return fit == 0 ? most : std::min(fit, most);
+}
+
 size_t Outbox::part_bytes() const {
     MutexLock lock(m_mutex);
     return part_bytes_of(idlest_lane());

@@ -23,6 +23,7 @@ protocol::LinkOptions link_options(const ConnectionFromClient::Options& options)
     protocol::LinkOptions link;
     link.outbox.chunk_bytes = ConnectionFromClient::k_chunk_bytes;
     link.heartbeat = options.heartbeat;
+    link.fits_link = options.fits_link;
     return link;
 }
 
@@ -242,6 +243,7 @@ Result<void> ConnectionFromClient::welcome(const HelloData& hello) {
     welcome.memory_limit_bytes = options.memory.bytes;
     welcome.memory_credit_bytes = m_session->memory().credit().at_start(m_visible.front(), m_options.memory_credit_bytes);
     auto body = WL_TRY(make_hello_reply(welcome, m_driver, m_visible));
+    m_link.measure_round_trip();
     return m_link.outbox().add_body(protocol::FrameKind::hello_reply, std::move(body));
 }
 

@@ -58,6 +58,7 @@ public:
         uint64_t memory_credit_bytes = uint64_t{1} << 30;
         uint16_t bulk_lanes = 0;            ///< that the client may open
         bool compact_calls = true;          ///< the client may say what is different from earlier ones
+        bool fits_link = true;              ///< how large parts are follows the link
         bool idle_threads_read = true;      ///< a thread without a call to execute reads the next one itself
         std::chrono::microseconds spin{0};  ///< that a thread looks for a call before it sleeps
         bool compression = true;            ///< as clients wish; else none

@@ -319,6 +319,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     const config::Switches switches(m_settings, problem);
     if (!problem.empty()) WL_LOG(warn, "worker", "{}", problem);
     options.compact_calls = switches.uses(config::Optimisation::compact);
+    options.fits_link = switches.uses(config::Optimisation::parts);
     options.idle_threads_read = switches.uses(config::Optimisation::reading);
     options.shares_memory = switches.uses(config::Optimisation::shm);
     if (switches.uses(config::Optimisation::spin)) options.spin = config::spin_of(m_settings);

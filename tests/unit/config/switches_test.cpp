@@ -31,7 +31,7 @@ TEST(Switches, AWordThatNamesNoneIsTold_B2) {
     EXPECT_TRUE(switches.uses(Optimisation::batching));
     EXPECT_EQ(problem,
               "no optimisation is called 'btching' (WARPLINE_DISABLE); there are all, batching, cache, compact, compression, "
-              "lanes, polling, prefetch, reading, shm, spin");
+              "lanes, parts, polling, prefetch, reading, shm, spin");
 }
 
 }  // namespace

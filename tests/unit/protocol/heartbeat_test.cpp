@@ -493,5 +493,22 @@ TEST(Heartbeat, BelievesOnlyAnswersToItsOwnPings_F3) {
     EXPECT_EQ(quality.round_trip_us, 1'000'000u);
 }
 
+// A Ping that was sent beside those of the clock: what it measures is not what waited in queues behind it.
+TEST(Heartbeat, APingBesideTheClocksTellsARoundTripToo_B6) {
+    Heartbeat heartbeat(k_usual, k_start);
+    ASSERT_EQ(heartbeat.tick(k_start + 250ms, {}), Action::ping);
+    heartbeat.asked(k_start + 10ms);
+    heartbeat.pong(us(k_start + 11ms), k_start + 17ms);
+    EXPECT_EQ(heartbeat.minimum_round_trip_us(), 6000u);
+    heartbeat.pong(us(k_start + 250ms), k_start + 600ms);
+    EXPECT_EQ(heartbeat.minimum_round_trip_us(), 6000u);
+    LinkQuality quality;
+    heartbeat.describe(quality);
+    EXPECT_EQ(quality.round_trips, 2u);
+    EXPECT_EQ(quality.round_trip_us, 350'000u);
+    heartbeat.pong(us(k_start + 5ms), k_start + 700ms);
+    EXPECT_EQ(heartbeat.minimum_round_trip_us(), 6000u) << "what answers no Ping is not believed";
+}
+
 }  // namespace
 }  // namespace warpline::protocol
