@@ -27,6 +27,7 @@ void PagesAlong::choose(const Call& call, bool for_later) {
     if (!call.session.calls().uses(config::Optimisation::prefetch)) return;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
+    m_news = call.session.news();
     PageRegion::Room room;
     constexpr size_t k_most_pieces = 256;
     for (auto& [base, shared] : pages.regions) {

@@ -27,6 +27,9 @@ public:
     Bytes bytes;
     std::atomic<bool> has_come{false};  ///< of what is told later: `bytes` are there
 
+    /// False if more was heard of the device since the question than its answer: the program is told of all that from now on,
+    /// and what was read may be of the time before.
+    bool is_newest(const SharedPages& pages) const WL_REQUIRES(pages.mutex) { return pages.settled_news == m_news + 1; }
     /// Before the program's own pages change: what calls have changed meanwhile is of no use.
     void leave_out_changed(SharedPages& pages) WL_REQUIRES(pages.mutex);
     /// The program has them from now on. @param busy  the device may be writing there
@@ -47,6 +50,7 @@ private:
     };
     void choose(const Call& call, bool for_later);
 
+    uint64_t m_news = 0;  ///< Session::news() when it was asked for
     std::vector<uint64_t> m_ranges;
     std::vector<Piece> m_pieces;
 };

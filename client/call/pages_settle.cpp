@@ -92,6 +92,7 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
                 (void)shared.region->see_again();
             }
         } else {
+            if (along && !along->is_newest(pages)) along = nullptr;
             if (along) along->leave_out_changed(pages);
             (void)refresh(call, pages, nullptr);
             if (along) along->put_in_place(pages, pages.launching != 0 || !at_work(pages, call.session, call.state).empty());

@@ -22,8 +22,8 @@ STEPS = {
     "attention_item": {"cuStreamSynchronize": 2},
     # Clipping makes page-locked memory the kernels', too: what the program has used of it comes along with waits and events.
     # Where others keep the processors busy, some of it comes too late.
-    "mlp_pinned_clip": {"at most": 2},
-    "mlp_clip_item": {"at most": 3},
+    "mlp_pinned_clip": {"at most": 3.5},
+    "mlp_clip_item": {"at most": 4},
 }
 
 
