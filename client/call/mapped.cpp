@@ -94,13 +94,14 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     // From pageable memory CUDA takes the bytes when the call is made, as we do; and what it copies to it is there when that
     // call returns.
     if (!copies && !call.state.host_memory.find(base)) return;
-    const uint64_t last_call = session.host_calls().last_id();
     const uint64_t last_number = session.last_number();
     Call own = call;
     // Its result is not ours to report: whoever waits for the streams gets it.
     CUresult result = synchronize_context(own);
-    if (result != CUDA_SUCCESS) session.defer(result);
-    session.host_calls().settled(last_call);
+    if (result != CUDA_SUCCESS) {
+        session.defer(result);
+        session.host_calls().failed(call.context, last_number);
+    }
     session.copies_settled(base, size_bytes, last_number);
 }
 

@@ -163,7 +163,8 @@ CUresult hook_client_cuStreamGetDevice(Call& call, CUstream hStream, CUdevice* d
 CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamCallback callback, void* userData,
                                          unsigned int flags) {
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    uint64_t context = 0;
+    if (CUresult refused = context_of(call, hStream, context); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     auto run = [&session = call.session, &state = call.state, context = call.context, hStream, callback,
                 userData](CUresult status) {
@@ -171,13 +172,18 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
     };
     uint64_t id = call.session.host_calls().add(run, HostCalls::Life::once);
     CUresult result = gen::issue_cuStreamAddCallback(call, stream, id);
-    if (result != CUDA_SUCCESS) call.session.host_calls().forget(id);
+    if (result != CUDA_SUCCESS) {
+        call.session.host_calls().forget(id);
+    } else {
+        call.session.host_calls().sent(id, context, call.number);
+    }
     return result;
 }
 
 CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn, void* userData) {
     if (!fn) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    uint64_t context = 0;
+    if (CUresult refused = context_of(call, hStream, context); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     // In a capture it becomes a node, which runs at each launch of the graph.
     auto life = is_capturing(call, stream) ? HostCalls::Life::persistent : HostCalls::Life::once;
@@ -192,6 +198,8 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
         call.state.graph_ends.remove_function(id);
     } else if (life == HostCalls::Life::persistent) {
         hold_in_capture(call, stream, make_end(call, EndKind::function, id));
+    } else {
+        call.session.host_calls().sent(id, context, call.number);
     }
     return result;
 }

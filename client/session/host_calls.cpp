@@ -29,7 +29,7 @@ void HostCalls::join() {
 uint64_t HostCalls::add(Function function, Life life) {
     MutexLock lock(m_mutex);
     uint64_t id = m_next_id++;
-    m_functions.emplace(id, Entry{std::make_shared<Function>(std::move(function)), life});
+    m_functions.emplace(id, Entry{.function = std::make_shared<Function>(std::move(function)), .life = life});
     if (life == Life::once) m_pending.fetch_add(1, std::memory_order_acq_rel);
     return id;
 }
@@ -53,7 +53,7 @@ void HostCalls::post(Function function) {
     MutexLock lock(m_mutex);
     if (m_stopping) return;
     const uint64_t id = m_next_id++;
-    m_functions.emplace(id, Entry{std::make_shared<Function>(std::move(function)), Life::own});
+    m_functions.emplace(id, Entry{.function = std::make_shared<Function>(std::move(function)), .life = Life::own});
     enqueue(id, CUDA_SUCCESS);
 }
 
@@ -97,15 +97,21 @@ void HostCalls::run() {
     }
 }
 
-uint64_t HostCalls::last_id() {
+void HostCalls::sent(uint64_t id, uint64_t context, uint64_t number) {
     MutexLock lock(m_mutex);
-    return m_next_id - 1;
+    // It may have run already.
+    const auto it = m_functions.find(id);
+    if (it == m_functions.end()) return;
+    it->second.context = context;
+    it->second.number = number;
 }
 
-void HostCalls::settled(uint64_t last_id) {
+void HostCalls::failed(uint64_t context, uint64_t last_number) {
     MutexLock lock(m_mutex);
-    for (auto it = m_functions.begin(); it != m_functions.end() && it->first <= last_id;) {
-        if (it->second.life != Life::once) {
+    for (auto it = m_functions.begin(); it != m_functions.end();) {
+        const Entry& entry = it->second;
+        const bool over = entry.number != 0 && entry.number <= last_number && entry.context == context;
+        if (entry.life != Life::once || !over) {
             ++it;
             continue;
         }

@@ -49,10 +49,12 @@ public:
     bool is_callback_thread(pid_t thread) const { return m_thread_number.load(std::memory_order_acquire) == thread; }
     /// True once there is a thread that runs them.
     bool has_thread() const { return m_has_thread.load(std::memory_order_acquire); }
-    uint64_t last_id() WL_EXCLUDES(m_mutex);
-    /// The streams have been waited for: functions with Life::once up to this number have run, or never will, because their
-    /// stream failed.
-    void settled(uint64_t last_id) WL_EXCLUDES(m_mutex);
+    /// The call with a function of Life::once has been sent. @param context  of its stream
+    void sent(uint64_t id, uint64_t context, uint64_t number) WL_EXCLUDES(m_mutex);
+    /// The streams of a context have been waited for, and have failed: those of its functions with Life::once whose calls were
+    /// sent up to this number have run, or never will. Others wait for their turn: of other contexts, and of threads that are
+    /// only about to send the call.
+    void failed(uint64_t context, uint64_t last_number) WL_EXCLUDES(m_mutex);
     /// True in a function that the server has called back, where CUDA cannot be waited for.
     static bool in_callback();
 
@@ -65,6 +67,8 @@ private:
     struct Entry {
         std::shared_ptr<Function> function;  // shared: forget() may come while it runs
         Life life = Life::once;
+        uint64_t context = 0;
+        uint64_t number = 0;  ///< of the call; 0: it has not been sent
     };
     void enqueue(uint64_t id, CUresult status) WL_REQUIRES(m_mutex);
     void run() WL_EXCLUDES(m_mutex);

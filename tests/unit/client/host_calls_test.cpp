@@ -53,7 +53,7 @@ TEST(HostCalls, posted_ones_run_without_being_asked_for_and_are_not_answered) {
     server.wait_for_host_call_done(asked);
     std::promise<void> ran;
     calls.post([&](CUresult) { ran.set_value(); });
-    calls.settled(calls.last_id());  // of those that wait for a stream
+    calls.failed(0, UINT64_MAX);  // of those that wait for a stream
     ran.get_future().wait();
     EXPECT_EQ(order, (std::vector<int>{1, 2}));
     calls.stop();
@@ -101,14 +101,24 @@ TEST(HostCalls, replies_arrive_while_a_function_runs) {
 }
 
 TEST(HostCalls, functions_of_a_failed_stream_are_not_waited_for) {
+    constexpr uint64_t k_context = 7, k_other = 8;
     HostCalls calls([](uint64_t) {});
-    calls.add([](CUresult) { FAIL() << "its stream has failed"; }, HostCalls::Life::once);
-    uint64_t last = calls.last_id();
-    calls.add([](CUresult) {}, HostCalls::Life::once);
-    calls.settled(last);
-    EXPECT_FALSE(calls.idle()) << "one was added later";
-    calls.settled(calls.last_id());
+    const auto never = [](CUresult) { FAIL() << "its stream has failed"; };
+    calls.sent(calls.add(never, HostCalls::Life::once), k_context, 1);
+    calls.failed(k_context, 1);
     EXPECT_TRUE(calls.idle());
+    std::promise<void> late, elsewhere, unsent;
+    const auto keeps = [](std::promise<void>& promise) { return [&promise](CUresult) { promise.set_value(); }; };
+    const uint64_t later = calls.add(keeps(late), HostCalls::Life::once);
+    calls.sent(later, k_context, 3);
+    const uint64_t other = calls.add(keeps(elsewhere), HostCalls::Life::once);
+    calls.sent(other, k_other, 2);
+    const uint64_t waiting = calls.add(keeps(unsent), HostCalls::Life::once);
+    calls.failed(k_context, 2);
+    EXPECT_FALSE(calls.idle()) << "one was sent later, one is of another context, one has not been sent";
+    for (const uint64_t id : {later, other, waiting}) calls.request(id, CUDA_SUCCESS);
+    for (std::promise<void>* promise : {&late, &elsewhere, &unsent}) promise->get_future().wait();
+    calls.join();
 }
 
 }  // namespace
