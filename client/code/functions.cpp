@@ -129,8 +129,9 @@ void note_attribute(Function& function, int device, CUfunction_attribute attribu
     const size_t place = function.place_of(device);
     if (is_shared_bytes && place < function.shared_limits.size()) function.shared_limits[place].store(value);
     {
-        MutexLock lock(function.code->mutex);
-        function.code->attributes_ahead.set_up(static_cast<int>(place), function.kernel->name);
+        CodeImage& code = *function.code;
+        MutexLock lock(code.mutex);
+        code.attributes_ahead.set_up(static_cast<int>(place), function.kernel->name);
     }
     MutexLock lock(function.mutex);
     const auto told = function.attributes.find(place);
