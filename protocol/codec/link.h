@@ -91,7 +91,7 @@ public:
     /// The last act of the thread that has read: the link waits for another connection, or is closed with the error.
     void connection_ended(const Error& error, const std::string& explanation);
 
-    /// A Ping leaves with what leaves next, while nothing waits in queues yet: what the way holds follows from the shortest
+    /// A few Pings leave, one after the other, while nothing waits in queues yet: what the way holds follows from the shortest
     /// round trip. Once. @thread any
     void measure_round_trip();
     /// What the kernel knows of the way to the peer. @thread reading
@@ -167,17 +167,18 @@ private:
     std::atomic<uint64_t> m_bytes_received{0};
     std::atomic<uint64_t> m_frames_received{0};
     std::atomic<uint64_t> m_shared_bytes_received{0};
-    MutableBytesView m_shared_in;    // the reading thread's
-    KernelPath m_kernel;             // the reading thread's
-    PathMeter m_path;                // likewise
-    LinkFit m_fit;                   // likewise
-    uint64_t m_acknowledged = 0;     // the reading thread's: the last one passed on
-    Courtesy m_reading;              // the reading thread's
-    bool m_flush_due = false;        // likewise
-    Courtesy m_writing;              // the writing thread's
-    FrameEncoder m_encoder;          // likewise, and
-    std::vector<OutFrame*> m_taken;  // likewise
-    mutable Mutex m_quality_mutex;   // taken a few times per second, not per frame
+    MutableBytesView m_shared_in;      // the reading thread's
+    KernelPath m_kernel;               // the reading thread's
+    PathMeter m_path;                  // likewise
+    LinkFit m_fit;                     // likewise
+    unsigned m_first_round_trips = 0;  // likewise
+    uint64_t m_acknowledged = 0;       // the reading thread's: the last one passed on
+    Courtesy m_reading;                // the reading thread's
+    bool m_flush_due = false;          // likewise
+    Courtesy m_writing;                // the writing thread's
+    FrameEncoder m_encoder;            // likewise, and
+    std::vector<OutFrame*> m_taken;    // likewise
+    mutable Mutex m_quality_mutex;     // taken a few times per second, not per frame
     LinkQuality m_quality WL_GUARDED_BY(m_quality_mutex);
     RateWindow m_rates WL_GUARDED_BY(m_quality_mutex);
 };

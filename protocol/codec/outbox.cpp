@@ -242,10 +242,10 @@ void Outbox::add_pong(uint16_t lane, uint64_t echo_us, Urgency urgency) {
     if (wake) m_writer_wake[lane].notify_one();
 }
 
-void Outbox::add_ping(uint16_t lane, bool urgent) {
+void Outbox::add_ping(uint16_t lane) {
     MutexLock lock(m_mutex);
     m_lanes[lane].ping_due = true;
-    const bool wake = urgent && writer_must_wake(Urgency::writer, lane);
+    const bool wake = writer_must_wake(Urgency::writer, lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
 }

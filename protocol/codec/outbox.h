@@ -152,8 +152,7 @@ public:
     /// @param echo_us  the time stamp of the Ping; 0: it only acknowledges @blocks no
     void add_pong(uint16_t lane, uint64_t echo_us, Urgency urgency = Urgency::writer);
     /// Queues a Ping, unless one waits to leave. @blocks no
-    /// @param urgent  false: it leaves with whatever leaves next
-    void add_ping(uint16_t lane, bool urgent = true);
+    void add_ping(uint16_t lane);
 
     /// Queues part of a payload for the peer without copying it, on the bulk lane that has the least to do, or on the command
     /// lane if there is no other. The memory goes to its owner when the peer has the part, or nobody wants it any more.
