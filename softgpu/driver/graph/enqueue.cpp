@@ -21,6 +21,11 @@ void record_events(const KernelOperation& operation, Stream& stream) {
     }
 }
 
+bool is_host_visible(CUdeviceptr address) {
+    const AllocationPtr allocation = process().addresses.find(address);
+    return allocation != nullptr && (allocation->on_host() || allocation->kind == MemoryKind::managed);
+}
+
 }  // namespace
 
 CUresult enqueue(Stream& stream, KernelOperation operation) {
@@ -40,10 +45,14 @@ CUresult enqueue(Stream& stream, KernelOperation operation) {
     return CUDA_SUCCESS;
 }
 
-CUresult enqueue(Stream& stream, MemsetOperation operation) {
+CUresult enqueue(Stream& stream, MemsetOperation operation, CopyMode mode) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, operation);
+    if (mode == CopyMode::synchronous && is_host_visible(operation.params.dst)) {
+        stream.submit_and_wait([&] { execute(stream.context(), operation); });
+        return CUDA_SUCCESS;
+    }
     stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
     return CUDA_SUCCESS;
 }

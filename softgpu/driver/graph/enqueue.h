@@ -9,15 +9,16 @@ namespace warpline::softgpu::driver {
 
 /// Hands an operation to a stream: a node if the stream is being captured, else work.
 CUresult enqueue(Stream& stream, KernelOperation operation);
-CUresult enqueue(Stream& stream, MemsetOperation operation);
 CUresult enqueue(Stream& stream, HostOperation operation);
 CUresult enqueue(Stream& stream, BatchMemoryOperation operation);
 
-/// How a copy behaves towards the caller.
+/// How a copy or a fill behaves towards the caller.
 enum class CopyMode : uint8_t {
     synchronous,   ///< the call returns when CUDA's synchronous copies do
     asynchronous,  ///< pageable host memory is staged or waited for, as CUDA does
 };
+/// A synchronous fill of page-locked or managed memory is over when it returns; others are not waited for.
+CUresult enqueue(Stream& stream, MemsetOperation operation, CopyMode mode);
 CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode);
 
 }  // namespace warpline::softgpu::driver

@@ -101,6 +101,12 @@ TEST(Statistics, AreOneLineWithTheKeysThatScriptsKnow_E3) {
                                              "jitter_us",
                                              "pings",
                                              "missed_pings",
+                                             "part_bytes",
+                                             "window_bytes",
+                                             "tcp_round_trip_us",
+                                             "tcp_window_bytes",
+                                             "tcp_segments",
+                                             "tcp_segments_again",
                                              "sent_bytes_per_s",
                                              "received_bytes_per_s"};
     EXPECT_EQ(keys_of(json["link"]), link_keys);
