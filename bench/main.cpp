@@ -83,6 +83,8 @@ CLI::App* add_report(CLI::App& app, ReportOptions& options) {
     auto* report = app.add_subcommand("report", "Measure everything that matters to a program, and write a page with plots");
     add_target(*report, options.target, false);
     report->add_flag("--quick", options.quick, "A few seconds: few runs, small copies, few clients");
+    report->add_option("--clients", options.clients, "Programs at the same time, at most: 8, with --quick 2")
+        ->check(CLI::Range(1, 1024));
     report->add_option("-o,--output", options.output, "Where the report goes; .html, .json and .csv are added")
         ->type_name("PATH")
         ->capture_default_str();

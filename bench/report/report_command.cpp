@@ -101,7 +101,9 @@ int report(const ReportOptions& options) {
     char name[256] = "";
     if ((*driver)->device_name(name, sizeof name, 0) == CUDA_SUCCESS) report.device = name;
     std::fprintf(stderr, "%s: %s\n", report.target.c_str(), name);
-    const bool good = take_all(report, options.quick ? Effort::quick() : Effort::whole());
+    Effort effort = options.quick ? Effort::quick() : Effort::whole();
+    if (options.clients > 0) effort.clients = options.clients;
+    const bool good = take_all(report, effort);
     report.seconds = static_cast<double>(now_ns() - began) * 1e-9;
     bool written = true;
     for (const auto& [extension, text] :

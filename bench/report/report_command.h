@@ -10,6 +10,7 @@ namespace warpline::bench {
 struct ReportOptions {
     Target target;
     bool quick = false;
+    int clients = 0;                         ///< the most at the same time; 0: as many as usual
     std::string output = "warpline-report";  ///< .json, .csv and .html are added
 };
 
