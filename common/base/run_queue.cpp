@@ -46,15 +46,16 @@ std::optional<unsigned> running_threads(std::string_view loadavg) {
 }
 
 bool processors_are_scarce() {
-    static std::atomic<Clock::time_point> asks_next{Clock::time_point{}};
-    static std::atomic<RunQueue> watched{RunQueue(static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN))))};
-    RunQueue queue = watched.load();
-    const Clock::time_point now = Clock::now();
-    Clock::time_point next = asks_next.load();
-    const auto pause = queue.is_long() ? k_asks_when_scarce_every : k_asks_every;
-    if (now >= next && asks_next.compare_exchange_strong(next, now + pause)) {
+    static const auto processors = static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    static std::atomic<Clock::rep> asks_next{0};
+    static std::atomic<float> mean{0};
+    RunQueue queue(processors, mean.load());
+    const auto now = Clock::now().time_since_epoch();
+    Clock::rep next = asks_next.load();
+    const Clock::duration pause = queue.is_long() ? k_asks_when_scarce_every : k_asks_every;
+    if (now.count() >= next && asks_next.compare_exchange_strong(next, (now + pause).count())) {
         if (const auto running = ask_kernel()) queue.add(*running);
-        watched.store(queue);
+        mean.store(queue.mean());
     }
     return queue.is_long();
 }

@@ -10,8 +10,9 @@ namespace warpline {
 /// The mean of how many threads want a processor, over the last few times that somebody looked.
 class RunQueue {
 public:
-    explicit RunQueue(unsigned processors) : m_processors(processors) {}
+    explicit RunQueue(unsigned processors, float mean = 0) : m_processors(processors), m_mean(mean) {}
     void add(unsigned running);
+    float mean() const { return m_mean; }
     /// More than there are processors.
     bool is_long() const;
 
@@ -19,7 +20,7 @@ private:
     static constexpr float k_remembers = 8;
     static constexpr float k_margin = 0.5f;  // what runs for a moment now and then
     unsigned m_processors;
-    float m_mean = 0;
+    float m_mean;
 };
 
 /// The number of threads that run or would like to, of the whole machine, in /proc/loadavg's words. Nothing: not such words.
