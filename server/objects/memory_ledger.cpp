@@ -39,7 +39,7 @@ CUresult MemoryLedger::take(CUdevice device, uint64_t bytes, MemoryChargePtr& ch
     const bool taken = try_twice(device, [&](uint64_t graphs) {
         MutexLock lock(m_mutex);
         if (!fits(device, bytes, graphs)) return false;
-        change(device, &Account::used, static_cast<int64_t>(bytes));
+        change(device, &Account::used, bytes);
         return true;
     });
     if (!taken) {
@@ -77,19 +77,19 @@ MemoryChargePtr MemoryLedger::borrow(CUdevice device, uint64_t bytes) {
     if (!knows(device)) return nullptr;
     {
         MutexLock lock(m_mutex);
-        change(device, &Account::borrowed, static_cast<int64_t>(bytes));
+        change(device, &Account::borrowed, bytes);
     }
     return std::make_shared<const MemoryCharge>(*this, device, bytes, true);
 }
 
 void MemoryLedger::give_back(CUdevice device, uint64_t bytes, bool borrowed) {
     MutexLock lock(m_mutex);
-    change(device, borrowed ? &Account::borrowed : &Account::used, -static_cast<int64_t>(bytes));
+    change(device, borrowed ? &Account::borrowed : &Account::used, 0 - bytes);
 }
 
-void MemoryLedger::change(CUdevice device, uint64_t Account::*field, int64_t bytes) {
-    m_accounts[static_cast<size_t>(device)].*field += static_cast<uint64_t>(bytes);
-    m_counters.device_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
+void MemoryLedger::change(CUdevice device, uint64_t Account::*field, uint64_t bytes) {
+    m_accounts[static_cast<size_t>(device)].*field += bytes;
+    m_counters.device_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 uint64_t MemoryLedger::used(CUdevice device) const {

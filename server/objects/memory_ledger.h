@@ -75,7 +75,7 @@ private:
     /// Gives what graphs have no use for back to the device. False if that was nothing.
     bool trim(CUdevice device, uint64_t reserved_bytes) const;
     void tell(CUdevice device, uint64_t bytes) WL_EXCLUDES(m_mutex);
-    void change(CUdevice device, uint64_t Account::*field, int64_t bytes) WL_REQUIRES(m_mutex);
+    void change(CUdevice device, uint64_t Account::*field, uint64_t bytes) WL_REQUIRES(m_mutex);
     void give_back(CUdevice device, uint64_t bytes, bool borrowed) WL_EXCLUDES(m_mutex);
 
     const Driver& m_driver;

@@ -81,6 +81,10 @@ TEST_F(MemoryLedgerTest, D3_ALimitIsExactAndEachDevicesOwn) {
 TEST_F(MemoryLedgerTest, D3_WithoutALimitNothingIsRefusedAndAllIsCounted) {
     MemoryLedger ledger(m_driver, m_devices, m_counters);
     MemoryChargePtr charge;
+    // More than any device has, as senseless calls ask for: the driver refuses it, and it is taken back.
+    EXPECT_EQ(ledger.take(0, uint64_t{1} << 63, charge), CUDA_SUCCESS);
+    charge.reset();
+    EXPECT_EQ(ledger.used(0), 0u);
     EXPECT_EQ(ledger.take(0, uint64_t{1} << 50, charge), CUDA_SUCCESS);
     EXPECT_EQ(ledger.left(0), UINT64_MAX);
     uint64_t free_bytes = 5, total_bytes = 10;
