@@ -28,6 +28,13 @@ std::optional<unsigned> ask_kernel() {
     return length > 0 ? running_threads({text, static_cast<size_t>(length)}) : std::nullopt;
 }
 
+std::atomic<float> known_mean{0};
+
+RunQueue known_queue() {
+    static const auto processors = static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    return RunQueue(processors, known_mean.load());
+}
+
 }  // namespace
 
 void RunQueue::add(unsigned running) { m_mean += (static_cast<float>(running) - m_mean) / k_remembers; }
@@ -45,17 +52,17 @@ std::optional<unsigned> running_threads(std::string_view loadavg) {
     return running;
 }
 
+bool processors_were_scarce() { return known_queue().is_long(); }
+
 bool processors_are_scarce() {
-    static const auto processors = static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)));
     static std::atomic<Clock::rep> asks_next{0};
-    static std::atomic<float> mean{0};
-    RunQueue queue(processors, mean.load());
+    RunQueue queue = known_queue();
     const auto now = Clock::now().time_since_epoch();
     Clock::rep next = asks_next.load();
     const Clock::duration pause = queue.is_long() ? k_asks_when_scarce_every : k_asks_every;
     if (now.count() >= next && asks_next.compare_exchange_strong(next, (now + pause).count())) {
         if (const auto running = ask_kernel()) queue.add(*running);
-        mean.store(queue.mean());
+        known_mean.store(queue.mean());
     }
     return queue.is_long();
 }

@@ -29,5 +29,7 @@ std::optional<unsigned> running_threads(std::string_view loadavg);
 /// True if who looks for something in a loop takes the processor from somebody else. The kernel is asked once in a few
 /// milliseconds by whoever comes first; where it does not tell, there are enough. @blocks reads a small file @thread any
 bool processors_are_scarce();
+/// What that has said last; for those who hold a lock. @blocks no @thread any
+bool processors_were_scarce();
 
 }  // namespace warpline

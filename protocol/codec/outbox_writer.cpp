@@ -176,7 +176,7 @@ void Outbox::nap(OutLane& lane) {
     // A program that calls a little and waits, in turns, sends all by itself: the writer would be in its way, and on its core.
     // What is there now may be the beginning of the next turn, whose thread has no processor at the moment.
     if (calls < k_many_calls * m_flushes && m_batch.empty()) {
-        m_nap = std::min(2 * m_nap, processors_are_scarce() ? k_scarce * m_options.longest_nap : m_options.longest_nap);
+        m_nap = std::min(2 * m_nap, processors_were_scarce() ? k_scarce * m_options.longest_nap : m_options.longest_nap);
     } else if (calls > 0) {
         m_nap /= k_shorter;
     }
@@ -198,9 +198,11 @@ void Outbox::note_flush(const OutLane& lane) {
 bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < k_many_calls; }
 
 bool Outbox::wait(uint16_t lane) {
+    const bool is_command = lane == k_command_lane;
+    // Here and not in nap(): to ask takes longer than whoever adds a call may wait for the lock.
+    if (is_command && m_options.nap.count() != 0) static_cast<void>(processors_are_scarce());
     MutexLock lock(m_mutex);
     OutLane& out = m_lanes[lane];
-    const bool is_command = lane == k_command_lane;
     out.writer_waits = true;
     ScopeGuard goes([&out] { out.writer_waits = false; });  // the lock's guard is older: it is held
     if (is_command && calls_since_nap() >= k_many_calls && may_nap(out)) nap(out);
