@@ -19,6 +19,7 @@ target_link_libraries(wl_ssl INTERFACE wl_crypto)
 # Of glibc's resolver, what reads messages is in a library of its own, a part of glibc: its archive has glibc's private names.
 add_library(wl_resolv INTERFACE)
 target_link_libraries(wl_resolv INTERFACE resolv)
+wl_static(wl_ipsec_mb libIPSec_MB.a)
 wl_static(wl_kj libkj.a)
 wl_static(wl_capnp_core libcapnp.a)
 target_link_libraries(wl_capnp_core INTERFACE wl_kj)

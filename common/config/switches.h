@@ -10,6 +10,7 @@
 namespace warpline::config {
 
 enum class Optimisation : uint8_t {
+    aes,          ///< encryption by the processor's widest instructions
     batching,     ///< calls that nobody waits for leave together
     cache,        ///< what the server has had before is named, not sent
     compact,      ///< calls that are like earlier ones travel as what is different
@@ -22,7 +23,7 @@ enum class Optimisation : uint8_t {
     shm,          ///< large copies lie in memory that client and server share, where both are on one machine
     spin,         ///< it looks for that before it sleeps
 };
-inline constexpr size_t k_optimisation_count = 11;
+inline constexpr size_t k_optimisation_count = 12;
 
 /// Which of them are used: all, but for those that the option `disable` names. So a difference in what a program does, or how
 /// fast, can be pinned to one of them.

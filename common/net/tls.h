@@ -32,6 +32,10 @@ struct PresharedKey {
     Bytes identity;  ///< travels in clear text
 };
 
+/// Whether contexts that are made from now on encrypt with the processor's widest instructions for AES, where it has them (they
+/// do, unless told otherwise). The other side sees no difference. @thread any
+void use_wide_aes(bool wanted);
+
 /// What many connections share: the credentials. Make a new one to rotate certificates. @thread any
 class TlsContext {
 public:

@@ -4,11 +4,13 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 #include <mutex>
 #include <sstream>
 
+#include "common/net/aes_gcm_vaes.h"
 #include "common/net/tls_internal.h"
 
 namespace warpline::net {
@@ -109,12 +111,19 @@ TlsContext::~TlsContext() = default;
 TlsRole TlsContext::role() const { return m_state->role; }
 
 namespace {
+std::atomic<bool> g_wide_aes{true};
+}
+
+void use_wide_aes(bool wanted) { g_wide_aes.store(wanted, std::memory_order_relaxed); }
+
+namespace {
 
 Result<std::shared_ptr<TlsContext::State>> make_state(TlsRole role) {
     init_openssl();
     auto state = std::make_shared<TlsContext::State>();
     state->role = role;
-    state->ctx.reset(SSL_CTX_new(role == TlsRole::client ? TLS_client_method() : TLS_server_method()));
+    state->ctx.reset(SSL_CTX_new_ex(nullptr, g_wide_aes.load(std::memory_order_relaxed) ? k_wide_aes_wanted : nullptr,
+                                    role == TlsRole::client ? TLS_client_method() : TLS_server_method()));
     SSL_CTX* ctx = state->ctx.get();
     if (!ctx) return Error{Code::alloc_failed, "no memory for TLS"};
     bool set = SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
