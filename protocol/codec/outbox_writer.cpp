@@ -14,8 +14,12 @@ constexpr size_t k_burst_bytes = 2u << 20;
 // Many calls in the time that a burst or a nap took: more are coming.
 constexpr uint64_t k_many_calls = 32;
 
-// Where all processors are busy the writer takes more from others, and everything is late.
-constexpr int k_scarce = 4;
+// Where all processors are busy the writer takes more from others, and everything is late. A program that waits after so many
+// calls gains nothing from it: what it would begin earlier has no processor either.
+constexpr int k_scarce = 8;
+constexpr uint64_t k_scarcely_many_calls = 512;
+
+uint64_t many_calls() { return processors_were_scarce() ? k_scarcely_many_calls : k_many_calls; }
 // Naps that were in vain become shorter by so much: a few later, they are the shortest.
 constexpr int k_shorter = 4;
 
@@ -175,7 +179,7 @@ void Outbox::nap(OutLane& lane) {
     m_idle_naps = calls == 0 ? m_idle_naps + 1 : 0;
     // A program that calls a little and waits, in turns, sends all by itself: the writer would be in its way, and on its core.
     // What is there now may be the beginning of the next turn, whose thread has no processor at the moment.
-    if (calls < k_many_calls * m_flushes && m_batch.empty()) {
+    if (calls < many_calls() * m_flushes && m_batch.empty()) {
         m_nap = std::min(2 * m_nap, processors_were_scarce() ? k_scarce * m_options.longest_nap : m_options.longest_nap);
     } else if (calls > 0) {
         m_nap /= k_shorter;
@@ -195,7 +199,7 @@ void Outbox::note_flush(const OutLane& lane) {
     m_flushed_to = m_next_call;
 }
 
-bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < k_many_calls; }
+bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < many_calls(); }
 
 bool Outbox::wait(uint16_t lane) {
     const bool is_command = lane == k_command_lane;

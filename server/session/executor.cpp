@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "common/base/run_queue.h"
 #include "common/log/log.h"
 
 namespace warpline::server {
@@ -21,6 +22,8 @@ thread_local Lead t_lead;
 
 /// So many turns without a leader send the watch to sleep: a session that works pays for no change of threads.
 constexpr unsigned k_turns_to_sleep = 100;
+/// Where all processors are busy a turn is so many times as long: the watches of many sessions take them from who works.
+constexpr unsigned k_scarce = 4;
 
 }  // namespace
 
@@ -225,7 +228,7 @@ void Executor::watch() {
 bool Executor::watch_steps(bool& takes_long) {
     const uint64_t leader = m_leader;
     const uint64_t steps = m_steps.load(std::memory_order_relaxed);
-    const auto end = std::chrono::steady_clock::now() + m_options.overtake_after;
+    const auto end = std::chrono::steady_clock::now() + m_options.overtake_after * (processors_were_scarce() ? k_scarce : 1);
     while (!m_stopping && m_watch_changed.wait_until(m_mutex, end)) {
     }
     if (m_stopping || leader == 0) return leader != 0;

@@ -47,7 +47,7 @@ public:
         /// Calls that may wait at the same time. Each takes a thread; beyond it, later calls wait for one of them.
         size_t max_threads = 1024;
         size_t max_queued = 1u << 16;
-        /// A step that may be overtaken is, after one to two times this.
+        /// A step that may be overtaken is, after one to two times this; four times as late where all processors are busy.
         std::chrono::milliseconds overtake_after{10};
         WorkSource* source = nullptr;  ///< a thread without work reads there
     };
