@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bench/link/link_command.h"
+#include "bench/link/path_command.h"
 #include "bench/named_cases.h"
 #include "bench/report/compare.h"
 #include "bench/report/measure.h"
@@ -33,18 +34,22 @@ void add_case_options(CLI::App& app, CaseOptions& options) {
     app.add_flag("--inside", options.inside)->group("");
 }
 
+void add_speed(CLI::App& command, LinkOptions& options) {
+    command.add_option("--rtt", options.round_trip_ms, "Round trip, milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 10000.0));
+    command.add_option("--rate", options.rate_mbit, "Megabits per second, each way; 0: no limit")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1e6));
+}
+
 CLI::App* add_link(CLI::App& app, LinkCommandOptions& options) {
     auto* link = app.add_subcommand("link", "Emulate a network link: a TCP relay with a round trip, a rate, loss and jitter");
     link->add_option("--listen", options.listen, "Where connections come in; without a port at a free one, which is printed")
         ->type_name("ADDRESS[:PORT]")
         ->capture_default_str();
     auto* to = link->add_option("--to", options.to, "Where they go: a gpu-server")->type_name("HOST:PORT");
-    link->add_option("--rtt", options.link.round_trip_ms, "Round trip, milliseconds")
-        ->capture_default_str()
-        ->check(CLI::Range(0.0, 10000.0));
-    link->add_option("--rate", options.link.rate_mbit, "Megabits per second, each way; 0: no limit")
-        ->capture_default_str()
-        ->check(CLI::Range(0.0, 1e6));
+    add_speed(*link, options.link);
     link->add_option("--loss", options.link.loss_percent, "Lost packets, percent; each appears as the delay that it causes")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 50.0));
@@ -62,6 +67,29 @@ CLI::App* add_link(CLI::App& app, LinkCommandOptions& options) {
         "Runs until an interrupt (Ctrl-C). docs/performance.md#the-link-emulator says what it emulates.\n"
         "Exit code: 0; 1 if --check finds it off by more than 5 %; 2 if it cannot be emulated here.");
     return link;
+}
+
+CLI::App* add_path(CLI::App& app, PathCommandOptions& options) {
+    auto* path = app.add_subcommand(
+        "path", "Run a program in a network of its own, to which this machine is as far as a path's packets take (needs root)");
+    add_speed(*path, options.link);
+    path->add_option("--loss", options.link.loss_percent, "Lost packets, percent")->check(CLI::Range(0.0, 50.0));
+    path->add_option("--queue", options.link.queue_ms,
+                     "How long packets may wait before the path; others are dropped, milliseconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0.1, 10000.0));
+    path->add_option("--seed", options.link.seed, "Of the losses")->capture_default_str();
+    path->add_option("--congestion", options.congestion,
+                     "The program's congestion control (cubic, bbr, …); the server's is this machine's")
+        ->type_name("NAME");
+    path->add_option("--mtu", options.mtu, "Bytes of a packet, at most")->capture_default_str()->check(CLI::Range(576, 65535));
+    path->add_option("--far", options.far, "This machine's address, as the program sees it")->capture_default_str();
+    path->add_option("--near", options.near, "The program's address")->capture_default_str();
+    path->add_option("command", options.command, "The program and its arguments, behind --")->required();
+    path->footer(
+        "Servers on this machine that listen on all addresses are at --far: WARPLINE_SERVERS=NAME[198.18.0.1]:PORT.\n"
+        "docs/performance.md#the-path-emulator says what it emulates. Exit code: the program's; 2 if it cannot be run so.");
+    return path;
 }
 
 void add_target(CLI::App& command, Target& target, bool only_servers) {
@@ -177,6 +205,8 @@ int main(int argc, char** argv) {
     add_case_options(app, cases);
     LinkCommandOptions link_options;
     const CLI::App* link_command = add_link(app, link_options);
+    PathCommandOptions path_options;
+    const CLI::App* path_command = add_path(app, path_options);
     ReportOptions report_options;
     SweepOptions sweep_options;
     report_options.target.command.assign(argv + 1, argv + argc);
@@ -192,6 +222,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     if (const char* level = std::getenv("WARPLINE_LOG")) log::configure(level);
     if (link_command->parsed()) return link(link_options);
+    if (path_command->parsed()) return path(path_options);
     if (report_command->parsed()) return report(report_options);
     if (sweep_command->parsed()) return sweep(sweep_options);
     if (compare_command->parsed()) return compare(compare_options);
