@@ -16,6 +16,7 @@
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "common/log/log.h"
+#include "common/net/socket.h"
 #include "common/net/tls.h"
 
 namespace warpline::client {
@@ -259,6 +260,7 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     std::string problem;
     connection.switches = config::Switches(settings, problem);
     if (!problem.empty()) WL_LOG(warn, "client", "{}", problem);
+    net::use_bbr(connection.switches.uses(config::Optimisation::congestion));
     net::use_wide_aes(connection.switches.uses(config::Optimisation::aes));
     if (!connection.switches.uses(config::Optimisation::lanes)) connection.bulk_lanes = 0;
     if (connection.switches.uses(config::Optimisation::spin)) connection.spin = config::spin_of(settings);

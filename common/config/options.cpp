@@ -17,12 +17,14 @@ constexpr const char* k_disable_meaning =
     "Optimisations to be left out, so that a difference can be pinned to one of them: `aes` (encryption by the processor's "
     "widest instructions), `batching` (calls leave together), "
     "`cache` (what the server has had before is not sent again), "
-    "`compact` (calls that are like earlier ones travel as what is different), `compression`, `lanes` (connections for large "
+    "`compact` (calls that are like earlier ones travel as what is different), `compression`, `congestion` (BBR as TCP's "
+    "congestion "
+    "control, where the kernel has it, to peers more than 2 ms away), `lanes` (connections for large "
     "copies), `parts` (how large parts of long payloads are follows the link), `polling` (repeated questions are answered "
     "here), `prefetch` (what will probably be asked next comes along), "
     "`reading` (who waits reads the answer itself), `shm` (large copies lie in memory that client and server share, over Unix "
     "sockets), `spin` (who waits looks for the answer before it sleeps), or `all`. The client heeds all of them, the server "
-    "`aes`, `cache`, `compact`, `parts`, `reading`, `shm` and `spin`.";
+    "`aes`, `cache`, `compact`, `congestion`, `parts`, `reading`, `shm` and `spin`.";
 
 constexpr Option k_options[] = {
     // gpu-server

@@ -9,7 +9,8 @@ namespace warpline::config {
 
 namespace {
 constexpr std::array<std::string_view, k_optimisation_count> k_words = {
-    "aes", "batching", "cache", "compact", "compression", "lanes", "parts", "polling", "prefetch", "reading", "shm", "spin"};
+    "aes",   "batching", "cache",    "compact", "compression", "congestion", "lanes",
+    "parts", "polling",  "prefetch", "reading", "shm",         "spin"};
 }
 
 Switches::Switches(const Settings& settings, std::string& problem) {

@@ -15,6 +15,7 @@ enum class Optimisation : uint8_t {
     cache,        ///< what the server has had before is named, not sent
     compact,      ///< calls that are like earlier ones travel as what is different
     compression,  ///< what gets there sooner for it is compressed
+    congestion,   ///< BBR, where the kernel has it, to peers far away
     lanes,        ///< connections for large copies
     parts,        ///< how large parts of long payloads are follows the link
     polling,      ///< questions whether work is done are answered without asking the server each time
@@ -23,7 +24,7 @@ enum class Optimisation : uint8_t {
     shm,          ///< large copies lie in memory that client and server share, where both are on one machine
     spin,         ///< it looks for that before it sleeps
 };
-inline constexpr size_t k_optimisation_count = 12;
+inline constexpr size_t k_optimisation_count = 13;
 
 /// Which of them are used: all, but for those that the option `disable` names. So a difference in what a program does, or how
 /// fast, can be pinned to one of them.

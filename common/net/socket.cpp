@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <asio/ip/tcp.hpp>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -232,6 +234,11 @@ std::optional<asio::ip::address> address_of(int fd, int (*get)(int, sockaddr*, s
     return end.address();
 }
 
+std::atomic<bool> g_bbr{true};
+
+/// Where a copy that begins again takes many round trips to be as fast as the path, and a loss as many.
+constexpr uint64_t k_far_us = 2000;
+
 bool peer_is_this_machine(int fd) {
     const auto here = address_of(fd, ::getsockname);
     return here && here == address_of(fd, ::getpeername);
@@ -239,11 +246,20 @@ bool peer_is_this_machine(int fd) {
 
 }  // namespace
 
-void tune_stream_socket(int fd) {
-    int on = 1;
+void use_bbr(bool wanted) { g_bbr.store(wanted, std::memory_order_relaxed); }
+
+const char* congestion_control_for(bool is_this_machine, uint64_t round_trip_us) {
     // Between two processes of one machine there is nothing to be congested, and a control that paces what it sends (BBR) sets
     // a timer for each piece: with it one connection does half as much. Every kernel has this one.
-    if (peer_is_this_machine(fd)) (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    if (is_this_machine) return "reno";
+    return g_bbr.load(std::memory_order_relaxed) && round_trip_us >= k_far_us ? "bbr" : nullptr;
+}
+
+void tune_stream_socket(int fd) {
+    int on = 1;
+    const auto path = tcp_path(fd);
+    if (const char* control = congestion_control_for(peer_is_this_machine(fd), path ? path->round_trip_us : 0))
+        (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, static_cast<socklen_t>(std::strlen(control)));
     // No Nagle: what is written is already gathered. Buffer sizes are left to the kernel, which grows them with the link; a
     // fixed size would be cut to net.core.wmem_max, which is small by default. All of this fails harmlessly on Unix sockets.
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -90,8 +90,15 @@ struct PeerUser {
 /// Nothing if it is no Unix socket. @source SO_PEERCRED, unix(7)
 std::optional<PeerUser> peer_user(int fd);
 
-/// Sets what both sides want: no Nagle, large buffers, keep-alive as a last resort.
+/// Sets what both sides want of a connected socket: no Nagle, large buffers, keep-alive as a last resort; and BBR, if the
+/// kernel lets this process have it, where the peer is further away than two milliseconds: a loss says little about the path
+/// there, and after a pause other controls begin anew.
 void tune_stream_socket(int fd);
+/// Whether sockets that are tuned from now on do so (they do, unless told otherwise). @thread any
+void use_bbr(bool wanted);
+/// What tune_stream_socket() sets; null: what the machine has set. Pure, but for use_bbr().
+/// @param round_trip_us  0: not known
+const char* congestion_control_for(bool is_this_machine, uint64_t round_trip_us);
 
 /// What the kernel knows of the way to the peer.
 struct TcpPath {

@@ -29,10 +29,10 @@ TEST(Switches, AWordThatNamesNoneIsTold_B2) {
     const Switches switches = with("lanes,btching", problem);
     EXPECT_FALSE(switches.uses(Optimisation::lanes));
     EXPECT_TRUE(switches.uses(Optimisation::batching));
-    EXPECT_EQ(
-        problem,
-        "no optimisation is called 'btching' (WARPLINE_DISABLE); there are all, aes, batching, cache, compact, compression, "
-        "lanes, parts, polling, prefetch, reading, shm, spin");
+    EXPECT_EQ(problem,
+              "no optimisation is called 'btching' (WARPLINE_DISABLE); there are all, aes, batching, cache, compact, "
+              "compression, congestion, "
+              "lanes, parts, polling, prefetch, reading, shm, spin");
 }
 
 }  // namespace

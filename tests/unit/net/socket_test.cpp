@@ -47,6 +47,17 @@ TEST(Socket, ConnectionsWithinAMachineAreNotPaced_B3) {
     }
 }
 
+TEST(Socket, PeersFarAwayAreReachedByBbr_B6) {
+    EXPECT_STREQ(congestion_control_for(true, 50'000), "reno");
+    EXPECT_STREQ(congestion_control_for(false, 2'000), "bbr");
+    EXPECT_EQ(congestion_control_for(false, 1'999), nullptr);
+    EXPECT_EQ(congestion_control_for(false, 0), nullptr) << "a distance that is not known";
+    use_bbr(false);
+    EXPECT_EQ(congestion_control_for(false, 50'000), nullptr);
+    EXPECT_STREQ(congestion_control_for(true, 50'000), "reno");
+    use_bbr(true);
+}
+
 TEST(Socket, WhatIsSentOverAUnixSocketHasArrived_B9) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
