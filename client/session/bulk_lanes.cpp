@@ -52,11 +52,15 @@ BulkLanes::~BulkLanes() { stop(); }
 
 void BulkLanes::open(unsigned count, const protocol::SessionId& session, bool may_end) {
     MutexLock lock(m_mutex);
-    if (m_opened || m_stopping || count == 0) return;
-    m_opened = true;
+    count = std::min<unsigned>(count, protocol::k_max_bulk_lanes);
+    if (m_stopping || count <= m_wanted) return;
+    if (std::exchange(m_wanted, count) != 0) {
+        m_wake.notify_all();
+        return;
+    }
     m_session = session;
     m_may_end = may_end;
-    auto started = make_quiet_thread([this, count] { run(std::min<unsigned>(count, protocol::k_max_bulk_lanes)); });
+    auto started = make_quiet_thread([this] { run(); });
     // Without them everything travels over the command lane.
     if (started.ok()) {
         m_thread = std::move(*started);
@@ -99,13 +103,9 @@ std::map<uint16_t, protocol::LinkQuality> BulkLanes::qualities() const {
     return qualities;
 }
 
-void BulkLanes::run(unsigned count) {
+void BulkLanes::run() {
     (void)::pthread_setname_np(::pthread_self(), "wl-client-lanes");
     m_threads.fetch_add(1, std::memory_order_relaxed);
-    {
-        MutexLock lock(m_mutex);
-        for (uint16_t i = 0; i < count; ++i) m_lanes[i] = std::make_unique<Lane>(*this, static_cast<uint16_t>(i + 1));
-    }
     while (Lane* lane = wait_for_work())
         if (!connect(*lane)) break;
     m_threads.fetch_sub(1, std::memory_order_relaxed);
@@ -116,6 +116,8 @@ BulkLanes::Lane* BulkLanes::wait_for_work() {
     MutexLock lock(m_mutex);
     while (!m_stopping) {
         Lane* next = nullptr;
+        for (uint16_t i = 0; i < m_wanted; ++i)
+            if (!m_lanes[i]) m_lanes[i] = std::make_unique<Lane>(*this, static_cast<uint16_t>(i + 1));
         for (const auto& lane : m_lanes)
             if (lane && !lane->is_up && lane->end == Lane::End::none && (next == nullptr || lane->due < next->due))
                 next = lane.get();

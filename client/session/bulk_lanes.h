@@ -52,7 +52,7 @@ public:
     BulkLanes(Owner& owner, protocol::Outbox& outbox, const Options& options);
     ~BulkLanes();
 
-    /// Begins to open this many, if it was not asked for before. @thread any @blocks no
+    /// Begins to open so many that there are this many; none is closed. @thread any @blocks no
     /// @param may_end  the server takes what was on its way over a lane that does not come back over the others; else the
     ///                 session ends with it
     void open(unsigned count, const protocol::SessionId& session, bool may_end) WL_EXCLUDES(m_mutex);
@@ -77,7 +77,7 @@ private:
     struct Lane;
     using Clock = std::chrono::steady_clock;
 
-    void run(unsigned count);
+    void run();
     Lane* wait_for_work() WL_EXCLUDES(m_mutex);
     bool connect(Lane& lane);
     bool give_up(Lane& lane, const Error& why) WL_EXCLUDES(m_mutex);
@@ -92,11 +92,11 @@ private:
     std::atomic<uint64_t> m_reconnects{0};
     mutable Mutex m_mutex;
     ConditionVariable m_wake;
-    bool m_opened WL_GUARDED_BY(m_mutex) = false;
+    unsigned m_wanted WL_GUARDED_BY(m_mutex) = 0;
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;
     protocol::SessionId m_session{};                                        // set before the thread that opens lanes begins
     bool m_may_end = false;                                                 // likewise
-    std::array<std::unique_ptr<Lane>, protocol::k_max_bulk_lanes> m_lanes;  // made by the thread that opens them, once
+    std::array<std::unique_ptr<Lane>, protocol::k_max_bulk_lanes> m_lanes;  // made by the thread that opens them
     std::thread m_thread WL_GUARDED_BY(m_mutex);
 };
 

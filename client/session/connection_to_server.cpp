@@ -211,6 +211,7 @@ Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& 
     // What lies in shared memory needs no connections of its own.
     m_bulk_lanes_wanted.store(m_slots ? 0 : std::min<unsigned>(settings.bulk_lanes, info->bulk_lanes),
                               std::memory_order_relaxed);
+    m_bulk_lanes_most.store(info->bulk_lanes, std::memory_order_relaxed);
     m_established.store(true, std::memory_order_release);
     credit.bytes = std::min(credit.bytes, settings.credit.bytes);
     credit.calls = std::min(credit.calls, settings.credit.calls);
@@ -474,6 +475,22 @@ void ConnectionToServer::note_long_payload(uint64_t bytes) {
     if (before <= m_settings.bulk_lanes_after && before + bytes > m_settings.bulk_lanes_after)
         m_bulk.open(m_bulk_lanes_wanted.load(std::memory_order_relaxed), m_session_id,
                     m_lanes_may_end.load(std::memory_order_relaxed));
+}
+
+/// As many connections as the server allows, and before a program has copied much, where losses make each of them slow.
+void ConnectionToServer::on_tick() {
+    if (m_widened || m_bulk_lanes_wanted.load(std::memory_order_relaxed) == 0) return;
+    if (m_long_payload_bytes.load(std::memory_order_relaxed) == 0 || !suffers_from_losses()) return;
+    m_widened = true;
+    WL_LOG(info, "client", "packets are lost on the way to {}: more connections for large copies", m_address);
+    m_bulk.open(m_bulk_lanes_most.load(std::memory_order_relaxed), m_session_id,
+                m_lanes_may_end.load(std::memory_order_relaxed));
+}
+
+bool ConnectionToServer::suffers_from_losses() const {
+    if (m_link.quality().kernel.suffers_from_losses()) return true;
+    const auto lanes = m_bulk.qualities();
+    return std::any_of(lanes.begin(), lanes.end(), [](const auto& lane) { return lane.second.kernel.suffers_from_losses(); });
 }
 
 void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {

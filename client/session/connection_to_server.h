@@ -122,6 +122,8 @@ private:
     Result<protocol::Place> take_shared(uint64_t call, uint64_t offset, uint64_t total, MutableBytesView bytes) override;
     void on_level(const protocol::LinkLevelChange& change) override;
     bool keeps() const override;
+    void on_tick() override;
+    bool suffers_from_losses() const;
     void on_ended(const Error& error, const std::string& explanation) override;
 
     // BulkLanes::Owner; the first two for the command lane as well
@@ -198,8 +200,10 @@ private:
     std::array<bool, protocol::k_max_lanes> m_part_is_placed{};                   // likewise: it is where it shall be
 
     std::atomic<uint64_t> m_long_payload_bytes{0};
-    std::atomic<unsigned> m_bulk_lanes_wanted{0};  // since Hello was answered, these two
+    std::atomic<unsigned> m_bulk_lanes_wanted{0};  // since Hello was answered, these three
+    std::atomic<unsigned> m_bulk_lanes_most{0};
     std::atomic<bool> m_lanes_may_end{false};
+    bool m_widened = false;  // the reading thread's
     std::promise<void> m_ended;
     BulkLanes m_bulk;
     UploadHashes m_hashes;

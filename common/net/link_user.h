@@ -22,7 +22,8 @@ public:
     Result<void> tick(const std::optional<TcpPath>& path) override {
         if (path)
             m_link.set_path({path->capacity_bytes, path->round_trip_us, path->congestion_window_bytes, path->sent_segments,
-                             path->repeated_segments});
+                             path->repeated_segments, path->received_segments, path->disordered_segments,
+                             path->outlasts_losses});
         return m_link.tick(std::chrono::steady_clock::now(), path ? std::optional(path->unacknowledged_for) : std::nullopt);
     }
     uint64_t unsent_bytes() override { return m_link.unsent_bytes(); }

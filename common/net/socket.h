@@ -110,6 +110,8 @@ struct TcpPath {
     uint64_t round_trip_us = 0;  ///< smoothed; 0: not known
     uint64_t congestion_window_bytes = 0;
     uint64_t sent_segments = 0, repeated_segments = 0;
+    uint64_t received_segments = 0, disordered_segments = 0;  ///< the latter: where one before them is missing, as a rule
+    bool outlasts_losses = false;  ///< what is sent is not slowed down by losses that do not come from its load
 };
 /// Nothing if the kernel does not know (vsock). The way over a Unix socket is this machine's memory: what was sent has arrived.
 /// @source  TCP_INFO, tcp(7) @blocks no @thread any

@@ -25,6 +25,14 @@ const char* to_string(LinkLevel level) {
     return "unknown";
 }
 
+bool KernelPath::suffers_from_losses() const {
+    // Nearer, a loss is over before anybody waits for it. Few of many may have been one full queue.
+    constexpr uint64_t k_far_us = 2000, k_several = 8, k_one_of = 2000;
+    const auto many = [](uint64_t losses, uint64_t of) { return losses >= k_several && losses >= of / k_one_of; };
+    if (round_trip_us < k_far_us) return false;
+    return (!outlasts_losses && many(repeated_segments, sent_segments)) || many(disordered_segments, received_segments);
+}
+
 void RoundTrips::add(uint64_t sample_us) {
     if (m_count++ == 0) {
         m_smoothed_us = m_minimum_us = sample_us;

@@ -19,6 +19,12 @@ struct KernelPath {
     uint64_t round_trip_us = 0;   ///< smoothed; 0: not known
     uint64_t congestion_window_bytes = 0;
     uint64_t sent_segments = 0, repeated_segments = 0;
+    uint64_t received_segments = 0, disordered_segments = 0;
+    bool outlasts_losses = false;
+
+    /// True if it is losses that bound how fast this connection is, one way or the other: several of them do more together. Not
+    /// known of what the peer sends over a connection of its own control; what comes out of order tells of it.
+    bool suffers_from_losses() const;
 };
 
 /// A connection as its heartbeat sees it: a copy, taken at one moment.

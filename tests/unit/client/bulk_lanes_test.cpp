@@ -253,6 +253,21 @@ TEST(BulkLanes, CarryAPayloadBothWaysOnce_B3) {
     EXPECT_EQ(client.outbox().wire_bytes(protocol::k_command_lane), 0u);
 }
 
+TEST(BulkLanes, MoreAreOpenedWhenMoreAreWanted_B6) {
+    ServerEnd server;
+    ClientEnd client(server);
+    client.lanes().open(1, k_session, true);
+    client.wait_until_up(1);
+    client.lanes().open(3, k_session, true);
+    client.wait_until_up(3);
+    client.lanes().open(2, k_session, true);
+    EXPECT_EQ(client.lanes().up(), 3u) << "none is closed";
+    const Bytes up = protocol::test::pattern(3'000'000, 1);
+    ASSERT_TRUE(protocol::test::add_long_call(client.outbox(), up, protocol::Lent::until_given_back).ok());
+    EXPECT_TRUE(server.arrivals().wait_for(up.size()));
+    EXPECT_EQ(server.arrivals().whole(), up);
+}
+
 TEST(BulkLanes, WhatALostOneCarriedArrivesOnce_C2) {
     ServerEnd server;
     ClientEnd client(server);

@@ -74,5 +74,26 @@ TEST(LinkQuality, LossIsAPartOfThePings_C1) {
         EXPECT_STREQ(to_string(level), name);
 }
 
+TEST(KernelPath, SuffersFromLossesWhereTheyBoundIt_B6) {
+    KernelPath path;
+    path.round_trip_us = 30'000;
+    path.sent_segments = 10'000;
+    path.repeated_segments = 10;
+    EXPECT_TRUE(path.suffers_from_losses());
+    path.outlasts_losses = true;
+    EXPECT_FALSE(path.suffers_from_losses()) << "its control does not mind";
+    path.received_segments = 10'000;
+    path.disordered_segments = 10;
+    EXPECT_TRUE(path.suffers_from_losses()) << "what the peer sends";
+    path.disordered_segments = 4;
+    EXPECT_FALSE(path.suffers_from_losses()) << "a few";
+    path.disordered_segments = 10;
+    path.received_segments = 100'000;
+    EXPECT_FALSE(path.suffers_from_losses()) << "one of ten thousand";
+    path.received_segments = 10'000;
+    path.round_trip_us = 1'000;
+    EXPECT_FALSE(path.suffers_from_losses()) << "near";
+}
+
 }  // namespace
 }  // namespace warpline::protocol
