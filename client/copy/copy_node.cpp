@@ -31,8 +31,10 @@ CUresult CopyNode::read(Call& call, const CUDA_MEMCPY3D& from) {
         CopyPlan plan;
         if (refused = plan_copy(call, copy, plan); refused != CUDA_SUCCESS) return refused;
         if (plan.empty()) return CUDA_ERROR_INVALID_VALUE;
-        if (plan.source.is_host && plan.destination.is_host)
-            return WL_REFUSE_CALL("cuGraphAddMemcpyNode", "a copy within host memory in a graph");
+        if (plan.source.is_host && plan.destination.is_host) {
+            on_host = std::move(plan);
+            return CUDA_SUCCESS;
+        }
         const auto which = plan.source.is_host ? CopyEnd::Which::source : CopyEnd::Which::destination;
         host = HostEndOfCopy(end_of(copy, which), plan);
     }

@@ -12,6 +12,8 @@ struct CopyNode {
     uint64_t source_array = 0;
     uint64_t destination_array = 0;
     HostEndOfCopy host;
+    /// Of a copy within host memory, of which nothing travels: `copy` is what the program is told of it.
+    std::optional<CopyPlan> on_host;
 
     CUresult read(Call& call, const CUDA_MEMCPY3D& from);
 

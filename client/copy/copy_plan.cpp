@@ -4,12 +4,11 @@
 #include "client/call/ahead.h"
 #include "client/call/pages_along.h"
 #include "client/copy/array_part.h"
+#include "client/copy/copies_on_host.h"
 #include "client/copy/graph_copies.h"
 #include "client/copy/program_memory.h"
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
-#include "client/gen/stream_calls.gen.h"
-#include "client/graph/holds.h"
 
 namespace warpline::client {
 
@@ -108,35 +107,6 @@ CopyEnd device_end(CUdeviceptr address) {
     end.type = CU_MEMORYTYPE_DEVICE;
     end.device = address;
     return end;
-}
-
-void copy_rows(const CopyTarget& source, const CopyTarget& destination) {
-    Bytes rows(source.total_bytes());
-    source.gather(rows.data());
-    destination.write(0, rows);
-}
-
-/// Captured, such a copy is a function of ours that the graph calls at its turn.
-CUresult capture_copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream) {
-    const auto copy = [source = plan.source.rows, destination = plan.destination.rows](CUresult) {
-        copy_rows(source, destination);
-    };
-    const uint64_t id = call.session.host_calls().add(copy, HostCalls::Life::persistent);
-    const CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);
-    if (result == CUDA_SUCCESS) {
-        hold_in_capture(call, stream, make_end(call, EndKind::function, id));
-    } else {
-        call.session.host_calls().forget(id);
-    }
-    return result;
-}
-
-/// A copy within the program's own memory, in the order of a stream.
-CUresult copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream) {
-    if (is_capturing(call, stream)) return capture_copy_on_host(call, plan, stream);
-    if (CUresult result = synchronize_stream(call, stream); result != CUDA_SUCCESS) return result;
-    copy_rows(plan.source.rows, plan.destination.rows);
-    return CUDA_SUCCESS;
 }
 
 CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "client/copy/copies_on_host.h"
 #include "client/gen/graph_calls.gen.h"
 #include "client/graph/node_tokens.h"
 
@@ -121,6 +122,17 @@ CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
     call.state.graph_nodes.remove(to_token(hNode));
     for (const UserReferencesPtr& references : inner) references->clear();
     if (holder && end) holder->remove(end, 1);
+    return result;
+}
+
+CUresult hook_client_cuGraphNodeGetType(Call& call, CUgraphNode hNode, CUgraphNodeType* type) {
+    if (CUresult refused = check_handle<HandleKind::graph_node>(call, to_token(hNode), false); refused != CUDA_SUCCESS)
+        return refused;
+    gen::CuGraphNodeGetTypeValues answer;
+    CUresult result = gen::request_cuGraphNodeGetType(call, to_token(hNode), answer);
+    bool on_host = false;
+    if (result == CUDA_SUCCESS && answer.type == CU_GRAPH_NODE_TYPE_HOST) result = is_host_copy(call, hNode, on_host);
+    if (result == CUDA_SUCCESS) *type = on_host ? CU_GRAPH_NODE_TYPE_MEMCPY : static_cast<CUgraphNodeType>(answer.type);
     return result;
 }
 

@@ -1,6 +1,7 @@
 // What nodes of executable graphs are to do from the next launch on.
 #include <cstring>
 
+#include "client/copy/copies_on_host.h"
 #include "client/copy/copy_node.h"
 #include "client/gen/graph_exec_params_calls.gen.h"
 #include "client/graph/batch.h"
@@ -35,6 +36,18 @@ void exchange_child(GraphExec& exec, GraphNode& node, const Graph& child) {
 CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
     if (!call.state.graph_execs.find(to_token(exec))) return CUDA_ERROR_INVALID_VALUE;
     return check_nodes(call, &node, 1);
+}
+
+/// The node calls another function here. @param id  by which the server knows it
+CUresult set_callback(Call& call, CUgraphExec exec, CUgraphNode node, uint64_t id) {
+    const UserObjectPtr end = make_end(call, EndKind::function, id);
+    const CUresult result = gen::issue_cuGraphExecHostNodeSetParams(call, to_token(exec), to_token(node), id);
+    if (result == CUDA_SUCCESS) {
+        hold_in_exec(call, to_token(exec), to_token(node), end);
+    } else {
+        end->release(1);
+    }
+    return result;
 }
 
 }  // namespace
@@ -72,6 +85,15 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     CopyNode copy;
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = copy.read(call, *copyParams); refused != CUDA_SUCCESS) return refused;
+    bool on_host = false;
+    if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
+    // An executable graph's copies go from where they went to where they went, with CUDA as well.
+    if (on_host != copy.on_host.has_value()) return CUDA_ERROR_INVALID_VALUE;
+    if (on_host) {
+        const uint64_t context = ctx ? to_token(ctx) : call.context;
+        if (!call.state.contexts.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+        return set_callback(call, hGraphExec, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));
+    }
     const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array,
                                                          copy.destination_array, struct_bytes(&copy.copy),
@@ -94,11 +116,10 @@ CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraph
                                                   const CUDA_HOST_NODE_PARAMS* nodeParams) {
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
-    const CUresult result = gen::issue_cuGraphExecHostNodeSetParams(call, to_token(hGraphExec), to_token(hNode), id);
-    if (result == CUDA_SUCCESS)
-        hold_in_exec(call, to_token(hGraphExec), to_token(hNode), make_end(call, EndKind::function, id));
-    return result;
+    bool is_copy = false;
+    if (CUresult refused = is_host_copy(call, hNode, is_copy); refused != CUDA_SUCCESS) return refused;
+    if (is_copy) return CUDA_ERROR_INVALID_VALUE;
+    return set_callback(call, hGraphExec, hNode, register_host_node(call, nodeParams->fn, nodeParams->userData));
 }
 
 CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -115,6 +136,10 @@ CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec 
 
 CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    bool on_host = false;
+    if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
+    if (on_host)
+        return WL_REFUSE_CALL("cuGraphNodeSetEnabled", "a copy within host memory, which is a host node to the driver");
     const uint64_t exec = to_token(hGraphExec);
     const CUresult result = gen::issue_cuGraphNodeSetEnabled(call, exec, to_token(hNode), isEnabled);
     if (result != CUDA_SUCCESS || !call.state.graph_execs.find(exec)->concerned.load()) return result;

@@ -1,4 +1,5 @@
 // Nodes of graphs that the program builds by hand.
+#include "client/copy/copies_on_host.h"
 #include "client/copy/copy_node.h"
 #include "client/gen/graph_node_calls.gen.h"
 #include "client/graph/batch.h"
@@ -23,19 +24,45 @@ CUresult add_kernel(Call& call, const NewNode& node, const Params& params) {
     });
 }
 
+/// A node that calls a function here. @param id  by which the server knows it
+CUresult add_callback(Call& call, const NewNode& node, uint64_t id) {
+    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::issue_cuGraphAddHostNode(call, token, to_token(node.graph), dependencies, id);
+    });
+    const UserObjectPtr end = make_end(call, EndKind::function, id);
+    if (result == CUDA_SUCCESS) {
+        hold_in_graph(call, to_token(node.graph), to_token(*node.out), end);
+    } else {
+        end->release(1);
+    }
+    return result;
+}
+
+CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
+    return add_callback(call, node, register_host_node(call, function, user_data));
+}
+
 CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, CUcontext context) {
     CopyNode copy;
     if (CUresult refused = copy.read(call, params); refused != CUDA_SUCCESS) return refused;
     uint64_t token_of_context = context ? to_token(context) : call.context;
-    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
-            return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
-                                                   copy.destination_array, struct_bytes(&copy.copy), token_of_context, source,
-                                                   address, bytes);
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!copy.on_host) {
+        result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+            return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
+                return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
+                                                       copy.destination_array, struct_bytes(&copy.copy), token_of_context,
+                                                       source, address, bytes);
+            });
         });
-    });
+    } else if (call.state.contexts.find(token_of_context)) {
+        result = add_callback(call, node, register_host_copy(call, *copy.on_host, copy.copy, token_of_context));
+    }
     if (result != CUDA_SUCCESS) return result;
-    call.state.graph_nodes.find(to_token(*node.out))->context = token_of_context;
+    GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
+    made->context = token_of_context;
+    made->host_copy.store(copy.on_host ? GraphNode::HostCopy::yes : GraphNode::HostCopy::no);
     if (copy.host.exists()) hold_in_graph(call, to_token(node.graph), to_token(*node.out), copy.host.held());
     return result;
 }
@@ -48,21 +75,6 @@ CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS
                                                struct_bytes(&params), token_of_context);
     });
     if (result == CUDA_SUCCESS) call.state.graph_nodes.find(to_token(*node.out))->context = token_of_context;
-    return result;
-}
-
-CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {
-    if (!function) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t id = register_host_node(call, function, user_data);
-    CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddHostNode(call, token, to_token(node.graph), dependencies, id);
-    });
-    const UserObjectPtr end = make_end(call, EndKind::function, id);
-    if (result == CUDA_SUCCESS) {
-        hold_in_graph(call, to_token(node.graph), to_token(*node.out), end);
-    } else {
-        end->release(1);
-    }
     return result;
 }
 

@@ -2,6 +2,7 @@
 // also of nodes that capture has made; this side translates back what is the program's.
 #include <cstring>
 
+#include "client/copy/copies_on_host.h"
 #include "client/copy/copy_node.h"
 #include "client/gen/graph_calls.gen.h"
 #include "client/gen/graph_node_params_calls.gen.h"
@@ -51,6 +52,18 @@ void describe(const GraphEnd& end, CUDA_MEMCPY3D& copy, bool source) {
     }
 }
 
+/// The node calls another function here. @param id  by which the server knows it
+CUresult set_callback(Call& call, CUgraphNode node, uint64_t id) {
+    const UserObjectPtr end = make_end(call, EndKind::function, id);
+    const CUresult result = gen::issue_cuGraphHostNodeSetParams(call, to_token(node), id);
+    if (result == CUDA_SUCCESS) {
+        hold_in_node(call, to_token(node), end);
+    } else {
+        end->release(1);
+    }
+    return result;
+}
+
 }  // namespace
 
 CUresult hook_client_cuGraphKernelNodeGetParams_v2(Call& call, CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) {
@@ -86,9 +99,12 @@ CUresult hook_client_cuGraphKernelNodeGetParams(Call& call, CUgraphNode hNode, C
 }
 
 CUresult hook_client_cuGraphMemcpyNodeGetParams(Call& call, CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams) {
-    if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    std::optional<CUDA_MEMCPY3D> on_host;
+    CUresult result = describe_host_copy(call, hNode, on_host);
+    if (on_host) *nodeParams = *on_host;
+    if (on_host || result != CUDA_SUCCESS) return result;
     gen::CuGraphMemcpyNodeGetParamsValues answer;
-    const CUresult result = gen::request_cuGraphMemcpyNodeGetParams(call, to_token(hNode), answer);
+    result = gen::request_cuGraphMemcpyNodeGetParams(call, to_token(hNode), answer);
     if (result != CUDA_SUCCESS) return result;
     CUDA_MEMCPY3D copy{};
     copy_struct(&copy, answer.copy);
@@ -114,8 +130,7 @@ CUresult hook_client_cuGraphHostNodeGetParams(Call& call, CUgraphNode hNode, CUD
     const CUresult result = gen::request_cuGraphHostNodeGetParams(call, to_token(hNode), answer);
     if (result != CUDA_SUCCESS) return result;
     const auto function = call.state.graph_ends.function(answer.id);
-    if (!function)
-        return WL_REFUSE_CALL("cuGraphHostNodeGetParams", "a node that stands for a captured copy within host memory");
+    if (!function) return CUDA_ERROR_INVALID_VALUE;  // to the program it is a copy
     *nodeParams = {function->first, function->second};
     return CUDA_SUCCESS;
 }
@@ -181,6 +196,13 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
     CopyNode copy;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = copy.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    bool on_host = false;
+    if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
+    if (on_host != copy.on_host.has_value()) return WL_REFUSE_CALL("cuGraphMemcpyNodeSetParams", k_other_kind_of_copy);
+    if (on_host) {
+        const uint64_t context = call.state.graph_nodes.find(to_token(hNode))->context;
+        return set_callback(call, hNode, register_host_copy(call, *copy.on_host, copy.copy, context ? context : call.context));
+    }
     const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
                                                      struct_bytes(&copy.copy), source, address, bytes);
@@ -192,10 +214,10 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
 CUresult hook_client_cuGraphHostNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (!nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t id = register_host_node(call, nodeParams->fn, nodeParams->userData);
-    const CUresult result = gen::issue_cuGraphHostNodeSetParams(call, to_token(hNode), id);
-    if (result == CUDA_SUCCESS) hold_in_node(call, to_token(hNode), make_end(call, EndKind::function, id));
-    return result;
+    bool is_copy = false;
+    if (CUresult refused = is_host_copy(call, hNode, is_copy); refused != CUDA_SUCCESS) return refused;
+    if (is_copy) return CUDA_ERROR_INVALID_VALUE;
+    return set_callback(call, hNode, register_host_node(call, nodeParams->fn, nodeParams->userData));
 }
 
 CUresult hook_client_cuGraphEventRecordNodeGetEvent(Call& call, CUgraphNode hNode, CUevent* event_out) {
@@ -329,12 +351,11 @@ struct ParamsOfNode {
 CUresult hook_client_cuGraphNodeGetParams(Call& call, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
     const GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
     if (!node) return CUDA_ERROR_INVALID_VALUE;
-    gen::CuGraphNodeGetTypeValues answer;
-    CUresult result = gen::request_cuGraphNodeGetType(call, to_token(hNode), answer);
+    CUgraphNodeType type{};
+    CUresult result = hook_client_cuGraphNodeGetType(call, hNode, &type);
     if (result != CUDA_SUCCESS) return result;
     CUgraphNodeParams params;
-    result = cuda::abi::gather_node_params(static_cast<CUgraphNodeType>(answer.type), ParamsOfNode{call, hNode, node->context},
-                                           params);
+    result = cuda::abi::gather_node_params(type, ParamsOfNode{call, hNode, node->context}, params);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         return WL_REFUSE_CALL("cuGraphNodeGetParams", "parameters of conditional nodes and of semaphores");
     if (result == CUDA_SUCCESS) *nodeParams = params;

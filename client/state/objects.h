@@ -90,7 +90,10 @@ struct UserObjectEntry {
 /// A node of a graph, with what questions about it have handed out.
 struct GraphNode {
     uint64_t context = 0;
-    uint64_t graph = 0;                 ///< token of its graph; 0 if capture or cloning has made it
+    uint64_t graph = 0;  ///< token of its graph; 0 if capture or cloning has made it
+    /// A copy within the program's memory, which the server knows as a host node. It stays what it is.
+    enum class HostCopy : uint8_t { unknown, yes, no };
+    std::atomic<HostCopy> host_copy{HostCopy::unknown};
     Mutex mutex;                        // protects what follows
     Bytes params WL_GUARDED_BY(mutex);  ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);

@@ -61,8 +61,8 @@ CUresult hook_server_cuGraphExecHostNodeSetParams(ServerCall& call, const CuGrap
     const auto set = WL_DRIVER(call, cuGraphExecHostNodeSetParams);
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
-    if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    HostCalls::Ticket* ticket = nullptr;
+    WL_CUDA(call.session().graph_copies().make_successor(exec, node, args.id, ticket));
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
     if (const CUresult result = set(exec, node, &params); result != CUDA_SUCCESS) {
         call.session().host_calls().drop_ticket(ticket);

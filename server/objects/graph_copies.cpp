@@ -93,12 +93,13 @@ CUresult GraphCopies::survey(CUgraph graph, GraphSurvey& survey) {
 
 CUresult GraphCopies::link(const GraphSurvey& survey) {
     for (const GraphSurvey::Entry& entry : survey.entries) {
-        if (entry.is_source() || !entry.copy->told_by || *entry.copy->told_by == entry.tickets) continue;
+        if (entry.is_source() || !entry.copy->told_by || *entry.copy->told_by == m_host_calls.places_of(entry.tickets))
+            continue;
         WL_LOG(warn, "graph", "refused: a graph whose host copies come before other host nodes than when it was instantiated");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     for (const GraphSurvey::Entry& entry : survey.entries) {
-        entry.copy->told_by = entry.tickets;
+        entry.copy->told_by = m_host_calls.places_of(entry.tickets);
         for (HostCalls::Ticket* ticket : entry.tickets) m_host_calls.link(ticket, entry.copy);
     }
     return CUDA_SUCCESS;
@@ -107,7 +108,7 @@ CUresult GraphCopies::link(const GraphSurvey& survey) {
 void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
     sweep();
     if (survey.entries.empty() && !survey.host_functions) return;
-    m_execs[exec] = {std::move(survey.entries), survey.host_functions, false, nullptr};
+    m_execs[exec] = {std::move(survey.entries), survey.host_functions, std::move(survey.host_nodes), false, nullptr};
 }
 
 void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
@@ -118,6 +119,7 @@ void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
     Exec& changed = m_execs[exec];
     changed.entries = std::move(survey.entries);
     changed.host_functions = survey.host_functions;
+    changed.host_nodes = std::move(survey.host_nodes);
     changed.updated = true;
 }
 
@@ -153,9 +155,35 @@ void GraphCopies::changed(CUgraphExec exec, CUgraphNode node, HostCopyPtr copy) 
         entries.push_back({node, node, std::move(copy), {}, {}, true});
         return;
     }
-    copy->told_by = entry->tickets;
+    copy->told_by = entry->copy->told_by;
     for (HostCalls::Ticket* ticket : entry->tickets) m_host_calls.link(ticket, copy);
     entry->copy = std::move(copy);
+}
+
+CUresult GraphCopies::make_successor(CUgraphExec exec, CUgraphNode node, uint64_t id, HostCalls::Ticket*& ticket) {
+    const HostCalls::Ticket* before = nullptr;
+    if (const auto found = m_execs.find(exec); found != m_execs.end()) {
+        const auto known = found->second.host_nodes.find(node);
+        if (known != found->second.host_nodes.end()) before = known->second;
+        if (before == nullptr && !found->second.entries.empty()) {
+            WL_LOG(warn, "graph", "refused: in an executable graph with host copies, a host node that came from another graph");
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    }
+    ticket = m_host_calls.make_ticket(id, false, before);
+    return ticket != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void GraphCopies::give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket) {
+    if (const auto found = m_execs.find(exec); found != m_execs.end()) {
+        HostCalls::Ticket*& mine = found->second.host_nodes[node];
+        for (GraphSurvey::Entry& entry : found->second.entries) {
+            std::replace(entry.tickets.begin(), entry.tickets.end(), mine, ticket);
+            std::sort(entry.tickets.begin(), entry.tickets.end());
+        }
+        mine = ticket;
+    }
+    m_tickets.give(exec, node, ticket);
 }
 
 CUresult GraphCopies::check_child(CUgraphExec exec, CUgraphNode node, CUgraph child) {

@@ -58,7 +58,11 @@ public:
 
     /// A host node has this ticket from now on. Null for a graph or a node that is not known.
     void give_ticket(CUgraph graph, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(graph, node, ticket); }
-    void give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(exec, node, ticket); }
+    /// A node of an executable graph gets the ticket that make_successor() has made for it.
+    void give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket);
+    /// A ticket for the client's function `id`, in the place of the one that the node has there.
+    /// @errors  out of memory; CUDA_ERROR_NOT_SUPPORTED with a log line
+    CUresult make_successor(CUgraphExec exec, CUgraphNode node, uint64_t id, HostCalls::Ticket*& ticket);
 
     /// What a graph has to do with the client. Reads nothing where no graph of the session can have to do with it.
     /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
@@ -110,6 +114,7 @@ private:
     struct Exec {
         std::vector<GraphSurvey::Entry> entries;
         bool host_functions = false;
+        std::map<CUgraphNode, HostCalls::Ticket*> host_nodes;
         bool updated = false;  ///< from another graph: which of its nodes stands for which is the driver's secret
         std::shared_ptr<LaunchMark> mark;
     };

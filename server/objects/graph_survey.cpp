@@ -210,7 +210,9 @@ CUresult Surveyor::conclude(GraphSurvey& survey) {
     std::map<size_t, GraphSurvey::Entry> targets;
     for (size_t i = 0; i < m_nodes.size(); ++i) {
         if (m_nodes[i].copy != nullptr && m_nodes[i].copy->source == 0) targets[i] = entry_of(i);
-        survey.host_functions = survey.host_functions || m_nodes[i].ticket != nullptr;
+        if (m_nodes[i].ticket == nullptr) continue;
+        survey.host_functions = true;
+        if (m_nodes[i].top == m_nodes[i].handle) survey.host_nodes[m_nodes[i].handle] = m_nodes[i].ticket;
     }
     for (size_t i = 0; i < m_nodes.size() && !targets.empty(); ++i) {
         const bool records = m_nodes[i].type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;

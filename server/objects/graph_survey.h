@@ -1,6 +1,7 @@
 // What is found out about a graph before it is instantiated.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "server/objects/host_calls.h"
@@ -27,6 +28,7 @@ struct GraphSurvey {
     };
     std::vector<Entry> entries;
     bool host_functions = false;
+    std::map<CUgraphNode, HostCalls::Ticket*> host_nodes;  ///< of the graph itself
 };
 
 /// How a survey finds what the driver does not know.

@@ -1,6 +1,8 @@
 // Asking the client, and keeping the driver's callback until it has answered.
 #include "server/objects/host_calls.h"
 
+#include <algorithm>
+
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
 #include "server/objects/async_copies.h"
@@ -10,12 +12,19 @@
 
 namespace warpline::server {
 
-HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once) {
-    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, {}, {}});
+HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once, const void* before) {
+    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, 0, {}, {}});
     Ticket* result = ticket.get();
     MutexLock lock(m_mutex);
     if (m_tickets.size() >= k_max_tickets) return nullptr;
     if (!once) m_any_in_graphs = true;
+    if (const auto found = m_tickets.find(before); found != m_tickets.end()) {
+        result->place = found->second->place;
+        result->flush = found->second->flush;
+        result->fetch = found->second->fetch;
+    } else {
+        result->place = ++m_places;
+    }
     m_tickets.emplace(result, std::move(ticket));
     return result;
 }
@@ -24,6 +33,16 @@ HostCalls::Ticket* HostCalls::find_ticket(const void* user_data) {
     MutexLock lock(m_mutex);
     const auto found = m_tickets.find(user_data);
     return found != m_tickets.end() ? found->second.get() : nullptr;
+}
+
+std::vector<uint64_t> HostCalls::places_of(const std::vector<Ticket*>& tickets) {
+    std::vector<uint64_t> places;
+    MutexLock lock(m_mutex);
+    for (const Ticket* ticket : tickets) {
+        if (m_tickets.contains(ticket)) places.push_back(ticket->place);
+    }
+    std::sort(places.begin(), places.end());
+    return places;
 }
 
 bool HostCalls::any_in_graphs() {

@@ -25,6 +25,7 @@ public:
         HostCalls& owner;
         uint64_t id;  ///< the client's name for the function
         bool once;
+        uint64_t place = 0;  ///< which node it was made for: of its successors there, too
         // Of a graph's node, under the owner's mutex: copies to the client's memory that arrive there before the function runs,
         // and copies from it that are given their bytes when it has run.
         Copies flush, fetch;
@@ -34,8 +35,12 @@ public:
     HostCalls(ClientPort& client, AsyncCopies& copies) : m_client(client), m_copies(copies) {}
 
     /// A ticket for the client's function `id`. Null if there are too many.
-    /// @param once  it will run at most once, and ends with that
-    Ticket* make_ticket(uint64_t id, bool once);
+    /// @param once    it will run at most once, and ends with that
+    /// @param before  the ticket whose place it takes in a graph's node, and what that one sees to; null: none
+    Ticket* make_ticket(uint64_t id, bool once, const void* before = nullptr);
+    /// The nodes that these were made for, sorted: an order of host copies and host nodes that outlives other functions in
+    /// those.
+    std::vector<uint64_t> places_of(const std::vector<Ticket*>& tickets);
     /// The ticket that a host node was given as its user data; null if it is none.
     Ticket* find_ticket(const void* user_data);
     /// True once a node of a graph has a ticket.
@@ -71,6 +76,7 @@ private:
     ConditionVariable m_answered;
     std::map<uint64_t, uint64_t> m_waiting WL_GUARDED_BY(m_mutex);  // id → answers still to come
     std::map<const void*, std::unique_ptr<Ticket>> m_tickets WL_GUARDED_BY(m_mutex);
+    uint64_t m_places WL_GUARDED_BY(m_mutex) = 0;
     bool m_any_in_graphs WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
 };

@@ -40,8 +40,9 @@ struct HostCopy {
     // What it touches there; only compared with that of others.
     uint64_t client_address = 0;
     uint64_t client_bytes = 0;
-    /// To the client: the host nodes that come after it, once a graph with it has been instantiated; the executor's.
-    std::optional<std::vector<HostCalls::Ticket*>> told_by;
+    /// To the client: the host nodes that come after it, by their places, once a graph with it has been instantiated; the
+    /// executor's.
+    std::optional<std::vector<uint64_t>> told_by;
     std::atomic<bool> left{true};      ///< to the client: the bytes of the launch at hand have been sent
     std::shared_ptr<LaunchMark> last;  ///< behind the last launch that used the staging memory; the executor's
 

@@ -325,6 +325,168 @@ static void within_the_host() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+static size_t nodes_of_type(cudaGraph_t graph, cudaGraphNodeType wanted, cudaGraphNode_t* last) {
+    cudaGraphNode_t nodes[8];
+    size_t count = 8, found = 0;
+    CHECK(cudaGraphGetNodes(graph, nodes, &count));
+    for (size_t i = 0; i < count; ++i) {
+        cudaGraphNodeType type;
+        CHECK(cudaGraphNodeGetType(nodes[i], &type));
+        if (type != wanted) continue;
+        ++found;
+        *last = nodes[i];
+    }
+    return found;
+}
+
+// A copy within host memory is a copy to the program, whoever executes it.
+static void captured_is_a_copy() {
+    const int n = 100;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    Pinned from(n), to(n), other(n);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemcpyAsync(to.data, from.data, n * sizeof(int), cudaMemcpyHostToHost, stream));
+    CHECK(cudaLaunchHostFunc(stream, double_all, to.data));
+    cudaGraph_t graph, clone;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphNode_t copy, function;
+    EXPECT_EQ(nodes_of_type(graph, cudaGraphNodeTypeMemcpy, &copy), 1u);
+    EXPECT_EQ(nodes_of_type(graph, cudaGraphNodeTypeHost, &function), 1u);
+    cudaMemcpy3DParms told = {};
+    CHECK(cudaGraphMemcpyNodeGetParams(copy, &told));
+    EXPECT(told.srcPtr.ptr == from.data && told.dstPtr.ptr == to.data && told.extent.width == n * sizeof(int));
+    cudaHostNodeParams called{};
+    EXPECT_EQ(cudaGraphHostNodeGetParams(copy, &called), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGraphMemcpyNodeGetParams(function, &told), cudaErrorInvalidValue);
+    called = {double_all, from.data};
+    EXPECT_EQ(cudaGraphHostNodeSetParams(copy, &called), cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK(cudaGraphHostNodeGetParams(function, &called));
+    EXPECT(called.fn == double_all && called.userData == to.data);
+    CHECK(cudaGraphClone(&clone, graph));
+    CHECK(cudaGraphDestroy(graph));
+    EXPECT_EQ(nodes_of_type(clone, cudaGraphNodeTypeMemcpy, &copy), 1u);
+    CHECK(cudaGraphMemcpyNodeSetParams1D(copy, to.data, other.data, n * sizeof(int), cudaMemcpyHostToHost));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, clone, 0));
+    for (int i = 0; i < n; ++i) from.data[i] = 1, to.data[i] = 2, other.data[i] = 10 + i;
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(to.data[i], (10 + i) * (i < 64 ? 2 : 1));
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(clone));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Added by hand between copies from and to the device: out, along the host with rows, in again. Then with other memory.
+static void added_within_the_host() {
+    const int n = 64, rows = 3;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n * rows), result(n * rows);
+    std::vector<int> out(n * rows), wide(2 * n * rows), other(n * rows);
+    const size_t bytes = out.size() * sizeof(int);
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t first, along, back, last;
+    CHECK(cudaGraphAddMemcpyNode1D(&first, graph, nullptr, 0, out.data(), device.data(), bytes, cudaMemcpyDeviceToHost));
+    cudaMemcpy3DParms shape = {};
+    shape.srcPtr = make_cudaPitchedPtr(out.data(), n * sizeof(int), n, rows);
+    shape.dstPtr = make_cudaPitchedPtr(wide.data(), 2 * n * sizeof(int), 2 * n, rows);
+    shape.extent = make_cudaExtent(n * sizeof(int), rows, 1);
+    shape.kind = cudaMemcpyHostToHost;
+    CHECK(cudaGraphAddMemcpyNode(&along, graph, &first, 1, &shape));
+    shape.srcPtr = make_cudaPitchedPtr(wide.data(), 2 * n * sizeof(int), 2 * n, rows);
+    shape.dstPtr = make_cudaPitchedPtr(other.data(), n * sizeof(int), n, rows);
+    cudaGraphNodeParams params = {};
+    params.type = cudaGraphNodeTypeMemcpy;
+    params.memcpy.copyParams = shape;
+#if CUDART_VERSION >= 13000
+    CHECK(cudaGraphAddNode(&back, graph, &along, nullptr, 1, &params));
+#else
+    CHECK(cudaGraphAddNode(&back, graph, &along, 1, &params));
+#endif
+    CHECK(cudaGraphAddMemcpyNode1D(&last, graph, &back, 1, result.data(), other.data(), bytes, cudaMemcpyHostToDevice));
+    cudaGraphNode_t found;
+    EXPECT_EQ(nodes_of_type(graph, cudaGraphNodeTypeMemcpy, &found), 4u);
+    cudaMemcpy3DParms told = {};
+    CHECK(cudaGraphMemcpyNodeGetParams(along, &told));
+    EXPECT(told.srcPtr.ptr == out.data() && told.dstPtr.ptr == wide.data() && told.dstPtr.pitch == 2 * n * sizeof(int));
+    EXPECT(told.extent.width == n * sizeof(int) && told.extent.height == rows);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int launch = 1; launch <= 3; ++launch) {
+        std::vector<int> in(n * rows);
+        for (int i = 0; i < n * rows; ++i) in[i] = launch * 1000 + i;
+        device.upload(in);
+        std::fill(wide.begin(), wide.end(), -1);
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT(result.download() == in && other == in);
+        for (int row = 0; row < rows; ++row) EXPECT_EQ(wide[row * 2 * n + n], -1);
+    }
+    // Other memory, in the executable graph alone, and with an update as a whole.
+    std::vector<int> fresh(n * rows, 5);
+    CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, back, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost));
+    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, back, device.data(), fresh.data(), bytes, cudaMemcpyHostToDevice),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, last, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost),
+              cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(result.download() == fresh);
+    cudaGraphExecUpdateResultInfo info;
+    CHECK(cudaGraphMemcpyNodeSetParams1D(back, other.data(), wide.data(), bytes, cudaMemcpyHostToHost));
+    CHECK(cudaGraphMemcpyNodeGetParams(back, &told));
+    EXPECT(told.srcPtr.ptr == wide.data() && told.extent.width == bytes);
+    CHECK(cudaGraphExecUpdate(exec, graph, &info));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) {
+        EXPECT_EQ(other[i], 3000 + i);
+        EXPECT_EQ(other[n + i], -1);
+        EXPECT_EQ(other[2 * n + i], 3000 + n + i);
+    }
+    EXPECT(result.download() == other);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Memory that kernels use at another address: a copy in a graph finds what they have written, and they what it has.
+static void registered_within_the_host() {
+    const int n = 500;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    std::vector<int> from(n, 1), to(n, 0);
+    CHECK(cudaHostRegister(from.data(), n * sizeof(int), cudaHostRegisterMapped));
+    CHECK(cudaHostRegister(to.data(), n * sizeof(int), cudaHostRegisterMapped));
+    int *from_here, *to_here;
+    CHECK(cudaHostGetDevicePointer(&from_here, from.data(), 0));
+    CHECK(cudaHostGetDevicePointer(&to_here, to.data(), 0));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    add<<<(n + 255) / 256, 256, 0, stream>>>(from_here, n, 4);
+    CHECK(cudaMemcpyAsync(to.data(), from.data(), n * sizeof(int), cudaMemcpyHostToHost, stream));
+    add<<<(n + 255) / 256, 256, 0, stream>>>(to_here, n, 30);
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int launch = 1; launch <= 3; ++launch) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < n; ++i) EXPECT_EQ(from[i], 1 + 4 * launch);
+        for (int i = 0; i < n; ++i) EXPECT_EQ(to[i], 31 + 4 * launch);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaHostUnregister(from.data()));
+    CHECK(cudaHostUnregister(to.data()));
+    CHECK(cudaStreamDestroy(stream));
+}
+
 int main(int argc, char** argv) {
     if (argc > 1) {
         many_launches();
@@ -340,5 +502,8 @@ int main(int argc, char** argv) {
     by_hand();
     child_and_recapture();
     within_the_host();
+    captured_is_a_copy();
+    added_within_the_host();
+    registered_within_the_host();
     return passed("graph copies");
 }

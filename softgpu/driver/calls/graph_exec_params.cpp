@@ -8,6 +8,24 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
+/// Where a copy's end lies: an executable graph's copies go from where they went to where they went
+/// (CUDA Driver API 13.0, cuGraphExecMemcpyNodeSetParams: "if the memory operands' mappings changed").
+enum class Whereabouts : uint8_t { host, device, array };
+
+Whereabouts whereabouts_of(const CopySide& side) {
+    if (side.array != nullptr) return Whereabouts::array;
+    const auto known = process().addresses.find(reinterpret_cast<uint64_t>(side.base));
+    return known != nullptr && !known->on_host() ? Whereabouts::device : Whereabouts::host;
+}
+
+CUresult check_places(const NodeBody& now, const NodeBody& wanted) {
+    const auto& before = std::get<CopyOperation>(now);
+    const auto& after = std::get<CopyOperation>(wanted);
+    const bool same =
+        whereabouts_of(before.from) == whereabouts_of(after.from) && whereabouts_of(before.to) == whereabouts_of(after.to);
+    return same ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /// Gives the copy of a node other parameters. `make(body, context)` makes the body.
 template <typename Make>
 CUresult change(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type, Make make) {
@@ -18,6 +36,7 @@ CUresult change(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type, Make
         NodeBody body;
         std::shared_ptr<Context> context = copy.context;
         CU_TRY(make(body, context));
+        if (type == CU_GRAPH_NODE_TYPE_MEMCPY) CU_TRY(check_places(copy.body, body));
         // The context of a node is fixed when the graph is instantiated.
         if (type == CU_GRAPH_NODE_TYPE_KERNEL && context != copy.context) return CUDA_ERROR_INVALID_VALUE;
         CU_TRY(replace_body(copy.body, std::move(body)));
