@@ -45,6 +45,12 @@ inline CUresult check_stream(const Call& call, CUstream stream) {
 /// The stream that travels for an argument: the default stream in a _ptsz form is the thread's own.
 inline uint64_t stream_token(const Call& call, CUstream stream) { return stream ? to_token(stream) : call.default_stream(); }
 
+/// Token of the context in which work is that a stream is given. @param stream  token
+inline uint64_t context_of_work(const Call& call, uint64_t stream) {
+    const Stream* known = call.state.streams.find(stream);
+    return known ? known->context : call.context;
+}
+
 /// Waits for a stream; what was freed in its order is free for everybody then.
 CUresult synchronize_stream(Call& call, uint64_t stream);
 /// The same for all streams of the call's context.

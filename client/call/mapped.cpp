@@ -83,6 +83,22 @@ void attach_managed_pointers(BytesView bytes) {
     }
 }
 
+/// Waits for a context, so that what it copies to some memory is there.
+void settle_context(const Call& call, uint64_t context, uint64_t base, uint64_t size_bytes) {
+    Session& session = call.session;
+    const uint64_t last_number = session.last_number();
+    Call own = call;
+    if (context != call.context) own.converted = 0;
+    own.context = context;
+    // Its result is not ours to report: whoever waits for the streams gets it. A context that has gone has nothing under way.
+    const CUresult result = call.state.contexts.find(context) ? synchronize_context(own) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) {
+        session.defer(result);
+        session.host_calls().failed(context, last_number);
+    }
+    session.copies_settled(context, base, size_bytes, last_number);
+}
+
 }  // namespace
 
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
@@ -94,19 +110,17 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     // From pageable memory CUDA takes the bytes when the call is made, as we do; and what it copies to it is there when that
     // call returns.
     if (!copies && !call.state.host_memory.find(base)) return;
-    const uint64_t last_number = session.last_number();
-    Call own = call;
-    // Its result is not ours to report: whoever waits for the streams gets it.
-    CUresult result = synchronize_context(own);
-    if (result != CUDA_SUCCESS) {
-        session.defer(result);
-        session.host_calls().failed(call.context, last_number);
-    }
-    session.copies_settled(base, size_bytes, last_number);
+    settle_context(call, call.context, base, size_bytes);
 }
 
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     settle_host_memory(call, address, size_bytes);
+    // Whatever context would still write there: it may be anything then.
+    const auto base = reinterpret_cast<uint64_t>(address);
+    if (!HostCalls::in_callback()) {
+        for (const uint64_t context : call.session.contexts_copying(base, size_bytes))
+            settle_context(call, context, base, size_bytes);
+    }
     call.session.calls().outbox().give_back(as_bytes(address, size_bytes));
 }
 

@@ -65,7 +65,8 @@ struct NumberNote {
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         // What comes with a reply that is watched comes to the watch.
-        if (call.copy_to && !call.background) call.session.note_copy(number, *call.copy_to, call.copy_repeats);
+        if (call.copy_to && !call.background)
+            call.session.note_copy(number, *call.copy_to, call.copy_repeats, call.copy_context);
         if (call.graph_launch) call.session.note_graph_launch(number, *call.graph_launch);
     }
 };

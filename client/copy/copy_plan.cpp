@@ -139,6 +139,7 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
                                              plan.destination.context, copy, stream, stream != 0, target);
     }
     call.copy_to = &target;
+    call.copy_context = context_of_work(call, stream);
     CUresult result = gen::issue_wlCopyFromDeviceAsync(call, plan.source.array, plan.destination.array, plan.source.context,
                                                        plan.destination.context, copy, stream, true, target.total_bytes());
     call.copy_to = nullptr;
@@ -247,6 +248,7 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
         return planned == CUDA_SUCCESS ? capture_host_copy(call, plan, stream) : planned;
     }
     call.copy_to = &target;
+    call.copy_context = context_of_work(call, stream);
     CUresult result = gen::issue_cuMemcpyDtoHAsync_v2(call, source, size_bytes, stream);
     call.copy_to = nullptr;
     if (result != CUDA_SUCCESS) return result;

@@ -63,6 +63,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     call.stream = stream;
     std::vector<uint64_t> sources;
     GraphLaunch launch;
+    launch.context = context_of_work(call, stream);
     {
         MutexLock lock(exec->mutex);
         launch.references = exec->references;

@@ -101,13 +101,13 @@ void Session::note_waiter(uint64_t number, Waiter& waiter) {
     m_waiters.emplace(number, &waiter);
 }
 
-void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats) {
+void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context) {
     MutexLock lock(m_mutex);
     if (repeats) {
-        m_graph_copies.emplace(number, Copy{target});
+        m_graph_copies.emplace(number, Copy{target});  // whose context is the launch's
         return;
     }
-    m_copies.emplace(number, Copy{target});
+    m_copies.emplace(number, Copy{target, context});
     count_copies();
 }
 
@@ -305,18 +305,25 @@ CUresult Session::take_deferred(CUresult result) {
     return sticky != CUDA_SUCCESS ? sticky : result;
 }
 
-bool Session::copy_pending(uint64_t address, uint64_t size_bytes) {
-    if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
+bool Session::copy_pending(uint64_t address, uint64_t size_bytes) { return !contexts_copying(address, size_bytes).empty(); }
+
+std::vector<uint64_t> Session::contexts_copying(uint64_t address, uint64_t size_bytes) {
+    std::vector<uint64_t> contexts;
+    if (m_copy_count.load(std::memory_order_acquire) == 0) return contexts;
+    const auto add = [&](uint64_t context) {
+        if (std::find(contexts.begin(), contexts.end(), context) == contexts.end()) contexts.push_back(context);
+    };
     MutexLock lock(m_mutex);
-    const auto meets = [&](const auto& copy) { return copy.second.target.spans(address, size_bytes); };
-    if (std::any_of(m_copies.begin(), m_copies.end(), meets)) return true;
+    for (const auto& [number, copy] : m_copies) {
+        if (copy.target.spans(address, size_bytes)) add(copy.context);
+    }
     for (const auto& [number, launch] : m_graph_launches) {
         for (const uint64_t target : launch.targets) {
             const auto found = m_graph_copies.find(target);
-            if (found != m_graph_copies.end() && meets(*found)) return true;
+            if (found != m_graph_copies.end() && found->second.target.spans(address, size_bytes)) add(launch.context);
         }
     }
-    return false;
+    return contexts;
 }
 
 bool Session::graph_functions_pending() {
@@ -326,12 +333,16 @@ bool Session::graph_functions_pending() {
                        [](const auto& launch) { return launch.second.host_functions; });
 }
 
-void Session::copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) {
+void Session::copies_settled(uint64_t context, uint64_t address, uint64_t size_bytes, uint64_t last_number) {
     decltype(m_graph_launches) over;  // what they held is given up without the lock
     MutexLock lock(m_mutex);
-    std::erase_if(m_copies, [&](const auto& copy) { return copy.second.target.spans(address, size_bytes); });
-    while (!m_graph_launches.empty() && m_graph_launches.begin()->first <= last_number)
-        over.insert(m_graph_launches.extract(m_graph_launches.begin()));
+    std::erase_if(m_copies, [&](const auto& copy) {
+        return copy.second.context == context && copy.second.target.spans(address, size_bytes);
+    });
+    for (auto it = m_graph_launches.begin(); it != m_graph_launches.end() && it->first <= last_number;) {
+        const auto launch = it++;
+        if (launch->second.context == context) over.insert(m_graph_launches.extract(launch));
+    }
     count_copies();
 }
 

@@ -60,6 +60,7 @@ struct GraphLaunch {
     std::vector<uint64_t> targets;                     ///< copies to it, by the number of the call that made each
     bool host_functions = false;                       ///< may write anywhere
     std::shared_ptr<const UserReferences> references;  ///< to user objects, which live as long
+    uint64_t context = 0;                              ///< token of its stream's
 };
 
 /// A Reply without its values.
@@ -100,7 +101,8 @@ public:
     void note_number(uint64_t number) { m_last_number.store(number, std::memory_order_relaxed); }
     void note_waiter(uint64_t number, Waiter& waiter) WL_EXCLUDES(m_mutex);
     /// @param repeats  the copy is part of a graph: its bytes come after each launch
-    void note_copy(uint64_t number, const CopyTarget& target, bool repeats) WL_EXCLUDES(m_mutex);
+    /// @param context  token of its stream's
+    void note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context) WL_EXCLUDES(m_mutex);
     void note_graph_launch(uint64_t number, const GraphLaunch& launch) WL_EXCLUDES(m_mutex);
     /// The graph with this copy is gone, and all that was made of it.
     void forget_graph_copy(uint64_t number) WL_EXCLUDES(m_mutex);
@@ -150,9 +152,11 @@ public:
     bool copy_pending(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
     /// True while a launched graph may run host functions.
     bool graph_functions_pending() WL_EXCLUDES(m_mutex);
-    /// The streams have been waited for: copies to this memory have arrived, or never will, because their stream failed; and
-    /// graphs launched up to this call are over.
-    void copies_settled(uint64_t address, uint64_t size_bytes, uint64_t last_number) WL_EXCLUDES(m_mutex);
+    /// The contexts, by their tokens, with such copies.
+    std::vector<uint64_t> contexts_copying(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    /// The streams of a context have been waited for: its copies to this memory have arrived, or never will, because their
+    /// stream failed; and its graphs launched up to this call are over. Other contexts' may still come.
+    void copies_settled(uint64_t context, uint64_t address, uint64_t size_bytes, uint64_t last_number) WL_EXCLUDES(m_mutex);
 
     HostCalls& host_calls() { return m_host_calls; }
 
@@ -203,6 +207,7 @@ private:
     /// Bytes on their way to the program's memory.
     struct Copy {
         CopyTarget target;
+        uint64_t context = 0;   ///< token
         uint64_t received = 0;  ///< of their parts
     };
     /// The copy that an event of the server's may end now; null: none.

@@ -1,19 +1,9 @@
 // Green contexts: the multiprocessors of a device divided, and kernels that run on some of them (A2).
-#include <cuda.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
 
-#include "check.h"
-
-static void expect(CUresult got, CUresult wanted, const char* what, int line) {
-    if (got == wanted) return;
-    std::fprintf(stderr, "%s:%d: %s gave %d, not %d\n", __FILE__, line, what, got, wanted);
-    fail();
-}
-#define DRIVER(call) expect(call, CUDA_SUCCESS, #call, __LINE__)
-#define REFUSED(call, error) expect(call, error, #call, __LINE__)
+#include "driver_calls.h"
 
 __global__ void where(unsigned* multiprocessors, unsigned* all) {
     unsigned own, count;

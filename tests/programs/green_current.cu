@@ -1,20 +1,10 @@
 // Green contexts as a thread's current context, groups of multiprocessors of unequal sizes, and work queues (A2).
-#include <cuda.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
 #include <thread>
 
-#include "check.h"
-
-static void expect(CUresult got, CUresult wanted, const char* what, int line) {
-    if (got == wanted) return;
-    std::fprintf(stderr, "%s:%d: %s gave %d, not %d\n", __FILE__, line, what, got, wanted);
-    fail();
-}
-#define DRIVER(call) expect(call, CUDA_SUCCESS, #call, __LINE__)
-#define REFUSED(call, error) expect(call, error, #call, __LINE__)
+#include "driver_calls.h"
 
 constexpr auto k_stream_detached = static_cast<CUresult>(917);
 
@@ -30,16 +20,6 @@ __global__ void add(int* data, int n, int what) {
 __global__ void hold(volatile int* gate) {
     while (*gate == 0) {
     }
-}
-
-// A function as programs find those of newer drivers.
-template <typename... Arguments>
-auto find(const char* name, int version) {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult status;
-    CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &status));
-    EXPECT(function != nullptr);
-    return reinterpret_cast<CUresult (*)(Arguments...)>(function);
 }
 
 // What cuda.h of 13.1 has.

@@ -1,26 +1,11 @@
 // What CUDA 13.1 to 13.5 have added to the driver's interface: each function that is served, by its effect, and one that is
 // refused.
-#include <cuda.h>
-
 #include <cstring>
 #include <string>
 
-#include "check.h"
+#include "driver_calls.h"
 
 __global__ void three_parameters(int* to, int value, double) { *to = value; }
-
-// A function as programs find those of newer drivers.
-template <typename... Arguments>
-auto find(const char* name, int version) {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult status;
-    CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &status));
-    if (function == nullptr) {
-        std::fprintf(stderr, "%s of %d is not there\n", name, version);
-        fail();
-    }
-    return reinterpret_cast<CUresult (*)(Arguments...)>(function);
-}
 
 static void parameters() {
     CUfunction function;
@@ -106,7 +91,8 @@ static void copies() {
 static void copies_of_arrays() {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
-    const auto batch = find<size_t, CUDA_MEMCPY3D_BATCH_OP*, size_t*, unsigned long long, CUstream>("cuMemcpy3DBatchAsync", 12080);
+    const auto batch =
+        find<size_t, CUDA_MEMCPY3D_BATCH_OP*, size_t*, unsigned long long, CUstream>("cuMemcpy3DBatchAsync", 12080);
     const auto single = find<CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream>("cuMemcpy3DWithAttributesAsync", 13020);
     constexpr int k_width = 40, k_height = 6;
     const auto format = cudaCreateChannelDesc<int2>();
@@ -138,9 +124,9 @@ static void copies_of_arrays() {
         return op;
     };
     size_t failed = 0;
-    CUDA_MEMCPY3D_BATCH_OP halves[2] = {make(memory(from.data(), k_width), array(one, 0, 0), k_width / 2, k_height),
-                                        make(memory(from.data() + k_width / 2, k_width), array(one, k_width / 2, 0), k_width / 2,
-                                             k_height)};
+    CUDA_MEMCPY3D_BATCH_OP halves[2] = {
+        make(memory(from.data(), k_width), array(one, 0, 0), k_width / 2, k_height),
+        make(memory(from.data() + k_width / 2, k_width), array(one, k_width / 2, 0), k_width / 2, k_height)};
     EXPECT_EQ(batch(2, halves, &failed, 0, stream), CUDA_SUCCESS);
     EXPECT(failed == SIZE_MAX);
     CUDA_MEMCPY3D_BATCH_OP across = make(array(one, 1, 2), array(other, 3, 0), 10, 4);

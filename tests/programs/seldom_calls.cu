@@ -1,18 +1,7 @@
 // Functions of the driver that neither libcudart nor other programs of these tests call, by their effect.
-#include <cuda.h>
-
-#include "check.h"
+#include "driver_calls.h"
 
 __global__ void store(int* to, int value) { *to = value; }
-
-template <typename... Arguments>
-auto find(const char* name, int version) {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult status;
-    CHECK(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &status));
-    EXPECT(function != nullptr);
-    return reinterpret_cast<CUresult (*)(Arguments...)>(function);
-}
 
 static int attribute(cudaDeviceAttr which) {
     int value = -1;

@@ -286,7 +286,7 @@ TEST(Session, what_a_launched_graph_writes_is_pending_until_its_end_is_told) {
     int out = 0;
     const auto address = reinterpret_cast<uint64_t>(&out);
     CopyTarget target = CopyTarget::linear(&out, sizeof out);
-    client.session->note_copy(77, target, true);
+    client.session->note_copy(77, target, true, 0);
     EXPECT_FALSE(client.session->copy_pending(address, sizeof out));
     int ended = 0;
     {
@@ -321,9 +321,31 @@ TEST(Session, a_copy_that_was_given_up_does_no_harm) {
     call.copy_to = &target;
     ASSERT_EQ(gen::issue_cuMemcpyDtoHAsync_v2(call, 0x300000000000, 4, 0), CUDA_SUCCESS);
     call.copy_to = nullptr;
-    client.session->copies_settled(reinterpret_cast<uint64_t>(out), 4, 0);
+    client.session->copies_settled(0, reinterpret_cast<uint64_t>(out), 4, 0);
     EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_SUCCESS);
     EXPECT_STREQ(out, "none");
+}
+
+TEST(Session, a_wait_for_one_context_gives_up_no_other_ones_copies) {
+    FakeServer server;
+    SessionFixture client(server);
+    int one = 0, other = 0, of_graph = 0;
+    const auto address = [](const int& place) { return reinterpret_cast<uint64_t>(&place); };
+    client.session->note_copy(101, CopyTarget::linear(&one, sizeof one), false, 1);
+    client.session->note_copy(102, CopyTarget::linear(&other, sizeof other), false, 2);
+    client.session->note_copy(77, CopyTarget::linear(&of_graph, sizeof of_graph), true, 0);
+    client.session->note_graph_launch(103, GraphLaunch{{77}, false, nullptr, 1});
+    client.session->note_graph_launch(104, GraphLaunch{{77}, true, nullptr, 2});
+    EXPECT_EQ(client.session->contexts_copying(address(of_graph), 4), (std::vector<uint64_t>{1, 2}));
+    client.session->copies_settled(1, address(other), sizeof other, 104);
+    EXPECT_TRUE(client.session->copy_pending(address(one), sizeof one)) << "of the same context, elsewhere";
+    EXPECT_TRUE(client.session->copy_pending(address(other), sizeof other)) << "of another context";
+    EXPECT_EQ(client.session->contexts_copying(address(of_graph), 4), std::vector<uint64_t>{2});
+    EXPECT_TRUE(client.session->graph_functions_pending());
+    client.session->copies_settled(2, address(other), sizeof other, 104);
+    EXPECT_FALSE(client.session->copy_pending(address(other), sizeof other));
+    EXPECT_FALSE(client.session->copy_pending(address(of_graph), sizeof of_graph));
+    EXPECT_FALSE(client.session->graph_functions_pending());
 }
 
 TEST(Session, long_payloads_are_streamed) {
