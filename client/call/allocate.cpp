@@ -1,6 +1,8 @@
 // Device memory at addresses of our choice: backed by the server in blocks, and given back when the device is done with it.
 #include "client/call/allocate.h"
 
+#include "client/call/pooled.h"
+
 #include "client/gen/internal_calls.gen.h"
 #include "client/session/address_window.h"
 #include "common/log/log.h"
@@ -92,7 +94,7 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
         if (CUresult result = map_block(call, *block, device, Reach::peers); result != CUDA_SUCCESS) {
             memory.return_block(*block);
             // The answer has waited for what was freed before.
-            if (result == CUDA_ERROR_OUT_OF_MEMORY && settle_freed(call)) continue;
+            if (result == CUDA_ERROR_OUT_OF_MEMORY && (settle_freed(call) || release_kept_of_device(call, device))) continue;
             return result;
         }
         if (size_bytes > DeviceMemory::k_small_bytes) {

@@ -5,6 +5,7 @@
 #include "client/call/allocate.h"
 #include "client/call/completion.h"
 #include "client/call/pages_along.h"
+#include "client/call/pooled.h"
 #include "client/gen/stream_calls.gen.h"
 
 namespace warpline::client {
@@ -67,15 +68,19 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
     const uint64_t records = call.state.records();
-    if (is_known_done(call, stream)) return CUDA_SUCCESS;
+    const auto settle = [&] {
+        settle_pooled(call, pools.settled(PoolHeap::key(stream, call.scope(), call.thread.number), mark));
+    };
+    if (is_known_done(call, stream)) {
+        settle();
+        return CUDA_SUCCESS;
+    }
     CUresult result = stream <= 1 ? wait_for_default_stream(call) : wait_for_stream(call, stream);
     if (result != CUDA_SUCCESS) return result;
     note_done(call, stream);
     if (Stream* synced = call.state.streams.find(stream)) raise_to(synced->synced, records);
     if (stream <= 1) note_default_idle(call, records);
-    for (const DeviceRange& range : pools.settled(PoolHeap::key(stream, call.scope(), call.thread.number), mark)) {
-        release_device_memory(call, range);
-    }
+    settle();
     return result;
 }
 
@@ -83,7 +88,11 @@ CUresult synchronize_context(Call& call) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
     const uint64_t records = call.state.records();
-    if (is_context_known_idle(call)) return CUDA_SUCCESS;
+    const auto settle = [&] { settle_pooled(call, pools.context_settled(call.scope(), mark)); };
+    if (is_context_known_idle(call)) {
+        settle();
+        return CUDA_SUCCESS;
+    }
     CUresult result = wait_for_context(call);
     if (result != CUDA_SUCCESS) return result;
     if (Context* synced = call.scope_context()) {
@@ -91,7 +100,7 @@ CUresult synchronize_context(Call& call) {
         raise_to(synced->idle_at, call.number);
         raise_to(synced->default_idle_at, call.number);
     }
-    for (const DeviceRange& range : pools.context_settled(call.scope(), mark)) release_device_memory(call, range);
+    settle();
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include "client/call/completion.h"
 #include "client/call/managed.h"
 #include "client/call/pages_along.h"
+#include "client/call/pooled.h"
 #include "client/call/share.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/green_calls.gen.h"
@@ -54,9 +55,13 @@ void forget_objects(Call& call, uint64_t context) {
     remove_of_context(state.modules, context);
     remove_of_context(state.arrays, context);
     remove_of_context(state.mipmapped_arrays, context);
-    for (const DeviceRange& range : state.pool_heap.context_settled(context, UINT64_MAX)) release_device_memory(call, range);
+    for (const DeviceRange& range : state.pool_heap.context_settled(context, UINT64_MAX)) release_pooled(call, range);
+    release_kept_of_context(call, context);
     for (const DeviceRange& range : state.memory.forget_context(context)) {
-        if (range.kind == MemoryKind::device) release_device_memory(call, range);
+        if (range.kind == MemoryKind::device) {
+            count_freed(call, range);
+            release_pooled(call, range);
+        }
         if (range.kind == MemoryKind::managed) release_managed(call, range);
         if (range.kind != MemoryKind::imported) continue;
         if (const auto opened = call.state.shares.forget(range.base)) close_memory(call, *opened);

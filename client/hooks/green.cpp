@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "client/call/allocate.h"
 #include "client/call/completion.h"
+#include "client/call/pooled.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/green_calls.gen.h"
 #include "client/graph/capture.h"
@@ -182,7 +182,7 @@ CUresult hook_client_cuGreenCtxDestroy(Call& call, CUgreenCtx hCtx) {
     if (converted != 0) {
         cuda::abi::context_storage_clear(to_handle<CUcontext>(converted));
         for (const DeviceRange& range : call.state.pool_heap.context_settled(converted, UINT64_MAX))
-            release_device_memory(call, range);
+            release_pooled(call, range);
     }
     const CUresult result = gen::issue_cuGreenCtxDestroy(call, token, streams);
     // The program destroys them, or not; they are good for nothing else.

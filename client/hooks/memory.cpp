@@ -4,6 +4,7 @@
 
 #include "client/call/allocate.h"
 #include "client/call/managed.h"
+#include "client/call/pooled.h"
 #include "client/call/share.h"
 #include "client/copy/program_memory.h"
 #include "client/gen/memory_calls.gen.h"
@@ -104,9 +105,10 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (const auto managed = call.state.memory.forget(dptr, MemoryKind::managed)) return free_managed(call, *managed);
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return close_pointer(call, dptr);
-    if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
+    count_freed(call, *range);
     call.context = range->context;
     settle_freed(call);
+    uncount_reserved(call, *range);
     // CUDA waits here for the device. We do not, and nobody gets the memory until the server says that the device is done.
     // Whole blocks it has to unmap anyway.
     const bool own_block = !call.state.memory.has_window() || range->capacity_bytes > DeviceMemory::k_small_bytes;

@@ -1,10 +1,12 @@
 // Stream-ordered memory. Its addresses are ours like those of cuMemAlloc; what is freed in the order of a stream can be used
-// again in that stream at once. The pools themselves are numbers.
+// again in that stream at once, and what a pool keeps when the stream has been waited for in every one. To the server pools are
+// nothing.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "client/call/allocate.h"
+#include "client/call/pooled.h"
 #include "client/call/share.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
@@ -41,7 +43,7 @@ void raise(std::atomic<uint64_t>& high, uint64_t value) {
 void count_allocation(Pool& pool, uint64_t bytes) {
     uint64_t used = pool.used_bytes.fetch_add(bytes) + bytes;
     raise(pool.used_high, used);
-    raise(pool.reserved_high, DeviceMemory::rounded_to_blocks(used));
+    raise(pool.reserved_high, reserved_bytes(pool));
 }
 
 CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_token, CUstream hStream) {
@@ -55,13 +57,15 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
         return CUDA_ERROR_OUT_OF_MEMORY;
     PoolHeap& heap = call.state.pool_heap;
     DeviceRange range;
-    if (auto reused = heap.take(PoolHeap::key(stream, call.scope(), call.thread.number), call.device(), bytes)) {
+    auto reused = heap.take(PoolHeap::key(stream, call.scope(), call.thread.number), pool_token, bytes);
+    if (!reused) reused = heap.take_kept(pool_token, call.context, bytes);
+    if (reused) {
         range = *reused;
         range.size_bytes = bytes;
-        range.owner = pool_token;
         call.state.memory.register_range(range);
     } else {
         uint64_t address = 0;
+        exchange_kept(call, pool_token, bytes);
         CUresult result = allocate_device_memory(call, bytes, address, pool_token);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
             // What was freed in other streams' order can be had after waiting for them.
@@ -70,6 +74,8 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
         }
         if (result != CUDA_SUCCESS) return result;
         range.base = address;
+        range.capacity_bytes = DeviceMemory::rounded(bytes);
+        count_reserved(*pool, range);
     }
     count_allocation(*pool, DeviceMemory::rounded(bytes));
     *dptr = range.base;
@@ -126,8 +132,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (is_capturing(call, stream)) return CUDA_ERROR_INVALID_VALUE;
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return close_pointer(call, dptr);
-    if (Pool* pool = call.state.pools.find(range->owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range->size_bytes));
-    range->owner = 0;
+    count_freed(call, *range);
     call.state.pool_heap.give(PoolHeap::key(stream, call.scope(), call.thread.number), *range);
     return CUDA_SUCCESS;
 }
@@ -154,15 +159,18 @@ CUresult hook_client_cuMemPoolDestroy(Call& call, CUmemoryPool pool) {
     Pool* found = call.state.pools.find(to_token(pool));
     if (!found || found->is_default) return CUDA_ERROR_INVALID_VALUE;
     end_sharing(call, *found);
+    trim_pool(call, to_token(pool), *found, 0);
     // What it shared with other devices stays so: their kernels may still be running on it.
     call.state.device_pools.forget(to_token(pool));
     call.state.pools.remove(to_token(pool));
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuMemPoolTrimTo(Call& call, CUmemoryPool pool, size_t) {
-    // Memory that nothing uses is given back without being asked.
-    return call.state.pools.find(to_token(pool)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+CUresult hook_client_cuMemPoolTrimTo(Call& call, CUmemoryPool pool, size_t minBytesToKeep) {
+    Pool* found = call.state.pools.find(to_token(pool));
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    trim_pool(call, to_token(pool), *found, minBytesToKeep);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuMemPoolSetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
@@ -177,14 +185,18 @@ CUresult hook_client_cuMemPoolSetAttribute(Call& call, CUmemoryPool pool, CUmemP
     uint64_t number = 0;
     std::memcpy(&number, value, sizeof number);
     switch (attr) {
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: found->release_threshold.store(number); return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            found->release_threshold.store(number);
+            found->trim_pending.store(true);
+            call.state.pools_to_trim.store(true);
+            return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
             if (number != 0) return CUDA_ERROR_INVALID_VALUE;
             found->used_high.store(found->used_bytes.load());
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
             if (number != 0) return CUDA_ERROR_INVALID_VALUE;
-            found->reserved_high.store(DeviceMemory::rounded_to_blocks(found->used_bytes.load()));
+            found->reserved_high.store(reserved_bytes(*found));
             return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
@@ -201,7 +213,7 @@ CUresult hook_client_cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemP
     uint64_t number = 0;
     switch (attr) {
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number = found->release_threshold.load(); break;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number = DeviceMemory::rounded_to_blocks(found->used_bytes.load()); break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: number = reserved_bytes(*found); break;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: number = found->reserved_high.load(); break;
         case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number = found->used_bytes.load(); break;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number = found->used_high.load(); break;

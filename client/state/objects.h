@@ -141,8 +141,12 @@ struct Pool {
     bool imported = false;  ///< of another process: nothing can be allocated of it here
     CUmemPoolProps properties{};
     std::atomic<uint64_t> release_threshold{0};
+    std::atomic<bool> trim_pending{false};  ///< it may have more than that, until something is waited for
     std::atomic<uint64_t> used_bytes{0};
     std::atomic<uint64_t> used_high{0};
+    // What is behind the memory that it has: used, freed in the order of a stream, or kept beyond that.
+    std::atomic<uint64_t> small_bytes{0};  ///< of pieces that share blocks
+    std::atomic<uint64_t> large_bytes{0};  ///< whole blocks
     std::atomic<uint64_t> reserved_high{0};
     std::atomic<int> reuse_event{1};
     std::atomic<int> reuse_opportunistic{1};

@@ -6,22 +6,29 @@
 
 namespace warpline::client {
 
+namespace {
+
+/// What may be given out for less: half as much again.
+uint64_t most_for(uint64_t wanted) { return wanted + wanted / 2 + DeviceMemory::k_alignment; }
+
+}  // namespace
+
 void PoolHeap::give(const StreamKey& key, const DeviceRange& range) {
     MutexLock lock(m_mutex);
     m_freed[key].push_back({range, ++m_sequence});
 }
 
-std::optional<DeviceRange> PoolHeap::take(const StreamKey& key, int device, uint64_t size_bytes) {
+std::optional<DeviceRange> PoolHeap::take(const StreamKey& key, uint64_t pool, uint64_t size_bytes) {
     MutexLock lock(m_mutex);
     auto found = m_freed.find(key);
     if (found == m_freed.end()) return std::nullopt;
     const uint64_t wanted = DeviceMemory::rounded(size_bytes);
-    const uint64_t most = wanted + wanted / 2 + DeviceMemory::k_alignment;
+    const uint64_t most = most_for(wanted);
     std::vector<Freed>& list = found->second;
     auto best = list.end();
     for (auto it = list.begin(); it != list.end(); ++it) {
         uint64_t capacity = it->range.capacity_bytes;
-        if (it->range.device != device || capacity < wanted || capacity > most) continue;
+        if (it->range.owner != pool || capacity < wanted || capacity > most) continue;
         if (best == list.end() || capacity < best->range.capacity_bytes) best = it;
     }
     if (best == list.end()) return std::nullopt;
@@ -63,6 +70,47 @@ std::vector<DeviceRange> PoolHeap::context_settled(uint64_t context, uint64_t ma
         it = it->second.empty() ? m_freed.erase(it) : std::next(it);
     }
     return free;
+}
+
+void PoolHeap::keep(const DeviceRange& range) {
+    MutexLock lock(m_mutex);
+    m_kept[{range.owner, range.context}].emplace(range.capacity_bytes, range);
+    m_keeps.fetch_add(1, std::memory_order_release);
+}
+
+std::optional<DeviceRange> PoolHeap::take_kept(uint64_t pool, uint64_t context, uint64_t size_bytes) {
+    if (!keeps_any()) return std::nullopt;
+    MutexLock lock(m_mutex);
+    const auto of_pool = m_kept.find({pool, context});
+    if (of_pool == m_kept.end()) return std::nullopt;
+    const uint64_t wanted = DeviceMemory::rounded(size_bytes);
+    const auto best = of_pool->second.lower_bound(wanted);
+    if (best == of_pool->second.end() || best->first > most_for(wanted)) return std::nullopt;
+    const DeviceRange range = best->second;
+    of_pool->second.erase(best);
+    if (of_pool->second.empty()) m_kept.erase(of_pool);
+    m_keeps.fetch_sub(1, std::memory_order_release);
+    return range;
+}
+
+std::vector<DeviceRange> PoolHeap::drop_kept(uint64_t bytes, const std::function<bool(const DeviceRange&)>& which) {
+    std::vector<DeviceRange> dropped;
+    if (!keeps_any()) return dropped;
+    uint64_t sum = 0;
+    MutexLock lock(m_mutex);
+    for (auto of_pool = m_kept.begin(); of_pool != m_kept.end();) {
+        Kept& kept = of_pool->second;
+        for (auto it = kept.end(); it != kept.begin() && sum < bytes;) {
+            --it;
+            if (!which(it->second)) continue;
+            sum += it->first;
+            dropped.push_back(it->second);
+            it = kept.erase(it);
+        }
+        of_pool = kept.empty() ? m_kept.erase(of_pool) : std::next(of_pool);
+    }
+    m_keeps.fetch_sub(dropped.size(), std::memory_order_release);
+    return dropped;
 }
 
 }  // namespace warpline::client

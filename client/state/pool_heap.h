@@ -1,9 +1,12 @@
 // Memory freed in the order of a stream, until somebody may have it again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "client/state/device_memory.h"
@@ -27,14 +30,24 @@ public:
     }
 
     void give(const StreamKey& key, const DeviceRange& range) WL_EXCLUDES(m_mutex);
-    /// A freed range of the same stream that is not much larger than wanted.
-    std::optional<DeviceRange> take(const StreamKey& key, int device, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    /// A range that was freed to this pool in the same stream, and is not much larger than wanted.
+    std::optional<DeviceRange> take(const StreamKey& key, uint64_t pool, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
 
     /// To be asked before a stream is waited for: what is freed later is not covered.
     uint64_t mark() const WL_EXCLUDES(m_mutex);
     /// What a wait that began at `mark` has made free for everybody: of one stream, or of all streams of a context.
     std::vector<DeviceRange> settled(const StreamKey& key, uint64_t mark) WL_EXCLUDES(m_mutex);
     std::vector<DeviceRange> context_settled(uint64_t context, uint64_t mark) WL_EXCLUDES(m_mutex);
+
+    // --- what pools keep beyond that, up to their release thresholds: any stream of the context may have it ---
+
+    /// Of the pool that owns the range.
+    void keep(const DeviceRange& range) WL_EXCLUDES(m_mutex);
+    std::optional<DeviceRange> take_kept(uint64_t pool, uint64_t context, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    bool keeps_any() const { return m_keeps.load(std::memory_order_acquire) != 0; }
+    /// Of the ranges that `which` wants: the largest first, until they are `bytes` together.
+    std::vector<DeviceRange> drop_kept(uint64_t bytes, const std::function<bool(const DeviceRange&)>& which)
+        WL_EXCLUDES(m_mutex);
 
 private:
     struct Freed {
@@ -46,6 +59,9 @@ private:
     mutable Mutex m_mutex;  // protects what follows
     std::map<StreamKey, std::vector<Freed>> m_freed WL_GUARDED_BY(m_mutex);
     uint64_t m_sequence WL_GUARDED_BY(m_mutex) = 0;
+    using Kept = std::multimap<uint64_t, DeviceRange>;                            // by capacity
+    std::map<std::pair<uint64_t, uint64_t>, Kept> m_kept WL_GUARDED_BY(m_mutex);  // of pool and context
+    std::atomic<size_t> m_keeps{0};                                               // ranges in m_kept
 };
 
 /// The pools of the devices: the default one, and the one that cuMemAllocAsync takes from.

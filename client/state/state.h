@@ -63,6 +63,7 @@ public:
     Captures captures;
     GraphEnds graph_ends;
     DevicePools device_pools;
+    std::atomic<bool> pools_to_trim{false};  ///< one of them says so
     Textures textures;
     Foresight foresight;
     Shares shares;

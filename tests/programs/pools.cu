@@ -32,6 +32,113 @@ static void managed_pools(cudaStream_t stream) {
     CHECK(cudaMemPoolDestroy(pool));
 }
 
+static unsigned long long number(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
+    unsigned long long value = ~0ull;
+    CHECK(cudaMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+static unsigned long long reserved(cudaMemPool_t pool) { return number(pool, cudaMemPoolAttrReservedMemCurrent); }
+
+// What a pool has of the device: what is freed stays in it until something is waited for, and beyond that as far as its
+// threshold lets it.
+static void kept(cudaStream_t stream) {
+    const unsigned long long piece = 40ull << 20, everything = ~0ull, nothing = 0;
+    cudaStream_t other;
+    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool;
+    CHECK(cudaMemPoolCreate(&pool, &properties));
+    EXPECT_EQ(reserved(pool), 0u);
+    void *one, *two;
+    CHECK(cudaMallocFromPoolAsync(&one, piece, pool, stream));
+    EXPECT(reserved(pool) >= piece && reserved(pool) < 2 * piece);
+    EXPECT_EQ(number(pool, cudaMemPoolAttrUsedMemCurrent), piece);
+    CHECK(cudaFreeAsync(one, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(number(pool, cudaMemPoolAttrUsedMemCurrent), 0u);
+    EXPECT_EQ(reserved(pool), 0u);  // the threshold is 0 by default
+    EXPECT(number(pool, cudaMemPoolAttrReservedMemHigh) >= piece);
+    EXPECT_EQ(number(pool, cudaMemPoolAttrUsedMemHigh), piece);
+
+    CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, const_cast<unsigned long long*>(&everything)));
+    CHECK(cudaMallocFromPoolAsync(&one, piece, pool, stream));
+    CHECK(cudaMemsetAsync(one, 1, piece, stream));
+    CHECK(cudaFreeAsync(one, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    const unsigned long long has = reserved(pool);
+    EXPECT(has >= piece && has < 2 * piece);
+    // Another stream has of it, and what is of another size does not add up.
+    CHECK(cudaMallocFromPoolAsync(&one, piece, pool, other));
+    EXPECT_EQ(reserved(pool), has);
+    CHECK(cudaMemsetAsync(one, 2, piece, other));
+    CHECK(cudaFreeAsync(one, other));
+    CHECK(cudaDeviceSynchronize());
+    for (size_t size : {piece / 4, 3 * piece / 4, 1ull << 19}) {
+        std::vector<unsigned char> host(size);
+        CHECK(cudaMallocFromPoolAsync(&two, size, pool, stream));
+        CHECK(cudaMemsetAsync(two, 7, size, stream));
+        CHECK(cudaMemcpyAsync(host.data(), two, size, cudaMemcpyDeviceToHost, stream));
+        CHECK(cudaFreeAsync(two, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (size_t i = 0; i < size; i += 4095) EXPECT_EQ(host[i], 7);
+        EXPECT(reserved(pool) < 3 * piece);
+    }
+    CHECK(cudaMallocFromPoolAsync(&one, piece, pool, stream));
+    CHECK(cudaMallocFromPoolAsync(&two, piece, pool, stream));
+    EXPECT(reserved(pool) >= 2 * piece);
+    CHECK(cudaFreeAsync(one, stream));
+    CHECK(cudaFreeAsync(two, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(reserved(pool) >= 2 * piece);
+    CHECK(cudaMemPoolTrimTo(pool, piece));
+    EXPECT(reserved(pool) <= piece + piece / 4);
+    CHECK(cudaMemPoolTrimTo(pool, 0));
+    EXPECT_EQ(reserved(pool), 0u);
+    unsigned long long reset = 0;
+    EXPECT(number(pool, cudaMemPoolAttrReservedMemHigh) >= 2 * piece);
+    CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &reset));
+    EXPECT_EQ(number(pool, cudaMemPoolAttrReservedMemHigh), 0u);
+
+    // A lower threshold counts from the next wait on.
+    CHECK(cudaMallocFromPoolAsync(&one, piece, pool, stream));
+    CHECK(cudaFreeAsync(one, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(reserved(pool) >= piece);
+    CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, const_cast<unsigned long long*>(&nothing)));
+    CHECK(cudaMallocFromPoolAsync(&one, 1 << 20, pool, stream));
+    CHECK(cudaFreeAsync(one, stream));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(reserved(pool), 0u);
+    CHECK(cudaMemPoolDestroy(pool));
+    CHECK(cudaStreamDestroy(other));
+}
+
+// Memory that a pool keeps is not missing where there is no other.
+static void kept_until_needed(cudaStream_t stream) {
+    size_t available = 0, total = 0;
+    unsigned long long everything = ~0ull;
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool;
+    CHECK(cudaMemPoolCreate(&pool, &properties));
+    CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything));
+    CHECK(cudaMemGetInfo(&available, &total));
+    const size_t most = available / 8 * 5;
+    void *large, *larger;
+    CHECK(cudaMallocFromPoolAsync(&large, most, pool, stream));
+    CHECK(cudaFreeAsync(large, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(reserved(pool) >= most);
+    CHECK(cudaMallocFromPoolAsync(&larger, most + most / 8, pool, stream));
+    EXPECT(reserved(pool) < 2 * most);
+    CHECK(cudaFreeAsync(larger, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaMemPoolDestroy(pool));
+}
+
 int main() {
     const int n = 3000;
     cudaStream_t stream;
@@ -66,6 +173,8 @@ int main() {
         CHECK(cudaStreamSynchronize(stream));
     }
     CHECK(cudaMemPoolDestroy(pool));
+    kept(stream);
+    kept_until_needed(stream);
     managed_pools(stream);
     CHECK(cudaStreamDestroy(stream));
     return passed("pools");

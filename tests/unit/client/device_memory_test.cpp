@@ -126,13 +126,14 @@ TEST(PoolHeap, the_same_stream_has_freed_memory_at_once_and_others_after_waiting
     PoolHeap heap;
     auto mine = PoolHeap::key(100, 7, 1), other = PoolHeap::key(101, 7, 1);
     DeviceRange range = range_at(k_base, 4096);
+    range.owner = 3;
     heap.give(mine, range);
-    EXPECT_FALSE(heap.take(other, 0, 4096));
-    EXPECT_FALSE(heap.take(mine, 1, 4096)) << "another device";
-    EXPECT_FALSE(heap.take(mine, 0, 100)) << "much too large for it";
-    EXPECT_FALSE(heap.take(mine, 0, 5000)) << "too small for it";
-    ASSERT_TRUE(heap.take(mine, 0, 4000));
-    EXPECT_FALSE(heap.take(mine, 0, 4000));
+    EXPECT_FALSE(heap.take(other, 3, 4096));
+    EXPECT_FALSE(heap.take(mine, 4, 4096)) << "another pool";
+    EXPECT_FALSE(heap.take(mine, 3, 100)) << "much too large for it";
+    EXPECT_FALSE(heap.take(mine, 3, 5000)) << "too small for it";
+    ASSERT_TRUE(heap.take(mine, 3, 4000));
+    EXPECT_FALSE(heap.take(mine, 3, 4000));
     heap.give(mine, range);
     uint64_t mark = heap.mark();
     heap.give(mine, range_at(k_base + 8192, 4096));  // after the wait had begun
@@ -142,6 +143,30 @@ TEST(PoolHeap, the_same_stream_has_freed_memory_at_once_and_others_after_waiting
     EXPECT_EQ(free[0].base, k_base);
     EXPECT_EQ(heap.context_settled(8, heap.mark()).size(), 0u);
     EXPECT_EQ(heap.context_settled(7, heap.mark()).size(), 1u);
+}
+
+TEST(PoolHeap, what_a_pool_keeps_is_for_every_stream_of_a_context) {
+    PoolHeap heap;
+    const auto any = [](const DeviceRange&) { return true; };
+    for (uint64_t i = 0; i < 4; ++i) {
+        DeviceRange range = range_at(k_base + i * k_block, (i + 1) * 4096);
+        range.owner = i == 3 ? 6 : 5;
+        range.context = 7;
+        heap.keep(range);
+    }
+    EXPECT_TRUE(heap.keeps_any());
+    EXPECT_FALSE(heap.take_kept(5, 8, 4096)) << "another context";
+    EXPECT_FALSE(heap.take_kept(4, 7, 4096)) << "another pool";
+    EXPECT_FALSE(heap.take_kept(5, 7, 100)) << "much too large for it";
+    auto best = heap.take_kept(5, 7, 8000);
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->base, k_base + k_block);
+    auto dropped = heap.drop_kept(1, [](const DeviceRange& range) { return range.owner == 5; });
+    ASSERT_EQ(dropped.size(), 1u);
+    EXPECT_EQ(dropped[0].base, k_base + 2 * k_block) << "the largest first";
+    EXPECT_EQ(heap.drop_kept(UINT64_MAX, any).size(), 2u);
+    EXPECT_FALSE(heap.keeps_any());
+    EXPECT_TRUE(heap.drop_kept(UINT64_MAX, any).empty());
 }
 
 TEST(PoolHeap, special_streams_differ_by_thread_and_context) {
