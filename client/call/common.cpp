@@ -57,10 +57,9 @@ CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered) {
 
 CUresult settle_registered(Call& call, CUstream stream) {
     const uint64_t token = stream_token(call, stream);
-    const Stream* named = call.state.streams.find(token);
-    const bool may_be_captured = token == to_token(CU_STREAM_PER_THREAD) || (named && named->capture_id.load() != 0);
-    if (call.state.captures.any() && may_be_captured) return CUDA_SUCCESS;
-    // What the program does with its memory next, copies from there included, is done here.
+    if (!is_special_stream(to_handle<CUstream>(token))) return CUDA_SUCCESS;
+    const bool may_be_captured = token == to_token(CU_STREAM_PER_THREAD);
+    if (may_be_captured && call.state.captures.any()) return CUDA_SUCCESS;
     return with_pages_along(call, [&] { return synchronize_stream(call, token); });
 }
 

@@ -74,7 +74,8 @@ inline bool is_registered_memory(const State& state, uint64_t address) {
 }
 /// For a fill: if the address is of such memory, it becomes the one where the device finds it.
 CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered);
-/// Such a fill has been given to a stream: the program finds it in its memory, unless it is captured. @blocks for the stream
+/// Such a fill has been given to a stream. In a default stream, where the call may be a synchronous one, the program finds it
+/// in its memory when the call returns, unless it is captured. @blocks for a default stream
 CUresult settle_registered(Call& call, CUstream stream);
 
 /// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then; page-locked

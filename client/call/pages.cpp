@@ -84,11 +84,13 @@ CUresult send_batch(const Call& call, const SharedRegion& shared, const Batch& b
     return gen::issue_wlWritePages(own, batch.ranges, payload);
 }
 
-/// What the program has changed of its own memory since the device had it.
-CUresult write_mirrored(const Call& call, MirroredRange& mirrored) {
+/// What the program has changed of its own memory since the device had it. @param begin, end  of the part that is looked at
+CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begin = 0, uint64_t end = UINT64_MAX) {
     const auto* here = reinterpret_cast<const std::byte*>(mirrored.host);
     const bool first = mirrored.twin.empty();
     if (first) mirrored.twin.resize(mirrored.size_bytes);
+    if (first) begin = 0;
+    const uint64_t behind = first ? mirrored.size_bytes : std::min(end, mirrored.size_bytes);
     std::byte* twin = mirrored.twin.data();
     std::vector<uint64_t> ranges;
     Bytes packed;
@@ -102,19 +104,19 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored) {
         packed.clear();
         return result;
     };
-    for (uint64_t i = 0; i < mirrored.size_bytes;) {
+    for (uint64_t i = begin; i < behind;) {
         if (!first && here[i] == twin[i]) {
             ++i;
             continue;
         }
-        uint64_t end = i;
-        while (end < mirrored.size_bytes && end - i < k_most_bytes && (first || here[end] != twin[end])) {
-            twin[end] = here[end];
-            ++end;
+        uint64_t same = i;
+        while (same < behind && same - i < k_most_bytes && (first || here[same] != twin[same])) {
+            twin[same] = here[same];
+            ++same;
         }
-        ranges.insert(ranges.end(), {mirrored.device + i, end - i});
-        packed.insert(packed.end(), twin + i, twin + end);
-        i = end;
+        ranges.insert(ranges.end(), {mirrored.device + i, same - i});
+        packed.insert(packed.end(), twin + i, twin + same);
+        i = same;
         if (packed.size() < k_most_bytes / 2 && ranges.size() < k_most_ranges) continue;
         if (CUresult result = send(); result != CUDA_SUCCESS) return result;
     }
@@ -219,8 +221,10 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     SharedRegion* shared = pages.find(address);
     pages.note_busy(call.context);
     for (auto& [base, mirrored] : pages.mirrored) {
-        if (address - mirrored->device >= mirrored->size_bytes) continue;
-        if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
+        const uint64_t offset = address - mirrored->device;
+        if (offset >= mirrored->size_bytes) continue;
+        if (CUresult result = write_mirrored(call, *mirrored, offset, offset + size_bytes); result != CUDA_SUCCESS)
+            return result;
     }
     if (!shared || size_bytes == 0) return CUDA_SUCCESS;
     for (Attachment& attached : shared->attached) ++attached.given;

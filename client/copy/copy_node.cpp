@@ -11,10 +11,8 @@ CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t& token) {
         end.type = side_of(call.state, end.device) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         if (end.type == CU_MEMORYTYPE_HOST) end.host = reinterpret_cast<const void*>(end.device);
     }
-    if (end.type == CU_MEMORYTYPE_HOST && is_shared_memory(reinterpret_cast<uint64_t>(end.host))) {
-        end.type = CU_MEMORYTYPE_DEVICE;
-        end.device = reinterpret_cast<uint64_t>(end.host);
-    }
+    const Use use = which == CopyEnd::Which::source ? Use::read : Use::write;
+    use_on_device(call.state, end, use, copy.WidthInBytes, copy.Height, copy.Depth);
     put_end(copy, which, end);
     if (end.type != CU_MEMORYTYPE_ARRAY)
         return end.type == CU_MEMORYTYPE_DEVICE || end.type == CU_MEMORYTYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

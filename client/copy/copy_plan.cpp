@@ -14,8 +14,18 @@ namespace warpline::client {
 
 namespace {
 
+/// A pitch of zero stands for rows without gaps.
+void fill_in_pitch(CopyEnd& end, size_t width, size_t height) {
+    if (end.pitch == 0) end.pitch = end.x + width;
+    if (end.height == 0) end.height = end.y + height;
+}
+uint64_t offset_of(const CopyEnd& end) { return (end.z * end.height + end.y) * end.pitch + end.x; }
+uint64_t span_of(const CopyEnd& end, size_t width, size_t height, size_t depth) {
+    return ((depth - 1) * end.height + (height - 1)) * end.pitch + width;
+}
+
 /// Turns unified addresses into host or device ones, and checks that rows fit into their pitch.
-CUresult settle_end(Call& call, CopyEnd& end, size_t width, size_t height, size_t depth) {
+CUresult settle_end(Call& call, CopyEnd& end, Use use, size_t width, size_t height, size_t depth) {
     if (end.type == CU_MEMORYTYPE_UNIFIED) {
         if (side_of(call.state, end.device) == Side::device) {
             end.type = CU_MEMORYTYPE_DEVICE;
@@ -28,11 +38,7 @@ CUresult settle_end(Call& call, CopyEnd& end, size_t width, size_t height, size_
         end.type = CU_MEMORYTYPE_HOST;
         end.host = reinterpret_cast<const void*>(end.device);
     }
-    // What program and device share the device copies, in the order of its stream.
-    if (end.type == CU_MEMORYTYPE_HOST && is_shared_memory(reinterpret_cast<uint64_t>(end.host))) {
-        end.type = CU_MEMORYTYPE_DEVICE;
-        end.device = reinterpret_cast<uint64_t>(end.host);
-    }
+    use_on_device(call.state, end, use, width, height, depth);
     switch (end.type) {
         case CU_MEMORYTYPE_ARRAY: return check_in_array(call, end.array, {end.x, end.y, end.z, width, height, depth});
         case CU_MEMORYTYPE_HOST:
@@ -41,15 +47,11 @@ CUresult settle_end(Call& call, CopyEnd& end, size_t width, size_t height, size_
         case CU_MEMORYTYPE_DEVICE: break;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
-    // A pitch of zero stands for rows without gaps.
-    if (end.pitch == 0) end.pitch = end.x + width;
-    if (end.height == 0) end.height = end.y + height;
+    fill_in_pitch(end, width, height);
     if ((height > 1 || depth > 1) && (end.x > end.pitch || width > end.pitch - end.x)) return CUDA_ERROR_INVALID_VALUE;
     if (depth > 1 && (end.y > end.height || height > end.height - end.y)) return CUDA_ERROR_INVALID_VALUE;
     if (end.type != CU_MEMORYTYPE_DEVICE) return CUDA_SUCCESS;
-    uint64_t first = end.device + ((end.z * end.height + end.y) * end.pitch + end.x);
-    uint64_t last = first + ((depth - 1) * end.height + (height - 1)) * end.pitch + width;
-    return check_device_range(call, first, last - first);
+    return check_device_range(call, end.device + offset_of(end), span_of(end, width, height, depth));
 }
 
 CopyTarget rows_of(const CopyEnd& end, size_t width, size_t height, size_t depth) {
@@ -67,7 +69,8 @@ CUresult context_token(const Call& call, CUcontext context, uint64_t& token) {
 CUresult plan_end(Call& call, CopyEnd end, CopyEnd::Which which, CopyPlan& plan) {
     CUDA_MEMCPY3D_PEER& copy = plan.copy;
     PlannedEnd& planned = which == CopyEnd::Which::source ? plan.source : plan.destination;
-    if (CUresult result = settle_end(call, end, copy.WidthInBytes, copy.Height, copy.Depth); result != CUDA_SUCCESS)
+    const Use use = which == CopyEnd::Which::source ? Use::read : Use::write;
+    if (CUresult result = settle_end(call, end, use, copy.WidthInBytes, copy.Height, copy.Depth); result != CUDA_SUCCESS)
         return result;
     if (CUresult result = context_token(call, end.context, planned.context); result != CUDA_SUCCESS) return result;
     planned.is_host = end.type == CU_MEMORYTYPE_HOST;
@@ -160,12 +163,23 @@ CUresult copy_within_device(Call& call, CUdeviceptr destination, CUdeviceptr sou
                             Timing timing) {
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
-    const bool shared = is_shared_memory(destination) || is_shared_memory(source);
+    const bool shared = is_used_here(call.state, destination) || is_used_here(call.state, source);
     const CUresult result = gen::issue_cuMemcpyDtoDAsync_v2(call, destination, source, size_bytes, stream);
     return settle_shared_copy(call, result, shared, stream, timing);
 }
 
 }  // namespace
+
+void use_on_device(const State& state, CopyEnd& end, Use use, size_t width, size_t height, size_t depth) {
+    if (end.type != CU_MEMORYTYPE_HOST || width == 0 || height == 0 || depth == 0) return;
+    CopyEnd whole = end;
+    fill_in_pitch(whole, width, height);
+    const uint64_t first = reinterpret_cast<uint64_t>(end.host) + offset_of(whole);
+    const uint64_t there = device_address_of(state, first, span_of(whole, width, height, depth), use);
+    if (there == 0) return;
+    end.type = CU_MEMORYTYPE_DEVICE;
+    end.device = there - offset_of(whole);
+}
 
 CUresult plan_copy(Call& call, const CUDA_MEMCPY2D& from, CopyPlan& plan) {
     return make_plan(call, end_of(from, CopyEnd::Which::source), end_of(from, CopyEnd::Which::destination), from.WidthInBytes,
@@ -193,15 +207,15 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
     const CUresult result =
         gen::issue_wlCopyOnDevice(call, plan.source.array, plan.destination.array, plan.source.context,
                                   plan.destination.context, as_bytes(&plan.copy, sizeof plan.copy), stream, async);
-    const bool shared = (plan.copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && is_shared_memory(plan.copy.srcDevice)) ||
-                        (plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_shared_memory(plan.copy.dstDevice));
+    const bool shared = (plan.copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && is_used_here(call.state, plan.copy.srcDevice)) ||
+                        (plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_used_here(call.state, plan.copy.dstDevice));
     return settle_shared_copy(call, result, shared, stream, timing);
 }
 
 CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes) {
     if (size_bytes == 0) return CUDA_SUCCESS;
-    if (is_shared_memory(reinterpret_cast<uint64_t>(source)))
-        return copy_within_device(call, destination, reinterpret_cast<uint64_t>(source), size_bytes, 0, Timing::synchronous);
+    if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
+        return copy_within_device(call, destination, there, size_bytes, 0, Timing::synchronous);
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     settle_host_memory(call, source, size_bytes);
     if (!copy_may_wait(call)) return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
@@ -214,8 +228,8 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream,
                               Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
-    if (is_shared_memory(reinterpret_cast<uint64_t>(source)))
-        return copy_within_device(call, destination, reinterpret_cast<uint64_t>(source), size_bytes, stream, timing);
+    if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
+        return copy_within_device(call, destination, there, size_bytes, stream, timing);
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (is_capturing(call, stream)) {
         CopyPlan plan;
@@ -230,8 +244,8 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
-    if (is_shared_memory(reinterpret_cast<uint64_t>(target.base)))
-        return copy_within_device(call, reinterpret_cast<uint64_t>(target.base), source, size_bytes, stream, timing);
+    if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(target.base), size_bytes, Use::write))
+        return copy_within_device(call, there, source, size_bytes, stream, timing);
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     // To page-locked memory an asynchronous copy is that; to pageable memory CUDA returns when it is complete
     // (CUDA Driver API, API synchronization behavior).
@@ -258,6 +272,8 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
 CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (destination == 0 || source == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const uint64_t there = device_address_of(call.state, destination, size_bytes, Use::write)) destination = there;
+    if (const uint64_t there = device_address_of(call.state, source, size_bytes, Use::read)) source = there;
     bool to_device = side_of(call.state, destination) == Side::device;
     bool from_device = side_of(call.state, source) == Side::device;
     auto* host_source = reinterpret_cast<const void*>(source);

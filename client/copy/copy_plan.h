@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/call/common.h"
+#include "client/copy/program_memory.h"
 #include "client/graph/capture.h"
 #include "client/state/copy_target.h"
 #include "cuda/abi/copy_end.h"
@@ -27,6 +28,9 @@ struct CopyPlan {
     const PlannedEnd& host() const { return source.is_host ? source : destination; }
     bool empty() const { return copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0; }
 };
+
+/// Makes an end in host memory that the device copies itself (device_address_of) one on the device.
+void use_on_device(const State& state, CopyEnd& end, Use use, size_t width, size_t height, size_t depth);
 
 /// Reads what the program passed.
 ///

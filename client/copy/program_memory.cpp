@@ -7,6 +7,26 @@ Side side_of(const State& state, uint64_t address) {
     return state.memory.in_window(address) || state.memory.find(address) ? Side::device : Side::host;
 }
 
+uint64_t device_address_of(const State& state, uint64_t host, uint64_t size_bytes, Use use) {
+    if (is_shared_memory(host)) return host;
+    if (!state.host_memory.any_registered()) [[likely]]
+        return 0;
+    const auto range = state.host_memory.find(host);
+    if (!range || range->origin != HostOrigin::registered || range->device_base == 0) return 0;
+    if (size_bytes > range->base + range->size_bytes - host) return 0;
+    // What the device writes there the program would not see.
+    if (use == Use::write && (range->flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0) return 0;
+    return range->device_base + (host - range->base);
+}
+
+bool is_used_here(const State& state, uint64_t address) {
+    if (is_shared_memory(address)) return true;
+    if (!state.host_memory.any_registered()) [[likely]]
+        return false;
+    const auto range = state.memory.find(address);
+    return range && range->kind == MemoryKind::page_locked;
+}
+
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes) {
     const auto base = reinterpret_cast<uint64_t>(address);
     const auto range = state.host_memory.find(base);

@@ -20,6 +20,14 @@ inline bool copy_may_wait(const Call& call) {
     return !idle && call.session.last_work() != 0 && call.session.has_other_threads();
 }
 
+/// Where the device finds host memory that it copies itself, in the order of its streams: memory that it shares with the
+/// program, and registered memory that kernels use. 0: nowhere.
+enum class Use : uint8_t { read, write };
+uint64_t device_address_of(const State& state, uint64_t host, uint64_t size_bytes, Use use);
+
+/// True if the device's memory at an address is what the program sees, too.
+bool is_used_here(const State& state, uint64_t address);
+
 /// True if CUDA has page-locked all of it.
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes);
 

@@ -153,6 +153,70 @@ static void named_by_its_own_address() {
     CHECK(cudaFree(device));
 }
 
+__global__ void wait_for(volatile int* gate) {
+    while (*gate == 0) {
+    }
+}
+
+// Copies from and to registered memory, fills of it and kernels that use it at its other address are one order, in their
+// stream; none of them waits.
+static void registered_in_order() {
+    const int n = 5000;
+    const size_t bytes = n * sizeof(int);
+    cudaStream_t stream, opener;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&opener, cudaStreamNonBlocking));
+    std::vector<int> memory(n + 2, 1), back(n), back_before(n);
+    int *here, *gate, *before, *device, *rows;
+    CHECK(cudaHostRegister(memory.data() + 1, bytes, cudaHostRegisterMapped));
+    int* registered = memory.data() + 1;
+    CHECK(cudaHostGetDevicePointer(&here, registered, 0));
+    CHECK(cudaMalloc(&gate, sizeof(int)));
+    CHECK(cudaMalloc(&before, bytes));
+    CHECK(cudaMalloc(&device, bytes));
+    CHECK(cudaMalloc(&rows, bytes));
+    CHECK(cudaMemset(gate, 0, sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < n; ++i) registered[i] = i;
+    wait_for<<<1, 1, 0, stream>>>(gate);
+    add<<<(n + 127) / 128, 128, 0, stream>>>(here, n, 100);
+    CHECK(cudaMemcpyAsync(before, registered, bytes, cudaMemcpyHostToDevice, stream));  // what the kernel has written
+    CHECK(cudaMemsetAsync(registered, 1, bytes / 2, stream));
+    CHECK(cudaMemcpyAsync(device, registered, bytes, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpy2DAsync(rows, 200, registered + 5, 400, 200, 10, cudaMemcpyHostToDevice, stream));
+    add<<<(n + 127) / 128, 128, 0, stream>>>(device, n, 5);
+    CHECK(cudaMemcpyAsync(registered, device, bytes, cudaMemcpyDeviceToHost, stream));
+    add<<<(n + 127) / 128, 128, 0, stream>>>(here, n, 30);  // finds what was copied
+    CHECK(cudaMemsetAsync(gate, 1, sizeof(int), opener));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaMemcpy(back_before.data(), before, bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(back.data(), rows, 10 * 200, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n; ++i) {
+        EXPECT_EQ(back_before[i], i + 100);
+        EXPECT_EQ(registered[i], (i < n / 2 ? 0x01010101 : i + 100) + 35);
+    }
+    for (int row = 0; row < 10; ++row)
+        for (int i = 0; i < 50; ++i) EXPECT_EQ(back[row * 50 + i], 0x01010101);
+    EXPECT(memory[0] == 1 && memory[n + 1] == 1);
+    // Synchronous ones are done when they return.
+    add<<<(n + 127) / 128, 128, 0, stream>>>(here, n, 1);
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaMemcpy(device, registered, bytes, cudaMemcpyHostToDevice));
+    for (int i = 0; i < n; ++i) registered[i] = -1;
+    CHECK(cudaMemcpy(back.data(), device, bytes, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(back[i], (i < n / 2 ? 0x01010101 : i + 100) + 36);
+    CHECK(cudaMemcpy(registered, device, bytes, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(registered[i], back[i]);
+    // A part of it.
+    CHECK(cudaMemcpy(device, registered + n / 2, bytes / 2, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(back.data(), device, bytes / 2, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n / 2; ++i) EXPECT_EQ(back[i], registered[n / 2 + i]);
+    CHECK(cudaHostUnregister(registered));
+    for (int* one : {gate, before, device, rows}) CHECK(cudaFree(one));
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaStreamDestroy(opener));
+}
+
 // What the program cannot use itself, or is the device's, is refused.
 static void not_registered() {
     const size_t size = 1 << 16;
@@ -343,7 +407,7 @@ int main(int argc, char** argv) {
     else if (what == "graphs")
         in_graphs();
     else if (what == "registered")
-        registered(), not_registered(), named_by_its_own_address();
+        registered(), not_registered(), named_by_its_own_address(), registered_in_order();
     else if (what == "beside")
         beside(false);
     else if (what == "beside_registered")
