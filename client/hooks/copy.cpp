@@ -96,9 +96,23 @@ CUresult check_peers(const Call& call, CUcontext destination, CUcontext source) 
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/// Memory that the program has registered, named as the device's: it is copied as the program's.
-bool names_registered(const Call& call, CUdeviceptr destination, CUdeviceptr source) {
-    return is_registered_memory(call.state, destination) || is_registered_memory(call.state, source);
+/// A linear copy whose ends are named as the device's, in the order of a stream: `issue` sends it, unless an end is memory that
+/// the program has registered, by the program's own address.
+template <typename Issue>
+CUresult copy_named(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing,
+                    Issue&& issue) {
+    if (size_bytes == 0) return CUDA_SUCCESS;
+    if (is_registered_memory(call.state, destination) || is_registered_memory(call.state, source))
+        return copy_any(call, destination, source, size_bytes, stream, timing);
+    if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
+    return issue();
+}
+
+CUresult copy_to_host(Call& call, void* to, CUdeviceptr from, size_t size_bytes, uint64_t stream, Timing timing) {
+    if (is_registered_memory(call.state, from))
+        return copy_any(call, reinterpret_cast<CUdeviceptr>(to), from, size_bytes, stream, timing);
+    return copy_from_device(call, CopyTarget::linear(to, size_bytes), from, size_bytes, stream, timing);
 }
 
 }  // namespace
@@ -113,87 +127,68 @@ CUresult hook_client_cuMemcpyAsync(Call& call, CUdeviceptr dst, CUdeviceptr src,
 }
 
 CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+    const uint64_t stream = call.default_stream();
     if (is_registered_memory(call.state, dstDevice))
-        return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, call.default_stream(),
-                        Timing::synchronous);
-    if (call.per_thread)
-        return copy_to_device_async(call, dstDevice, srcHost, ByteCount, call.default_stream(), Timing::synchronous);
+        return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, stream, Timing::synchronous);
+    if (call.per_thread) return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream, Timing::synchronous);
     return copy_to_device(call, dstDevice, srcHost, ByteCount);
 }
 
 CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
                                           CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    const uint64_t stream = stream_token(call, hStream);
     if (is_registered_memory(call.state, dstDevice))
-        return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, stream_token(call, hStream),
-                        Timing::asynchronous);
-    return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream_token(call, hStream), Timing::asynchronous);
+        return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, stream, Timing::asynchronous);
+    return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream, Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoH_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-    if (is_registered_memory(call.state, srcDevice))
-        return copy_any(call, reinterpret_cast<CUdeviceptr>(dstHost), srcDevice, ByteCount, call.default_stream(),
-                        Timing::synchronous);
-    return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, call.default_stream(),
-                            Timing::synchronous);
+    return copy_to_host(call, dstHost, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
                                           CUstream hStream) {
     if (!dstHost) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    if (is_registered_memory(call.state, srcDevice))
-        return copy_any(call, reinterpret_cast<CUdeviceptr>(dstHost), srcDevice, ByteCount, stream_token(call, hStream),
-                        Timing::asynchronous);
-    return copy_from_device(call, CopyTarget::linear(dstHost, ByteCount), srcDevice, ByteCount, stream_token(call, hStream),
-                            Timing::asynchronous);
+    return copy_to_host(call, dstHost, srcDevice, ByteCount, stream_token(call, hStream), Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-    if (ByteCount == 0) return CUDA_SUCCESS;
-    if (names_registered(call, dstDevice, srcDevice))
-        return copy_any(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
-    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    if (is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
-        return copy_any(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
-    if (call.per_thread) return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, call.default_stream());
-    return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);
+    const uint64_t stream = call.default_stream();
+    return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::synchronous, [&] {
+        if (is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
+            return copy_any(call, dstDevice, srcDevice, ByteCount, stream, Timing::synchronous);
+        if (call.per_thread) return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream);
+        return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);
+    });
 }
 
 CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                           CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    if (ByteCount == 0) return CUDA_SUCCESS;
-    if (names_registered(call, dstDevice, srcDevice))
-        return copy_any(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream), Timing::asynchronous);
-    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream));
+    const uint64_t stream = stream_token(call, hStream);
+    return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::asynchronous,
+                      [&] { return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream); });
 }
 
 CUresult hook_client_cuMemcpyPeer(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                   CUcontext srcContext, size_t ByteCount) {
     if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
-    if (ByteCount == 0) return CUDA_SUCCESS;
-    if (names_registered(call, dstDevice, srcDevice))
-        return copy_any(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous);
-    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuMemcpyPeer(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount);
+    return copy_named(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous, [&] {
+        return gen::issue_cuMemcpyPeer(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount);
+    });
 }
 
 CUresult hook_client_cuMemcpyPeerAsync(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                        CUcontext srcContext, size_t ByteCount, CUstream hStream) {
     if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    if (ByteCount == 0) return CUDA_SUCCESS;
-    if (names_registered(call, dstDevice, srcDevice))
-        return copy_any(call, dstDevice, srcDevice, ByteCount, stream_token(call, hStream), Timing::asynchronous);
-    if (CUresult refused = check_device_range(call, dstDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_device_range(call, srcDevice, ByteCount); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuMemcpyPeerAsync(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount,
-                                        stream_token(call, hStream));
+    const uint64_t stream = stream_token(call, hStream);
+    return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::asynchronous, [&] {
+        return gen::issue_cuMemcpyPeerAsync(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount,
+                                            stream);
+    });
 }
 
 CUresult hook_client_cuMemcpy2D_v2(Call& call, const CUDA_MEMCPY2D* pCopy) {

@@ -42,6 +42,20 @@ CUresult append_others(std::string_view names, WlFunctionAttributesValues& value
     return CUDA_SUCCESS;
 }
 
+/// The attributes of a kernel (CUkernel) or function (CUfunction), and of others of its image.
+/// @param find  the driver's: finds one of an image by its name; null: it has none
+template <typename Image, typename Handle, typename Ask, typename Find>
+CUresult answer_attributes(ServerCall& call, const WlFunctionAttributesArgs& args, Handle handle, HandleKind image_kind,
+                           const Ask& ask, Find find, WlFunctionAttributesValues& values) {
+    append_attributes(CUDA_SUCCESS, handle, ask, values.values, values.results);
+    if (args.others.empty()) return CUDA_SUCCESS;
+    if (find == nullptr) return call.missing_function();
+    Image image{};
+    if (!call.find(image_kind, args.image, image)) return call.not_found();
+    const auto get = [&](Handle& other, const char* name) { return find(&other, image, name); };
+    return append_others<Handle>(args.others, values, ask, get);
+}
+
 }  // namespace
 
 CUresult hook_server_wlMap(ServerCall& call, const WlMapArgs& args) {
@@ -132,32 +146,24 @@ CUresult hook_server_wlFunctionAttributes(ServerCall& call, const WlFunctionAttr
     const CUkernel kernel = call.find_kernel(args.function);
     const CUfunction function = kernel != nullptr ? nullptr : call.find_function(args.function);
     if (kernel == nullptr && function == nullptr) return call.not_found();
+    if (kernel == nullptr) {
+        const auto of_function = WL_DRIVER(call, cuFuncGetAttribute);
+        const auto ask = [&](CUfunction asked, CUfunction_attribute attribute, int& value) {
+            return of_function(&value, attribute, asked);
+        };
+        const auto find = call.driver()->cuModuleGetFunction;
+        return answer_attributes<CUmodule>(call, args, function, HandleKind::module, ask, find, values);
+    }
     CUdevice device = 0;
     Contexts& contexts = call.session().contexts();
-    if (kernel != nullptr && !contexts.device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (kernel != nullptr && !contexts.driver_device(device, device)) return CUDA_ERROR_INVALID_DEVICE;
-    if (kernel != nullptr) {
-        const auto of_kernel = WL_DRIVER(call, cuKernelGetAttribute);
-        const auto ask = [&](CUkernel asked, CUfunction_attribute attribute, int& value) {
-            return of_kernel(&value, attribute, asked, device);
-        };
-        append_attributes(CUDA_SUCCESS, kernel, ask, values.values, values.results);
-        if (args.others.empty()) return CUDA_SUCCESS;
-        const auto get = WL_DRIVER(call, cuLibraryGetKernel);
-        const auto library = WL_FIND(call, CUlibrary, library, args.image);
-        return append_others<CUkernel>(args.others, values, ask,
-                                       [&](CUkernel& other, const char* name) { return get(&other, library, name); });
-    }
-    const auto of_function = WL_DRIVER(call, cuFuncGetAttribute);
-    const auto ask = [&](CUfunction asked, CUfunction_attribute attribute, int& value) {
-        return of_function(&value, attribute, asked);
+    if (!contexts.device_of(call.context(), device)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!contexts.driver_device(device, device)) return CUDA_ERROR_INVALID_DEVICE;
+    const auto of_kernel = WL_DRIVER(call, cuKernelGetAttribute);
+    const auto ask = [&](CUkernel asked, CUfunction_attribute attribute, int& value) {
+        return of_kernel(&value, attribute, asked, device);
     };
-    append_attributes(CUDA_SUCCESS, function, ask, values.values, values.results);
-    if (args.others.empty()) return CUDA_SUCCESS;
-    const auto get = WL_DRIVER(call, cuModuleGetFunction);
-    const auto module = WL_FIND(call, CUmodule, module, args.image);
-    return append_others<CUfunction>(args.others, values, ask,
-                                     [&](CUfunction& other, const char* name) { return get(&other, module, name); });
+    const auto find = call.driver()->cuLibraryGetKernel;
+    return answer_attributes<CUlibrary>(call, args, kernel, HandleKind::library, ask, find, values);
 }
 
 }  // namespace warpline::server

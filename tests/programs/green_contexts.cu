@@ -4,6 +4,7 @@
 #include <set>
 
 #include "driver_calls.h"
+#include "shared_memory.h"
 
 __global__ void where(unsigned* multiprocessors, unsigned* all) {
     unsigned own, count;
@@ -11,14 +12,6 @@ __global__ void where(unsigned* multiprocessors, unsigned* all) {
     asm volatile("mov.u32 %0, %%nsmid;" : "=r"(count));
     if (threadIdx.x == 0) multiprocessors[blockIdx.x] = own;
     if (blockIdx.x == 0 && threadIdx.x == 0) *all = count;
-}
-__global__ void add(int* data, int n, int what) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] += what;
-}
-// Runs until somebody writes a value that is not 0.
-__global__ void hold(volatile int* gate) {
-    while (*gate == 0) {
-    }
 }
 
 static CUdevResource resource_of(CUdevice device) {

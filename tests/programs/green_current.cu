@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "driver_calls.h"
+#include "shared_memory.h"
 
 constexpr auto k_stream_detached = static_cast<CUresult>(917);
 
@@ -12,14 +13,6 @@ __global__ void where(unsigned* multiprocessors) {
     unsigned own;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(own));
     if (threadIdx.x == 0) multiprocessors[blockIdx.x] = own;
-}
-__global__ void add(int* data, int n, int what) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] += what;
-}
-// Runs until somebody writes a value that is not 0.
-__global__ void hold(volatile int* gate) {
-    while (*gate == 0) {
-    }
 }
 
 // What cuda.h of 13.1 has.

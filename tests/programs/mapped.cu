@@ -4,18 +4,11 @@
 #include <chrono>
 #include <string>
 
-#include "check.h"
+#include "shared_memory.h"
 
-__global__ void add(int* data, int n, int what) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] += what;
-}
 __global__ void take(char* out, const char* in, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = in[i];
 }
-struct Boxed {
-    int* inner;
-    int count;
-};
 __global__ void through(Boxed boxed) {
     for (int i = 0; i < boxed.count; ++i) boxed.inner[i] *= 2;
 }
@@ -153,11 +146,6 @@ static void named_by_its_own_address() {
     CHECK(cudaFree(device));
 }
 
-__global__ void wait_for(volatile int* gate) {
-    while (*gate == 0) {
-    }
-}
-
 // Copies from and to registered memory, fills of it and kernels that use it at its other address are one order, in their
 // stream; none of them waits.
 static void registered_in_order() {
@@ -178,7 +166,7 @@ static void registered_in_order() {
     CHECK(cudaMemset(gate, 0, sizeof(int)));
     CHECK(cudaDeviceSynchronize());
     for (int i = 0; i < n; ++i) registered[i] = i;
-    wait_for<<<1, 1, 0, stream>>>(gate);
+    hold<<<1, 1, 0, stream>>>(gate);
     add<<<(n + 127) / 128, 128, 0, stream>>>(here, n, 100);
     CHECK(cudaMemcpyAsync(before, registered, bytes, cudaMemcpyHostToDevice, stream));  // what the kernel has written
     CHECK(cudaMemsetAsync(registered, 1, bytes / 2, stream));
@@ -305,22 +293,9 @@ static void beside_again() {
 }
 
 // Kernels and functions of the program take turns in a stream that nobody waits for.
-struct Turns {
-    int* values;
-    int done = 0;
-    bool right = true;
-};
-static void function_in_turn(void* data) {
-    auto* turns = static_cast<Turns*>(data);
-    ++turns->done;
-    for (int i = 0; i < 3000; ++i) {
-        turns->right = turns->right && turns->values[i] == i + 11 * turns->done - 10;
-        turns->values[i] += 10;
-    }
-}
 static void functions(bool registers) {
     std::vector<int> memory(3000);
-    Turns turns{memory.data()};
+    Turns turns{memory.data(), 3000};
     int* device;
     if (registers)
         CHECK(cudaHostRegister(turns.values, 3000 * sizeof(int), cudaHostRegisterMapped));

@@ -9,15 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "check.h"
+#include "shared_memory.h"
 
-__global__ void add(int* data, int n, int what) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] += what;
-}
-struct Boxed {
-    int* inner;
-    int count;
-};
 __global__ void through(Boxed* boxed) {
     for (int i = 0; i < boxed->count; ++i) boxed->inner[i] *= 2;
 }
@@ -309,22 +302,9 @@ static void callbacks_and_kernels() {
 }
 
 // Kernels and functions take turns in a stream that nobody waits for: each finds what the other has written.
-struct Turns {
-    int* values;
-    int done = 0;
-    bool right = true;
-};
-static void function_in_turn(void* data) {
-    auto* turns = static_cast<Turns*>(data);
-    ++turns->done;
-    for (int i = 0; i < 5000; ++i) {
-        turns->right = turns->right && turns->values[i] == i + 11 * turns->done - 10;
-        turns->values[i] += 10;
-    }
-}
 static void callback_in_turn(cudaStream_t, cudaError_t, void* data) { function_in_turn(data); }
 static void callbacks_in_turn() {
-    Turns turns;
+    Turns turns{nullptr, 5000};
     CHECK(cudaMallocManaged(&turns.values, 5000 * sizeof(int)));
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));

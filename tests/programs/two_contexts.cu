@@ -1,15 +1,10 @@
 // Page-locked memory that two contexts of a device use: what is on its way to it from one is there in the end, whatever is
 // waited for, and given up, in the other.
 #include "driver_calls.h"
+#include "shared_memory.h"
 
 constexpr int k_count = 3000;
 constexpr size_t k_bytes = k_count * sizeof(int);
-
-// Runs until somebody writes a value that is not 0.
-__global__ void hold(volatile int* gate) {
-    while (*gate == 0) {
-    }
-}
 
 static void use(CUcontext context) { DRIVER(cuCtxSetCurrent(context)); }
 
