@@ -2,7 +2,6 @@
 #include "client/call/allocate.h"
 
 #include "client/call/pooled.h"
-
 #include "client/gen/internal_calls.gen.h"
 #include "client/session/address_window.h"
 #include "common/log/log.h"

@@ -108,6 +108,10 @@ static void CUDART_CB double_all(void* data) {
     for (int i = 0; i < 64; ++i) static_cast<int*>(data)[i] *= 2;
 }
 
+static void CUDART_CB triple_all(void* data) {
+    for (int i = 0; i < 64; ++i) static_cast<int*>(data)[i] *= 3;
+}
+
 static void through_the_host() {
     const int n = 64;
     cudaStream_t stream;
@@ -127,10 +131,12 @@ static void through_the_host() {
     CHECK(cudaGraphGetNodes(graph, nodes, &count));
     EXPECT_EQ(count, 4u);
     bool found = false;
+    cudaGraphNode_t function = nullptr;
     for (size_t i = 0; i < count; ++i) {
         cudaGraphNodeType type;
         CHECK(cudaGraphNodeGetType(nodes[i], &type));
         if (type != cudaGraphNodeTypeHost) continue;
+        function = nodes[i];
         cudaHostNodeParams params{};
         CHECK(cudaGraphHostNodeGetParams(nodes[i], &params));
         EXPECT(params.fn == double_all && params.userData == memory.data);
@@ -146,6 +152,27 @@ static void through_the_host() {
     auto host = device.download();
     for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], expected);
     for (int i = 0; i < n; ++i) EXPECT_EQ(memory.data[i], expected);
+    // Another function has the same place between the copies, in the executable graph and after an update from the graph.
+    cudaHostNodeParams other = {triple_all, memory.data};
+    CHECK(cudaGraphExecHostNodeSetParams(exec, function, &other));
+    for (int i = 0; i < 3; ++i) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        expected = (expected + 3) * 3;
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; ++i) EXPECT_EQ(memory.data[i], expected);
+    EXPECT_EQ(device.download()[n - 1], expected);
+    other.fn = double_all;
+    CHECK(cudaGraphHostNodeSetParams(function, &other));
+    cudaGraphExecUpdateResultInfo info;
+    CHECK(cudaGraphExecUpdate(exec, graph, &info));
+    for (int i = 0; i < 3; ++i) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        expected = (expected + 3) * 2;
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(memory.data[n - 1], expected);
+    EXPECT_EQ(device.download()[0], expected);
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaStreamDestroy(stream));
