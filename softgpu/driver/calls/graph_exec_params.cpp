@@ -3,6 +3,8 @@
 
 #include "softgpu/driver/graph/graph_exec.h"
 #include "softgpu/driver/graph/graph_params.h"
+#include "softgpu/driver/operations/operation.h"
+#include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
 
