@@ -41,11 +41,17 @@ int find(void** out, Fits fits) {
     return abi::k_not_found;
 }
 
+/// Of nvmlDeviceGetPciInfo_v3 (cuda/nvml/calls.yaml).
+constexpr uint16_t k_pci_info = 51;
+
+/// Where the device is says CUDA; what kind it is, the server's NVML, where there is one.
 int pci_of(void* handle, abi::PciInfo& info) {
     Known device;
     if (const int result = find_device(handle, Age::any, device); result != abi::k_success) return result;
     unsigned place[3];
     info = {};
+    const auto told = answer_to(device, k_pci_info);
+    if (told && told->result == abi::k_success && !warpline::read_at(told->value, 0, info)) info = {};
     if (!parse_bus_id(device.sheet().pci_bus_id.c_str(), place)) return abi::k_not_supported;
     info.domain = place[0];
     info.bus = place[1];

@@ -32,6 +32,8 @@ SnapshotPtr make_snapshot(protocol::ServerStatus status) {
     }
     snapshot->status = std::move(status);
     snapshot->taken = Clock::now();
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    snapshot->taken_at_us = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count());
     return snapshot;
 }
 

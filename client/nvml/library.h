@@ -18,6 +18,7 @@ struct Snapshot {
     protocol::ServerStatus status;
     std::vector<std::string> uuids;  ///< as text: "GPU-…"
     std::chrono::steady_clock::time_point taken;
+    uint64_t taken_at_us = 0;  ///< since 1970: what NVML puts on values
 
     const std::vector<protocol::DeviceSheet>& devices() const { return status.sheets; }
 };

@@ -29,6 +29,10 @@ void write_process(const warpline::protocol::DeviceProcess& process, abi::Proces
     out = {process.pid, process.bytes, abi::k_no_instance, abi::k_no_instance};
 }
 
+void write_process(const warpline::protocol::DeviceProcess& process, abi::ProcessDetail& out) {
+    out = {process.pid, process.bytes, abi::k_no_instance, abi::k_no_instance, 0};
+}
+
 /// As all of them: `count` is the room, and then how many there are.
 template <typename Info>
 int list(void* device, uint32_t* count, Info* infos) noexcept {
@@ -83,10 +87,5 @@ WL_NVML int nvmlDeviceGetRunningProcessDetailList(void* device, abi::ProcessDeta
     if (out->version != abi::version_tag<abi::ProcessDetailList>(1)) return abi::k_argument_version_mismatch;
     if (out->mode > k_mps) return abi::k_invalid_argument;
     if (out->mode != k_compute) return none(device, &out->count);
-    std::vector<abi::ProcessInfo> infos(out->count);
-    if (const int result = list(device, &out->count, infos.data()); result != abi::k_success) return result;
-    if (out->count > 0 && out->processes == nullptr) return abi::k_invalid_argument;
-    for (uint32_t i = 0; i < out->count; ++i)
-        out->processes[i] = {infos[i].pid, infos[i].used_bytes, abi::k_no_instance, abi::k_no_instance, 0};
-    return abi::k_success;
+    return list(device, &out->count, out->processes);
 }

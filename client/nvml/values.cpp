@@ -1,6 +1,6 @@
 // Exported functions: values that need more than a question's answer.
-#include <chrono>
 #include <cstring>
+#include <iterator>
 
 #include "client/nvml/answer.h"
 #include "client/nvml/export.h"
@@ -42,10 +42,9 @@ WL_NVML int nvmlDeviceGetFieldValues(void* device, int count, abi::FieldValue* v
     Known known;
     if (const int result = find_device(device, Age::now, known); result != abi::k_success) return result;
     if (count < 0 || (count > 0 && values == nullptr)) return abi::k_invalid_argument;
-    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch());
     for (int i = 0; i < count; ++i) {
         abi::FieldValue& value = values[i];
-        value.timestamp_us = now.count();
+        value.timestamp_us = static_cast<int64_t>(known.snapshot->taken_at_us);
         value.latency_us = 0;
         const auto found = value.field < 1000 && value.scope == 0 ? answer_to(known, abi::field_id(value.field)) : std::nullopt;
         value.result = found ? found->result : static_cast<int>(abi::k_not_supported);
@@ -53,6 +52,43 @@ WL_NVML int nvmlDeviceGetFieldValues(void* device, int count, abi::FieldValue* v
         if (!warpline::read_at(found->value, 0, value.type) || !warpline::read_at(found->value, sizeof value.type, value.value))
             value.result = abi::k_unknown;
     }
+    return abi::k_success;
+}
+
+/// There is one sample: that of now, as of a buffer that is looked at as often as it is filled. Servers keep none.
+WL_NVML int nvmlDeviceGetSamples(void* device, uint32_t type, uint64_t last_seen_us, uint32_t* value_type, uint32_t* count,
+                                 abi::Sample* samples) {
+    // Questions of cuda/nvml/calls.yaml, and which of their outputs it is.
+    struct Row {
+        uint16_t question;
+        size_t offset;
+    };
+    constexpr Row k_rows[] = {{105, 0}, {100, 0}, {100, 4}, {123, 0}, {124, 0}, {111, 0}, {112, 0}, {0, 0}, {125, 0}, {126, 0}};
+    Known known;
+    if (const int result = find_device(device, Age::now, known); result != abi::k_success) return result;
+    if (type >= std::size(k_rows) || value_type == nullptr || count == nullptr) return abi::k_invalid_argument;
+    if (samples != nullptr && *count == 0) return abi::k_invalid_argument;
+    const auto found = answer_to(known, k_rows[type].question);
+    uint32_t value = 0;
+    if (!found) return abi::k_not_supported;
+    if (found->result != abi::k_success) return found->result;
+    if (!warpline::read_at(found->value, k_rows[type].offset, value)) return abi::k_unknown;
+    const uint64_t taken_us = known.snapshot->taken_at_us;
+    *value_type = abi::k_unsigned_int;
+    *count = 1;
+    if (samples == nullptr) return abi::k_success;
+    if (taken_us <= last_seen_us) return abi::k_not_found;
+    samples[0] = {taken_us, value};
+    return abi::k_success;
+}
+
+/// Metrics of GPM are read from buffers of the driver's, which are not here.
+WL_NVML int nvmlGpmQueryDeviceSupport(void* device, abi::GpmSupport* out) {
+    Known known;
+    if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
+    if (out == nullptr) return abi::k_invalid_argument;
+    if (out->version != 1) return abi::k_argument_version_mismatch;  // of this struct without its size
+    out->is_supported = 0;
     return abi::k_success;
 }
 

@@ -52,7 +52,8 @@ class Description:
         document = yamlplace.load(api / "calls.yaml", "cuda/nvml/calls.yaml")
         lines = (api / "symbols.txt").read_text(encoding="utf-8").splitlines()
         self.symbols = [line for line in lines if not line.startswith("#")]
-        self.asked, self.pairs, self.fields, self.system, self.own = (document[kind] for kind in KINDS)
+        self.asked, self.pairs, self.fields, self.system, own = (document[kind] for kind in KINDS)
+        self.own = [*own, *(c["call"] for c in self.asked if c.get("own"))]
         self.check(document)
 
     def check(self, document) -> None:
@@ -61,7 +62,7 @@ class Description:
             self.mistakes.append(f"{name} is described twice")
         self.mistakes += [f"{n} is no function of symbols.txt" for n in live if n not in self.symbols]
         self.mistakes += [f"`{key}` is none of {', '.join(KINDS)}" for key in document if key not in KINDS]
-        known = {"call", "id", "in", "out", "version", "once", "aliases"}
+        known = {"call", "id", "in", "out", "version", "once", "aliases", "own"}
         for call in [*self.asked, *self.pairs, *self.system]:
             self.mistakes += [f"{call['call']}: `{key}` is no key here" for key in call if key not in known]
         for call in self.asked:
@@ -69,14 +70,23 @@ class Description:
             self.mistakes += [f"{call['call']}: `{o}` is no output" for o in wrong]
             if "text" in call["out"] and len(call["out"]) > 1 or len(call["out"]) > 4 or len(call.get("in", [])) > 3:
                 self.mistakes.append(f"{call['call']}: a text is alone, and there are at most 4 outputs and 3 inputs")
+        for first, *more in self.functions():
+            differs = any({**call, "id": 0, "in": []} != {**first, "id": 0, "in": []} for call in more)
+            if differs or any(len(call["in"]) != len(first["in"]) for call in more):
+                self.mistakes.append(f"{first['call']}: what follows it differs in more than numbers and inputs")
         used: dict[int, str] = {}
         for number, name in self.numbers():
             if number in used or not 0 < number <= MOST_ID:
                 self.mistakes.append(f"{name}: the number {number} is {used.get(number, 'none of 1 … 65535')}")
             used[number] = name
 
+    def functions(self) -> list[list]:
+        """What is asked, those of one function together: one that follows itself has inputs that were added later."""
+        return [list(calls) for _, calls in itertools.groupby(self.asked, key=lambda call: call["call"])]
+
     def live(self) -> list[str]:
-        described = [c["call"] for c in [*self.asked, *self.pairs, *self.system]]
+        described = [calls[0]["call"] for calls in self.functions() if not calls[0].get("own")]
+        described += [c["call"] for c in [*self.pairs, *self.system]]
         return described + [a for c in self.asked for a in c.get("aliases", [])] + list(self.own)
 
     def numbers(self):
@@ -148,9 +158,11 @@ def pair_entry(call, first: int, count: int) -> str:
 
 def entries(api: Description) -> str:
     lines, row = [], 0
-    for call in api.asked:
-        count = len(list(itertools.product(*call.get("in", []))))
-        lines += [entry(name, call, row, count) for name in (call["call"], *call.get("aliases", []))]
+    for calls in api.functions():
+        count = sum(len(list(itertools.product(*call.get("in", [])))) for call in calls)
+        call = calls[0]
+        if not call.get("own"):
+            lines += [entry(name, call, row, count) for name in (call["call"], *call.get("aliases", []))]
         row += count
     for call in api.pairs:
         count = len(call.get("in") or [None])

@@ -17,6 +17,7 @@ enum Return : int {
     k_not_found = 6,
     k_insufficient_size = 7,
     k_driver_not_loaded = 9,
+    k_timeout = 10,
     k_function_not_found = 13,
     k_gpu_is_lost = 15,
     k_memory = 20,
@@ -100,6 +101,20 @@ struct FieldValue {
     int32_t result;
     uint64_t value;
 };
+/// The kinds of values that we make.
+enum ValueType : uint32_t { k_unsigned_int = 1, k_unsigned_long_long = 3 };
+struct Sample {
+    uint64_t timestamp_us;
+    uint64_t value;
+};
+struct EventData {
+    void* device;
+    uint64_t type, data;
+    uint32_t gpu_instance, compute_instance;
+};
+struct GpmSupport {
+    uint32_t version, is_supported;
+};
 struct DeviceAttributes {
     uint32_t multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
     uint64_t memory_mib;
@@ -109,6 +124,7 @@ static_assert(sizeof(PciInfoV2) == 52 && sizeof(PciInfo) == 68 && sizeof(PciInfo
 static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfo) == 24);
 static_assert(sizeof(ProcessDetail) == 32 && sizeof(ProcessDetailList) == 24 && sizeof(Temperature) == 12);
 static_assert(sizeof(Uuid) == 52 && sizeof(DriverBranch) == 84 && sizeof(FieldValue) == 40 && sizeof(DeviceAttributes) == 40);
+static_assert(sizeof(Sample) == 16 && sizeof(EventData) == 32 && sizeof(GpmSupport) == 8);
 
 /// What stands for "does not apply" in a process's instances.
 constexpr uint32_t k_no_instance = 0xffffffff;

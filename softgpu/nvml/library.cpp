@@ -27,6 +27,8 @@ constexpr uint32_t k_idle_power_mw = 20'000, k_full_power_mw = 150'000;
 constexpr uint32_t k_idle_degrees = 34, k_full_degrees = 74, k_slowdown_degrees = 90, k_shutdown_degrees = 95;
 constexpr uint32_t k_idle_clock_mhz = 300, k_full_clock_mhz = 1'500;
 constexpr uint32_t k_idle_memory_mhz = 405, k_full_memory_mhz = 5'000;
+/// Of which the utilisation is told.
+constexpr uint32_t k_window_us = 1'000'000;
 constexpr uint32_t k_full_state = 0, k_idle_state = 8;
 constexpr uint64_t k_reason_none = 0, k_reason_idle = 1;
 
@@ -199,6 +201,56 @@ WL_SOFTGPU_NVML int nvmlDeviceGetMaxClockInfo(void* device, uint32_t which, uint
     constexpr uint32_t k_memory_clock = 2;
     if (which > k_memory_clock) return abi::k_not_supported;
     return give_fixed(device, out, which == k_memory_clock ? k_full_memory_mhz : k_full_clock_mhz);
+}
+
+/// There is one clock: what it is, and what it was asked to be, which nobody can ask for.
+WL_SOFTGPU_NVML int nvmlDeviceGetClock(void* device, uint32_t which, uint32_t id, uint32_t* out) {
+    constexpr uint32_t k_current = 0;
+    return id == k_current ? nvmlDeviceGetClockInfo(device, which, out) : static_cast<int>(abi::k_not_supported);
+}
+
+/// No brand of NVIDIA's; no fans; no video; and programs find it as it is, through no hypervisor.
+WL_SOFTGPU_NVML int nvmlDeviceGetBrand(void* device, uint32_t* out) { return give_fixed(device, out, 0u); }
+WL_SOFTGPU_NVML int nvmlDeviceGetNumFans(void* device, uint32_t* out) { return give_fixed(device, out, 0u); }
+WL_SOFTGPU_NVML int nvmlDeviceGetVirtualizationMode(void* device, uint32_t* out) { return give_fixed(device, out, 0u); }
+WL_SOFTGPU_NVML int nvmlDeviceGetPowerSource(void* device, uint32_t* out) { return give_fixed(device, out, 0u); }
+WL_SOFTGPU_NVML int nvmlDeviceGetEncoderUtilization(void* device, uint32_t* percent, uint32_t* period_us) {
+    const int result = give_fixed(device, percent, 0u);
+    return result == abi::k_success ? give_fixed(device, period_us, k_window_us) : result;
+}
+WL_SOFTGPU_NVML int nvmlDeviceGetDecoderUtilization(void* device, uint32_t* percent, uint32_t* period_us) {
+    return nvmlDeviceGetEncoderUtilization(device, percent, period_us);
+}
+WL_SOFTGPU_NVML int nvmlDeviceGetEncoderStats(void* device, uint32_t* sessions, uint32_t* frames, uint32_t* latency_us) {
+    for (uint32_t* out : {sessions, frames, latency_us}) {
+        if (const int result = give_fixed(device, out, 0u); result != abi::k_success) return result;
+    }
+    return abi::k_success;
+}
+WL_SOFTGPU_NVML int nvmlDeviceGetFBCStats(void* device, std::array<uint32_t, 3>* out) {
+    return give_fixed(device, out, std::array<uint32_t, 3>{});
+}
+
+/// What these functions say, once more, for who asks by number.
+WL_SOFTGPU_NVML int nvmlDeviceGetFieldValues(void* device, int count, abi::FieldValue* values) {
+    constexpr uint32_t k_links = 91, k_average = 185, k_instant = 186, k_least = 187, k_requested = 192, k_degrees = 308;
+    uint32_t slot = 0;
+    if (const int result = slot_of(device, slot); result != abi::k_success) return result;
+    if (count < 0 || (count > 0 && values == nullptr)) return abi::k_invalid_argument;
+    for (int i = 0; i < count; ++i) {
+        uint32_t value = 0;
+        const uint32_t field = values[i].field;
+        values[i].result = abi::k_not_supported;
+        if (field == k_average || field == k_instant) values[i].result = nvmlDeviceGetPowerUsage(device, &value);
+        if (field == k_degrees) values[i].result = nvmlDeviceGetTemperature(device, 0, &value);
+        constexpr uint32_t k_energy = 191;
+        if (field >= k_least && field <= k_requested && field != k_energy)
+            values[i].result = give_fixed(device, &value, k_full_power_mw);
+        if (field == k_links) values[i].result = abi::k_success;
+        values[i].type = abi::k_unsigned_int;
+        values[i].value = value;
+    }
+    return abi::k_success;
 }
 
 /// The driver is there as long as the machine.

@@ -134,8 +134,8 @@ def values():
     assert nv.nvmlDeviceGetDisplayActive(device) == nv.nvmlDeviceGetDisplayMode(device) == nv.NVML_FEATURE_DISABLED
     assert nv.nvmlDeviceGetArchitecture(device) == nv.NVML_DEVICE_ARCH_ADA
     assert nv.nvmlDeviceGetComputeRunningProcesses(device) == [] == nv.nvmlDeviceGetGraphicsRunningProcesses(device)
-    fields = nv.nvmlDeviceGetFieldValues(device, [nv.NVML_FI_DEV_POWER_INSTANT, nv.NVML_FI_DEV_NVLINK_LINK_COUNT])
-    assert [field.nvmlReturn for field in fields] == [NOT_SUPPORTED] * 2
+    fields = nv.nvmlDeviceGetFieldValues(device, [nv.NVML_FI_DEV_POWER_INSTANT, nv.NVML_FI_DEV_ECC_CURRENT])
+    assert [field.nvmlReturn for field in fields] == [0, NOT_SUPPORTED], fields
     assert nv.nvmlUnitGetCount() == 0
     for refused in (nv.nvmlDeviceGetEccMode, nv.nvmlDeviceGetMigMode, nv.nvmlDeviceGetSerial, nv.nvmlDeviceGetFanSpeed,
                     lambda d: nv.nvmlDeviceGetNvLinkState(d, 0), nv.nvmlDeviceGetPcieReplayCounter, lambda d: nv.nvmlDeviceSetComputeMode(d, 1)):

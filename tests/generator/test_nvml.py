@@ -60,6 +60,23 @@ class NvmlTest(unittest.TestCase):
         self.assertIn("int nvmlB_v2(void* device, char* out0, uint32_t length) {\n    return answer(device, 2, 1, {}, {out0}, length);",
                       files["entries.gen.cpp"])
 
+    def test_inputs_that_were_added(self):
+        more = "- {call: nvmlA, id: 20, in: [[2], [4, 5]], out: [u64]}\n- {call: nvmlB, id: 3"
+        status, said, files = self.generate(TOY.replace("- {call: nvmlB, id: 3", more))
+        self.assertEqual((status, said), (0, ""))
+        self.assertIn("answer(device, 0, 4, {in0, in1}, {out0}, 0)", files["entries.gen.cpp"])
+        self.assertIn("{QuestionKind::device, 21, \"nvmlA\", 2, {2, 5}", files["questions.gen.cpp"])
+        status, said, _ = self.generate(TOY.replace("- {call: nvmlB, id: 3", more.replace("u64", "u32")))
+        self.assertEqual(status, 1)
+        self.assertIn("nvmlA: what follows it differs", said)
+
+    def test_asked_and_answered_by_other_code(self):
+        status, said, files = self.generate(TOY.replace("out: [u64]", "out: [u64], own: yes"))
+        self.assertEqual((status, said), (0, ""))
+        self.assertIn("{QuestionKind::device, 1, \"nvmlA\"", files["questions.gen.cpp"])
+        self.assertNotIn("int nvmlA(", files["entries.gen.cpp"])
+        self.assertIn("    nvmlA;", files["exports.map"])
+
     def test_mistakes(self):
         for before, after, wanted in (
                 ("own: [nvmlOwn]", "own: [nvmlB]", "nvmlB is described twice"),
