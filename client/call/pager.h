@@ -46,10 +46,29 @@ struct PieceOfRegion {
 struct Fetch {
     Wanted wanted;
     bool while_busy = false;
-    bool ahead = false;  ///< nobody has come there yet
-    std::vector<AddressRange> missing{};
+    bool ahead = false;                   ///< nobody has come there yet
+    std::vector<AddressRange> open{};     ///< what the program does not have of it
+    std::vector<AddressRange> missing{};  ///< of that, what the device has
     uint64_t epoch = 0;
     bool out_of_date = false;  ///< it has changed meanwhile, or may have
+    /// What the program gets where the device changes all of it faster than it can be read twice: it is not of one moment then.
+    AddressRange if_unsteady{};
+};
+
+/// What the program has of memory that the device may be writing to, and that is asked about with a question for more: what it
+/// is given then may be newer, and what it has stays only if it is still so.
+struct Seen {
+    std::shared_ptr<PageRegion> region;
+    AddressRange bytes;
+    uint64_t epoch = 0;
+    bool is_unchanged = false;
+};
+
+/// What is fetched with one question, and what is said of it.
+struct PageQuestion {
+    std::vector<Fetch>& fetches;
+    std::vector<Seen> seen{};
+    bool is_steady = true;  ///< it is all of one moment
 };
 
 /// Answers the program's accesses to pages that the device has. One for the process, and never destroyed.
@@ -71,19 +90,24 @@ private:
     /// True if the page is here: nothing is to be fetched.
     bool is_here(SharedPages& pages, PageRegion& region, const PageFault& fault, uint64_t window, FaultAnswer& answer)
         WL_REQUIRES(pages.mutex);
+    /// How much is fetched at once beside a busy device, where what is fetched is soon given back.
+    void narrow_beside(uint64_t address, Wanted& wanted);
     void note_order(SharedPages& pages, const SharedRegion& shared, const PageFault& fault) WL_REQUIRES(pages.mutex);
     /// What the program will probably come to next, in other regions: it is read with the same question, and held until the
     /// program does.
     void add_next(SharedPages& pages, std::vector<Fetch>& fetches) WL_EXCLUDES(pages.mutex);
     /// False: what was wanted cannot be had.
     bool fetch(std::vector<Fetch>& fetches);
-    bool begin_fetch(std::vector<Fetch>& fetches);
-    bool end_fetch(std::vector<Fetch>& fetches, CUresult result, bool may_be_used);
-    CUresult read_all(std::vector<Fetch>& fetches);
+    bool begin_fetch(PageQuestion& question);
+    bool end_fetch(PageQuestion& question, CUresult result, bool may_be_used);
+    CUresult read_all(PageQuestion& question);
+    void look_beside(SharedPages& pages, PageQuestion& question) WL_REQUIRES(pages.mutex);
+    void drop_changed(SharedPages& pages, const PageQuestion& question) WL_REQUIRES(pages.mutex);
     bool is_done(const Wanted& wanted);
     void wait_for_stream(Access access, const Wanted& wanted) WL_EXCLUDES(m_mutex);
     void take_told() WL_EXCLUDES(m_told_mutex) WL_REQUIRES(m_mutex);
-    CUresult read(uint64_t context, const std::vector<PieceOfRegion>& pieces);
+    CUresult read(uint64_t context, const std::vector<PieceOfRegion>& pieces, PageQuestion& question);
+    CUresult ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question);
     void recall(bool in_turns);
     void read_mirrored(bool busy);
     CUresult read_bytes(uint64_t context, uint64_t address, Bytes& bytes);
@@ -96,10 +120,11 @@ private:
 
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
-    bool m_told_failure = false;  // this and the next five: the fetching thread's
+    bool m_told_failure = false;  // this and the next six: the fetching thread's
     bool m_told_unwritable = false;
     RefreshPace m_pace;
     Succession m_succession;
+    uint64_t m_beside = 0;  // the region of the last access that was answered beside a busy device
     PageClock::time_point m_refreshed{}, m_mirror_again{};
     Mutex m_mutex;
     bool m_started WL_GUARDED_BY(m_mutex) = false;

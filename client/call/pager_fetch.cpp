@@ -1,21 +1,14 @@
 // Fetching pages that the device has: which, in what order, and with how few questions.
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <optional>
+#include <utility>
 
 #include "client/call/pager.h"
-#include "client/gen/internal_calls.gen.h"
 #include "client/session/session.h"
-#include "common/log/log.h"
 
 namespace warpline::client {
 
-namespace {
-
-constexpr size_t k_most_read_ranges = 512;
-
-}  // namespace
+namespace {}  // namespace
 
 void narrow(const State& state, uint64_t address, SharedRegion& shared, Wanted& wanted) {
     for (const AttachedPiece& piece : attached_pieces(state, shared, shared.region->range())) {
@@ -39,7 +32,7 @@ void note_done_with(uint64_t address, uint64_t given) {
 }
 
 bool Pager::is_here(SharedPages& pages, PageRegion& region, const PageFault& fault, uint64_t window, FaultAnswer& answer) {
-    region.note_used(fault.address);
+    region.note_access(fault.address);
     region.take_held(fault.address);
     if (!region.is_in_place({fault.address, fault.size_bytes}, false)) return false;
     // The next ones will be written, too, as a rule.
@@ -87,10 +80,10 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         if (wanted.stream != 0 && access.watched != 0) note_done_with(fault.address, access.given);
         const bool busy = wanted.stream == 0 && is_busy();
         if (busy && must_wait) return false;
-        // Who looks again and again for an answer looks at little.
-        if (busy && m_pace.is_quick() && fault.wish == Wish::access)
-            wanted.what = wanted.from.region->units_of({fault.address, 1});
+        if (busy && fault.wish == Wish::access) narrow_beside(fault.address, wanted);
         std::vector<Fetch> fetches{{wanted, busy}};
+        fetches.front().if_unsteady =
+            fault.wish == Wish::bring ? wanted.what : wanted.from.region->units_of({fault.address, 1});
         if (fault.wish == Wish::access && !busy && wanted.stream == 0) add_next(pages, fetches);
         if (!fetch(fetches)) {
             answer = FaultAnswer::fails;
@@ -102,6 +95,21 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         if (!fault.writes || wanted.from.region->make_writable({fault.address, fault.size_bytes})) return true;
         answer = FaultAnswer::fails;
         return true;
+    }
+}
+
+bool Pager::is_busy() { return is_device_busy(*m_session, *m_state); }
+
+void Pager::narrow_beside(uint64_t address, Wanted& wanted) {
+    const PageRegion& region = *wanted.from.region;
+    const uint64_t before = std::exchange(m_beside, region.range().base);
+    // Who looks again and again for an answer looks at little.
+    if (m_pace.is_quick()) {
+        wanted.what = region.units_of({address, 1});
+    } else if (before != region.range().base) {
+        // Who goes from one piece to another writes a step's parameters, say: he uses little of each.
+        const uint64_t few = std::max(SharedPages::k_first_window, region.unit_bytes());
+        wanted.what = {address / few * few, few};
     }
 }
 
@@ -140,111 +148,6 @@ void Pager::add_next(SharedPages& pages, std::vector<Fetch>& fetches) {
         take(*shared->region, what);
         fetches.push_back({{*shared, what}, false, true});
     }
-}
-
-bool Pager::fetch(std::vector<Fetch>& fetches) {
-    if (!begin_fetch(fetches)) return true;
-    const CUresult result = read_all(fetches);
-    WL_LOG(debug, "client", "pages at {:#x} were fetched, with those of {} regions ahead", fetches.front().wanted.what.base,
-           std::count_if(fetches.begin(), fetches.end(), [](const Fetch& one) { return one.ahead; }));
-    // What a failed context has left is undefined; the program may look at it nevertheless.
-    const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
-    const bool context_failed =
-        at_end || (result != CUDA_SUCCESS && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
-                   m_session->sticky_error() != CUDA_SUCCESS && m_session->sticky_error() != CUDA_ERROR_DEVICE_UNAVAILABLE);
-    if (result != CUDA_SUCCESS && !m_told_failure) {
-        m_told_failure = true;
-        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}",
-               fetches.front().wanted.what.base, static_cast<int>(result),
-               context_failed ? ": the context has failed" : "; the access fails with SIGSEGV");
-    }
-    return end_fetch(fetches, result, result == CUDA_SUCCESS || context_failed);
-}
-
-bool Pager::is_busy() { return is_device_busy(*m_session, *m_state); }
-
-bool Pager::begin_fetch(std::vector<Fetch>& fetches) {
-    SharedPages& pages = SharedPages::instance();
-    MutexLock lock(pages.mutex);
-    bool any = false;
-    for (Fetch& one : fetches) {
-        // What a call that is about to be queued does to it is not to be told from here.
-        one.out_of_date = pages.launching != 0 && !one.while_busy && one.wanted.stream == 0;
-        if (one.out_of_date) continue;
-        any = true;
-        one.missing = one.wanted.from.region->missing(one.wanted.what);
-        one.epoch = one.wanted.from.region->epoch();
-        one.wanted.from.region->begin_fetch();
-    }
-    return any;
-}
-
-bool Pager::end_fetch(std::vector<Fetch>& fetches, CUresult result, bool may_be_used) {
-    SharedPages& pages = SharedPages::instance();
-    MutexLock lock(pages.mutex);
-    bool ok = may_be_used;
-    for (Fetch& one : fetches) {
-        if (one.out_of_date) continue;
-        PageRegion& region = *one.wanted.from.region;
-        region.end_fetch();
-        // Work of other streams, which goes on all the time, does not concern what is attached to one.
-        one.out_of_date = one.wanted.stream == 0 && region.epoch() != one.epoch;
-        if (one.out_of_date || !may_be_used) continue;
-        if (!one.ahead)
-            ok = region.fetched(one.wanted.what, one.while_busy) && ok;
-        else if (result == CUDA_SUCCESS)
-            region.hold(one.wanted.what);
-    }
-    return ok;
-}
-
-/// In as few questions as there are contexts, and messages can carry.
-CUresult Pager::read_all(std::vector<Fetch>& fetches) {
-    std::map<uint64_t, std::vector<PieceOfRegion>> by_context;
-    for (const Fetch& one : fetches) {
-        for (const AddressRange& bytes : one.missing)
-            by_context[one.wanted.from.context].push_back({one.wanted.from.region.get(), bytes});
-    }
-    for (const auto& [context, pieces] : by_context) {
-        if (CUresult result = read(context, pieces); result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
-}
-
-/// In pieces that a message can carry, into the second mapping.
-CUresult Pager::read(uint64_t context, const std::vector<PieceOfRegion>& all) {
-    SharedPages::Counters& counters = SharedPages::instance().counters;
-    std::vector<PieceOfRegion> left(all.rbegin(), all.rend());
-    while (!left.empty()) {
-        std::vector<uint64_t> asked;
-        std::vector<PieceOfRegion> pieces;
-        uint64_t total = 0;
-        while (!left.empty() && total < k_most_read_bytes && pieces.size() < k_most_read_ranges) {
-            AddressRange& range = left.back().bytes;
-            const uint64_t bytes = std::min(range.size_bytes, k_most_read_bytes - total);
-            asked.insert(asked.end(), {range.base, bytes});
-            pieces.push_back({left.back().region, {range.base, bytes}});
-            total += bytes;
-            range = {range.base + bytes, range.size_bytes - bytes};
-            if (range.size_bytes == 0) left.pop_back();
-        }
-        Bytes bytes;
-        const PieceOfRegion& first = pieces.front();
-        const CopyTarget target =
-            pieces.size() == 1 ? CopyTarget::linear(first.region->at(first.bytes.base), total) : CopyTarget::into(bytes);
-        Call own = call_in(context);
-        if (CUresult result = gen::request_wlReadPages(own, asked, target); result != CUDA_SUCCESS) return result;
-        uint64_t offset = 0;
-        for (const PieceOfRegion& piece : pieces) {
-            if (pieces.size() == 1) break;
-            if (offset + piece.bytes.size_bytes > bytes.size()) return CUDA_ERROR_UNKNOWN;
-            std::memcpy(piece.region->at(piece.bytes.base), bytes.data() + offset, piece.bytes.size_bytes);
-            offset += piece.bytes.size_bytes;
-        }
-        counters.fetches.fetch_add(1, std::memory_order_relaxed);
-        counters.fetched_bytes.fetch_add(total, std::memory_order_relaxed);
-    }
-    return CUDA_SUCCESS;
 }
 
 /// What the program has used between kernels it will use again, and the kernel of its machine can only find memory there that

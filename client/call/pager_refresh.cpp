@@ -23,7 +23,9 @@ CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
         const uint64_t size = std::min<uint64_t>(k_most_read_bytes, bytes.size() - offset);
         const std::vector<uint64_t> asked{address + offset, size};
         Call own = call_in(context);
-        const CUresult result = gen::request_wlReadPages(own, asked, CopyTarget::linear(bytes.data() + offset, size));
+        gen::WlReadPagesValues said;
+        const auto target = CopyTarget::linear(bytes.data() + offset, size);
+        const CUresult result = gen::request_wlReadPages(own, asked, false, {}, target, said);
         if (result != CUDA_SUCCESS) return result;
         counters.fetches.fetch_add(1, std::memory_order_relaxed);
         counters.fetched_bytes.fetch_add(size, std::memory_order_relaxed);

@@ -178,24 +178,6 @@ std::vector<AddressRange> PageRegion::write_back(AddressRange what) {
     return out;
 }
 
-std::vector<AddressRange> PageRegion::refresh() {
-    std::vector<AddressRange> out;
-    if (m_busy_units == 0) return out;
-    ++m_epoch;
-    for_runs(
-        0, m_states.size(), [](uint8_t state) { return (state & k_busy) != 0; },
-        [&](size_t begin, size_t end) {
-            protect(begin, end, PROT_NONE);
-            changes(begin, end, out);
-            const uint8_t after = m_sharing == Sharing::in_turns ? k_wait : 0;
-            for (size_t unit = begin; unit < end; ++unit) {
-                note_changed(unit);
-                set(unit, (m_states[unit] & k_used) | after);
-            }
-        });
-    return out;
-}
-
 void PageRegion::changes(size_t first, size_t last, std::vector<AddressRange>& out) const {
     const auto is_dirty = [](uint8_t state) { return (state & k_dirty) != 0; };
     for_runs(first, last, is_dirty, [&](size_t begin, size_t end) {
@@ -274,13 +256,19 @@ bool PageRegion::must_wait(AddressRange what) const {
     return false;
 }
 
-std::vector<AddressRange> PageRegion::missing(AddressRange what) const {
+std::vector<AddressRange> PageRegion::not_here(AddressRange what) const {
     std::vector<AddressRange> out;
     const AddressRange units = units_of(what);
     if (units.size_bytes == 0) return out;
     for_runs(
         index_of(units.base), index_of(units.end() - 1) + 1, [](uint8_t state) { return (state & k_valid) == 0; },
-        [&](size_t begin, size_t end) { within_extents(address_of(begin), std::min(address_of(end), m_range.end()), out); });
+        [&](size_t begin, size_t end) { append(out, address_of(begin), std::min(address_of(end), m_range.end())); });
+    return out;
+}
+
+std::vector<AddressRange> PageRegion::missing(AddressRange what) const {
+    std::vector<AddressRange> out;
+    for (const AddressRange& range : not_here(what)) within_extents(range.base, range.end(), out);
     return out;
 }
 

@@ -71,6 +71,8 @@ public:
     /// What the program has changed is to be written to the device, and both have it then. @returns what has to be written
     std::vector<AddressRange> write_back(AddressRange what);
 
+    /// The units of these that are not valid here.
+    std::vector<AddressRange> not_here(AddressRange what) const;
     /// The bytes in these units that are not valid here and that the device has.
     std::vector<AddressRange> missing(AddressRange what) const;
     /// Units have been fetched, and can be read. False: the process has no room for another change of access (max_map_count).
@@ -93,10 +95,18 @@ public:
     bool make_writable(AddressRange what);
     /// The program has come to this address itself.
     void note_used(uint64_t address);
+    void note_access(uint64_t address) {
+        m_came_to = address;
+        note_used(address);
+    }
     /// From now on both sides write at the same time.
     void share() { m_sharing = Sharing::concurrent; }
     /// Units that were fetched while the device may have been writing are given back to it. @returns as hand_over()
-    std::vector<AddressRange> refresh();
+    std::vector<AddressRange> refresh() { return give_back(m_range); }
+    std::vector<AddressRange> give_back(AddressRange what);
+    /// Of such units some stay, which the program can only read then: from where it came last on.
+    /// @param kept  what the device has of those is added, in pieces @returns as hand_over()
+    std::vector<AddressRange> keep_beside(uint64_t most_bytes, std::vector<AddressRange>& kept);
     bool has_busy_units() const { return m_busy_units != 0; }
 
     /// How much is fetched of what the program will probably use again.
@@ -181,6 +191,7 @@ private:
     std::vector<uint32_t> m_away;     ///< the last question that was asked when the device had the unit; as long as m_changed
     uint32_t m_asks = 0;              ///< questions that asked_along() was called for
     uint64_t m_arrivals = 0;
+    uint64_t m_came_to = 0;  ///< the address of the last access that found no page, or one to read only
     unsigned m_fetching = 0;
     AddressRange m_held;
     uint64_t m_held_epoch = 0;

@@ -1,8 +1,11 @@
 // Pages of memory that the client's program and the device share (docs/host-memory.md): written and read beside all streams.
 #include "server/hooks/pages.h"
 
+#include <cstring>
+#include <span>
 #include <vector>
 
+#include "common/base/fingerprint.h"
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/waits.h"
 #include "server/session/regions.h"
@@ -41,6 +44,44 @@ CUresult read_pages(ServerCall& call, const std::vector<uint64_t>& ranges, CUstr
     }
     const CUresult waited = wait(stream);
     return result != CUDA_SUCCESS ? result : waited;
+}
+
+/// Reads until two readings are the same: so it was in the moment between them. What goes on changing is as the last but one
+/// found it.
+/// @param at_once  set: there were two such readings
+CUresult read_at_once(ServerCall& call, const std::vector<uint64_t>& ranges, CUstream stream, std::span<std::byte> out,
+                      bool& at_once) {
+    constexpr int k_most_readings = 4;
+    WL_CUDA(read_pages(call, ranges, stream, out.data()));
+    Bytes again(out.size());
+    for (int i = 1; i < k_most_readings; ++i) {
+        WL_CUDA(read_pages(call, ranges, stream, again.data()));
+        at_once = std::memcmp(out.data(), again.data(), out.size()) == 0;
+        if (at_once) break;
+        if (i + 1 < k_most_readings) std::memcpy(out.data(), again.data(), out.size());
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Which of what the client has seen is still so. What cannot be read any more is not.
+CUresult find_unchanged(ServerCall& call, const std::vector<uint64_t>& seen, CUstream stream,
+                        std::vector<uint64_t>& unchanged) {
+    Bytes bytes;
+    for (size_t i = 0; i < seen.size(); i += 3) {
+        const std::vector<uint64_t> range{seen[i], seen[i + 1]};
+        bytes.resize(range[1]);
+        WL_CUDA(read_pages(call, range, stream, bytes.data()));
+        if (fingerprint(bytes) == seen[i + 2]) unchanged.push_back(i / 3);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult check_seen(ServerCall& call, const std::vector<uint64_t>& seen) {
+    std::vector<uint64_t> ranges;
+    uint64_t bytes = 0;
+    if (seen.size() % 3 != 0) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < seen.size(); i += 3) ranges.insert(ranges.end(), {seen[i], seen[i + 1]});
+    return check_pages(call, ranges, Access::read, bytes);
 }
 
 CUresult wait_for_work(ServerCall& call, const WlWaitPagesArgs& args) {
@@ -91,15 +132,22 @@ CUresult hook_server_wlWritePages(ServerCall& call, const WlWritePagesArgs& args
     return result != CUDA_SUCCESS ? result : waited;
 }
 
-CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args) {
+CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args, WlReadPagesValues& values) {
     uint64_t total_bytes = 0;
     WL_CUDA(check_pages(call, args.ranges, Access::read, total_bytes));
+    const std::vector<uint64_t> seen(args.seen.begin(), args.seen.end());
+    WL_CUDA(check_seen(call, seen));
     if (total_bytes == 0 || !call.reserve_reply_payload(total_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUstream stream = nullptr;
     WL_CUDA(stream_of_pages(call, stream));
     const std::vector<uint64_t> ranges(args.ranges.begin(), args.ranges.end());
     call.release_order();
-    const CUresult result = read_pages(call, ranges, stream, call.reply_payload().data());
+    CUresult result = CUDA_SUCCESS;
+    if (args.atOnce)
+        result = read_at_once(call, ranges, stream, call.reply_payload(), values.atOnce);
+    else
+        result = read_pages(call, ranges, stream, call.reply_payload().data());
+    if (result == CUDA_SUCCESS) result = find_unchanged(call, seen, stream, values.unchanged);
     if (result != CUDA_SUCCESS) call.drop_reply_payload();
     return result;
 }

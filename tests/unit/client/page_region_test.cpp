@@ -101,6 +101,37 @@ TEST_F(PageRegionTest, WritesBackSingleBytesWhereBothSidesWrite_A7) {
     EXPECT_FALSE(region->any_valid_here());
 }
 
+TEST_F(PageRegionTest, KeepsWhatIsAskedAboutAgainAndGivesTheRestBack_A7) {
+    PageRegion::Options options;
+    options.sharing = Sharing::concurrent;
+    auto region = make(8, options);
+    (void)region->hand_over(region->range());
+    ASSERT_TRUE(region->fetched({page(0), 7 * k_page_bytes}, true));
+    ASSERT_TRUE(region->make_writable({page(1), k_page_bytes}));
+    ASSERT_TRUE(region->make_writable({page(4), k_page_bytes}));
+    *program(page(1) + 5) = 1;
+    *program(page(4) + 7) = 2;
+    region->note_access(page(3));
+    std::vector<AddressRange> kept;
+    const auto changed = region->keep_beside(3 * k_page_bytes, kept);
+    EXPECT_EQ(relative(*region, changed), (Pairs{{k_page_bytes + 5, 1}, {4 * k_page_bytes + 7, 1}}));
+    EXPECT_EQ(relative(*region, kept), (Pairs{{3 * k_page_bytes, 3 * k_page_bytes}}));
+    EXPECT_FALSE(region->is_valid_here(page(2)));
+    EXPECT_FALSE(region->is_valid_here(page(6)));
+    EXPECT_TRUE(region->is_valid_here(page(4)));
+    EXPECT_FALSE(region->is_writable_here(page(4))) << "a change would not be what is asked about";
+    EXPECT_EQ(*program(page(4) + 7), 2);
+    EXPECT_TRUE(region->give_back({page(4), 1}).empty());
+    EXPECT_FALSE(region->is_valid_here(page(4)));
+    EXPECT_TRUE(region->is_valid_here(page(5)));
+    EXPECT_EQ(relative(*region, region->not_here(region->range())),
+              (Pairs{{0, 3 * k_page_bytes}, {4 * k_page_bytes, k_page_bytes}, {6 * k_page_bytes, 2 * k_page_bytes}}));
+    kept.clear();
+    EXPECT_TRUE(region->keep_beside(0, kept).empty());
+    EXPECT_TRUE(kept.empty());
+    EXPECT_FALSE(region->has_busy_units());
+}
+
 TEST_F(PageRegionTest, KeepsPagesReadableThatAreWrittenBack_A7) {
     auto region = make(2);
     *program(page(0)) = 4;

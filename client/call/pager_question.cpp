@@ -1,0 +1,194 @@
+// One question for pages: what it asks, what is true of what the program has already, and what of the answer it gets.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "client/call/pager.h"
+#include "client/gen/internal_calls.gen.h"
+#include "client/session/session.h"
+#include "common/base/fingerprint.h"
+#include "common/log/log.h"
+
+namespace warpline::client {
+
+namespace {
+
+constexpr size_t k_most_read_ranges = 512;
+/// Of what the program has beside a busy device: both sides read it with each question.
+constexpr uint64_t k_most_seen_bytes = 4ull << 20;
+
+}  // namespace
+
+bool Pager::fetch(std::vector<Fetch>& fetches) {
+    PageQuestion question{fetches};
+    if (!begin_fetch(question)) return true;
+    const CUresult result = read_all(question);
+    WL_LOG(debug, "client", "pages at {:#x} were fetched, with those of {} regions ahead", fetches.front().wanted.what.base,
+           std::count_if(fetches.begin(), fetches.end(), [](const Fetch& one) { return one.ahead; }));
+    // What a failed context has left is undefined; the program may look at it nevertheless.
+    const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
+    const bool context_failed =
+        at_end || (result != CUDA_SUCCESS && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
+                   m_session->sticky_error() != CUDA_SUCCESS && m_session->sticky_error() != CUDA_ERROR_DEVICE_UNAVAILABLE);
+    if (result != CUDA_SUCCESS && !m_told_failure) {
+        m_told_failure = true;
+        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}",
+               fetches.front().wanted.what.base, static_cast<int>(result),
+               context_failed ? ": the context has failed" : "; the access fails with SIGSEGV");
+    }
+    return end_fetch(question, result, result == CUDA_SUCCESS || context_failed);
+}
+
+/// What the program gets now may have been written behind what it has: a ring's index, and the data that it has looked at
+/// before. So of what was fetched beside a busy device it keeps what is asked about with the same question, as far as it has
+/// not changed.
+void Pager::look_beside(SharedPages& pages, PageQuestion& question) {
+    const uint64_t context = question.fetches.front().wanted.from.context;
+    uint64_t room = k_most_seen_bytes;
+    for (auto& [base, shared] : pages.regions) {
+        if (!shared.region->has_busy_units()) continue;
+        std::vector<AddressRange> kept;
+        const auto changed = shared.region->keep_beside(shared.context == context ? room : 0, kept);
+        // Its result is that of a lost session, which the question behind it has as well.
+        (void)write_to_device(call_in(0), shared, changed);
+        for (const AddressRange& bytes : kept) {
+            room -= std::min(room, bytes.size_bytes);
+            question.seen.push_back({shared.region, bytes, shared.region->epoch()});
+        }
+    }
+}
+
+/// What has changed meanwhile the program has no more.
+void Pager::drop_changed(SharedPages& pages, const PageQuestion& question) {
+    std::vector<const Seen*> dropped;
+    for (const Seen& seen : question.seen) {
+        if (!seen.is_unchanged && seen.region->epoch() == seen.epoch) dropped.push_back(&seen);
+    }
+    for (const Seen* seen : dropped) {
+        SharedRegion* shared = pages.find(seen->bytes.base);
+        if (!shared || shared->region != seen->region) continue;
+        const auto changed = seen->region->give_back(seen->bytes);
+        (void)write_to_device(call_in(0), *shared, changed);
+    }
+}
+
+bool Pager::begin_fetch(PageQuestion& question) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    bool any = false;
+    look_beside(pages, question);
+    for (Fetch& one : question.fetches) {
+        // What others had when they were given away is older than this.
+        if (one.while_busy)
+            for (auto& [base, shared] : pages.regions) shared.region->forget_seen();
+        // What a call that is about to be queued does to it is not to be told from here.
+        one.out_of_date = pages.launching != 0 && !one.while_busy && one.wanted.stream == 0;
+        if (one.out_of_date) continue;
+        any = true;
+        one.open = one.wanted.from.region->not_here(one.wanted.what);
+        one.missing = one.wanted.from.region->missing(one.wanted.what);
+        one.epoch = one.wanted.from.region->epoch();
+        one.wanted.from.region->begin_fetch();
+    }
+    return any;
+}
+
+bool Pager::end_fetch(PageQuestion& question, CUresult result, bool may_be_used) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    bool ok = may_be_used;
+    for (Fetch& one : question.fetches) {
+        if (one.out_of_date) continue;
+        PageRegion& region = *one.wanted.from.region;
+        region.end_fetch();
+        // Work of other streams, which goes on all the time, does not concern what is attached to one.
+        one.out_of_date = one.wanted.stream == 0 && region.epoch() != one.epoch;
+    }
+    // Before the program can see any of the answer.
+    if (result == CUDA_SUCCESS) drop_changed(pages, question);
+    for (Fetch& one : question.fetches) {
+        PageRegion& region = *one.wanted.from.region;
+        if (one.out_of_date || !may_be_used) continue;
+        if (!one.ahead) {
+            // Not what it had, and has no more since.
+            if (!question.is_steady && one.while_busy) one.open = {one.if_unsteady};
+            for (const AddressRange& units : one.open) ok = region.fetched(units, one.while_busy) && ok;
+        } else if (result == CUDA_SUCCESS) {
+            region.hold(one.wanted.what);
+        }
+    }
+    return ok;
+}
+
+/// In as few questions as there are contexts, and messages can carry.
+CUresult Pager::read_all(PageQuestion& question) {
+    std::map<uint64_t, std::vector<PieceOfRegion>> by_context;
+    for (const Fetch& one : question.fetches) {
+        for (const AddressRange& bytes : one.missing)
+            by_context[one.wanted.from.context].push_back({one.wanted.from.region.get(), bytes});
+    }
+    for (const auto& [context, pieces] : by_context) {
+        if (CUresult result = read(context, pieces, question); result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// In pieces that a message can carry, into the second mapping.
+CUresult Pager::ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question) {
+    std::vector<uint64_t> about;
+    bool while_busy = false;
+    for (size_t i = 0; question && i < question->seen.size(); ++i) {
+        const Seen& seen = question->seen[i];
+        const BytesView here(seen.region->at(seen.bytes.base), seen.bytes.size_bytes);
+        about.insert(about.end(), {seen.bytes.base, seen.bytes.size_bytes, fingerprint(here)});
+    }
+    for (size_t i = 0; question && i < question->fetches.size(); ++i)
+        while_busy = while_busy || question->fetches[i].while_busy;
+    Call own = call_in(context);
+    gen::WlReadPagesValues said;
+    const CUresult result = gen::request_wlReadPages(own, ranges, while_busy, about, target, said);
+    if (result != CUDA_SUCCESS || !question) return result;
+    question->is_steady = question->is_steady && said.atOnce;
+    for (const uint64_t place : said.unchanged)
+        if (place < question->seen.size()) question->seen[place].is_unchanged = true;
+    return result;
+}
+
+CUresult Pager::read(uint64_t context, const std::vector<PieceOfRegion>& all, PageQuestion& question) {
+    SharedPages::Counters& counters = SharedPages::instance().counters;
+    std::vector<PieceOfRegion> left(all.rbegin(), all.rend());
+    while (!left.empty()) {
+        std::vector<uint64_t> asked;
+        std::vector<PieceOfRegion> pieces;
+        uint64_t total = 0;
+        while (!left.empty() && total < k_most_read_bytes && pieces.size() < k_most_read_ranges) {
+            AddressRange& range = left.back().bytes;
+            const uint64_t bytes = std::min(range.size_bytes, k_most_read_bytes - total);
+            asked.insert(asked.end(), {range.base, bytes});
+            pieces.push_back({left.back().region, {range.base, bytes}});
+            total += bytes;
+            range = {range.base + bytes, range.size_bytes - bytes};
+            if (range.size_bytes == 0) left.pop_back();
+        }
+        Bytes bytes;
+        const PieceOfRegion& first = pieces.front();
+        const CopyTarget target =
+            pieces.size() == 1 ? CopyTarget::linear(first.region->at(first.bytes.base), total) : CopyTarget::into(bytes);
+        // What the program has has to be looked at behind all of it.
+        const bool is_last = left.empty() && context == question.fetches.front().wanted.from.context;
+        question.is_steady = question.is_steady && left.empty();
+        if (CUresult result = ask(context, asked, target, is_last ? &question : nullptr); result != CUDA_SUCCESS) return result;
+        uint64_t offset = 0;
+        for (const PieceOfRegion& piece : pieces) {
+            if (pieces.size() == 1) break;
+            if (offset + piece.bytes.size_bytes > bytes.size()) return CUDA_ERROR_UNKNOWN;
+            std::memcpy(piece.region->at(piece.bytes.base), bytes.data() + offset, piece.bytes.size_bytes);
+            offset += piece.bytes.size_bytes;
+        }
+        counters.fetches.fetch_add(1, std::memory_order_relaxed);
+        counters.fetched_bytes.fetch_add(total, std::memory_order_relaxed);
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace warpline::client
