@@ -126,6 +126,20 @@ std::optional<PeerUser> peer_user(int fd) {
     return PeerUser{peer.uid, peer.pid};
 }
 
+bool peer_has_ended(int fd, int process, std::chrono::milliseconds patience) {
+    constexpr int k_peer_pidfd = 77;  // SO_PEERPIDFD, which headers of older kernels do not have
+    const auto peer = peer_user(fd);
+    if (!peer || process <= 0 || peer->process != process) return false;
+    int found = -1;
+    socklen_t length = sizeof found;
+    // Of one that is not there any more, kernels say one or the other; those without the option say ENOPROTOOPT.
+    if (::getsockopt(fd, SOL_SOCKET, k_peer_pidfd, &found, &length) != 0) return errno == ESRCH || errno == EINVAL;
+    pollfd ended{found, POLLIN, 0};
+    const int ready = ::poll(&ended, 1, static_cast<int>(patience.count()));
+    ::close(found);
+    return ready == 1;
+}
+
 const char* to_string(Endpoint::Kind kind) {
     constexpr const char* k_names[] = {"tcp", "unix", "vsock"};
     return k_names[static_cast<size_t>(kind)];

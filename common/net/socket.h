@@ -89,6 +89,9 @@ struct PeerUser {
 };
 /// Nothing if it is no Unix socket. @source SO_PEERCRED, unix(7)
 std::optional<PeerUser> peer_user(int fd);
+/// True: the other end of a Unix socket is this process, and it has ended, or does so within the time.
+/// False as well where the kernel cannot say. @source SO_PEERPIDFD, Linux 6.5 @blocks for the time at most
+bool peer_has_ended(int fd, int process, std::chrono::milliseconds patience);
 
 /// Sets what both sides want of a connected socket: no Nagle, large buffers, keep-alive as a last resort; and BBR, if the
 /// kernel lets this process have it, where the peer is further away than two milliseconds: a loss says little about the path

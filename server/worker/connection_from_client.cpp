@@ -1,7 +1,10 @@
 // From the handshake to the end: which frames a client may send when.
 #include "server/worker/connection_from_client.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "common/log/log.h"
@@ -18,6 +21,8 @@ constexpr uint64_t k_shared_slot_bytes = 512 * 1024;
 /// The first slabs of staging memory.
 constexpr uint64_t k_shared_to_client_bytes = 36u << 20;
 constexpr uint64_t k_shared_report_bytes = 4 * k_shared_slot_bytes;
+/// How long a process that has closed its socket may take to be dead, if it dies.
+constexpr std::chrono::milliseconds k_death_patience{200};
 
 protocol::LinkOptions link_options(const ConnectionFromClient::Options& options) {
     protocol::LinkOptions link;
@@ -178,6 +183,9 @@ Result<void> ConnectionFromClient::on_hello(const protocol::Frame& frame) {
     set_text(begun.program, hello.program);
     set_text(begun.host, hello.host);
     begun.pid = hello.pid;
+    char here[256] = {};
+    if (::gethostname(here, sizeof here - 1) == 0 && hello.host == std::string_view(here))
+        m_program = static_cast<int>(hello.pid);
     m_host.begins(begun);
     return welcome(hello);
 }
@@ -309,7 +317,12 @@ void ConnectionFromClient::on_ended(const Error& error, const std::string& expla
     m_counters.missed_pings.store(quality.missed_pings, std::memory_order_relaxed);
     const std::string reason = explanation.empty() ? error.what : explanation;
     if (!m_link.outbox().closed()) {
-        m_host.orphaned(reason, !somebody_may_come(m_pump->channel()));
+        const net::Channel& lost = m_pump->channel();
+        // The socket of a process that dies is closed before it is dead.
+        if (lost.ended_by_peer() && net::peer_has_ended(lost.fd(), m_program, k_death_patience))
+            m_host.program_died();
+        else
+            m_host.orphaned(reason, !somebody_may_come(lost));
     } else {
         const Error lost{Code::connection_lost, "the connection to the client is lost"};
         m_receiver.fail(lost);

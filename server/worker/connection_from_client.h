@@ -174,6 +174,7 @@ private:
     std::atomic<compress::CodecSet> m_codecs{0};           // agreed on; written before the client can open bulk lanes
     bool m_hello_seen = false;                             // the reading thread's
     bool m_closing = false;                                // the reading thread's: the client has said goodbye
+    int m_program = 0;                                     // its process, if it says that it is on this machine
     bool m_reported = false;                               // the reading thread's: the death of the program will be told
     std::array<bool, protocol::k_max_lanes> m_given_up{};  // the reading thread's: bulk lanes
     uint32_t m_epoch = 0;                                  // the worker's main thread's: of the newest connection

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import harness
+import test_local
 
 sys.path.insert(0, str(harness.ROOT / "tests"))
 from chaos import processes, runs  # noqa: E402
@@ -144,6 +145,18 @@ class ReportTest(unittest.TestCase):
         self.expect_reported(workers[1], 2)
         self.expect_nobody_watches(name)
         script.communicate()
+
+    def test_the_kernel_says_that_a_program_on_a_unix_socket_is_dead(self):
+        server = test_local.LocalServer()
+        self.addCleanup(server.__exit__)
+        process = harness.popen([UNTIL_ERROR.binary], "remote", test_local.AsUser(server))
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), "working\n")
+        worker = processes.worker_of(server, process.pid)
+        process.kill()
+        self.assertTrue(processes.gone([worker], SOON), server.log_text())
+        self.assertTrue(processes.until(lambda: KILLED in server.log_text(), 10), server.log_text())
+        self.assertNotIn("the session is kept", server.log_text())
 
     def test_an_outage_with_resets_is_survived_for_longer_than_in_doubt(self):
         with Proxy(self.server) as proxy:

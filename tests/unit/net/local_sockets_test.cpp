@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -73,6 +74,36 @@ TEST(LocalSockets, TheKernelSaysWhoConnects_B9) {
     EXPECT_EQ(user->process, ::getpid());
     EXPECT_EQ(peer_user(client->fd())->user, ::getuid()) << "of who listens";
     EXPECT_EQ(server.peer_address(), "user:" + std::to_string(::getuid()) + ":" + std::to_string(::getpid()));
+}
+
+TEST(LocalSockets, TheKernelSaysThatWhoConnectedHasEnded_C2) {
+    const Folder folder;
+    const std::string path = folder.path + "/s";
+    const auto listener = listen_on_unix(path, 0660);
+    ASSERT_TRUE(listener.ok()) << listener.error().what;
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::string why;
+        const auto client = dial(*parse_endpoint("unix:" + path), 5s, why);
+        char byte = 0;
+        ::close(ends[1]);
+        ::_exit(client.ok() && ::read(ends[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    const Socket server = accept_one(*listener);
+    int found = -1;
+    socklen_t length = sizeof found;
+    constexpr int k_peer_pidfd = 77;
+    const bool can_say = ::getsockopt(server.fd(), SOL_SOCKET, k_peer_pidfd, &found, &length) == 0;
+    if (can_say) ::close(found);
+    EXPECT_FALSE(peer_has_ended(server.fd(), child, 10ms)) << "it lives";
+    ::close(ends[0]);
+    ::close(ends[1]);
+    EXPECT_EQ(peer_has_ended(server.fd(), child, 5s), can_say);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_EQ(peer_has_ended(server.fd(), child, 0ms), can_say) << "nobody is left to ask about";
+    EXPECT_FALSE(peer_has_ended(server.fd(), ::getpid(), 0ms)) << "another one than it said";
 }
 
 TEST(LocalSockets, OnlyWhatNobodyListensAtIsReplaced_B9) {
