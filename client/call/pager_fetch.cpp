@@ -121,7 +121,8 @@ void Pager::note_order(SharedPages& pages, const SharedRegion& shared, const Pag
 }
 
 void Pager::add_next(SharedPages& pages, std::vector<Fetch>& fetches) {
-    constexpr size_t k_most_ahead = 16;
+    // The second one is for what is here already: the order may lead round and round among that.
+    constexpr size_t k_most_ahead = 16, k_most_looks = 64;
     MutexLock lock(pages.mutex);
     uint64_t room = pages.window_bytes;
     const auto take = [&room](const PageRegion& region, AddressRange what) {
@@ -129,7 +130,8 @@ void Pager::add_next(SharedPages& pages, std::vector<Fetch>& fetches) {
     };
     take(*fetches.front().wanted.from.region, fetches.front().wanted.what);
     uint64_t last = fetches.front().wanted.from.region->range().base;
-    while (room >= SharedPages::k_first_window && fetches.size() <= k_most_ahead) {
+    for (size_t looks = 0; looks < k_most_looks && room >= SharedPages::k_first_window && fetches.size() <= k_most_ahead;
+         ++looks) {
         std::optional<uint64_t> next = m_succession.next(last);
         if (const auto behind = pages.regions.upper_bound(last);
             !next && m_succession.goes_on() && behind != pages.regions.end())

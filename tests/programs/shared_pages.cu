@@ -351,6 +351,32 @@ static void many() {
     for (int i = 0; i < n; ++i) EXPECT_EQ(data[i][0], i + 1);
 }
 
+// In an order that leads round and round among memory that is here, when other memory is fetched.
+static void circles() {
+    const int n = 75000;
+    int *a, *b, *c;
+    for (int** data : {&a, &b, &c}) CHECK(cudaMallocManaged(data, n * sizeof(int)));
+    for (int* data : {a, b, c}) std::memset(data, 0, n * sizeof(int));
+    int rounds = 0;
+    const auto next = [&] {
+        for (int* data : {a, b, c}) add<<<1, 64>>>(data, n, 1);
+        CHECK(cudaDeviceSynchronize());
+        ++rounds;
+    };
+    const auto look = [&](const int* data) {
+        for (int k = 0; k < n; k += 1000) EXPECT_EQ(data[k], rounds);
+    };
+    for (int i = 0; i < 6; ++i) {
+        next();
+        for (int* data : {a, b}) look(data);
+    }
+    next();
+    for (int* data : {c, a, b}) look(data);
+    next();
+    for (int* data : {a, b, c}) look(data);
+    for (int* data : {a, b, c}) CHECK(cudaFree(data));
+}
+
 static void graphs() {
     int *data, *copy;
     CHECK(cudaMallocManaged(&data, 5000 * sizeof(int)));
@@ -470,6 +496,8 @@ int main(int argc, char** argv) {
         callbacks(), callbacks_and_kernels(), callbacks_in_turn();
     else if (what == "many")
         many();
+    else if (what == "circles")
+        circles();
     else if (what == "graphs")
         graphs();
     else if (what == "system_calls")
