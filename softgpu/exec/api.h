@@ -75,7 +75,7 @@ struct FunctionInfo {
     uint32_t max_threads = 1024;                 ///< .maxntid product, or the device's limit
     std::array<uint32_t, 3> required_threads{};  ///< .reqntid, zeros if absent
     std::array<uint32_t, 3> required_cluster{};  ///< .reqnctapercluster, zeros if absent
-    uint32_t ptx_version = 0;  ///< as CU_FUNC_ATTRIBUTE_PTX_VERSION: 10 * major + minor of the .target (75, 80, 120)
+    uint32_t ptx_version = 0;  ///< as CU_FUNC_ATTRIBUTE_PTX_VERSION: 10 * major + minor of its text's .target (75, 80, 120)
     bool uses_printf = false;
 };
 

@@ -201,7 +201,7 @@ void FunctionImpl::fill_declared() {
         m_info.max_threads = product(tree.tuning.reqntid);
     }
     if (tree.tuning.reqnctapercluster_count != 0) m_info.required_cluster = filled(tree.tuning.reqnctapercluster);
-    m_info.ptx_version = m_module.m_tree->target.sm;
+    m_info.ptx_version = m_module.m_tree->units[tree.unit].sm;
     m_info.registers = 16;
 }
 

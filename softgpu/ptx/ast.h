@@ -300,6 +300,7 @@ struct Section {
 struct Unit {
     std::shared_ptr<const std::string> text;
     std::string name;                                         ///< for messages: empty, or a file's name
+    uint32_t sm = 0;                                          ///< its own architecture; Target::sm has the newest of all
     std::unordered_map<std::string_view, SymbolRef> symbols;  ///< names as this text spells them
 };
 

@@ -105,6 +105,7 @@ bool ModuleParser::target() {
             return error(DiagnosticKind::target, at, ".target " + std::string(word) + " is not supported");
         }
     } while (is(','));
+    m_module.units[0].sm = m_module.target.sm;
     if (m_module.target.sm != 0) return true;
     m_stop = true;
     return error(DiagnosticKind::target, token().at(), ".target names no architecture");

@@ -46,6 +46,7 @@ CUresult describe_cubin(const image::Image& source, Code& code) {
     auto info = image::read_info(*entry);
     if (!info) return CUDA_ERROR_INVALID_IMAGE;
     code.cubin = std::make_shared<const image::ImageInfo>(std::move(*info));
+    code.machine_code = entry->arch;
     return CUDA_SUCCESS;
 }
 
@@ -89,8 +90,8 @@ CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out)
     auto code = std::make_shared<Code>();
     code->is_text = source.container() == image::Container::ptx;
     const image::Entry* taken = source.select(process().config().compute_capability);
-    code->compiled = taken == nullptr || taken->kind != image::EntryKind::cubin;
-    if (!process().config().execute && !code->compiled && describe_cubin(source, *code) == CUDA_SUCCESS) {
+    if (taken != nullptr && taken->kind == image::EntryKind::cubin) code->machine_code = taken->arch;
+    if (!process().config().execute && code->machine_code != 0 && describe_cubin(source, *code) == CUDA_SUCCESS) {
         out = std::move(code);
         return CUDA_SUCCESS;
     }

@@ -34,7 +34,7 @@ exec::ModuleError too_new(const Code& code) {
     const uint32_t newest = cuda::image::newest_ptx_version(driver_version());
     for (const std::string& text : code.ptx) {
         const uint32_t version = cuda::image::ptx_version(text);
-        if (!code.compiled || version <= newest) continue;
+        if (code.machine_code != 0 || version <= newest) continue;
         return {
             CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
             log::format("PTX {}.{} is newer than the driver, which is of CUDA {}.{} and takes PTX up to {}.{}", version / 10,
@@ -58,8 +58,8 @@ CUresult compile(exec::Module& module, JitOptions* jit) {
 
 }  // namespace
 
-Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code)
-    : m_context(std::move(context)), m_code(std::move(code)) {
+Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code, uint32_t binary_version)
+    : m_context(std::move(context)), m_code(std::move(code)), m_binary_version(binary_version) {
     publish_globals(*m_code, *m_context);
 }
 
@@ -94,7 +94,9 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
         jit->write_wall_time(taken.count());
     }
     context->device().flush_printf();
-    module.reset(new Module(context, std::move(loaded)));
+    // What a GPU's driver compiles is machine code for the device.
+    const uint32_t binary_version = code->machine_code != 0 ? code->machine_code : process().config().compute_capability;
+    module.reset(new Module(context, std::move(loaded), binary_version));
     return CUDA_SUCCESS;
 }
 
@@ -104,7 +106,7 @@ std::shared_ptr<LoadedFunction> Module::function(std::string_view name) {
     if (found != m_functions.end()) return found->second;
     auto code = m_code->function(name);
     if (code == nullptr) return nullptr;
-    auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code));
+    auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code), m_binary_version);
     m_functions.emplace(std::string(name), function);
     return function;
 }

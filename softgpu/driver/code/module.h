@@ -33,7 +33,7 @@ struct Code {
     std::vector<std::string> ptx;
     bool is_text = false;  ///< given as text: it is compiled when it is loaded
     std::shared_ptr<const cuda::image::ImageInfo> cubin;
-    bool compiled = true;  ///< a GPU's driver would compile the PTX; false: it has machine code for this device
+    uint32_t machine_code = 0;  ///< architecture of the machine code that a GPU's driver would take; 0: it would compile
 };
 
 /// Chooses the code of an image. Errors: invalid image, no binary for this GPU (with one log line that tells what to do).
@@ -45,8 +45,9 @@ CUresult read_code_file(const char* path, std::shared_ptr<const Code>& code);
 /// A kernel in a context: what the engine knows, and what calls have set.
 class LoadedFunction {
 public:
+    /// @param binary_version  as CU_FUNC_ATTRIBUTE_BINARY_VERSION
     LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
-                   std::shared_ptr<exec::Function> code);
+                   std::shared_ptr<exec::Function> code, uint32_t binary_version);
 
     exec::Function& code() const { return *m_code; }
     const exec::FunctionInfo& info() const { return m_code->info(); }
@@ -82,6 +83,7 @@ private:
     Device& m_device;
     const std::shared_ptr<exec::Module> m_module;  // shared: a queued launch outlives the module's handle
     const std::shared_ptr<exec::Function> m_code;  // shared with the engine's module
+    const uint32_t m_binary_version;
     std::atomic<uint32_t> m_max_dynamic_shared;
     std::atomic<int> m_carveout{-1}, m_non_portable_cluster{0}, m_scheduling_policy{0};
     std::array<std::atomic<uint32_t>, 3> m_cluster{};
@@ -112,10 +114,11 @@ public:
     void forget();
 
 private:
-    Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code);
+    Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code, uint32_t binary_version);
 
     const std::shared_ptr<Context> m_context;    // shared: a module of a destroyed context must still be recognised
     const std::shared_ptr<exec::Module> m_code;  // shared: running launches keep it
+    const uint32_t m_binary_version;
     mutable Mutex m_mutex;
     std::map<std::string, std::shared_ptr<LoadedFunction>, std::less<>> m_functions WL_GUARDED_BY(m_mutex);
     std::map<std::string, uint64_t> m_handles WL_GUARDED_BY(m_mutex);

@@ -48,6 +48,7 @@ TEST_F(ModuleTest, AttributesAreTrue) {
     EXPECT_EQ(get(shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), 4096);
     EXPECT_EQ(get(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), (48 << 10) - 4096);
     EXPECT_EQ(get(shared, CU_FUNC_ATTRIBUTE_PTX_VERSION), 75);
+    EXPECT_EQ(get(shared, CU_FUNC_ATTRIBUTE_BINARY_VERSION), 89);  // compiled for the device
     EXPECT_GT(get(shared, CU_FUNC_ATTRIBUTE_NUM_REGS), 0);
     EXPECT_EQ(get(kernel(module, "bounded"), CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 64);
     EXPECT_CU(CU(cuFuncSetAttribute)(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10));

@@ -54,6 +54,19 @@ TEST(PtxLink, ExternMeetsDefinition) {
     EXPECT_EQ(result.module->variables.size(), 1u);
 }
 
+TEST(PtxLink, EachTextKeepsItsArchitecture) {
+    std::vector<std::unique_ptr<Module>> modules;
+    for (const char* text : {".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry older() { ret; }",
+                             ".version 8.8\n.target sm_121\n.address_size 64\n.visible .entry newer() { ret; }"}) {
+        modules.push_back(parsed(text));
+    }
+    auto result = passes::link(std::move(modules));
+    ASSERT_TRUE(result.module) << all_text(result.diagnostics);
+    EXPECT_EQ(result.module->target.sm, 121u);
+    EXPECT_EQ(result.module->units[result.module->function("older")->unit].sm, 80u);
+    EXPECT_EQ(result.module->units[result.module->function("newer")->unit].sm, 121u);
+}
+
 TEST(PtxLink, StrongBeatsWeakBeatsCommon) {
     auto result = linked({".weak .global .u32 x = 1;\n.common .global .u32 y;\n.weak .func f() { ret; }",
                           ".visible .global .u32 x = 2;\n.weak .global .u32 y = 5;\n.weak .func f() { trap; }",
