@@ -1,4 +1,6 @@
 // Texture and surface objects: kernels take them as numbers, so the server chooses those.
+#include <algorithm>
+
 #include "client/call/common.h"
 #include "client/gen/texture_calls.gen.h"
 
@@ -13,6 +15,14 @@ struct Resource {
     uint64_t mipmapped_array = 0;
 };
 
+/// Drivers take textures that are longer than the memory.
+CUresult check_linear(const Call& call, uint64_t address, uint64_t size_bytes) {
+    if (const auto range = call.state.memory.find(address)) {
+        size_bytes = std::min(size_bytes, range->base + range->size_bytes - address);
+    }
+    return check_device_range(call, address, size_bytes);
+}
+
 CUresult read_resource(const Call& call, const CUDA_RESOURCE_DESC& from, Resource& out) {
     out.description = from;
     switch (from.resType) {
@@ -24,7 +34,7 @@ CUresult read_resource(const Call& call, const CUDA_RESOURCE_DESC& from, Resourc
             out.mipmapped_array = to_token(from.res.mipmap.hMipmappedArray);
             out.description.res.mipmap.hMipmappedArray = nullptr;
             return check_handle<HandleKind::mipmapped_array>(call, out.mipmapped_array, false);
-        case CU_RESOURCE_TYPE_LINEAR: return check_device_range(call, from.res.linear.devPtr, from.res.linear.sizeInBytes);
+        case CU_RESOURCE_TYPE_LINEAR: return check_linear(call, from.res.linear.devPtr, from.res.linear.sizeInBytes);
         case CU_RESOURCE_TYPE_PITCH2D: return check_device_range(call, from.res.pitch2D.devPtr, 1);
     }
     return CUDA_ERROR_INVALID_VALUE;

@@ -96,8 +96,10 @@ Checked texture_row_bytes(CUarray_format format, unsigned channels, size_t width
 CUresult check_regions(ServerCall& call, const CUDA_RESOURCE_DESC& resource, Access access) {
     Region region;
     if (resource.resType == CU_RESOURCE_TYPE_LINEAR) {
+        // How far it reaches is for the driver to judge, which takes textures that are longer than the memory. The call reads
+        // nothing, and kernels can read by any address whatever is said here.
         region.address = resource.res.linear.devPtr;
-        region.row_bytes = resource.res.linear.sizeInBytes;
+        region.row_bytes = 1;
     } else if (resource.resType == CU_RESOURCE_TYPE_PITCH2D) {
         const auto& pitched = resource.res.pitch2D;
         region.address = pitched.devPtr;

@@ -74,7 +74,8 @@ Flow fetch_lanes(Warp& w, const Instr& i, uint32_t mask) {
         TexturePoint point = point_of(w, spec, lane);
         bool sound = spec.gathers ? reader.gather(spec.geometry, point, spec.component, values[lane])
                                   : reader.sample(spec.geometry, point, values[lane]);
-        if (!sound) return w.raise(i, 700, lane, "the memory of a texture is gone", reader.fault_address());
+        if (!sound)
+            return w.raise(i, 700, lane, "outside of the memory of a texture, or that is gone:", reader.fault_address());
     }
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));

@@ -87,6 +87,18 @@ int main() {
     auto out = dout.download();
     for (int i = 0; i < n; ++i) EXPECT_EQ(out[i], line[n - 1 - i]);
     CHECK(cudaDestroyTextureObject(t));
+    // Longer than the memory, as long as nobody reads there.
+    linear.res.linear.sizeInBytes = 16 * n * sizeof(float);
+    t = texture(linear, cudaFilterModePoint, cudaAddressModeClamp);
+    CHECK(cudaMemset(dout.data(), 0, n * sizeof(float)));
+    fetch_linear<<<8, 128>>>(t, dout.data(), n);
+    CHECK(cudaGetLastError());
+    EXPECT(dout.download() == out);
+    CHECK(cudaDestroyTextureObject(t));
+    linear.res.linear.sizeInBytes = size_t{1} << 40;
+    cudaTextureDesc plain = {};
+    EXPECT_EQ(cudaCreateTextureObject(&t, &linear, &plain, nullptr), cudaErrorInvalidValue);
+    cudaGetLastError();
 
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
     cudaArray_t array;

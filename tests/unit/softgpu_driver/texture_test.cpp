@@ -100,7 +100,13 @@ TEST_F(TextureTest, LinearMemoryIsChecked) {
     EXPECT_CU(CU(cuTexObjectDestroy)(object));
     resource.res.linear.devPtr = memory + 4;
     EXPECT_EQ(CU(cuTexObjectCreate)(&object, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
+    // Longer than the memory, but not than the limit.
     resource.res.linear = {memory, CU_AD_FORMAT_FLOAT, 1, 1 << 20};
+    EXPECT_CU(CU(cuTexObjectCreate)(&object, &resource, &texture, nullptr));
+    EXPECT_CU(CU(cuTexObjectDestroy)(object));
+    resource.res.linear.sizeInBytes = size_t{1} << 40;
+    EXPECT_EQ(CU(cuTexObjectCreate)(&object, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
+    resource.res.linear = {memory + (1 << 30), CU_AD_FORMAT_FLOAT, 1, 4096};
     EXPECT_EQ(CU(cuTexObjectCreate)(&object, &resource, &texture, nullptr), CUDA_ERROR_INVALID_VALUE);
     resource.resType = CU_RESOURCE_TYPE_PITCH2D;
     resource.res.pitch2D = {memory, CU_AD_FORMAT_FLOAT, 1, 16, 8, 512};

@@ -226,6 +226,12 @@ TEST(SoftgpuTexture, FreedMemoryFaults) {
     image.d.levels[0].base = reinterpret_cast<std::byte*>(memory);
     auto out = others.run("k", image.handle(), std::vector<std::array<int, 4>>{{1}});
     EXPECT_EQ(as_float(out[0][0]), 2.0f);
+    // Textures may be longer than the memory; reads beyond it are faults as any.
+    image.d.linear_elements = 1 << 20;
+    out = others.run("k", image.handle(), std::vector<std::array<int, 4>>{{2}, {1 << 20}});
+    EXPECT_EQ(as_float(out[0][0]), 3.0f);
+    EXPECT_EQ(out[1][0], 0u);
+    others.run("k", image.handle(), std::vector<std::array<int, 4>>{{2}, {1 << 19}}, 700);
     Textures nothing("k", "tex.1d.v4.f32.s32 {r0, r1, r2, r3}, [%t, {c0}];");
     nothing.run("k", 12345, std::vector<std::array<int, 4>>{{1}}, 700);
 }
