@@ -22,6 +22,9 @@ struct Config {
     Profile profile;                   ///< SOFTGPU_PROFILE: how close it keeps to NVIDIA's driver
     std::string profile_mistake;       ///< what is wrong with SOFTGPU_PROFILE: cuInit refuses
     uint64_t schedule_seed = 0;        ///< SOFTGPU_SCHEDULE_SEED: run threads in a random order; 0: in the usual one
+
+    /// Kernels reach what lies before allocations (DB-18).
+    bool reach_before() const { return profile.memory_before && !exact_bounds; }
 };
 
 /// Values that make no sense are reported on stderr and replaced by the default.

@@ -28,6 +28,7 @@ Profile strict_profile() {
     profile.loading = Loading::lazy;
     profile.context_bytes = Profile::k_usual_context_bytes;
     profile.context_ms = 20;
+    profile.memory_before = false;
     return profile;
 }
 
@@ -59,6 +60,7 @@ constexpr Word<bool> k_pageable_async[] = {{"landed", true}, {"queued", false}};
 constexpr Word<bool> k_foreign_copies[] = {{"anywhere", true}, {"where_accessible", false}};
 constexpr Word<Loading> k_loading[] = {{"free", Loading::free}, {"lazy", Loading::lazy}, {"eager", Loading::eager}};
 constexpr Word<bool> k_unknown_symbol[] = {{"success", false}, {"not_found", true}};
+constexpr Word<bool> k_before_memory[] = {{"mapped", true}, {"unmapped", false}};
 constexpr Word<bool> k_host_functions[] = {{"serial", true}, {"parallel", false}};
 
 bool read_number(std::string_view text, uint64_t& out) {
@@ -109,6 +111,8 @@ constexpr Switch k_switches[] = {
     {"foreign_copies", "anywhere, where_accessible",
      [](Profile& p, std::string_view v) { return choose<bool>(k_foreign_copies, v, p.foreign_copies); }},
     {"loading", "free, lazy, eager", [](Profile& p, std::string_view v) { return choose<Loading>(k_loading, v, p.loading); }},
+    {"before_memory", "mapped, unmapped",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_before_memory, v, p.memory_before); }},
     {"unknown_symbol", "success, not_found",
      [](Profile& p, std::string_view v) { return choose<bool>(k_unknown_symbol, v, p.unknown_symbol_fails); }},
     {"context_bytes", "a size such as 256MiB, 0: nothing",

@@ -120,21 +120,23 @@ uint64_t Device::reserve(uint64_t size_bytes) {
 
 uint64_t Device::take_chunk(uint64_t size_bytes) {
     if (!charge(size_bytes)) return 0;
-    uint64_t address = reserve(size_bytes);
-    if (address == 0) {
+    const uint64_t before = reserve(front_bytes() + size_bytes);
+    if (before == 0) {
         refund(size_bytes);
         return 0;
     }
+    const uint64_t address = before + front_bytes();
     madvise(reinterpret_cast<void*>(address), size_bytes, MADV_HUGEPAGE);
-    if (!m_config.exact_bounds) m_ranges.add(m_ordinal, address, size_bytes);
+    if (!m_config.exact_bounds) m_ranges.add(m_ordinal, before, front_bytes() + size_bytes);
     return address;
 }
 
 void Device::give_chunk(uint64_t address, uint64_t size_bytes) {
-    if (!m_config.exact_bounds) m_ranges.remove(address);
+    const uint64_t before = address - front_bytes();
+    if (!m_config.exact_bounds) m_ranges.remove(before);
     {
         MemoryGoing going;
-        munmap(reinterpret_cast<void*>(address), size_bytes);
+        munmap(reinterpret_cast<void*>(before), front_bytes() + size_bytes);
     }
     m_exported.forget(address);
     refund(size_bytes);

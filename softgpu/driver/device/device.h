@@ -101,6 +101,8 @@ public:
 
 private:
     void set_attributes();
+    /// What lies before each chunk, for kernels to read (DB-18).
+    uint64_t front_bytes() const { return m_config.reach_before() ? k_chunk_bytes : 0; }
 
     const int m_ordinal;
     const Config m_config;

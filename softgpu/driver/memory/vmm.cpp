@@ -54,6 +54,26 @@ uint64_t reserve_low(uint64_t size_bytes, uint64_t alignment_bytes) {
     return 0;
 }
 
+/// Of reservations from which allocations are made, as gpu-server's: what lies before the first, for kernels to read (DB-18).
+/// False: something else is there.
+constexpr uint64_t k_large_bytes = uint64_t{4} << 30;
+
+bool open_front(uint64_t address) {
+    if (!reserve_at(address, k_chunk_bytes)) return false;
+    if (mprotect(reinterpret_cast<void*>(address), k_chunk_bytes, PROT_READ | PROT_WRITE) != 0) {
+        munmap(reinterpret_cast<void*>(address), k_chunk_bytes);
+        return false;
+    }
+    process().ranges.add(VisibleRanges::k_all_devices, address, k_chunk_bytes);
+    return true;
+}
+
+void close_front(uint64_t address) {
+    process().ranges.remove(address);
+    MemoryGoing going;
+    munmap(reinterpret_cast<void*>(address), k_chunk_bytes);
+}
+
 }  // namespace
 
 VirtualMemory& VirtualMemory::instance() {
@@ -73,20 +93,28 @@ CUresult VirtualMemory::reserve(uint64_t size_bytes, uint64_t alignment_bytes, u
     if (found == 0 && hints != Profile::Hints::honoured) found = reserve_low(size_bytes, alignment);
     if (found == 0) found = reserve_anywhere(size_bytes, alignment);
     if (found == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    // Small ones are laid out side by side by programs, which ask for addresses before one, too.
+    const bool is_large = size_bytes >= k_large_bytes;
+    const bool has_front = is_large && process().config().reach_before() && open_front(found - k_chunk_bytes);
     MutexLock lock(m_mutex);
-    m_reservations.emplace(found, size_bytes);
+    m_reservations[found] = {size_bytes, has_front};
     *address = found;
     return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::release(uint64_t address, uint64_t size_bytes) {
-    MutexLock lock(m_mutex);
-    auto found = m_reservations.find(address);
-    if (found == m_reservations.end() || found->second != size_bytes) return CUDA_ERROR_INVALID_VALUE;
-    auto mapped = m_mappings.lower_bound(address);
-    if (mapped != m_mappings.end() && mapped->first < address + size_bytes) return CUDA_ERROR_INVALID_VALUE;
+    bool has_front = false;
+    {
+        MutexLock lock(m_mutex);
+        auto found = m_reservations.find(address);
+        if (found == m_reservations.end() || found->second.size_bytes != size_bytes) return CUDA_ERROR_INVALID_VALUE;
+        auto mapped = m_mappings.lower_bound(address);
+        if (mapped != m_mappings.end() && mapped->first < address + size_bytes) return CUDA_ERROR_INVALID_VALUE;
+        has_front = found->second.has_front;
+        m_reservations.erase(found);
+    }
+    if (has_front) close_front(address - k_chunk_bytes);
     munmap(reinterpret_cast<void*>(address), size_bytes);
-    m_reservations.erase(found);
     return CUDA_SUCCESS;
 }
 
@@ -96,8 +124,8 @@ bool VirtualMemory::reserved(uint64_t address, uint64_t size_bytes, uint64_t* ba
     auto found = std::prev(after);
     uint64_t offset = address - found->first;
     *base = found->first;
-    *base_bytes = found->second;
-    return offset <= found->second && size_bytes <= found->second - offset;
+    *base_bytes = found->second.size_bytes;
+    return offset <= *base_bytes && size_bytes <= *base_bytes - offset;
 }
 
 CUresult VirtualMemory::map(uint64_t address, uint64_t size_bytes, uint64_t offset,

@@ -38,6 +38,10 @@ private:
         std::map<int, CUmemAccess_flags> access;
     };
     using Mappings = std::map<uint64_t, Mapping>;
+    struct Reservation {
+        uint64_t size_bytes = 0;
+        bool has_front = false;  ///< kernels reach k_chunk_bytes before it (DB-18)
+    };
     /// True if [address, address + size) lies in one reservation.
     bool reserved(uint64_t address, uint64_t size_bytes, uint64_t* base, uint64_t* base_bytes) const WL_REQUIRES(m_mutex);
     /// The mappings that fill a range without gaps and without going beyond it; false if they do not.
@@ -46,7 +50,7 @@ private:
     void change_access(uint64_t address, Mapping& mapping, int device, CUmemAccess_flags flags) WL_REQUIRES(m_mutex);
 
     mutable Mutex m_mutex;
-    std::map<uint64_t, uint64_t> m_reservations WL_GUARDED_BY(m_mutex);  // address → bytes
+    std::map<uint64_t, Reservation> m_reservations WL_GUARDED_BY(m_mutex);  // by address
     Mappings m_mappings WL_GUARDED_BY(m_mutex);
 };
 

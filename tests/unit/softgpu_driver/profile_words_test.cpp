@@ -27,6 +27,7 @@ TEST(ProfileWordsTest, GenerousIsTheDefault) {
         EXPECT_EQ(profile.launch_queue, 0u);
         EXPECT_FALSE(profile.serial_host_functions);
         EXPECT_FALSE(profile.free_synchronises);
+        EXPECT_TRUE(profile.memory_before);
     }
 }
 
@@ -36,6 +37,7 @@ TEST(ProfileWordsTest, StrictIsWhatEveryMachineDoes) {
     EXPECT_EQ(profile.launch_queue, 1024u);
     EXPECT_TRUE(profile.serial_host_functions);
     EXPECT_TRUE(profile.free_synchronises);
+    EXPECT_FALSE(profile.memory_before);
     // Machines differ in these.
     EXPECT_TRUE(profile.vmm);
     EXPECT_TRUE(profile.peers);
