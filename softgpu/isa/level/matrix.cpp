@@ -101,10 +101,11 @@ WL_INLINE V multiply_add(const V& a, const V& b, const V& c) {
 }
 
 /// c += a * b, some rows of N columns at once: each sum takes its terms in the order of k, and several sums hide each other's
-/// wait.
-template <typename T, uint32_t N, bool Exact>
-WL_INLINE void multiply(uint32_t m, uint32_t k, const T* a, const T* b, T* c) {
+/// wait. K is k where that is known: the distances of the rows are constants then. 0: it is not.
+template <typename T, uint32_t N, uint32_t K, bool Exact>
+WL_INLINE void multiply_rows(uint32_t m, uint32_t any_k, const T* a, const T* b, T* c) {
     using V = typename Columns<T, N>::Type;
+    const uint32_t k = K != 0 ? K : any_k;
 #if defined(__AVX512F__)
     constexpr uint32_t k_rows = 8;
 #else
@@ -117,10 +118,20 @@ WL_INLINE void multiply(uint32_t m, uint32_t k, const T* a, const T* b, T* c) {
         for (uint32_t i = 0; i < k; ++i) {
             V terms;
             __builtin_memcpy(&terms, b + i * N, sizeof(V));
-            for (uint32_t r = 0; r < k_rows; ++r) sums[r] = multiply_add<Exact, V>(V{} + factor[r * k + i], terms, sums[r]);
+            for (uint32_t r = 0; r < k_rows; ++r) sums[r] = multiply_add<Exact, V>(factor[r * k + i] - V{}, terms, sums[r]);
         }
         for (uint32_t r = 0; r < k_rows; ++r) __builtin_memcpy(c + (row + r) * N, &sums[r], sizeof(V));
     }
+}
+
+template <typename T, uint32_t N, bool Exact>
+WL_INLINE void multiply(uint32_t m, uint32_t k, const T* a, const T* b, T* c) {
+    if (k == 16)
+        multiply_rows<T, N, 16, Exact>(m, k, a, b, c);
+    else if (k == 8)
+        multiply_rows<T, N, 8, Exact>(m, k, a, b, c);
+    else
+        multiply_rows<T, N, 0, Exact>(m, k, a, b, c);
 }
 
 template <typename T, bool Exact>
