@@ -190,8 +190,9 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
         }
         return Flow::next;
     }
+    const T* values = gathered;
     if (pattern == Pattern::contiguous) {
-        copy_row<32 * k_bytes>(gathered, at.base[0]);
+        values = reinterpret_cast<const T*>(at.base[0]);
     } else if (pattern == Pattern::scattered) {
         for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.lane[l]);
     } else {
@@ -199,7 +200,7 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
         for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.base[l / k_group] + u64{l % k_group} * step);
     }
     for (u32 e = 0; e < N; ++e) {
-        fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(gathered[l * N + e]); });
+        fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(values[l * N + e]); });
     }
     return Flow::next;
 }
@@ -213,9 +214,10 @@ Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
     Pattern pattern = resolve_any(w, i, mask, k_bytes, at);
     if (pattern == Pattern::fault) return Flow::fault;
     alignas(64) T gathered[32 * N];
-    for (u32 e = 0; e < N; ++e) {
-        const R* s = source<R>(w, vector.slots[e]);
-        WL_LANES(l) gathered[l * N + e] = T(s[l]);
+    const R* rows[N];
+    for (u32 e = 0; e < N; ++e) rows[e] = source<R>(w, vector.slots[e]);
+    WL_LANES(l) {  // in the order in which they are stored: compilers interleave vectors then
+        for (u32 e = 0; e < N; ++e) gathered[l * N + e] = T(rows[e][l]);
     }
     if (pattern == Pattern::contiguous) {
         copy_row<32 * k_bytes>(at.base[0], gathered);
