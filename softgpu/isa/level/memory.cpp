@@ -190,14 +190,22 @@ Flow load_vector(Warp& w, const Instr& i, uint32_t mask) {
         }
         return Flow::next;
     }
+    if (pattern == Pattern::uniform) {  // all lanes take part then
+        for (u32 g = 0; g < k_groups; ++g) {
+            copy_vector<k_bytes>(gathered, at.base[g]);
+            for (u32 e = 0; e < N; ++e) {
+                store8<R>(dest<R>(w, vector.slots[e]) + g * k_group, Eight<R>{} + R(gathered[e]));
+            }
+        }
+        return Flow::next;
+    }
     const T* values = gathered;
     if (pattern == Pattern::contiguous) {
         values = reinterpret_cast<const T*>(at.base[0]);
     } else if (pattern == Pattern::scattered) {
         for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.lane[l]);
     } else {
-        const u32 step = pattern == Pattern::uniform ? 0 : k_bytes;
-        for (u32 l = 0; l < 32; ++l) copy_vector<k_bytes>(gathered + l * N, at.base[l / k_group] + u64{l % k_group} * step);
+        for (u32 g = 0; g < k_groups; ++g) copy_row<k_group * k_bytes>(gathered + g * k_group * N, at.base[g]);
     }
     for (u32 e = 0; e < N; ++e) {
         fill(dest<R>(w, vector.slots[e]), mask, [=](uint32_t l) { return R(values[l * N + e]); });
@@ -221,6 +229,10 @@ Flow store_vector(Warp& w, const Instr& i, uint32_t mask) {
     }
     if (pattern == Pattern::contiguous) {
         copy_row<32 * k_bytes>(at.base[0], gathered);
+        return Flow::next;
+    }
+    if (pattern == Pattern::sequence) {
+        for (u32 g = 0; g < k_groups; ++g) copy_row<k_group * k_bytes>(at.base[g], gathered + g * k_group * N);
         return Flow::next;
     }
     for (u32 rest = mask; rest != 0; rest &= rest - 1) {
