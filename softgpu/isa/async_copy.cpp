@@ -33,9 +33,23 @@ uint32_t bytes_read(const Warp& w, const Spec& spec, uint32_t lane) {
     return size < spec.bytes ? size : spec.bytes;
 }
 
+/// True only if every lane of the warp, active or not, says that it reads all that it writes: what compilers make of
+/// __pipeline_memcpy_async, whose size is a row of the same number. (Sizes from 2 GiB on are looked at one by one.)
+bool all_read_all(const Warp& w, const Spec& spec) {
+    if (spec.limit != Limit::size) return spec.limit == Limit::none;
+    const uint32_t* sizes = source<uint32_t>(w, spec.operand);
+    uint32_t less = 0;
+    for (uint32_t lane = 0; lane < k_warp_size; ++lane) less |= sizes[lane] - spec.bytes;
+    return less >> 31 == 0;
+}
+
 /// The rule: every lane reads all that it writes.
 template <uint32_t Bytes>
 void copy_whole(uint32_t mask, std::byte* const* to, std::byte* const* from) {
+    if (mask == exec::k_full_mask) {
+        for (uint32_t lane = 0; lane < k_warp_size; ++lane) std::memcpy(to[lane], from[lane], Bytes);
+        return;
+    }
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         std::memcpy(to[lane], from[lane], Bytes);
@@ -45,7 +59,7 @@ void copy_whole(uint32_t mask, std::byte* const* to, std::byte* const* from) {
 Flow copy(Warp& w, const Instr& i, uint32_t mask) {
     const Spec& spec = *static_cast<const Spec*>(i.extra);
     std::byte *to[k_warp_size], *from[k_warp_size];
-    uint32_t sizes[k_warp_size], whole = spec.limit == Limit::none ? mask : 0;
+    uint32_t sizes[k_warp_size], whole = all_read_all(w, spec) ? mask : 0;
     for (uint32_t rest = mask & ~whole; rest != 0; rest &= rest - 1) {
         auto lane = uint32_t(__builtin_ctz(rest));
         sizes[lane] = bytes_read(w, spec, lane);
