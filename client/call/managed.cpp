@@ -15,10 +15,10 @@ namespace {
 constexpr uint64_t k_small_managed_bytes = 256ull << 10;
 /// What is as large as a page has pages of its own, so that it can be attached to a stream.
 constexpr uint64_t k_attachable_bytes = 4096;
+/// Smaller pieces lie closer together than other memory: lists of small nodes take fewer pages that way.
+constexpr uint64_t k_small_alignment = 256;
 
-uint64_t alignment_of(uint64_t size_bytes) {
-    return size_bytes >= k_attachable_bytes ? k_attachable_bytes : DeviceMemory::k_alignment;
-}
+uint64_t alignment_of(uint64_t size_bytes) { return size_bytes >= k_attachable_bytes ? k_attachable_bytes : k_small_alignment; }
 uint64_t rounded_piece(uint64_t size_bytes) {
     const uint64_t alignment = alignment_of(size_bytes);
     return (size_bytes + alignment - 1) / alignment * alignment;

@@ -87,7 +87,9 @@ public:
 
     static constexpr uint64_t k_block_bytes = 2ull << 20;
     static constexpr uint64_t k_small_bytes = 1ull << 20;
-    static constexpr uint64_t k_alignment = 256;
+    /// As NVIDIA's driver places allocations: textures of linear memory begin at such addresses (CU_DEVICE_ATTRIBUTE_
+    /// TEXTURE_ALIGNMENT), and programs count on it that allocations do.
+    static constexpr uint64_t k_alignment = 512;
     static uint64_t rounded(uint64_t size_bytes) { return (size_bytes + k_alignment - 1) & ~(k_alignment - 1); }
     static uint64_t rounded_to_blocks(uint64_t size_bytes) { return (size_bytes + k_block_bytes - 1) & ~(k_block_bytes - 1); }
 

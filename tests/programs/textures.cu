@@ -95,6 +95,13 @@ int main() {
     CHECK(cudaGetLastError());
     EXPECT(dout.download() == out);
     CHECK(cudaDestroyTextureObject(t));
+    // Any allocation may be a texture, however small its neighbour is.
+    DeviceArray<float> neighbour(3), small(42);
+    linear.res.linear.devPtr = small.data();
+    linear.res.linear.sizeInBytes = 42 * sizeof(float);
+    t = texture(linear, cudaFilterModePoint, cudaAddressModeClamp);
+    CHECK(cudaDestroyTextureObject(t));
+    linear.res.linear.devPtr = dline.data();
     linear.res.linear.sizeInBytes = size_t{1} << 40;
     cudaTextureDesc plain = {};
     EXPECT_EQ(cudaCreateTextureObject(&t, &linear, &plain, nullptr), cudaErrorInvalidValue);
