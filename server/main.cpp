@@ -15,6 +15,8 @@
 #include "common/config/command_line.h"
 #include "common/config/switches.h"
 #include "common/log/log.h"
+#include "common/net/socket.h"
+#include "common/net/tls.h"
 #include "server/cache/keeper.h"
 #include "server/control/operator_socket.h"
 #include "server/control/privileges.h"
@@ -116,6 +118,14 @@ int look_after(const config::CommandLine& line) {
     return operator_drain(address, line.wait);
 }
 
+/// What the option `disable` says of all connections of this process. What it has wrong, supervisor and workers tell.
+void leave_out_of_connections(const config::Settings& settings) {
+    std::string problem;
+    const config::Switches switches(settings, problem);
+    net::use_wide_aes(switches.uses(config::Optimisation::aes));
+    net::use_bbr(switches.uses(config::Optimisation::congestion));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -136,6 +146,7 @@ int main(int argc, char** argv) {
                           : gauge_of != 0  ? "gauge"
                           : keeper_of != 0 ? "keeper"
                                            : "server");
+    leave_out_of_connections(line.settings);
     if (worker_of != 0) return worker_main(line.settings, worker_of);
     if (gauge_of != 0) return gauge_main(line.settings, gauge_of);
     if (keeper_of != 0) return keeper_main(line.settings, keeper_of);

@@ -546,10 +546,6 @@ void Worker::end_session(const std::string& reason) {
 
 int worker_main(const config::Settings& settings, pid_t supervisor) {
     log::set_output(k_worker_log_fd);
-    std::string told_later;
-    const config::Switches switches(settings, told_later);
-    net::use_wide_aes(switches.uses(config::Optimisation::aes));
-    net::use_bbr(switches.uses(config::Optimisation::congestion));
     auto tls = net::TlsContext::create_for_keys(net::TlsRole::server);
     if (!tls.ok()) {
         WL_LOG(error, "server", "a worker cannot start: {}", tls.error().what);
