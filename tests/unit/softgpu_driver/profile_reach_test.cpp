@@ -13,7 +13,8 @@ CUresult write_before(CUdeviceptr memory) {
 CUdeviceptr mapped_at_the_beginning(size_t reserved_bytes) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = 0;
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr address = 0;
     EXPECT_CU(CU(cuMemAddressReserve)(&address, reserved_bytes, 0, 0, 0));
