@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "client/state/copy_target.h"
 #include "client/state/state.h"
@@ -30,6 +31,7 @@ struct Call {
     /// Token of the stream that the work is given to, where pages of shared memory depend on it. Set by a hook
     uint64_t stream = k_unknown_stream;
     static constexpr uint64_t k_unknown_stream = UINT64_MAX;
+    std::optional<uint64_t> known_stream() const { return stream == k_unknown_stream ? std::nullopt : std::optional(stream); }
     /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
     const CopyTarget* copy_to = nullptr;
     uint64_t copy_context = 0;  ///< token of that of its stream

@@ -59,7 +59,7 @@ CUresult make_region(Call& call, uint64_t size_bytes, bool host_only, RangeHeap:
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     pages.add(std::move(region), call.context).host_only = host_only;
-    if (host_only) SharedPages::note_host_only();
+    if (host_only) SharedPages::note_attached();
     return CUDA_SUCCESS;
 }
 
@@ -163,7 +163,7 @@ void attach_managed(const DeviceRange& range, CUstream stream, unsigned flags) {
     const uint64_t alone = flags == CU_MEM_ATTACH_GLOBAL || is_special_stream(stream) ? 0 : to_token(stream);
     const Attachment attachment{own, alone, flags == CU_MEM_ATTACH_HOST};
     shared->attach(own, &attachment);
-    if (attachment.host_only) SharedPages::note_host_only();
+    if (attachment.host_only || alone != 0) SharedPages::note_attached();
 }
 
 CUresult share_variable(Call& call, uint64_t context, uint64_t address, uint64_t size_bytes) {

@@ -71,15 +71,14 @@ CUresult mirror(Call& call, const HostRange& range, uint64_t& device_address) {
     return CUDA_SUCCESS;
 }
 
-/// What is attached to the host, and passed to a kernel nevertheless: where devices and program may use managed memory at the
-/// same time, that works.
-void attach_managed_pointers(BytesView bytes) {
+/// What is attached to the host or to another stream, and passed to a kernel nevertheless.
+void attach_managed_pointers(const Call& call, BytesView bytes) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
         uint64_t word = 0;
         std::memcpy(&word, bytes.data() + offset, sizeof word);
-        if (SharedRegion* shared = pages.find(word)) shared->let_kernels_use(word);
+        if (SharedRegion* shared = pages.find(word)) shared->let_work_use({word, 1}, call.known_stream());
     }
 }
 
@@ -151,7 +150,7 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
 }
 
 CUresult map_host_pointers(Call& call, BytesView bytes) {
-    if (SharedPages::any_host_only()) attach_managed_pointers(bytes);
+    if (SharedPages::any_attached()) attach_managed_pointers(call, bytes);
     if (!call.state.host_memory.may_be_passed()) return CUDA_SUCCESS;
     for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
         uint64_t word = 0;

@@ -227,6 +227,7 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
             return result;
     }
     if (!shared || size_bytes == 0) return CUDA_SUCCESS;
+    if (call.known_stream()) shared->let_work_use({address, size_bytes}, call.known_stream());
     for (Attachment& attached : shared->attached) ++attached.given;
     shared->was_copied = true;
     const auto changed = shared->region->hand_over({address, size_bytes}, true);

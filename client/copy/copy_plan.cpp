@@ -161,6 +161,7 @@ CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t s
 /// A linear copy that the device makes.
 CUresult copy_within_device(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream,
                             Timing timing) {
+    call.stream = stream;
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     const bool shared = is_used_here(call.state, destination) || is_used_here(call.state, source);
@@ -216,6 +217,7 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
         return copy_within_device(call, destination, there, size_bytes, 0, Timing::synchronous);
+    call.stream = call.default_stream();
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     settle_host_memory(call, source, size_bytes);
     if (!copy_may_wait(call)) return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
@@ -230,6 +232,7 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
         return copy_within_device(call, destination, there, size_bytes, stream, timing);
+    call.stream = stream;
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (is_capturing(call, stream)) {
         CopyPlan plan;
@@ -246,6 +249,7 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(target.base), size_bytes, Use::write))
         return copy_within_device(call, there, source, size_bytes, stream, timing);
+    call.stream = stream;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     // To page-locked memory an asynchronous copy is that; to pageable memory CUDA returns when it is complete
     // (CUDA Driver API, API synchronization behavior).

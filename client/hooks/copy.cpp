@@ -104,6 +104,7 @@ CUresult copy_named(Call& call, CUdeviceptr destination, CUdeviceptr source, siz
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (is_registered_memory(call.state, destination) || is_registered_memory(call.state, source))
         return copy_any(call, destination, source, size_bytes, stream, timing);
+    call.stream = stream;
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
     return issue();

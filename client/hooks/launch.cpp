@@ -35,7 +35,7 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
 
 /// Page-locked memory that is passed to a kernel is the device's, too, from then on.
 CUresult map_parameters(Call& call, const Function& function, void** kernel_params, void** extra) {
-    if (!call.state.host_memory.may_be_passed() && !SharedPages::any_host_only()) [[likely]]
+    if (!call.state.host_memory.may_be_passed() && !SharedPages::any_attached()) [[likely]]
         return CUDA_SUCCESS;
     LaunchParams params;
     if (CUresult refused = params.read(function, kernel_params, extra); refused != CUDA_SUCCESS) return refused;

@@ -29,6 +29,7 @@ CUresult prefetch(Call& call, CUdeviceptr address, size_t bytes, const CUmemLoca
     if (CUresult refused = check_managed(call, address, bytes); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_place(location); refused != CUDA_SUCCESS) return refused;
     call.state.advice.note_prefetch(address, bytes, location);
+    call.stream = stream_token(call, stream);
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return give_pages(call, address, bytes);
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);

@@ -23,9 +23,13 @@ Attachment* SharedRegion::attachment_at(uint64_t address) {
     return nullptr;
 }
 
-void SharedRegion::let_kernels_use(uint64_t address) {
-    Attachment* const attachment = attachment_at(address);
-    (attachment != nullptr ? attachment->host_only : host_only) = false;
+void SharedRegion::let_work_use(AddressRange range, std::optional<uint64_t> stream) {
+    if (attachment_at(range.base) == nullptr) host_only = false;
+    for (Attachment& one : attached) {
+        if (one.range.base >= range.end() || range.base >= one.range.end()) continue;
+        one.host_only = false;
+        if (stream && *stream != one.stream) one.stream = 0;
+    }
 }
 
 SharedPages& SharedPages::instance() {

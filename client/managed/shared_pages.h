@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "client/managed/page_region.h"
@@ -37,8 +38,10 @@ struct SharedRegion {
     void attach(AddressRange range, const Attachment* with);
     /// What is said of the memory there. Null: nothing
     Attachment* attachment_at(uint64_t address);
-    /// A kernel uses what is there, whatever was said.
-    void let_kernels_use(uint64_t address);
+    /// Work of this stream names what is there: where something else was said, that holds no more. With devices and programs
+    /// that may use managed memory at the same time it would not matter, and programs are written for those.
+    /// @param stream  its token; nothing: not known yet, as that of a graph's nodes
+    void let_work_use(AddressRange range, std::optional<uint64_t> stream);
 };
 
 /// Memory of the program's own that kernels use at another address (cuMemHostRegister): any bytes, also of a stack. They are
@@ -64,10 +67,10 @@ public:
     static SharedPages& instance();
     /// False as long as the program has no such memory: all that other programs pay.
     static bool in_use() { return s_in_use.load(std::memory_order_relaxed); }
-    /// False as long as nothing was attached to the host.
-    static bool any_host_only() { return s_any_host_only.load(std::memory_order_relaxed); }
+    /// False as long as nothing was attached to the host, or to a stream.
+    static bool any_attached() { return s_any_attached.load(std::memory_order_relaxed); }
     /// Something is from now on.
-    static void note_host_only() { s_any_host_only.store(true, std::memory_order_relaxed); }
+    static void note_attached() { s_any_attached.store(true, std::memory_order_relaxed); }
 
     Mutex mutex;
     std::map<uint64_t, SharedRegion> regions WL_GUARDED_BY(mutex);
@@ -103,7 +106,7 @@ public:
     } counters;
 
 private:
-    static inline std::atomic<bool> s_in_use{false}, s_any_host_only{false};
+    static inline std::atomic<bool> s_in_use{false}, s_any_attached{false};
 };
 
 /// True if the memory at this address belongs to both sides: the device is to copy it, and not the client.

@@ -155,6 +155,41 @@ static void of_the_host() {
     CHECK(cudaFree(data));
 }
 
+// One stream's, and used by another's work nevertheless, as on devices where both sides may use managed memory at the same
+// time.
+static void in_another_stream(int n) {
+    int* data = allocate(n);
+    for (int i = 0; i < n; ++i) data[i] = i;
+    const cudaStream_t stream = make_stream(), other = make_stream();
+    CHECK(cudaStreamAttachMemAsync(stream, data, 0, cudaMemAttachSingle));
+    add<<<8, 128, 0, stream>>>(data, n, 1);
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < n; i += 9) EXPECT_EQ(data[i], i + 1);
+    data[5] = 100;
+    add<<<8, 128>>>(data, n, 10);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(data[5], 110);
+    EXPECT_EQ(data[n - 1], n + 10);
+    CHECK(cudaStreamAttachMemAsync(stream, data, 0, cudaMemAttachSingle));
+    add<<<8, 128, 0, stream>>>(data, n, 1);
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(data[6], 18);
+    CHECK(cudaMemset(data + 8, 0, 64 * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(data[8], 0);
+    EXPECT_EQ(data[71], 0);
+    EXPECT_EQ(data[72], 84);
+    CHECK(cudaStreamAttachMemAsync(stream, data, 0, cudaMemAttachSingle));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(data[9], 0);
+    CHECK(cudaMemcpyAsync(data + 8, data + 80, 64 * sizeof(int), cudaMemcpyDefault, other));
+    CHECK(cudaStreamSynchronize(other));
+    EXPECT_EQ(data[8], 92);
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaStreamDestroy(other));
+    CHECK(cudaFree(data));
+}
+
 int main() {
     // Code that is loaded while a kernel runs may wait for it.
     DeviceArray<int> any(1);
@@ -167,6 +202,8 @@ int main() {
     in_turns(k_page * 3);
     threads();
     of_the_host();
+    in_another_stream(k_large);
+    in_another_stream(k_page * 3);
     int* data = allocate(100);
     EXPECT(cudaStreamAttachMemAsync(nullptr, data, 0, cudaMemAttachSingle) == cudaErrorInvalidValue);
     EXPECT(cudaStreamAttachMemAsync(nullptr, data, 16, cudaMemAttachGlobal) == cudaErrorInvalidValue);
