@@ -20,7 +20,7 @@ public:
     /// @return how many bytes the frame travels as
     double bytes_of(const Frame& frame, double bytes_per_us) {
         const bool large = frame.encoded || frame.percent[0] != 0;
-        if (bytes_per_us == 0 || !large) return frame.bytes_at(bytes_per_us);
+        if (bytes_per_us == 0 || !large || frame.is_constant()) return frame.bytes_at(bytes_per_us);
         double& plain = m_plain[{frame.lane, frame.received}];
         if (plain >= (frame.lane == 0 ? k_command_bytes : k_bulk_bytes)) return frame.bytes_at(bytes_per_us);
         plain += static_cast<double>(frame.bytes);

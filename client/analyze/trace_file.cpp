@@ -88,7 +88,7 @@ double Frame::bytes_at(double bytes_per_us) const {
     constexpr double k_fastest_link = 250;  // compress::Policy: faster ones compress nothing
     constexpr double k_mbit = 1.0 / 8;
     const auto raw = static_cast<double>(bytes), travelled = static_cast<double>(wire_bytes);
-    if (bytes_per_us == 0) return travelled;
+    if (bytes_per_us == 0 || is_constant()) return travelled;
     if (bytes_per_us > k_fastest_link) return raw;
     if (encoded || percent[0] == 0) return travelled;
     const size_t rate = bytes_per_us < 30 * k_mbit ? 0 : bytes_per_us < 300 * k_mbit ? 1 : 2;

@@ -62,6 +62,8 @@ struct Frame : Span {
     std::array<unsigned, 3> percent{};  ///< that it would travel as at 10, 100 and 1,000 Mb/s; 0: not known
     /// As it would travel over a link of this rate; 0: as it did.
     double bytes_at(double bytes_per_us) const;
+    /// All zeros, or any other constant: packed on any link, from the first byte on.
+    bool is_constant() const { return encoded && wire_bytes < bytes / 100; }
 };
 
 /// A call as the server executed it.

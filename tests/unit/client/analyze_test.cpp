@@ -211,6 +211,9 @@ TEST(Analyze, what_compresses_takes_less_on_slow_links_E8) {
     frame.encoded = true;
     EXPECT_EQ(frame.bytes_at(100.0 / 8), 250'000) << "it was";
     EXPECT_EQ(frame.bytes_at(10'000.0 / 8), 1e6);
+    frame.wire_bytes = 5'000;
+    EXPECT_EQ(frame.bytes_at(10'000.0 / 8), 5'000) << "a constant is packed on any link";
+    frame.wire_bytes = 250'000;
     frame.percent = {};
     frame.encoded = false;
     EXPECT_EQ(frame.bytes_at(10.0 / 8), 250'000) << "nobody has looked";
@@ -237,6 +240,21 @@ TEST(Analyze, what_compresses_begins_plain_E8) {
     EXPECT_NEAR(total(0), 20, 1e-6) << "as they travelled";
     EXPECT_NEAR(total(100), 3 + 17 * 0.1, 0.01);
     EXPECT_NEAR(total(10'000), 20, 1e-6);
+}
+
+TEST(Analyze, constants_are_packed_from_the_beginning_E8) {
+    std::istringstream in(
+        "[\n"
+        R"({"ph":"X","cat":"sent","name":"batch","pid":1,"tid":9,"ts":1,"dur":1,"args":{"lane":0,"call":1,"calls":1,)"
+        R"("bytes":1048576,"wire":1024,"codec":"lz4","packs":[1,1,1]}},)"
+        "\n");
+    std::string problem;
+    const auto trace = read_trace(in, problem);
+    ASSERT_TRUE(trace.ok()) << problem;
+    Timeline timeline;
+    count_bytes(*trace, 100.0 / 8, timeline);
+    ASSERT_EQ(timeline.calls.size(), 1u);
+    EXPECT_EQ(timeline.calls.begin()->second.bytes_up, 1024);
 }
 
 TEST(Analyze, counts_the_sessions_own_round_trips_E8) {
