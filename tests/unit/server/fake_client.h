@@ -99,6 +99,8 @@ public:
     /// Sends bytes that are no frame, or a frame of one's own making.
     void send_raw(BytesView bytes);
     void send_body(protocol::FrameKind kind, protocol::Buffer body);
+    /// The number of the last frame that has come. While the server has nothing more to send.
+    uint64_t received() const { return m_link.received_sequence(); }
     void say_goodbye() { m_link.say_goodbye(Code::ok, "bye"); }
     /// Cuts the connection without a word.
     void cut() { m_pump->stop(); }
