@@ -90,7 +90,7 @@ TEST_F(ResumeTest, F3_WhoDoesNotSpeakCostsTheSessionNothing) {
     // Its owner comes back meanwhile, and the program's death is heard.
     const auto channel = connect(m_session, m_key, 1);
     ASSERT_NE(channel, nullptr) << m_why;
-    const auto answer = say(*channel, {0, false});
+    const auto answer = say(*channel, {m_owner->received(), false});
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->refused, Code::ok);
 }
@@ -100,13 +100,13 @@ TEST_F(ResumeTest, C2_AnAttemptThatWasOvertakenIsDropped) {
     EXPECT_EQ(connect(m_session, m_key, 0), nullptr);
     const auto later = connect(m_session, m_key, 7);
     ASSERT_NE(later, nullptr) << m_why;
-    ASSERT_TRUE(say(*later, {0, false}).has_value());
+    ASSERT_TRUE(say(*later, {m_owner->received(), false}).has_value());
     EXPECT_TRUE(m_server.wait_log("the session goes on over"));
     for (const uint32_t old : {1u, 7u, 7u + 100'001u}) EXPECT_EQ(connect(m_session, m_key, old), nullptr);
     EXPECT_TRUE(m_server.wait_log("the session has a newer lane"));
     const auto newest = connect(m_session, m_key, 8);
     ASSERT_NE(newest, nullptr) << m_why;
-    EXPECT_EQ(say(*newest, {0, false})->refused, Code::ok);
+    EXPECT_EQ(say(*newest, {m_owner->received(), false})->refused, Code::ok);
 }
 
 TEST_F(ResumeTest, F3_LanesThatNobodyUsesAreDropped) {
