@@ -20,6 +20,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/distance.h"
 #include "common/net/resolve.h"
 
 namespace warpline::net {
@@ -250,9 +251,6 @@ std::optional<asio::ip::address> address_of(int fd, int (*get)(int, sockaddr*, s
 
 std::atomic<bool> g_bbr{true};
 
-/// Where a copy that begins again takes many round trips to be as fast as the path, and a loss as many.
-constexpr uint64_t k_far_us = 2000;
-
 bool peer_is_this_machine(int fd) {
     const auto here = address_of(fd, ::getsockname);
     return here && here == address_of(fd, ::getpeername);
@@ -266,7 +264,7 @@ const char* congestion_control_for(bool is_this_machine, uint64_t round_trip_us)
     // Between two processes of one machine there is nothing to be congested, and a control that paces what it sends (BBR) sets
     // a timer for each piece: with it one connection does half as much. Every kernel has this one.
     if (is_this_machine) return "reno";
-    return g_bbr.load(std::memory_order_relaxed) && round_trip_us >= k_far_us ? "bbr" : nullptr;
+    return g_bbr.load(std::memory_order_relaxed) && round_trip_us >= k_far_round_trip_us ? "bbr" : nullptr;
 }
 
 void tune_stream_socket(int fd) {

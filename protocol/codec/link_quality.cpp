@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "common/base/distance.h"
+
 namespace warpline::protocol {
 
 namespace {
@@ -27,9 +29,9 @@ const char* to_string(LinkLevel level) {
 
 bool KernelPath::suffers_from_losses() const {
     // Nearer, a loss is over before anybody waits for it. Few of many may have been one full queue.
-    constexpr uint64_t k_far_us = 2000, k_several = 8, k_one_of = 2000;
+    constexpr uint64_t k_several = 8, k_one_of = 2000;
     const auto many = [](uint64_t losses, uint64_t of) { return losses >= k_several && losses >= of / k_one_of; };
-    if (round_trip_us < k_far_us) return false;
+    if (round_trip_us < k_far_round_trip_us) return false;
     return (!outlasts_losses && many(repeated_segments, sent_segments)) || many(disordered_segments, received_segments);
 }
 
