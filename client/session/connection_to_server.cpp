@@ -493,16 +493,29 @@ bool ConnectionToServer::suffers_from_losses() const {
     return std::any_of(lanes.begin(), lanes.end(), [](const auto& lane) { return lane.second.kernel.suffers_from_losses(); });
 }
 
+Result<void> ConnectionToServer::take_the_rest() {
+    MutexLock lock(m_order_mutex);
+    return m_order.lane_ended(protocol::k_command_lane, taker());
+}
+
+void ConnectionToServer::on_closing(const Error& error, const std::string& explanation) {
+    static_cast<void>(take_the_rest());  // that the session ends is known; why, may be among it
+    const std::string said = goodbye();
+    if (m_hello->answered) m_session.say_lost(error, said.empty() ? explanation : said);
+}
+
 void ConnectionToServer::on_ended(const Error& error, const std::string& explanation) {
-    Result<void> taken;
-    {
+    const Result<void> taken = take_the_rest();
+    if (!m_hello->answered) {
         MutexLock lock(m_order_mutex);
-        taken = m_order.lane_ended(protocol::k_command_lane, taker());
-        if (!m_hello->answered && m_goodbye.empty()) m_goodbye = explanation;
+        if (m_goodbye.empty()) m_goodbye = explanation;
     }
-    if (!taken.ok()) m_link.close(taken.error(), true);
     const std::string said = goodbye();
     const std::string text = said.empty() ? explanation : said;
+    if (!taken.ok()) {
+        if (m_hello->answered) m_session.say_lost(taken.error(), text);
+        m_link.close(taken.error(), true);
+    }
     if (!m_hello->answered) {
         m_hello->answered = true;
         m_hello->promise.set_value(error);

@@ -124,7 +124,10 @@ private:
     bool keeps() const override;
     void on_tick() override;
     bool suffers_from_losses() const;
-    void on_ended(const Error& error, const std::string& explanation) override;
+    void on_closing(const Error& error, const std::string& explanation) override WL_EXCLUDES(m_order_mutex);
+    void on_ended(const Error& error, const std::string& explanation) override WL_EXCLUDES(m_order_mutex);
+    /// What waited for the connection is taken as it ends. @errors what the server ended the session with, malformed
+    Result<void> take_the_rest() WL_EXCLUDES(m_order_mutex);
 
     // BulkLanes::Owner; the first two for the command lane as well
     Result<protocol::Place> place_part(uint16_t lane, const protocol::BulkHeader& part, size_t bytes) override

@@ -98,6 +98,7 @@ Result<void> ConnectionToServer::resume(SteadyClock::time_point deadline, std::s
 }
 
 void ConnectionToServer::end(const Error& error, const std::string& text) {
+    m_session.say_lost(error, text);  // before any call can fail of it
     m_link.close(error, true);
     m_bulk.stop();
     m_session.on_lost(error, text);

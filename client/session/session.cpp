@@ -392,6 +392,12 @@ void Session::write_output() {
     if (m_output.empty()) m_has_output.store(false, std::memory_order_release);
 }
 
+void Session::say_lost(const Error& error, const std::string& explanation) {
+    if (m_quiet.load() || m_said_lost.exchange(true)) return;
+    WL_LOG(error, "client", "lost the session with {}: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
+           m_info.address, explanation.empty() ? std::string(error.what) : explanation);
+}
+
 void Session::on_lost(const Error& error, const std::string& explanation) {
     std::unordered_map<uint64_t, Waiter*> waiters;
     const std::string text = explanation.empty() ? std::string(error.what) : explanation;
@@ -411,8 +417,7 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
     }
     m_host_calls.stop();
     if (!quiet) {
-        WL_LOG(error, "client", "lost the session with {}: {}; every CUDA call now fails with CUDA_ERROR_DEVICE_UNAVAILABLE",
-               m_info.address, text);
+        say_lost(error, text);
         become_unavailable();
         m_on_end(CUDA_ERROR_DEVICE_UNAVAILABLE);
     }

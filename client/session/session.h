@@ -194,6 +194,9 @@ private:
     /// True if the call was a launch whose end was to be told.
     bool end_graph_launch(uint64_t call) WL_EXCLUDES(m_mutex);
     void on_output(int stream, BytesView text) WL_EXCLUDES(m_output_mutex);
+    /// The session is about to be lost: the log line about it, once. A program may end with the first call that fails, so
+    /// it comes before the connection refuses any.
+    void say_lost(const Error& error, const std::string& explanation);
     void on_lost(const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
     /// From now on the end of the connection is news. An error if it has come already: then nobody has been told.
     Result<void> establish(std::string& why) WL_EXCLUDES(m_mutex);
@@ -248,6 +251,7 @@ private:
     std::map<cuda::CallId, uint64_t> m_waits WL_GUARDED_BY(m_waits_mutex);  // how often calls have waited for a reply
     std::atomic<uint64_t> m_payload_received{0};
     std::atomic<bool> m_quiet{true};       // not established yet, or ending by our own will; set false under m_mutex
+    std::atomic<bool> m_said_lost{false};   // the log line about it is written
     std::atomic<bool> m_finishing{false};  // the process ends
 
     Mutex m_writing_mutex;  // who holds it writes to the program's standard output; before m_output_mutex

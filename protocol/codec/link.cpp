@@ -167,6 +167,7 @@ void Link::connection_ended(const Error& error, const std::string& explanation) 
     if (m_handler.keeps()) {
         detach();
     } else {
+        m_handler.on_closing(error, explanation);
         close(error, true);
     }
     m_handler.on_ended(error, explanation);

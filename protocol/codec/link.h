@@ -53,6 +53,8 @@ public:
         virtual void on_tick() {}
         /// The connection is lost. True: another one may come in its place, see detach(); else the sending side is closed.
         virtual bool keeps() const { return false; }
+        /// It is lost for good: who sends next learns of it. What is to be said before that is said here; on_ended() follows.
+        virtual void on_closing(const Error& error, const std::string& explanation) { (void)error, (void)explanation; }
         /// Nothing is received any more, and the link knows it: the last that is heard of the connection.
         virtual void on_ended(const Error& error, const std::string& explanation) { (void)error, (void)explanation; }
     };

@@ -24,7 +24,6 @@ SAYS_NO_DEVICE = says(100, "cudaErrorNoDevice")
 class Ending(enum.Enum):
     RIGHT = "the right result"
     LOST = "error 46"
-    UNLOGGED = "46, no log line"  # the program was faster than the log (docs/known-issues.md)
     NO_SESSION = "no session"     # error 100
     WRONG = "a wrong ending"
     CRASHED = "a crash"
@@ -45,7 +44,7 @@ def ending_of(program, run):
     if STARTED not in run.stderr:
         return Ending.NO_SESSION if SAYS_NO_DEVICE.search(said) else Ending.WRONG
     if SAYS_LOST.search(said) or (by_exception and LOST in run.stderr):  # CUB makes other errors of it
-        return Ending.LOST if LOST in run.stderr else Ending.UNLOGGED
+        return Ending.LOST if LOST in run.stderr else Ending.WRONG  # its line comes before the error
     return Ending.WRONG
 
 
@@ -59,5 +58,5 @@ class Expectation(enum.Enum):
         if ending is Ending.NO_SESSION and STALLED in run.stderr:
             return any(event.what.startswith("corrupt:") for event in run.events)
         if self is Expectation.LOST and connection_ended:
-            return ending in (Ending.RIGHT, Ending.LOST, Ending.UNLOGGED, Ending.NO_SESSION)
+            return ending in (Ending.RIGHT, Ending.LOST, Ending.NO_SESSION)
         return ending is Ending.RIGHT

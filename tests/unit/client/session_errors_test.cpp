@@ -1,11 +1,16 @@
 // What goes wrong: refusals, errors that come later, and the end of the connection.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <future>
+#include <string_view>
 #include <thread>
 
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/event_calls.gen.h"
+#include "common/log/log.h"
 #include "tests/unit/client/fake_server.h"
 
 namespace warpline::client {
@@ -211,6 +216,28 @@ TEST(SessionErrors, a_lost_connection_wakes_everybody_with_46) {
     EXPECT_EQ(gen::request_cuCtxSynchronize(call), CUDA_ERROR_DEVICE_UNAVAILABLE);
     EXPECT_EQ(gen::issue_cuEventRecord(call, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
     EXPECT_EQ(client.session->deliver(CUDA_SUCCESS), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST(SessionErrors, c3_the_log_says_that_the_session_is_lost_before_any_call_fails) {
+    std::array<int, 2> pipe{};
+    ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK), 0);
+    for (int round = 0; round < 20; ++round) {
+        FakeServer server;
+        SessionFixture client(server);
+        Call call = client.call();
+        log::set_output(pipe[1]);
+        server.drop();
+        // A program may end with the first error that it sees, and the log's line must be written by then.
+        while (gen::issue_cuEventRecord(call, 1, 0) == CUDA_SUCCESS) {
+        }
+        std::array<char, 1024> said{};
+        const ssize_t count = ::read(pipe[0], said.data(), said.size());
+        log::set_output(STDERR_FILENO);
+        ASSERT_GT(count, 0) << "round " << round;
+        EXPECT_NE(std::string_view(said.data(), static_cast<size_t>(count)).find("lost the session with"), std::string_view::npos);
+    }
+    ::close(pipe[0]);
+    ::close(pipe[1]);
 }
 
 TEST(SessionErrors, no_call_succeeds_behind_one_that_could_not_be_sent) {
