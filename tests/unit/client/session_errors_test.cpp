@@ -234,7 +234,8 @@ TEST(SessionErrors, c3_the_log_says_that_the_session_is_lost_before_any_call_fai
         const ssize_t count = ::read(pipe[0], said.data(), said.size());
         log::set_output(STDERR_FILENO);
         ASSERT_GT(count, 0) << "round " << round;
-        EXPECT_NE(std::string_view(said.data(), static_cast<size_t>(count)).find("lost the session with"), std::string_view::npos);
+        EXPECT_NE(std::string_view(said.data(), static_cast<size_t>(count)).find("lost the session with"),
+                  std::string_view::npos);
     }
     ::close(pipe[0]);
     ::close(pipe[1]);
