@@ -251,7 +251,7 @@ private:
     std::map<cuda::CallId, uint64_t> m_waits WL_GUARDED_BY(m_waits_mutex);  // how often calls have waited for a reply
     std::atomic<uint64_t> m_payload_received{0};
     std::atomic<bool> m_quiet{true};       // not established yet, or ending by our own will; set false under m_mutex
-    std::atomic<bool> m_said_lost{false};   // the log line about it is written
+    std::atomic<bool> m_said_lost{false};  // the log line about it is written
     std::atomic<bool> m_finishing{false};  // the process ends
 
     Mutex m_writing_mutex;  // who holds it writes to the program's standard output; before m_output_mutex

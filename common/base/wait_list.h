@@ -3,6 +3,7 @@
 // Threads that wait under one mutex, each for something of its own.
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "common/base/function_ref.h"
@@ -24,6 +25,20 @@ public:
             m_waiters.push_back(&me);
             while (!me.woken) me.wake.wait(mutex);
         }
+    }
+
+    /// The same, until a moment. @return false if it came first
+    bool wait_until(Mutex& mutex, FunctionRef<bool()> over, std::chrono::steady_clock::time_point moment) WL_REQUIRES(mutex) {
+        while (!over()) {
+            Waiter me(over);
+            m_waiters.push_back(&me);
+            while (!me.woken) {
+                if (me.wake.wait_until(mutex, moment)) continue;
+                std::erase(m_waiters, &me);
+                return over();
+            }
+        }
+        return true;
     }
 
     /// Something has changed.

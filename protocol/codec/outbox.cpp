@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/distance.h"
+
 namespace warpline::protocol {
 
 namespace {
@@ -82,7 +84,9 @@ Result<void> Outbox::slots_freed(uint64_t slots) {
 
 Result<void> Outbox::progress(uint64_t calls, uint64_t bytes) {
     MutexLock lock(m_mutex);
+    const uint64_t before = m_credit.calls_in_flight();
     WL_TRY(m_credit.progress(calls, bytes));
+    if (m_credit.calls_in_flight() < before) m_runs_ahead = false;
     m_waiting.tell();
     tell_hashes();
     const Writers writers = m_transfers.empty() && m_backlog.empty() && m_batch.empty() ? 0 : writers_with_output();
@@ -101,10 +105,22 @@ bool Outbox::batch_is_full(uint64_t cost, size_t payload_bytes) const {
            m_batch.payload_bytes() + payload_bytes > m_options.batch_payload_bytes;
 }
 
+/// See OutboxOptions::calls_ahead.
+void Outbox::stay_near() {
+    const auto is_near = [&]() WL_NO_THREAD_SAFETY_ANALYSIS {
+        return m_closed || m_runs_ahead || calls_ahead() < m_options.calls_ahead;
+    };
+    if (m_options.calls_ahead == 0 || is_near() || !m_options.processors_scarce()) return;
+    if (const uint64_t round_trip = round_trip_us(); round_trip == 0 || round_trip >= k_far_round_trip_us) return;
+    if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
+    if (!m_waiting.wait_until(m_mutex, is_near, Clock::now() + m_options.stays_near_for)) m_runs_ahead = true;
+}
+
 /// @param at_once  with credit for all that is queued, so that nothing of it stays behind
 Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes, bool at_once) {
     if (payload_bytes > m_options.chunk_bytes) return Error{Code::bad_argument, "a payload this long must be streamed"};
     if (cost > m_credit.largest_item_bytes()) return Error{Code::quota, "a call is larger than the server grants"};
+    stay_near();
     const auto may_go = [&]() WL_NO_THREAD_SAFETY_ANALYSIS {
         if (m_closed) return true;
         if (!at_once && m_backlog_bytes + m_batch.body_bytes() + m_batch.payload_bytes() < m_options.backlog_bytes) return true;

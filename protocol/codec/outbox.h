@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/run_queue.h"
 #include "common/base/wait_list.h"
 #include "protocol/codec/batch.h"
 #include "protocol/codec/encoding.h"
@@ -49,6 +50,12 @@ struct OutboxOptions {
     size_t retain_limit_bytes = 32u << 20;  ///< sent and not acknowledged, kept for a resume; beyond it sending waits
     /// Calls that there is no credit for wait here, up to so many bytes as they travel; 0: their callers wait instead.
     size_t backlog_bytes = 0;
+    /// Where processors are scarce and the peer is near, calls wait while so many are queued or sent and not executed: what is
+    /// far ahead has left the caches when its turn comes. For a moment only: if nothing is executed meanwhile, what others call
+    /// may be what the peer waits for. 0: nothing of the kind.
+    uint64_t calls_ahead = 0;
+    std::chrono::milliseconds stays_near_for{200};  ///< with nothing executed; a turn comes late where processors are scarce
+    bool (*processors_scarce)() = &processors_were_scarce;
     /// While calls come that nobody waits for, the writer looks for them so often by itself: waking it would cost each of their
     /// threads more than the call. 0: it is woken.
     std::chrono::microseconds nap{0};
@@ -277,6 +284,10 @@ private:
         Cost cost;
     };
     Result<void> wait_for_turn(uint64_t cost, size_t payload_bytes, bool at_once) WL_REQUIRES(m_mutex);
+    void stay_near() WL_REQUIRES(m_mutex);
+    uint64_t calls_ahead() const WL_REQUIRES(m_mutex) {
+        return m_credit.calls_in_flight() + m_backlog_cost.calls + m_batch_cost.calls;
+    }
     uint64_t call_added(size_t cost) WL_REQUIRES(m_mutex);
     bool can_spend(Cost cost) const WL_REQUIRES(m_mutex) {
         return m_credit.can_spend(cost.bytes, cost.calls, m_transfers.empty() ? 0 : m_credit.limits().bytes / 2);
@@ -386,6 +397,7 @@ private:
     bool m_hash_waits WL_GUARDED_BY(m_mutex) = false;
     bool m_first_answer_due WL_GUARDED_BY(m_mutex) = false;
     CreditAccount m_credit WL_GUARDED_BY(m_mutex);
+    bool m_runs_ahead WL_GUARDED_BY(m_mutex) = false;  // staying near has ended nothing: until something is executed
     uint64_t m_next_call WL_GUARDED_BY(m_mutex) = 1;
     unsigned m_window_waits WL_GUARDED_BY(m_mutex) = 0;  // threads that have a part, and no window for it
     WaitList m_waiting WL_GUARDED_BY(m_mutex);           // for credit, room, a frame to leave

@@ -49,7 +49,7 @@ std::optional<CreditGrant::Progress> CreditGrant::done(uint64_t bytes, uint64_t 
     m_done.bytes += bytes;
     m_done.calls += calls;
     bool due = m_done.bytes - m_reported.bytes >= std::min(m_limits.bytes / 4, m_report_bytes) ||
-               m_done.calls - m_reported.calls >= m_limits.calls / 4;
+               m_done.calls - m_reported.calls >= std::min(m_limits.calls / 4, k_progress_calls);
     if (!due) return std::nullopt;
     m_reported = m_done;
     return m_done;

@@ -68,6 +68,9 @@ private:
     uint64_t m_done_calls = 0;
 };
 
+/// Calls whose execution is worth a message of its own. A peer that stays near (OutboxOptions::calls_ahead) waits for it.
+inline constexpr uint64_t k_progress_calls = 1024;
+
 /// The grantor's account: checks that the peer stays within its credit, and says when progress is worth a message.
 /// @thread  any: received() and done() may race
 class CreditGrant {
@@ -79,13 +82,13 @@ public:
 
     explicit CreditGrant(CreditLimits limits) : m_limits(limits) {}
 
-    /// Progress is worth a message after so many bytes, or a quarter of the limit. Before the first call.
+    /// Progress is worth a message after so many bytes, k_progress_calls, or a quarter of a limit. Before the first call.
     void report_after(uint64_t bytes) { m_report_bytes = bytes; }
 
     /// @errors  quota: the peer sent more than it may
     Result<void> received(uint64_t bytes, uint64_t calls);
 
-    /// Something received has been executed. A value when a quarter of a limit has come together: report it to the peer.
+    /// Something received has been executed. A value when enough has come together: report it to the peer.
     std::optional<Progress> done(uint64_t bytes, uint64_t calls);
 
     /// The totals now, for a reply that leaves anyway.

@@ -23,6 +23,13 @@ public:
         });
         return looks;
     }
+    /// @return false if a millisecond passed before it was so
+    bool wait_shortly_for(int wanted) {
+        MutexLock lock(m_mutex);
+        return m_list.wait_until(
+            m_mutex, [&]() WL_NO_THREAD_SAFETY_ANALYSIS { return m_count >= wanted; },
+            std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+    }
     void raise() {
         MutexLock lock(m_mutex);
         ++m_count;
@@ -60,6 +67,14 @@ TEST(WaitList, WakesWhoseWaitIsOverAndNobodyElse_B3) {
     late.join();
     EXPECT_EQ(looks, 2) << "before it slept, and when its wait was over";
     EXPECT_TRUE(count.nobody_waits());
+}
+
+TEST(WaitList, WaitsUntilAMomentAtMost_B7) {
+    Count count;
+    EXPECT_FALSE(count.wait_shortly_for(1));
+    EXPECT_TRUE(count.nobody_waits());
+    count.raise();
+    EXPECT_TRUE(count.wait_shortly_for(1));
 }
 
 TEST(WaitList, ManyThreadsWaitEachForItsOwn_B3) {

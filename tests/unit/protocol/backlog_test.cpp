@@ -50,6 +50,51 @@ TEST(Backlog, CallsWithoutCreditWaitAndTheirThreadDoesNot_B2) {
     EXPECT_EQ(calls, 1000u);
 }
 
+OutboxOptions staying_near(bool scarce, std::chrono::milliseconds for_so_long) {
+    OutboxOptions options = with_backlog();
+    options.calls_ahead = 10;
+    options.stays_near_for = for_so_long;
+    options.processors_scarce = scarce ? +[] { return true; } : +[] { return false; };
+    return options;
+}
+
+TEST(Backlog, CallsStayNearWhereProcessorsAreScarce_B7) {
+    Outbox outbox(staying_near(true, std::chrono::hours(1)));
+    outbox.note_round_trip(100);
+    auto added = std::async(std::launch::async, [&] {
+        for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(add_test_call(outbox, i).ok());
+    });
+    uint64_t calls = 0, bytes = 0;
+    while (calls < 100) {
+        const Burst burst = calls_of(outbox);
+        ASSERT_LE(burst.calls, 10u);
+        calls += burst.calls, bytes += burst.bytes;
+        ASSERT_TRUE(outbox.progress(calls, bytes).ok());
+    }
+    added.get();
+    EXPECT_EQ(outbox.counters().credit_waits, 0u) << "of credit there is enough";
+}
+
+TEST(Backlog, CallsStayNearForAMomentOnlyIfNothingIsExecuted_B7) {
+    Outbox outbox(staying_near(true, std::chrono::milliseconds(1)));
+    outbox.note_round_trip(100);
+    // The peer may wait for what this thread calls later.
+    for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(add_test_call(outbox, i).ok());
+    EXPECT_EQ(calls_of(outbox).calls, 100u);
+}
+
+TEST(Backlog, CallsRunAheadToAFarServerAndWhereThereAreProcessors_B7) {
+    const auto run_ahead = [](bool scarce, uint64_t round_trip_us) {
+        Outbox outbox(staying_near(scarce, std::chrono::hours(1)));
+        outbox.note_round_trip(round_trip_us);
+        for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(add_test_call(outbox, i).ok());
+        EXPECT_EQ(calls_of(outbox).calls, 100u);
+    };
+    run_ahead(false, 100);
+    run_ahead(true, 30'000);
+    run_ahead(true, 0);  // not known yet
+}
+
 TEST(Backlog, KeepsToTheCreditInBytesToo_B2) {
     Outbox outbox(with_backlog());
     outbox.set_credit({20'000, 100'000});

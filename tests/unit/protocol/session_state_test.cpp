@@ -315,6 +315,13 @@ TEST(Credit, GrantReportsByQuarters_B2) {
     EXPECT_EQ(grant.report().bytes, 350u);
 }
 
+TEST(Credit, GrantReportsBeforeAPeerThatStaysNearWaits_B7) {
+    CreditGrant grant({1 << 20, 65536});
+    ASSERT_TRUE(grant.received(4096, 4096).ok());
+    for (uint64_t i = 1; i < k_progress_calls; ++i) ASSERT_FALSE(grant.done(1, 1));
+    EXPECT_EQ(grant.done(1, 1)->calls, k_progress_calls);
+}
+
 // Whatever the sizes, a spender who waits gets its credit: reports that are kept back never add up to what the largest item
 // needs.
 TEST(Credit, NeverStandsStill_B2) {
