@@ -298,6 +298,7 @@ private:
     uint64_t calls_since_nap() const WL_REQUIRES(m_mutex) { return m_next_call - m_napped_at; }
     void nap(OutLane& lane) WL_REQUIRES(m_mutex);
     void note_flush(const OutLane& lane) WL_REQUIRES(m_mutex);
+    uint64_t many_calls() const;
     bool few_came_since_flush() const WL_REQUIRES(m_mutex);
     void release_backlog() WL_REQUIRES(m_mutex);
     bool writer_must_wake(Urgency urgency, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);

@@ -17,9 +17,8 @@ constexpr uint64_t k_many_calls = 32;
 // Where all processors are busy the writer takes more from others, and everything is late. A program that waits after so many
 // calls gains nothing from it: what it would begin earlier has no processor either.
 constexpr int k_scarce = 8;
-constexpr uint64_t k_scarcely_many_calls = 512;
+constexpr uint64_t k_scarcely_many_calls = 2048;
 
-uint64_t many_calls() { return processors_were_scarce() ? k_scarcely_many_calls : k_many_calls; }
 // Naps that were in vain become shorter by so much: a few later, they are the shortest.
 constexpr int k_shorter = 4;
 
@@ -170,7 +169,7 @@ void Outbox::sent(uint16_t lane) {
 bool Outbox::may_nap(const OutLane& lane) const {
     if (m_options.nap.count() == 0 || m_closed || lane.poked || lane.ping_due || lane.pong_due) return false;
     if (!m_first.empty() || !m_transfers.empty() || !m_waiting.empty() || !lane.items.drained()) return false;
-    return m_backlog.empty() && m_batch.expanded_bytes() < m_options.batch_body_bytes / 2;
+    return m_backlog.empty() && m_batch.expanded_bytes() < m_options.batch_body_bytes / (m_options.processors_scarce() ? 1 : 2);
 }
 
 /// Lets calls gather for a moment. Who adds one does not wake the writer meanwhile.
@@ -179,16 +178,19 @@ void Outbox::nap(OutLane& lane) {
     m_idle_naps = calls == 0 ? m_idle_naps + 1 : 0;
     // A program that calls a little and waits, in turns, sends all by itself: the writer would be in its way, and on its core.
     // What is there now may be the beginning of the next turn, whose thread has no processor at the moment.
-    if (calls < many_calls() * m_flushes && m_batch.empty()) {
-        m_nap = std::min(2 * m_nap, processors_were_scarce() ? k_scarce * m_options.longest_nap : m_options.longest_nap);
+    const bool scarce = m_options.processors_scarce();
+    const auto shortest = m_options.nap * (scarce ? k_scarce : 1);
+    const bool in_vain = calls < many_calls() * m_flushes || (scarce && calls == 0);
+    if (in_vain && m_batch.empty()) {
+        m_nap = std::min(2 * m_nap, m_options.longest_nap * (scarce ? k_scarce : 1));
     } else if (calls > 0) {
         m_nap /= k_shorter;
     }
-    m_nap = std::max(m_nap, m_options.nap);
+    m_nap = std::max(m_nap, shortest);
     m_napped_at = m_flushed_to = m_next_call;
     m_flushes = 0;
     lane.writer_naps = true;
-    m_writer_wake[k_command_lane].wait_until(m_mutex, Clock::now() + (m_batch.empty() ? m_nap : m_options.nap));
+    m_writer_wake[k_command_lane].wait_until(m_mutex, Clock::now() + (m_batch.empty() ? m_nap : shortest));
     lane.writer_naps = false;
 }
 
@@ -198,6 +200,8 @@ void Outbox::note_flush(const OutLane& lane) {
     ++m_flushes;
     m_flushed_to = m_next_call;
 }
+
+uint64_t Outbox::many_calls() const { return m_options.processors_scarce() ? k_scarcely_many_calls : k_many_calls; }
 
 bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < many_calls(); }
 

@@ -14,9 +14,10 @@ namespace warpline::server {
 /// @blocks         as Outbox::add_message
 /// @errors         as Outbox::add_message
 template <typename F>
-Result<void> send_event(protocol::Outbox& outbox, F&& fill, BytesView payload = {}) {
+Result<void> send_event(protocol::Outbox& outbox, F&& fill, BytesView payload = {},
+                        protocol::Urgency urgency = protocol::Urgency::writer) {
     constexpr unsigned k_event_words = 16;  // no event is larger
-    return outbox.add_message<wire::Event>(protocol::FrameKind::event, k_event_words, std::forward<F>(fill), payload);
+    return outbox.add_message<wire::Event>(protocol::FrameKind::event, k_event_words, std::forward<F>(fill), payload, urgency);
 }
 
 }  // namespace warpline::server

@@ -134,12 +134,16 @@ bool Session::take_payload_room(uint64_t bytes) {
 void Session::work_done(uint64_t bytes, uint32_t calls) {
     const auto progress = m_grant.done(bytes, calls);
     if (!progress) return;
-    const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
-        auto report = event.initProgress();
-        report.setCalls(progress->calls);
-        report.setBytes(progress->bytes);
-        report.setFreedSlots(m_client.take_freed_slots());
-    });
+    const auto sent = send_event(
+        m_client.outbox(),
+        [&](wire::Event::Builder event) {
+            auto report = event.initProgress();
+            report.setCalls(progress->calls);
+            report.setBytes(progress->bytes);
+            report.setFreedSlots(m_client.take_freed_slots());
+        },
+        {}, protocol::Urgency::caller);
+    m_client.flush();
     if (!sent.ok()) WL_LOG(debug, "session", "progress cannot be told: {}", sent.error().what);
 }
 

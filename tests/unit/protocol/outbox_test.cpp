@@ -508,8 +508,9 @@ TEST(Outbox, APokeEndsOneWait) {
     EXPECT_FALSE(outbox.wait(k_command_lane));
 }
 
-TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) {
+void expect_that_everything_leaves(bool scarce) {
     OutboxOptions options;
+    options.processors_scarce = scarce ? +[] { return true; } : +[] { return false; };
     options.nap = std::chrono::milliseconds(1);
     options.longest_nap = std::chrono::milliseconds(4);
     options.idle_naps = 1'000'000;
@@ -531,7 +532,7 @@ TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) {
     });
     // A program that waits takes its calls along; then it calls and does not wait: little, and much.
     uint64_t added = 0;
-    for (const uint64_t calls : {1u, 100u, 1u}) {
+    for (const uint64_t calls : {1u, 100u, 5000u, 1u}) {
         for (int i = 0; i < 2000; ++i) {
             (void)*add_test_call(outbox, ++added);
             static_cast<void>(send());
@@ -543,6 +544,9 @@ TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) {
     writer.join();
     EXPECT_EQ(sent.load(), added);
 }
+
+TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) { expect_that_everything_leaves(false); }
+TEST(Outbox, WhatNobodyTakesAlongLeavesWhereProcessorsAreScarce_B7) { expect_that_everything_leaves(true); }
 
 TEST(Outbox, RefusesAMessageThatIsTooLarge_F3) {
     Outbox outbox;
