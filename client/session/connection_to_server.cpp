@@ -24,8 +24,8 @@ constexpr std::chrono::seconds k_hello_timeout{30};   // a worker may have to st
 constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the process
 // Of calls that the server has given no credit for yet: a million launches and more, which their thread need not wait for.
 constexpr size_t k_backlog_bytes = 64u << 20;
-// Natively a thread runs about 1,024 launches ahead. Several times what the server reports at once, so that neither waits.
-constexpr uint64_t k_calls_ahead = 4 * protocol::k_progress_calls;
+// Natively a thread runs about 1,024 launches ahead. Twice what the server reports at once, so that neither waits.
+constexpr uint64_t k_calls_ahead = 2 * protocol::k_progress_calls;
 // Between two calls of a program that copies back and forth there is less time than this.
 constexpr std::chrono::microseconds k_nap{50};
 constexpr std::chrono::microseconds k_longest_nap{4000};
