@@ -140,7 +140,8 @@ private:
         if (matters(shares.credit_us))
             add(shares.credit_us,
                 printed("%.1f ms were lost because more was sent than the server may keep: WARPLINE_CREDIT_BYTES and "
-                        "WARPLINE_CREDIT_CALLS here, --credit-bytes and --credit-calls there.",
+                        "WARPLINE_CREDIT_CALLS here, --credit-bytes and --credit-calls there. (Where processors are "
+                        "scarce, 2,048 calls are kept.)",
                         shares.credit_us / 1e3));
         if (matters(shares.payload_us))
             add(shares.payload_us,

@@ -112,6 +112,7 @@ void Outbox::stay_near() {
     };
     if (m_options.calls_ahead == 0 || is_near() || !m_options.processors_scarce()) return;
     if (const uint64_t round_trip = round_trip_us(); round_trip == 0 || round_trip >= k_far_round_trip_us) return;
+    const BlockedNote note(m_options.observer, BlockedBy::credit);
     if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
     if (!m_waiting.wait_until(m_mutex, is_near, Clock::now() + m_options.stays_near_for)) m_runs_ahead = true;
 }

@@ -89,7 +89,7 @@ class BulkTest(unittest.TestCase):
     def test_b3_bulk_lanes_are_lost_while_rows_travel(self):
         for what in ("sync", "async"):
             with self.subTest(what=what):
-                self.go_through_little_memory(["rows", what], ["cut:3:up:50000000", "cut:4:up:90000000", "cut:5:down:20000000"])
+                self.go_through_little_memory(["rows", what], ["cut:3:up:30000000", "cut:4:up:50000000", "cut:5:down:10000000"])
 
     def test_b3_the_command_lane_is_lost_and_bulk_lanes_go_on(self):
         with Proxy(self.server, [plan.parse("cut:2:up:36000000")]) as proxy:
