@@ -68,16 +68,16 @@ class Relay:
                 for level, kind, content in ancillary:
                     if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                         passed.frombytes(content[:len(content) - len(content) % passed.itemsize])
-                sent = target.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else [])
-                target.sendall(data[sent:])
-                for descriptor in passed:
-                    os.close(descriptor)
-                with self._lock:
+                with self._lock:  # before they pass: a program that is done with them finds them counted
                     self.descriptors += len(passed)
                     self.bytes += len(data)
                     due = bool(self.cut_after) and self.bytes >= self.cut_after[0]
                     if due:
                         self.cut_after.pop(0)
+                sent = target.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else [])
+                target.sendall(data[sent:])
+                for descriptor in passed:
+                    os.close(descriptor)
                 if due:
                     self.cut()
         except OSError:
