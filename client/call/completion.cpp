@@ -91,9 +91,9 @@ CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
 }  // namespace
 
 bool is_complete(const Call& call, const Event& event, uint64_t number) {
-    if (event.is_shared()) return false;
+    // Graphs may have recorded it, also one that no call has.
+    if (event.is_shared() || call.state.device_records_events.load(std::memory_order_relaxed)) return false;
     if (number == 0) return true;
-    if (call.state.device_records_events.load(std::memory_order_relaxed)) return false;
     if (event.completion.done.load(std::memory_order_acquire) >= number) return true;
     const Context* context = call.state.contexts.find(event.context);
     if (context && context->synced.load(std::memory_order_acquire) >= number) return true;

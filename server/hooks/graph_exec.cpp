@@ -60,7 +60,12 @@ CUresult hook_server_cuGraphLaunch(ServerCall& call, const CuGraphLaunchArgs& ar
         call.allow_overtaking();  // from here on nothing is touched but the driver
         return call.driver()->cuGraphLaunch(exec, stream);
     }
-    return copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload, args.tellEnd});
+    WL_CUDA(copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload, args.tellEnd}));
+    for (CUevent event : copies.late_events(exec)) {
+        if (call.session().handles().token_of(HandleKind::event, handle_to_value(event)) == 0) continue;
+        WL_CUDA(WL_DRIVER(call, cuEventRecord)(event, stream));
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphUpload(ServerCall& call, const CuGraphUploadArgs& args) {

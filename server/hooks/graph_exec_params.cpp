@@ -57,6 +57,17 @@ CUresult hook_server_cuGraphNodeSetEnabled(ServerCall& call, const CuGraphNodeSe
     return CUDA_SUCCESS;
 }
 
+CUresult hook_server_cuGraphExecEventRecordNodeSetEvent(ServerCall& call, const CuGraphExecEventRecordNodeSetEventArgs& args) {
+    const auto set = WL_DRIVER(call, cuGraphExecEventRecordNodeSetEvent);
+    const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    const auto event = WL_FIND(call, CUevent, event, args.event);
+    WL_CUDA(call.session().graph_copies().check_record(exec));
+    WL_CUDA(set(exec, node, event));
+    call.session().graph_copies().records(exec, node, event);
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_server_cuGraphExecHostNodeSetParams(ServerCall& call, const CuGraphExecHostNodeSetParamsArgs& args) {
     const auto set = WL_DRIVER(call, cuGraphExecHostNodeSetParams);
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);

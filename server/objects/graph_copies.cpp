@@ -108,7 +108,12 @@ CUresult GraphCopies::link(const GraphSurvey& survey) {
 void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
     sweep();
     if (survey.entries.empty() && !survey.host_functions) return;
-    m_execs[exec] = {std::move(survey.entries), survey.host_functions, std::move(survey.host_nodes), false, nullptr};
+    m_execs[exec] = {std::move(survey.entries),
+                     survey.host_functions,
+                     std::move(survey.host_nodes),
+                     std::move(survey.late_records),
+                     false,
+                     nullptr};
 }
 
 void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
@@ -120,6 +125,7 @@ void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
     changed.entries = std::move(survey.entries);
     changed.host_functions = survey.host_functions;
     changed.host_nodes = std::move(survey.host_nodes);
+    changed.late_records = std::move(survey.late_records);
     changed.updated = true;
 }
 
@@ -205,6 +211,29 @@ void GraphCopies::enabled(CUgraphExec exec, CUgraphNode node, bool on) {
     for (GraphSurvey::Entry& entry : found->second.entries) {
         if (entry.node == node) entry.enabled = on;
     }
+}
+
+CUresult GraphCopies::check_record(CUgraphExec exec) const {
+    const auto found = m_execs.find(exec);
+    if (found == m_execs.end() || !found->second.updated || found->second.late_records.empty()) return CUDA_SUCCESS;
+    WL_LOG(warn, "graph", "refused: another event of a node, where host copies before it came from another graph");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void GraphCopies::records(CUgraphExec exec, CUgraphNode node, CUevent event) {
+    const auto found = m_execs.find(exec);
+    if (found == m_execs.end()) return;
+    for (GraphSurvey::LateRecord& record : found->second.late_records) {
+        if (record.node == node) record.event = event;
+    }
+}
+
+std::vector<CUevent> GraphCopies::late_events(CUgraphExec exec) const {
+    std::vector<CUevent> events;
+    const auto found = m_execs.find(exec);
+    if (found == m_execs.end()) return events;
+    for (const GraphSurvey::LateRecord& record : found->second.late_records) events.push_back(record.event);
+    return events;
 }
 
 GraphCopies::Summary GraphCopies::summary(CUgraphExec exec) const {

@@ -81,6 +81,13 @@ public:
     /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if the child graph or what it replaces copies from or to the client.
     CUresult check_child(CUgraphExec exec, CUgraphNode node, CUgraph child);
     void enabled(CUgraphExec exec, CUgraphNode node, bool on);
+    /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if it is not known which of its nodes is which.
+    CUresult check_record(CUgraphExec exec) const;
+    /// A node of an executable graph records another event.
+    void records(CUgraphExec exec, CUgraphNode node, CUevent event);
+    /// What is to be recorded again behind a launch, in its stream: who waits for these events expects in the client's memory
+    /// what the graph has copied there before, and that leaves behind the graph. Some may have been destroyed.
+    std::vector<CUevent> late_events(CUgraphExec exec) const;
 
     /// What the client has to know of an executable graph: the sources that are read at each launch, in order; the copies to
     /// its memory, by the call that made each; whether there are host nodes.
@@ -115,6 +122,7 @@ private:
         std::vector<GraphSurvey::Entry> entries;
         bool host_functions = false;
         std::map<CUgraphNode, HostCalls::Ticket*> host_nodes;
+        std::vector<GraphSurvey::LateRecord> late_records;
         bool updated = false;  ///< from another graph: which of its nodes stands for which is the driver's secret
         std::shared_ptr<LaunchMark> mark;
     };

@@ -45,6 +45,7 @@ private:
     CUresult read_inside(size_t index, int depth);
     std::vector<size_t> all_before(size_t index) const;
     CUresult conclude_source(GraphSurvey& survey, size_t index);
+    CUresult note_record(GraphSurvey& survey, size_t index);
     GraphSurvey::Entry entry_of(size_t index) const;
     CUresult refuse(const char* why) {
         m_refusal = why;
@@ -206,6 +207,16 @@ GraphSurvey::Entry Surveyor::entry_of(size_t index) const {
     return entry;
 }
 
+CUresult Surveyor::note_record(GraphSurvey& survey, size_t index) {
+    if (m_nodes[index].in_body)
+        return refuse("a graph that copies to host memory and then records an event in the body of a conditional node");
+    if (m_driver->cuGraphEventRecordNodeGetEvent == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    GraphSurvey::LateRecord record{m_nodes[index].handle, nullptr};
+    WL_DRIVER_TRY(m_driver->cuGraphEventRecordNodeGetEvent(record.node, &record.event));
+    survey.late_records.push_back(record);
+    return CUDA_SUCCESS;
+}
+
 CUresult Surveyor::conclude(GraphSurvey& survey) {
     std::map<size_t, GraphSurvey::Entry> targets;
     for (size_t i = 0; i < m_nodes.size(); ++i) {
@@ -217,12 +228,14 @@ CUresult Surveyor::conclude(GraphSurvey& survey) {
     for (size_t i = 0; i < m_nodes.size() && !targets.empty(); ++i) {
         const bool records = m_nodes[i].type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
         if (m_nodes[i].ticket == nullptr && !records) continue;
+        bool late = false;
         for (size_t earlier : all_before(i)) {
             const auto target = targets.find(earlier);
             if (target == targets.end()) continue;
-            if (records) return refuse("a graph that copies to host memory and then records an event");
-            target->second.tickets.push_back(m_nodes[i].ticket);
+            late = true;
+            if (!records) target->second.tickets.push_back(m_nodes[i].ticket);
         }
+        if (records && late) WL_DRIVER_TRY(note_record(survey, i));
     }
     for (auto& [index, entry] : targets) {
         std::sort(entry.tickets.begin(), entry.tickets.end());

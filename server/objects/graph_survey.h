@@ -26,7 +26,13 @@ struct GraphSurvey {
         /// What it reads is not known at the launch.
         bool is_late() const { return is_source() && !tickets.empty(); }
     };
+    /// An event that the graph records behind a copy to the client. The bytes leave behind the graph at the latest.
+    struct LateRecord {
+        CUgraphNode node = nullptr;
+        CUevent event = nullptr;
+    };
     std::vector<Entry> entries;
+    std::vector<LateRecord> late_records;
     bool host_functions = false;
     std::map<CUgraphNode, HostCalls::Ticket*> host_nodes;  ///< of the graph itself
 };
