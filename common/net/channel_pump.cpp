@@ -230,7 +230,7 @@ void ChannelPump::end_reading() {
 
 void ChannelPump::finish(const Error& error, std::string explanation) {
     if (m_refused && !m_stopping.load()) {
-        m_user->refuse(error);
+        m_user->refuse(error, explanation);
         auto deadline = Clock::now() + m_options.goodbye_timeout;
         MutexLock lock(m_done_mutex);
         while (!m_writer_done && m_done.wait_until(m_done_mutex, deadline)) {

@@ -27,7 +27,7 @@ public:
     /// Asked after each tick: how many bytes the socket may have taken and not sent; 0: as many as it likes.
     virtual uint64_t unsent_bytes() = 0;
     /// `received` failed: the last chance to queue why, for the other side.
-    virtual void refuse(const Error& error) = 0;
+    virtual void refuse(const Error& error, const std::string& explanation) = 0;
 
     // The writing side's (the writing thread, or a thread in flush()); one thread at a time:
     virtual bool wait_for_output() = 0;  ///< blocks; false: no more output, ever

@@ -27,7 +27,7 @@ public:
         return m_link.tick(std::chrono::steady_clock::now(), path ? std::optional(path->unacknowledged_for) : std::nullopt);
     }
     uint64_t unsent_bytes() override { return m_link.unsent_bytes(); }
-    void refuse(const Error& error) override { m_link.say_goodbye(error.code, error.what); }
+    void refuse(const Error& error, const std::string& explanation) override { m_link.refuse(error, explanation); }
 
     bool wait_for_output() override { return m_link.wait_for_output(); }
     bool take_output(std::vector<BytesView>& views) override { return m_link.take_output(views); }

@@ -201,6 +201,11 @@ void Link::say_goodbye(Code code, std::string_view reason) {
     m_outbox.close(Error{Code::shutting_down, "the connection has been closed"}, false);
 }
 
+void Link::refuse(const Error& error, const std::string& explanation) {
+    m_handler.on_closing(error, explanation);
+    say_goodbye(error.code, error.what);
+}
+
 Result<Place> Link::place_payload(const FrameHeader& header, BytesView body) {
     // A duplicate must not be written over what the program has done with its memory since.
     if (header.sequence <= m_receive.received()) return Place{};

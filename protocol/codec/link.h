@@ -53,7 +53,8 @@ public:
         virtual void on_tick() {}
         /// The connection is lost. True: another one may come in its place, see detach(); else the sending side is closed.
         virtual bool keeps() const { return false; }
-        /// It is lost for good: who sends next learns of it. What is to be said before that is said here; on_ended() follows.
+        /// It is lost for good: who sends next learns of it. What is to be said before that is said here, and perhaps again;
+        /// on_ended() follows.
         virtual void on_closing(const Error& error, const std::string& explanation) { (void)error, (void)explanation; }
         /// Nothing is received any more, and the link knows it: the last that is heard of the connection.
         virtual void on_ended(const Error& error, const std::string& explanation) { (void)error, (void)explanation; }
@@ -124,6 +125,8 @@ public:
     void close(Error error, bool abandon) { m_outbox.close(error, abandon); }
     /// Sends Close with a reason, after all that is queued, and ends the sending side.
     void say_goodbye(Code code, std::string_view reason);
+    /// Says goodbye because of what the peer has sent. @thread reading
+    void refuse(const Error& error, const std::string& explanation);
     /// Only sends Close: the connection stays until the peer ends it, which so can say all that it has to say.
     void announce_end(Code code, std::string_view reason);
 
