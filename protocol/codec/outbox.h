@@ -104,7 +104,7 @@ public:
     /// @param payload    copied; at most `chunk_bytes` (else use add_streamed_call)
     /// @return           the call's number
     /// @errors           malformed (max_words too small), quota (too large), alloc_failed, and the error of close()
-    /// @blocks           while the credit is used up, and the backlog full
+    /// @blocks           while the credit is used up, and the backlog full; see also OutboxOptions::calls_ahead
     template <typename Wire, typename F, typename N>
     Result<uint64_t> add_call(const CallHeader& header, unsigned max_words, F&& fill, N&& on_number, BytesView payload = {},
                               Urgency urgency = Urgency::writer) {
