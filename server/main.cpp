@@ -90,6 +90,7 @@ int supervise(const config::Settings& settings, std::vector<std::string> argumen
     std::string problem;
     const config::Switches switches(settings, problem);
     options.keeps_uploads = switches.uses(config::Optimisation::cache) && settings.bytes("upload_cache") > 0;
+    options.takes_turns = switches.uses(config::Optimisation::turns);
     if (options.keeps_uploads) make_upload_folder(settings);
     for (const char* file : {"certificate", "key", "ca"}) options.certificates.push_back(settings.path(file));
     options.ready_fd = static_cast<int>(settings.integer("ready_fd"));

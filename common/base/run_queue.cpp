@@ -31,8 +31,7 @@ std::optional<unsigned> ask_kernel() {
 std::atomic<float> known_mean{0};
 
 RunQueue known_queue() {
-    static const auto processors = static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)));
-    return RunQueue(processors, known_mean.load());
+    return RunQueue(processor_count(), known_mean.load());
 }
 
 }  // namespace
@@ -40,6 +39,11 @@ RunQueue known_queue() {
 void RunQueue::add(unsigned running) { m_mean += (static_cast<float>(running) - m_mean) / k_remembers; }
 
 bool RunQueue::is_long() const { return m_mean > static_cast<float>(m_processors) + k_margin; }
+
+unsigned processor_count() {
+    static const auto processors = static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    return processors;
+}
 
 std::optional<unsigned> running_threads(std::string_view loadavg) {
     const size_t slash = loadavg.find('/');

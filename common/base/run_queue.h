@@ -23,6 +23,9 @@ private:
     float m_mean;
 };
 
+/// Processors of the machine, as far as they are in use; one at least. @thread any
+unsigned processor_count();
+
 /// The number of threads that run or would like to, of the whole machine, in /proc/loadavg's words. Nothing: not such words.
 std::optional<unsigned> running_threads(std::string_view loadavg);
 

@@ -23,8 +23,10 @@ constexpr const char* k_disable_meaning =
     "copies), `parts` (how large parts of long payloads are follows the link), `polling` (repeated questions are answered "
     "here), `prefetch` (what will probably be asked next comes along), "
     "`reading` (who waits reads the answer itself), `shm` (large copies lie in memory that client and server share, over Unix "
-    "sockets), `spin` (who waits looks for the answer before it sleeps), or `all`. The client heeds all of them, the server "
-    "`aes`, `cache`, `compact`, `congestion`, `parts`, `reading`, `shm` and `spin`.";
+    "sockets), `spin` (who waits looks for the answer before it sleeps), `turns` (of many sessions on few processors, some at "
+    "a time are "
+    "served), or `all`. The client heeds all of them but `turns`, the server "
+    "`aes`, `cache`, `compact`, `congestion`, `parts`, `reading`, `shm`, `spin` and `turns`.";
 
 constexpr Option k_options[] = {
     // gpu-server

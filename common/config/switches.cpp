@@ -10,7 +10,7 @@ namespace warpline::config {
 namespace {
 constexpr std::array<std::string_view, k_optimisation_count> k_words = {
     "aes",   "batching", "cache",    "compact", "compression", "congestion", "lanes",
-    "parts", "polling",  "prefetch", "reading", "shm",         "spin"};
+    "parts", "polling",  "prefetch", "reading", "shm",         "spin",       "turns"};
 }
 
 Switches::Switches(const Settings& settings, std::string& problem) {

@@ -23,8 +23,9 @@ enum class Optimisation : uint8_t {
     reading,      ///< a thread that waits reads what it waits for itself
     shm,          ///< large copies lie in memory that client and server share, where both are on one machine
     spin,         ///< it looks for that before it sleeps
+    turns,        ///< of many sessions on few processors, some at a time are served
 };
-inline constexpr size_t k_optimisation_count = 13;
+inline constexpr size_t k_optimisation_count = 14;
 
 /// Which of them are used: all, but for those that the option `disable` names. So a difference in what a program does, or how
 /// fast, can be pinned to one of them.

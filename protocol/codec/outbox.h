@@ -54,7 +54,7 @@ struct OutboxOptions {
     /// far ahead has left the caches when its turn comes. For a moment only: if nothing is executed meanwhile, what others call
     /// may be what the peer waits for. 0: nothing of the kind.
     uint64_t calls_ahead = 0;
-    std::chrono::milliseconds stays_near_for{200};  ///< with nothing executed; a turn comes late where processors are scarce
+    std::chrono::milliseconds stays_near_for{1000};  ///< with nothing executed; a turn comes late where processors are scarce
     bool (*processors_scarce)() = &processors_were_scarce;
     /// While calls come that nobody waits for, the writer looks for them so often by itself: waking it would cost each of their
     /// threads more than the call. 0: it is woken.
@@ -297,6 +297,7 @@ private:
     bool may_nap(const OutLane& lane) const WL_REQUIRES(m_mutex);
     uint64_t calls_since_nap() const WL_REQUIRES(m_mutex) { return m_next_call - m_napped_at; }
     void nap(OutLane& lane) WL_REQUIRES(m_mutex);
+    unsigned idle_naps() const WL_REQUIRES(m_mutex);
     void note_flush(const OutLane& lane) WL_REQUIRES(m_mutex);
     uint64_t many_calls() const;
     bool few_came_since_flush() const WL_REQUIRES(m_mutex);

@@ -203,6 +203,12 @@ void Outbox::note_flush(const OutLane& lane) {
 
 uint64_t Outbox::many_calls() const { return m_options.processors_scarce() ? k_scarcely_many_calls : k_many_calls; }
 
+/// So many naps without a call are followed by sleep. Where they are longest, who wakes for nothing is in somebody's way.
+unsigned Outbox::idle_naps() const {
+    const bool are_long = m_nap > m_options.nap && !m_options.processors_scarce();
+    return are_long ? k_long_idle_naps * m_options.idle_naps : m_options.idle_naps;
+}
+
 bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < many_calls(); }
 
 bool Outbox::wait(uint16_t lane) {
@@ -229,8 +235,7 @@ bool Outbox::wait(uint16_t lane) {
         const bool over = m_closed && is_command && !m_last;
         if (over && out.items.drained() && m_batch.empty() && m_backlog.empty() && m_transfers.empty()) return false;
         if (next_cut(lane).transfer == nullptr && m_window_waits == 0) out.had_nothing_to_do = true;
-        const unsigned idle_naps = m_nap > m_options.nap ? k_long_idle_naps * m_options.idle_naps : m_options.idle_naps;
-        if (is_command && may_nap(out) && (calls_since_nap() == 0 ? m_idle_naps : 0) < idle_naps) {
+        if (is_command && may_nap(out) && (calls_since_nap() == 0 ? m_idle_naps : 0) < idle_naps()) {
             nap(out);
             continue;
         }

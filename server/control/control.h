@@ -12,6 +12,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/result.h"
+#include "server/control/turn.h"
 
 /// What the supervisor and a worker, the door, the gauge or the keeper say to each other over their socket pair: fixed structs,
 /// one per message, because a worker that a session took over must not be able to confuse the supervisor.
@@ -213,6 +214,7 @@ struct SessionCounters {
     std::atomic<uint64_t> round_trip_us;  ///< to the client, smoothed; known when the connection has ended
     std::atomic<uint64_t> missed_pings;   ///< likewise
     std::atomic<uint64_t> found_bytes;    ///< that the client did not send, because they were kept
+    TurnCell turn;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

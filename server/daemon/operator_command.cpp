@@ -66,6 +66,9 @@ void print_status(const nlohmann::json& status) {
     std::printf("Sessions %zu / %u, workers ready %u, starting %zu, waiting for one %zu\n", status["sessions"].get<size_t>(),
                 status["max_sessions"].get<unsigned>(), status["workers_ready"].get<unsigned>(),
                 status["workers_starting"].get<size_t>(), status["sessions_waiting"].get<size_t>());
+    if (status["turns"]["taken"].get<bool>())
+        std::printf("Sessions take turns, %zu at a time: more are at work than the processors do well together\n",
+                    status["turns"]["at_a_time"].get<size_t>());
     std::printf("Driver %s %d.%d\n\n", status["driver"]["kind"].get<std::string>().c_str(), version / 1000,
                 version % 1000 / 10);
     std::vector<Row> rows{{"GPU", "Name", "PCI bus", "Capability", "Memory", "Free", "Utilised"}};

@@ -109,6 +109,7 @@ int Supervisor::poll_timeout_ms() {
     if (m_next_door > Clock::now()) next = std::min(next, m_next_door);
     if (may_renew_certificates()) next = std::min(next, m_renew_certificates_at);
     if (awaits_keeper()) next = std::min(next, m_started + m_options.keeper_start);
+    next = std::min(next, next_turns());
     if (m_options.keeps_uploads && m_keeper == nullptr && m_next_keeper > Clock::now()) next = std::min(next, m_next_keeper);
     if (next == Clock::time_point::max()) return -1;
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
@@ -172,6 +173,7 @@ bool Supervisor::step() {
             m_renew_certificates_at = Clock::now() + m_options.certificates_settle;
         if (watched[0].revents != 0) handle_signals();
     }
+    look_at_turns();
     expire();
     hand_out_openings();
     end_surplus();

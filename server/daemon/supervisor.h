@@ -24,6 +24,7 @@
 #include "server/daemon/helper_process.h"
 #include "server/daemon/listen_socket.h"
 #include "server/daemon/lobby.h"
+#include "server/daemon/turns.h"
 #include "server/daemon/worker_process.h"
 
 namespace warpline::server {
@@ -38,6 +39,7 @@ struct SupervisorOptions {
     std::chrono::seconds drain{30};
     std::string nvml = "auto";              ///< where the load of the devices is asked for; `none`: nowhere
     int ready_fd = -1;                      ///< -1: nobody waits for us
+    bool takes_turns = true;                ///< sessions do, where processors are scarce
     bool keeps_uploads = false;             ///< for the next time that their tenants send them (the keeper)
     std::vector<std::string> certificates;  ///< the files that the door reads: a new one does when they have changed
 
@@ -147,6 +149,9 @@ private:
     void reap_keeper();
     nlohmann::json cache_json() const;
 
+    std::chrono::steady_clock::time_point next_turns() const;
+    void look_at_turns();
+
     void keep_pool();
     void handle_worker(WorkerProcess& worker);
     void handle_message(WorkerProcess& worker, const ControlMessage& message);
@@ -218,6 +223,7 @@ private:
 
     ReadyMessage m_offer{};  // of the worker that was ready last
     bool m_has_offer = false;
+    Turns m_turns;
     Claims m_claims;
     Lobby m_lobby;
     std::deque<Opening> m_openings;     // oldest first

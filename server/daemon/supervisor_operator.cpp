@@ -146,6 +146,8 @@ nlohmann::json Supervisor::status_json() {
             {"workers_starting", count(WorkerState::starting)},
             {"workers_leaving", count(WorkerState::leaving)},
             {"sessions_waiting", m_openings.size()},
+            {"turns",
+             {{"taken", m_turns.are_taken()}, {"at_a_time", m_turns.served_at_a_time()}, {"given", m_turns.given()}}},
             {"driver",
              {{"version", m_offer.driver_version},
               {"kind", m_offer.software != 0 ? "software" : "nvidia"},

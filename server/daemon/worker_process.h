@@ -13,6 +13,7 @@
 #include "common/base/result.h"
 #include "server/control/control.h"
 #include "server/control/driver_text.h"
+#include "server/daemon/turns.h"
 
 namespace warpline::server {
 
@@ -42,6 +43,7 @@ public:
     pid_t pid() const { return m_pid; }
     ControlChannel& control() { return m_control; }
     SessionCounters& counters() { return m_counters->counters(); }
+    Turns::Session& turns() { return m_turns; }
     void signal(int number) const;
     /// Told by the supervisor that the process has been reaped: its number may belong to somebody else now.
     void forget_process() { m_reaped = true; }
@@ -77,13 +79,15 @@ private:
           m_pid(pid),
           m_messages_fd(messages_fd),
           m_control(control_fd),
-          m_counters(std::move(counters)) {}
+          m_counters(std::move(counters)),
+          m_turns(m_counters->counters()) {}
 
     pid_t m_pid;
     const int m_messages_fd;  // the pipe that is its standard error; owned
     bool m_reaped = false;
     ControlChannel m_control;
     std::unique_ptr<SharedCounters> m_counters;
+    Turns::Session m_turns;
 };
 
 }  // namespace warpline::server

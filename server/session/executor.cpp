@@ -155,6 +155,7 @@ void Executor::lead(MutexLock& lock) {
     t_lead = {this, me};
     if (m_watch_sleeps) m_watch_changed.notify_one();
     while (!m_stopping && has_work()) {
+        if (m_options.turn != nullptr && m_options.turn->is_over()) await_turn(lock);
         const bool resumed = !m_resumed.empty();
         const std::shared_ptr<OrderedWork> work = resumed ? m_resumed.front() : m_queue.front();
         if (resumed) m_resumed.pop_front();
@@ -179,6 +180,17 @@ void Executor::lead(MutexLock& lock) {
     t_lead = {};
     m_leader = 0;
     m_current.reset();
+}
+
+/// The leader waits until the session has its turn again. Somebody else reads meanwhile.
+void Executor::await_turn(MutexLock& lock) {
+    m_awaits_turn = true;
+    lock.unlock();
+    if (m_options.source != nullptr) m_options.source->end_reading();
+    m_options.turn->await();
+    lock.lock();
+    m_awaits_turn = false;
+    if (m_watch_sleeps) m_watch_changed.notify_one();
 }
 
 /// Does step after step, until there is none left, or somebody calls.
@@ -213,11 +225,11 @@ void Executor::watch() {
             m_options.source->end_reading();
             lock.lock();
         }
-        if (somebody_led) {
+        if (somebody_led && !m_awaits_turn) {
             idle_turns = 0;
-        } else if (++idle_turns > k_turns_to_sleep) {
+        } else if (m_awaits_turn || ++idle_turns > k_turns_to_sleep) {
             m_watch_sleeps = true;
-            while (!m_stopping && m_leader == 0) m_watch_changed.wait(m_mutex);
+            while (!m_stopping && (m_leader == 0 || m_awaits_turn)) m_watch_changed.wait(m_mutex);
             m_watch_sleeps = false;
             idle_turns = 0;
         }
@@ -255,6 +267,7 @@ void Executor::stop() {
         watch.swap(m_watch);
         m_reader_called.store(true);
     }
+    if (m_options.turn != nullptr) m_options.turn->wait_no_more();
     if (m_options.source) m_options.source->wake_reader();
     m_work_or_order.notify_all();
     m_watch_changed.notify_all();

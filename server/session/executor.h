@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "server/control/turn.h"
 #include "server/objects/work_source.h"
 
 namespace warpline::server {
@@ -50,6 +51,7 @@ public:
         /// A step that may be overtaken is, after one to two times this; four times as late where all processors are busy.
         std::chrono::milliseconds overtake_after{10};
         WorkSource* source = nullptr;  ///< a thread without work reads there
+        Turn* turn = nullptr;          ///< null: it is always this executor's
     };
 
     explicit Executor(Options options) : m_options(std::move(options)) {}
@@ -84,6 +86,7 @@ private:
     void lead(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
     /// How a leader comes back from a piece of work.
     enum class Ran : uint8_t { to_its_end, until_called, until_others_lead };
+    void await_turn(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
     Ran run(OrderedWork& work, uint64_t leader) WL_EXCLUDES(m_mutex);
     bool still_leads(uint64_t leader);
     bool read(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
@@ -122,6 +125,7 @@ private:
     std::thread m_watch WL_GUARDED_BY(m_mutex);
     ConditionVariable m_watch_changed;
     bool m_watch_sleeps WL_GUARDED_BY(m_mutex) = false;
+    bool m_awaits_turn WL_GUARDED_BY(m_mutex) = false;  // the leader does
 };
 
 }  // namespace warpline::server

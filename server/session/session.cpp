@@ -30,7 +30,8 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
       m_graph_memory(driver, m_ledger, m_contexts),
       m_executed(client),
-      m_executor({.source = client.work_source()}) {
+      m_turn(counters.turn),
+      m_executor({.source = client.work_source(), .turn = &m_turn}) {
     m_copies.staging().use_first(options.shared_staging);
     if (m_options.sharing != nullptr) m_memory.make_shareable();
 }

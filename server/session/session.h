@@ -174,6 +174,7 @@ private:
     ExecutedCalls m_executed;
     std::atomic<bool> m_staging_ready{false};  // the executor's, in the session's order
 
+    Turn m_turn;
     Executor m_executor;  // last: its threads use all of the above
 };
 

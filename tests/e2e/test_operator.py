@@ -43,6 +43,40 @@ class OperatorTest(PoolCase):
         self.assertRegex(table, rf"{session['id'][:8]} +{session['tenant']} +\S*until_error")
         self.assertIsNone(program.poll())
 
+    @unittest.skipIf(os.cpu_count() > 8, "a crowd of programs for more than 8 processors takes minutes to start")
+    def test_b7_a_crowd_takes_turns_and_everybody_gets_on(self):
+        crowd = 4 * os.cpu_count() + 4
+        pool = self.pool(1, [])
+        programs = []
+        for _ in range(crowd):
+            programs.append(harness.popen([UNTIL_ERROR.binary, "0"], "remote", pool.servers[0]))
+            self.addCleanup(programs[-1].communicate)
+            self.addCleanup(programs[-1].kill)
+        for program in programs:
+            self.assertEqual(program.stdout.readline(), "working\n")
+
+        def status():
+            done = command("status", "--json", "--listen", pool.addresses[0])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        before = status()
+        self.assertEqual(before["sessions"], crowd)
+
+        def everybody_got_on():
+            now = status()
+            calls = {session["id"]: session["calls"] for session in before["running"]}
+            got_on = all(session["calls"] > calls[session["id"]] + 100 for session in now["running"])
+            return got_on and now["turns"]["taken"] and now["turns"]["given"] > 2 * crowd
+
+        self.assertTrue(harness.until(everybody_got_on), status()["turns"])
+        self.assertRegex(command("status", "--listen", pool.addresses[0]).stdout,
+                         rf"Sessions take turns, {3 * os.cpu_count()} at a time")
+        for program in programs[2:]:
+            program.kill()
+        self.assertTrue(harness.until(lambda: not status()["turns"]["taken"]), "no crowd, and still they take turns")
+        self.assertEqual([program.poll() for program in programs[:2]], [None, None])
+
     def test_c4_drain_lets_sessions_end_in_peace_and_new_ones_go_elsewhere(self):
         pool = self.pool(2, ["--drain-seconds=0"] * 2)
         program = self.start_working(pool.servers[0])

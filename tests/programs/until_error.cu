@@ -1,9 +1,10 @@
 // Works until a call fails, and says which error it was and how long that call took. For the tests that kill servers.
-// Prints "working" once the first round is verified, and takes a breath after each: for seconds it is to be at work, not to keep
-// the processors from others.
+// Prints "working" once the first round is verified, and takes a breath after each, of so many microseconds as its argument says,
+// or 5 ms: for seconds it is to be at work, not to keep the processors from others.
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "check.h"
 
@@ -12,9 +13,8 @@ __global__ void increment(int* data, int n) {
     if (i < n) data[i] += 1;
 }
 
-constexpr int k_breath_us = 5000;
-
-int main() {
+int main(int argc, char** argv) {
+    const useconds_t breath_us = argc > 1 ? static_cast<useconds_t>(std::atoi(argv[1])) : 5000;
     const int n = 4096;
     int* device;
     CHECK(cudaMalloc(&device, n * sizeof(int)));
@@ -37,6 +37,6 @@ int main() {
             std::printf("working\n");
             std::fflush(stdout);
         }
-        usleep(k_breath_us);
+        if (breath_us > 0) usleep(breath_us);
     }
 }
