@@ -30,9 +30,7 @@ std::optional<unsigned> ask_kernel() {
 
 std::atomic<float> known_mean{0};
 
-RunQueue known_queue() {
-    return RunQueue(processor_count(), known_mean.load());
-}
+RunQueue known_queue() { return RunQueue(processor_count(), known_mean.load()); }
 
 }  // namespace
 

@@ -32,7 +32,7 @@ TEST(Switches, AWordThatNamesNoneIsTold_B2) {
     EXPECT_EQ(problem,
               "no optimisation is called 'btching' (WARPLINE_DISABLE); there are all, aes, batching, cache, compact, "
               "compression, congestion, "
-              "lanes, parts, polling, prefetch, reading, shm, spin");
+              "lanes, parts, polling, prefetch, reading, shm, spin, turns");
 }
 
 }  // namespace
