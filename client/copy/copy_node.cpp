@@ -5,13 +5,16 @@
 
 namespace warpline::client {
 
-CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t& token) {
+CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t graph, uint64_t& token) {
     CopyEnd end = end_of(copy, which);
     if (end.type == CU_MEMORYTYPE_UNIFIED) {
         end.type = side_of(call.state, end.device) == Side::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         if (end.type == CU_MEMORYTYPE_HOST) end.host = reinterpret_cast<const void*>(end.device);
     }
     const Use use = which == CopyEnd::Which::source ? Use::read : Use::write;
+    if (use == Use::write && end.type == CU_MEMORYTYPE_HOST) {
+        if (CUresult refused = share_with_body(call, graph, end.host, 1); refused != CUDA_SUCCESS) return refused;
+    }
     use_on_device(call.state, end, use, copy.WidthInBytes, copy.Height, copy.Depth);
     put_end(copy, which, end);
     if (end.type != CU_MEMORYTYPE_ARRAY)
@@ -20,10 +23,10 @@ CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t& token) {
     return check_handle<HandleKind::array>(call, token, false);
 }
 
-CUresult CopyNode::read(Call& call, const CUDA_MEMCPY3D& from) {
+CUresult CopyNode::read(Call& call, const CUDA_MEMCPY3D& from, uint64_t graph) {
     copy = from;
-    CUresult refused = settle(call, CopyEnd::Which::source, source_array);
-    if (refused == CUDA_SUCCESS) refused = settle(call, CopyEnd::Which::destination, destination_array);
+    CUresult refused = settle(call, CopyEnd::Which::source, graph, source_array);
+    if (refused == CUDA_SUCCESS) refused = settle(call, CopyEnd::Which::destination, graph, destination_array);
     if (refused != CUDA_SUCCESS) return refused;
     if (copy.srcMemoryType == CU_MEMORYTYPE_HOST || copy.dstMemoryType == CU_MEMORYTYPE_HOST) {
         CopyPlan plan;

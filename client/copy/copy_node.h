@@ -15,11 +15,17 @@ struct CopyNode {
     /// Of a copy within host memory, of which nothing travels: `copy` is what the program is told of it.
     std::optional<CopyPlan> on_host;
 
-    CUresult read(Call& call, const CUDA_MEMCPY3D& from);
+    /// @param graph  token, of the one that has the node; 0: it is not known
+    /// From what kind of memory to what kind; never 0.
+    uint32_t kinds() const {
+        return (static_cast<uint32_t>(copy.srcMemoryType) << 8) | static_cast<uint32_t>(copy.dstMemoryType);
+    }
+
+    CUresult read(Call& call, const CUDA_MEMCPY3D& from, uint64_t graph);
 
 private:
     /// Says of a unified address where it lies, and of an array which it is.
-    CUresult settle(Call& call, CopyEnd::Which which, uint64_t& token);
+    CUresult settle(Call& call, CopyEnd::Which which, uint64_t graph, uint64_t& token);
 };
 
 }  // namespace warpline::client

@@ -247,6 +247,9 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (const uint64_t graph = captured_graph(call, stream)) {
+        if (CUresult refused = share_with_body(call, graph, target.base, size_bytes); refused != CUDA_SUCCESS) return refused;
+    }
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(target.base), size_bytes, Use::write))
         return copy_within_device(call, there, source, size_bytes, stream, timing);
     call.stream = stream;

@@ -27,6 +27,13 @@ bool is_used_here(const State& state, uint64_t address) {
     return range && range->kind == MemoryKind::page_locked;
 }
 
+CUresult share_with_body(Call& call, uint64_t graph, const void* destination, uint64_t size_bytes) {
+    const Graph* found = call.state.graphs.find(graph);
+    if (!found || !found->is_body.load() || !is_page_locked(call.state, destination, size_bytes)) return CUDA_SUCCESS;
+    uint64_t device_address = 0;
+    return map_host_memory(call, reinterpret_cast<uint64_t>(destination), device_address);
+}
+
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes) {
     const auto base = reinterpret_cast<uint64_t>(address);
     const auto range = state.host_memory.find(base);

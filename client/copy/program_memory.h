@@ -28,6 +28,12 @@ uint64_t device_address_of(const State& state, uint64_t host, uint64_t size_byte
 /// True if the device's memory at an address is what the program sees, too.
 bool is_used_here(const State& state, uint64_t address);
 
+/// What the body of a conditional node copies to page-locked memory is written there by the device itself from now on, as a
+/// kernel would: whether the body is run, only the device knows. Nothing is to be done for other graphs, or other memory.
+/// @param graph  token, of the one that gets the copy
+/// @errors  as map_host_memory()
+CUresult share_with_body(Call& call, uint64_t graph, const void* destination, uint64_t size_bytes);
+
 /// True if CUDA has page-locked all of it.
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes);
 

@@ -53,6 +53,13 @@ bool is_capturing(const Call& call, uint64_t stream) {
     return id != 0 && call.state.captures.active(id);
 }
 
+uint64_t captured_graph(const Call& call, uint64_t stream) {
+    if (!call.state.captures.any()) return 0;
+    const Stream* state = stream_state(call, stream);
+    const auto capture = state ? call.state.captures.find(state->capture_id.load(std::memory_order_acquire)) : std::nullopt;
+    return capture ? capture->graph : 0;
+}
+
 CUresult check_unsafe_call(const Call& call) {
     if (!call.state.captures.any()) return CUDA_SUCCESS;
     return call.state.captures.forbid_unsafe_call(call.thread.number, call.thread.capture_mode)

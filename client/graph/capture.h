@@ -9,6 +9,9 @@ namespace warpline::client {
 /// never captured, or no stream.
 Stream* stream_state(const Call& call, uint64_t stream);
 
+/// The graph that gets what is given to this stream, if the program has named it or been told of it: a token. 0: none.
+uint64_t captured_graph(const Call& call, uint64_t stream);
+
 /// True while work on this stream becomes part of a graph.
 bool is_capturing(const Call& call, uint64_t stream);
 

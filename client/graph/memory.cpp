@@ -95,7 +95,11 @@ CUresult add_conditional(Call& call, const NewNode& node, CUDA_CONDITIONAL_NODE_
         for (uint64_t body : bodies) call.state.graphs.remove(body);
         return result;
     }
-    for (uint64_t body : bodies) hold_inner(call, node, call.state.graphs.find(body)->references);
+    for (uint64_t body : bodies) {
+        Graph* graph = call.state.graphs.find(body);
+        graph->is_body.store(true);
+        hold_inner(call, node, graph->references);
+    }
     // The array is CUDA's, as long as there is the node.
     GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
     MutexLock lock(made->mutex);

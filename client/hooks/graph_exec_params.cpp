@@ -84,7 +84,8 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
                                                     const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
     CopyNode copy;
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = copy.read(call, *copyParams); refused != CUDA_SUCCESS) return refused;
+    GraphNode* const node = call.state.graph_nodes.find(to_token(hNode));
+    if (CUresult refused = copy.read(call, *copyParams, node->graph); refused != CUDA_SUCCESS) return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
     // An executable graph's copies go from where they went to where they went, with CUDA as well.
@@ -94,11 +95,14 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
         if (!call.state.contexts.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
         return set_callback(call, hGraphExec, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));
     }
+    // What it is said to become may be what CUDA does not allow: then the program is to know.
+    const auto set = copy.kinds() == node->copy_kinds.load() ? gen::issue_cuGraphExecMemcpyNodeSetParams
+                                                             : gen::request_cuGraphExecMemcpyNodeSetParams;
     const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
-        return gen::issue_cuGraphExecMemcpyNodeSetParams(call, to_token(hGraphExec), to_token(hNode), copy.source_array,
-                                                         copy.destination_array, struct_bytes(&copy.copy),
-                                                         ctx ? to_token(ctx) : call.context, source, address, bytes);
+        return set(call, to_token(hGraphExec), to_token(hNode), copy.source_array, copy.destination_array,
+                   struct_bytes(&copy.copy), ctx ? to_token(ctx) : call.context, source, address, bytes);
     });
+    if (result == CUDA_SUCCESS) node->copy_kinds.store(copy.kinds());
     if (result != CUDA_SUCCESS || !copy.host.exists()) return result;
     hold_in_exec(call, to_token(hGraphExec), to_token(hNode), copy.host.held());
     return learn_copies(call, to_token(hGraphExec));

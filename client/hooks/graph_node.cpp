@@ -45,7 +45,7 @@ CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user
 
 CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, CUcontext context) {
     CopyNode copy;
-    if (CUresult refused = copy.read(call, params); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = copy.read(call, params, to_token(node.graph)); refused != CUDA_SUCCESS) return refused;
     uint64_t token_of_context = context ? to_token(context) : call.context;
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
     if (!copy.on_host) {
@@ -63,6 +63,7 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
     GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
     made->context = token_of_context;
     made->host_copy.store(copy.on_host ? GraphNode::HostCopy::yes : GraphNode::HostCopy::no);
+    made->copy_kinds.store(copy.kinds());
     if (copy.host.exists()) hold_in_graph(call, to_token(node.graph), to_token(*node.out), copy.host.held());
     return result;
 }

@@ -195,7 +195,9 @@ CUresult hook_client_cuGraphKernelNodeSetParams(Call& call, CUgraphNode hNode, c
 CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
     CopyNode copy;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = copy.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = copy.read(call, *nodeParams, call.state.graph_nodes.find(to_token(hNode))->graph);
+        refused != CUDA_SUCCESS)
+        return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
     if (on_host != copy.on_host.has_value()) return WL_REFUSE_CALL("cuGraphMemcpyNodeSetParams", k_other_kind_of_copy);

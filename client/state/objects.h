@@ -78,7 +78,8 @@ struct ResourceDesc {
 
 struct Graph {
     uint64_t context = 0;
-    std::atomic<bool> memory{false};  ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
+    std::atomic<bool> memory{false};   ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
+    std::atomic<bool> is_body{false};  ///< of a conditional node
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
 };
 
@@ -94,8 +95,9 @@ struct GraphNode {
     /// A copy within the program's memory, which the server knows as a host node. It stays what it is.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
-    Mutex mutex;                        // protects what follows
-    Bytes params WL_GUARDED_BY(mutex);  ///< values of a kernel's parameters, each aligned for any type
+    std::atomic<uint32_t> copy_kinds{0};  ///< CopyNode::kinds(); 0: not known
+    Mutex mutex;                          // protects what follows
+    Bytes params WL_GUARDED_BY(mutex);    ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
     std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);           ///< of a conditional node
     std::vector<UserReferencesPtr> inner WL_GUARDED_BY(mutex);  ///< of its child graph or bodies, as far as known here

@@ -14,6 +14,31 @@ CUresult update_exec(ServerCall& call, CUgraphExec exec, CUgraph graph, CUgraphE
     return WL_DRIVER(call, cuGraphExecUpdate)(exec, graph, &info.errorNode, &info.result);
 }
 
+/// By a graph of one node: so an event may be of another context than the stream.
+CUresult record_by_graph(ServerCall& call, CUevent event, CUstream stream) {
+    const auto create = WL_DRIVER(call, cuGraphCreate);
+    const auto destroy = WL_DRIVER(call, cuGraphDestroy);
+    const auto add = WL_DRIVER(call, cuGraphAddEventRecordNode);
+    const auto instantiate = WL_DRIVER(call, cuGraphInstantiateWithFlags);
+    const auto destroy_exec = WL_DRIVER(call, cuGraphExecDestroy);
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec exec = nullptr;
+    WL_CUDA(create(&graph, 0));
+    CUresult result = add(&node, graph, nullptr, 0, event);
+    if (result == CUDA_SUCCESS) result = instantiate(&exec, graph, 0);
+    destroy(graph);
+    if (result != CUDA_SUCCESS) return result;
+    result = call.driver()->cuGraphLaunch(exec, stream);
+    destroy_exec(exec);  // the driver keeps it until it has run
+    return result;
+}
+
+CUresult record_again(ServerCall& call, CUevent event, CUstream stream) {
+    const CUresult result = WL_DRIVER(call, cuEventRecord)(event, stream);
+    return result == CUDA_ERROR_INVALID_HANDLE ? record_by_graph(call, event, stream) : result;
+}
+
 }  // namespace
 
 CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraphInstantiateWithFlagsArgs& args) {
@@ -24,11 +49,7 @@ CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraph
     GraphSurvey survey;
     WL_CUDA(copies.survey(graph, survey));
     CUgraphExec exec = nullptr;
-    WL_CUDA(instantiate(&exec, graph, args.flags));
-    if (const CUresult result = copies.link(survey); result != CUDA_SUCCESS) {
-        if (const auto destroy = call.driver()->cuGraphExecDestroy) destroy(exec);
-        return result;
-    }
+    WL_CUDA(copies.with_sources_here(survey, [&] { return instantiate(&exec, graph, args.flags); }));
     copies.instantiated(exec, std::move(survey));
     call.session().graph_memory().instantiated(exec, graph);
     call.bind(HandleKind::graph_exec, args.phGraphExec, exec, call.context());
@@ -63,7 +84,7 @@ CUresult hook_server_cuGraphLaunch(ServerCall& call, const CuGraphLaunchArgs& ar
     WL_CUDA(copies.launch(exec, {call.number(), call.context(), stream, args.sources, *payload, args.tellEnd}));
     for (CUevent event : copies.late_events(exec)) {
         if (call.session().handles().token_of(HandleKind::event, handle_to_value(event)) == 0) continue;
-        WL_CUDA(WL_DRIVER(call, cuEventRecord)(event, stream));
+        WL_CUDA(record_again(call, event, stream));
     }
     return CUDA_SUCCESS;
 }
@@ -94,9 +115,8 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
     GraphCopies& copies = call.session().graph_copies();
     GraphSurvey survey;
     WL_CUDA(copies.survey(graph, survey));
-    WL_CUDA(copies.link(survey));
     CUgraphExecUpdateResultInfo info{};
-    const CUresult result = update_exec(call, exec, graph, info);
+    const CUresult result = copies.with_sources_here(survey, [&] { return update_exec(call, exec, graph, info); });
     if (result == CUDA_SUCCESS) copies.updated(exec, std::move(survey));
     const HandleTable& handles = call.session().handles();
     values.updateResult = static_cast<uint32_t>(info.result);

@@ -52,6 +52,7 @@ CUresult hook_server_cuGraphNodeSetEnabled(ServerCall& call, const CuGraphNodeSe
     const auto set = WL_DRIVER(call, cuGraphNodeSetEnabled);
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    if (args.isEnabled == 0) WL_CUDA(call.session().graph_copies().check_disabled(exec, node));
     WL_CUDA(set(exec, node, args.isEnabled));
     call.session().graph_copies().enabled(exec, node, args.isEnabled != 0);
     return CUDA_SUCCESS;

@@ -123,9 +123,7 @@ CUresult hook_server_cuGraphMemcpyNodeGetParams(ServerCall& call, const CuGraphM
 CUresult hook_server_cuGraphHostNodeSetParams(ServerCall& call, const CuGraphHostNodeSetParamsArgs& args) {
     const auto set = WL_DRIVER(call, cuGraphHostNodeSetParams);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    CUDA_HOST_NODE_PARAMS before{};
-    WL_CUDA(WL_DRIVER(call, cuGraphHostNodeGetParams)(node, &before));
-    HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false, before.userData);
+    HostCalls::Ticket* ticket = call.session().host_calls().make_ticket(args.id, false);
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
     if (const CUresult result = set(node, &params); result != CUDA_SUCCESS) {

@@ -91,18 +91,27 @@ CUresult GraphCopies::survey(CUgraph graph, GraphSurvey& survey) {
     return result;
 }
 
-CUresult GraphCopies::link(const GraphSurvey& survey) {
+CUresult GraphCopies::with_sources_here(const GraphSurvey& survey, FunctionRef<CUresult()> make) {
+    std::vector<std::pair<CUgraphNode, CUDA_MEMCPY3D>> before;
+    CUresult result = CUDA_SUCCESS;
     for (const GraphSurvey::Entry& entry : survey.entries) {
-        if (entry.is_source() || !entry.copy->told_by || *entry.copy->told_by == m_host_calls.places_of(entry.tickets))
-            continue;
-        WL_LOG(warn, "graph", "refused: a graph whose host copies come before other host nodes than when it was instantiated");
-        return CUDA_ERROR_NOT_SUPPORTED;
+        if (entry.from == nullptr) continue;
+        const auto get = m_driver->cuGraphMemcpyNodeGetParams;
+        const auto set = m_driver->cuGraphMemcpyNodeSetParams;
+        CUDA_MEMCPY3D copy{};
+        result = get != nullptr && set != nullptr ? get(entry.node, &copy) : CUDA_ERROR_NOT_SUPPORTED;
+        if (result != CUDA_SUCCESS) break;
+        before.emplace_back(entry.node, copy);
+        const std::byte* const here = entry.from->staging->data + (entry.copy->client_address - entry.from->client_address);
+        copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+        copy.srcHost = here;
+        copy.srcDevice = 0;
+        result = set(entry.node, &copy);
+        if (result != CUDA_SUCCESS) break;
     }
-    for (const GraphSurvey::Entry& entry : survey.entries) {
-        entry.copy->told_by = m_host_calls.places_of(entry.tickets);
-        for (HostCalls::Ticket* ticket : entry.tickets) m_host_calls.link(ticket, entry.copy);
-    }
-    return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) result = make();
+    for (const auto& [node, copy] : before) m_driver->cuGraphMemcpyNodeSetParams(node, &copy);
+    return result;
 }
 
 void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
@@ -113,6 +122,7 @@ void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
                      std::move(survey.host_nodes),
                      std::move(survey.late_records),
                      false,
+                     nullptr,
                      nullptr};
 }
 
@@ -127,11 +137,13 @@ void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
     changed.host_nodes = std::move(survey.host_nodes);
     changed.late_records = std::move(survey.late_records);
     changed.updated = true;
+    changed.links = nullptr;
 }
 
 CUresult GraphCopies::check_change(CUgraphExec exec, CUgraphNode node, const HostCopyPtr& copy) const {
     const auto found = m_execs.find(exec);
-    if (found == m_execs.end()) return CUDA_SUCCESS;
+    // "if the memory operands' mappings changed" (CUDA Driver API, cuGraphExecMemcpyNodeSetParams).
+    if (found == m_execs.end()) return copy == nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     const Exec& state = found->second;
     const auto refuse = [](const char* why) {
         WL_LOG(warn, "graph", "refused: in an executable graph, {}", why);
@@ -141,9 +153,10 @@ CUresult GraphCopies::check_change(CUgraphExec exec, CUgraphNode node, const Hos
     const bool had = entry != state.entries.end();
     if (!had && copy == nullptr && !state.updated) return CUDA_SUCCESS;
     if (state.updated) return refuse("a copy of a node, where the host copies came from another graph");
-    if (!had && (state.host_functions || !state.entries.empty())) return refuse("a copy within the device becomes a host copy");
-    if (!had) return CUDA_SUCCESS;
-    if (copy == nullptr || (copy->source != 0) != entry->is_source()) return refuse("a host copy takes another direction");
+    if (!had || copy == nullptr || (copy->source != 0) != entry->is_source()) return CUDA_ERROR_INVALID_VALUE;
+    const auto hands_on = [&](const auto& one) { return one.from != nullptr && (&one == &*entry || one.from == entry->copy); };
+    if (std::any_of(state.entries.begin(), state.entries.end(), hands_on))
+        return refuse("a copy to host memory that another one reads from there");
     for (const GraphSurvey::Entry& other : state.entries) {
         const auto& after = entry->is_source() ? entry->after : other.after;
         const CUgraphNode earlier = entry->is_source() ? other.node : node;
@@ -155,28 +168,22 @@ CUresult GraphCopies::check_change(CUgraphExec exec, CUgraphNode node, const Hos
 
 void GraphCopies::changed(CUgraphExec exec, CUgraphNode node, HostCopyPtr copy) {
     if (copy == nullptr) return;
-    std::vector<GraphSurvey::Entry>& entries = m_execs[exec].entries;
-    const auto entry = find_entry(entries, node);
-    if (entry == entries.end()) {
-        entries.push_back({node, node, std::move(copy), {}, {}, true});
-        return;
-    }
-    copy->told_by = entry->copy->told_by;
-    for (HostCalls::Ticket* ticket : entry->tickets) m_host_calls.link(ticket, copy);
+    const auto found = m_execs.find(exec);
+    if (found == m_execs.end()) return;
+    const auto entry = find_entry(found->second.entries, node);
+    if (entry == found->second.entries.end()) return;
+    found->second.links = nullptr;
     entry->copy = std::move(copy);
 }
 
 CUresult GraphCopies::make_successor(CUgraphExec exec, CUgraphNode node, uint64_t id, HostCalls::Ticket*& ticket) {
-    const HostCalls::Ticket* before = nullptr;
     if (const auto found = m_execs.find(exec); found != m_execs.end()) {
-        const auto known = found->second.host_nodes.find(node);
-        if (known != found->second.host_nodes.end()) before = known->second;
-        if (before == nullptr && !found->second.entries.empty()) {
+        if (!found->second.host_nodes.contains(node) && !found->second.entries.empty()) {
             WL_LOG(warn, "graph", "refused: in an executable graph with host copies, a host node that came from another graph");
             return CUDA_ERROR_NOT_SUPPORTED;
         }
     }
-    ticket = m_host_calls.make_ticket(id, false, before);
+    ticket = m_host_calls.make_ticket(id, false);
     return ticket != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -188,6 +195,7 @@ void GraphCopies::give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Tic
             std::sort(entry.tickets.begin(), entry.tickets.end());
         }
         mine = ticket;
+        found->second.links = nullptr;
     }
     m_tickets.give(exec, node, ticket);
 }
@@ -202,6 +210,17 @@ CUresult GraphCopies::check_child(CUgraphExec exec, CUgraphNode node, CUgraph ch
     }
     if (!concerned) return CUDA_SUCCESS;
     WL_LOG(warn, "graph", "refused: another child graph in an executable graph, where host copies are concerned");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult GraphCopies::check_disabled(CUgraphExec exec, CUgraphNode node) const {
+    const auto found = m_execs.find(exec);
+    if (found == m_execs.end()) return CUDA_SUCCESS;
+    const std::vector<GraphSurvey::Entry>& entries = found->second.entries;
+    const auto entry = find_entry(entries, node);
+    const auto reads_it = [&](const auto& one) { return entry != entries.end() && one.from == entry->copy; };
+    if (std::none_of(entries.begin(), entries.end(), reads_it)) return CUDA_SUCCESS;
+    WL_LOG(warn, "graph", "refused: a copy to host memory that another one reads from there cannot be disabled");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -241,25 +260,24 @@ GraphCopies::Summary GraphCopies::summary(CUgraphExec exec) const {
     const auto found = m_execs.find(exec);
     if (found == m_execs.end()) return summary;
     for (const GraphSurvey::Entry& entry : found->second.entries) {
-        if (entry.is_late() || (entry.is_source() && !entry.enabled)) continue;
-        if (entry.is_source()) {
-            summary.sources.push_back(entry.copy->source);
-        } else {
-            summary.targets.push_back(entry.copy->staging->call);
-        }
+        if (!entry.is_source()) summary.targets.push_back(entry.copy->staging->call);
+        if (entry.is_early() && entry.enabled) summary.sources.push_back(entry.copy->source);
     }
     summary.host_functions = found->second.host_functions;
     return summary;
 }
 
-/// Staging memory that another executable graph uses, made from the same graph, is free when that one's last launch is over.
-CUresult GraphCopies::wait_for_others(const Exec& exec, CUstream stream) const {
+/// Staging memory is free when the last launch with it is over: of this executable graph, which may have been in another
+/// stream, or of another one that was made from the same graph.
+CUresult GraphCopies::wait_for_last(const Exec& exec, CUstream stream) const {
+    std::shared_ptr<LaunchMark> waited;  // by most, or all, of them
     for (const GraphSurvey::Entry& entry : exec.entries) {
         const auto& last = entry.copy->last;
-        if (last == nullptr || last == exec.mark || last->event == nullptr) continue;
+        if (last == nullptr || last->event == nullptr || last == waited) continue;
         if (m_driver->cuStreamWaitEvent == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
         const CUresult result = m_driver->cuStreamWaitEvent(stream, last->event, 0);
         if (result != CUDA_SUCCESS) return result;
+        waited = last;
     }
     return CUDA_SUCCESS;
 }
@@ -309,20 +327,31 @@ CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
     if (state == nullptr) return run(exec, call, launch);
     for (const GraphSurvey::Entry& entry : state->entries) {
         launch.all.push_back(entry.copy);
-        if (entry.enabled && !entry.is_late()) (entry.is_source() ? launch.sources : launch.targets).push_back(entry.copy);
+        if (entry.enabled && entry.is_early()) launch.sources.push_back(entry.copy);
+        if (entry.enabled && !entry.is_source()) launch.targets.push_back(entry.copy);
     }
+    launch.links = links_of(*state);
     launch.tell_end = launch.tell_end || !launch.targets.empty() || state->host_functions;
     if (ships(launch, call)) {
         launch.shipped = m_copies.begin(call.number, call.payload.size(), false);
         if (launch.shipped == nullptr) return give_up(CUDA_ERROR_OUT_OF_MEMORY);
         std::memcpy(launch.shipped->data, call.payload.data(), call.payload.size());
     }
-    if (const CUresult result = wait_for_others(*state, call.stream); result != CUDA_SUCCESS) return give_up(result);
+    if (const CUresult result = wait_for_last(*state, call.stream); result != CUDA_SUCCESS) return give_up(result);
     const CUresult prepared = m_driver->cuLaunchHostFunc(call.stream, &GraphCopies::run_prepare, &launch);
     if (prepared != CUDA_SUCCESS) return give_up(prepared);
     const CUresult result = run(exec, call, launch);
     mark_end(*state, call);
     return result;
+}
+
+std::shared_ptr<const GraphCopies::Links> GraphCopies::links_of(Exec& exec) {
+    if (exec.links == nullptr) {
+        auto links = std::make_shared<Links>();
+        for (const GraphSurvey::Entry& entry : exec.entries) links->emplace_back(entry.copy, entry.tickets);
+        exec.links = std::move(links);
+    }
+    return exec.links;
 }
 
 CUresult GraphCopies::run(CUgraphExec exec, const LaunchCall& call, Launch& launch) {
@@ -350,6 +379,7 @@ void CUDA_CB GraphCopies::run_finish(void* launch) {
 }
 
 void GraphCopies::prepare(Launch& launch) {
+    for (const auto& [copy, tickets] : *launch.links) m_host_calls.link(copy, tickets);
     for (const HostCopyPtr& target : launch.targets) target->left.store(false);
     if (launch.shipped != nullptr) {
         const std::byte* from = launch.shipped->data;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/function_ref.h"
 #include "common/base/mutex.h"
 #include "server/objects/graph_survey.h"
 #include "server/objects/graph_tickets.h"
@@ -67,9 +68,11 @@ public:
     /// What a graph has to do with the client. Reads nothing where no graph of the session can have to do with it.
     /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
     CUresult survey(CUgraph graph, GraphSurvey& survey);
-    /// What was surveyed has become an executable graph; its host nodes learn what they have to do besides.
-    /// @errors  CUDA_ERROR_NOT_SUPPORTED with a log line
-    CUresult link(const GraphSurvey& survey);
+    /// Lets `make` make what was surveyed executable. Meanwhile nodes that read what others have left here for the client do
+    /// so.
+    /// @errors  the driver's
+    CUresult with_sources_here(const GraphSurvey& survey, FunctionRef<CUresult()> make);
+    /// What was surveyed has become an executable graph.
     void instantiated(CUgraphExec exec, GraphSurvey survey);
     void updated(CUgraphExec exec, GraphSurvey survey);
     void exec_gone(CUgraphExec exec);
@@ -80,6 +83,8 @@ public:
     void changed(CUgraphExec exec, CUgraphNode node, HostCopyPtr copy);
     /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if the child graph or what it replaces copies from or to the client.
     CUresult check_child(CUgraphExec exec, CUgraphNode node, CUgraph child);
+    /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if another node reads what this one leaves here for the client.
+    CUresult check_disabled(CUgraphExec exec, CUgraphNode node) const;
     void enabled(CUgraphExec exec, CUgraphNode node, bool on);
     /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if it is not known which of its nodes is which.
     CUresult check_record(CUgraphExec exec) const;
@@ -118,6 +123,8 @@ public:
     void receive(uint64_t source, uint64_t offset, BytesView bytes) WL_EXCLUDES(m_mutex);
 
 private:
+    /// Which host nodes see to which copies.
+    using Links = std::vector<std::pair<HostCopyPtr, std::vector<HostCalls::Ticket*>>>;
     struct Exec {
         std::vector<GraphSurvey::Entry> entries;
         bool host_functions = false;
@@ -125,6 +132,7 @@ private:
         std::vector<GraphSurvey::LateRecord> late_records;
         bool updated = false;  ///< from another graph: which of its nodes stands for which is the driver's secret
         std::shared_ptr<LaunchMark> mark;
+        std::shared_ptr<const Links> links;  ///< of the entries; null: they have changed
     };
     /// One launch on its way.
     struct Launch {
@@ -134,6 +142,7 @@ private:
         const uint64_t call;
         std::vector<HostCopyPtr> all;  ///< so that none ends on a thread that may not call the driver
         std::vector<HostCopyPtr> sources, targets;
+        std::shared_ptr<const Links> links;
         AsyncCopies::Copy* shipped = nullptr;
         bool tell_end = false;
         bool failed = false;                    ///< the graph was not launched
@@ -151,8 +160,9 @@ private:
     void free_shipped(Launch& launch);
     void sweep();
     bool ships(const Launch& launch, const LaunchCall& call) const;
-    CUresult wait_for_others(const Exec& exec, CUstream stream) const;
+    CUresult wait_for_last(const Exec& exec, CUstream stream) const;
     void mark_end(Exec& exec, const LaunchCall& call);
+    static std::shared_ptr<const Links> links_of(Exec& exec);
 
     const Driver& m_driver;
     AsyncCopies& m_copies;

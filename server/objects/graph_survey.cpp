@@ -45,6 +45,7 @@ private:
     CUresult read_inside(size_t index, int depth);
     std::vector<size_t> all_before(size_t index) const;
     CUresult conclude_source(GraphSurvey& survey, size_t index);
+    HostCopyPtr last_written(const std::vector<size_t>& copies, const HostCopy& reads) const;
     CUresult note_record(GraphSurvey& survey, size_t index);
     GraphSurvey::Entry entry_of(size_t index) const;
     CUresult refuse(const char* why) {
@@ -91,9 +92,12 @@ CUresult Surveyor::read_node(Node& node) {
         CUDA_MEMCPY3D copy{};
         WL_DRIVER_TRY(m_driver->cuGraphMemcpyNodeGetParams(node.handle, &copy));
         node.copy = host_end(m_lookup, copy, true);
+        // Of an executable graph that was captured, a node may read what another one has left here for the client.
+        if (node.copy != nullptr && node.copy->source == 0) node.copy = nullptr;
         if (node.copy == nullptr) node.copy = host_end(m_lookup, copy, false);
         if (node.copy != nullptr && node.copy->source == 0 && node.in_body)
-            return refuse("a copy to host memory in the body of a conditional node, which may not be run");
+            return refuse(
+                "in the body of a conditional node, a copy to host memory that is not page-locked, or of rows and captured");
     }
     if (node.type == CU_GRAPH_NODE_TYPE_HOST && m_driver->cuGraphHostNodeGetParams != nullptr) {
         CUDA_HOST_NODE_PARAMS params{};
@@ -177,7 +181,7 @@ std::vector<size_t> Surveyor::all_before(size_t index) const {
 }
 
 /// A copy from the client's memory behind host nodes is given its bytes when those have run. What the graph itself has copied
-/// to that memory before must have arrived there by then.
+/// to that memory before has arrived there by then, or is taken from where it is here.
 CUresult Surveyor::conclude_source(GraphSurvey& survey, size_t index) {
     GraphSurvey::Entry entry = entry_of(index);
     const std::vector<size_t> before = all_before(index);
@@ -185,6 +189,7 @@ CUresult Surveyor::conclude_source(GraphSurvey& survey, size_t index) {
         if (m_nodes[i].ticket != nullptr) entry.tickets.push_back(m_nodes[i].ticket);
     }
     std::sort(entry.tickets.begin(), entry.tickets.end());
+    std::vector<size_t> written_before;
     for (size_t i : before) {
         if (m_nodes[i].copy == nullptr || m_nodes[i].copy->source != 0) continue;
         const auto written = std::find_if(survey.entries.begin(), survey.entries.end(),
@@ -192,11 +197,30 @@ CUresult Surveyor::conclude_source(GraphSurvey& survey, size_t index) {
         const bool told = std::find_first_of(written->tickets.begin(), written->tickets.end(), entry.tickets.begin(),
                                              entry.tickets.end()) != written->tickets.end();
         if (!told) entry.after.push_back(m_nodes[i].handle);
-        if (!told && written->copy->touches(*entry.copy))
-            return refuse("a graph that copies to host memory and from there again");
+        if (!told && written->copy->touches(*entry.copy)) written_before.push_back(i);
+    }
+    if (!written_before.empty()) {
+        entry.from = last_written(written_before, *entry.copy);
+        if (entry.from == nullptr)
+            return refuse("a graph that copies to host memory and from there again, other bytes or with gaps between rows");
+        entry.tickets.clear();
     }
     survey.entries.push_back(std::move(entry));
     return CUDA_SUCCESS;
+}
+
+/// Of some copies to the client's memory the one that comes after all the others, if it has written all that `reads` reads.
+HostCopyPtr Surveyor::last_written(const std::vector<size_t>& copies, const HostCopy& reads) const {
+    for (size_t last : copies) {
+        const HostCopyPtr& copy = m_nodes[last].copy;
+        if (!copy->is_linear() || !reads.is_linear() || !reads.is_within(*copy)) continue;
+        const std::vector<size_t> before = all_before(last);
+        const auto comes_before = [&](size_t one) {
+            return one == last || std::find(before.begin(), before.end(), one) != before.end();
+        };
+        if (std::all_of(copies.begin(), copies.end(), comes_before)) return copy;
+    }
+    return nullptr;
 }
 
 GraphSurvey::Entry Surveyor::entry_of(size_t index) const {

@@ -21,10 +21,12 @@ struct GraphSurvey {
         std::vector<HostCalls::Ticket*> tickets;
         /// From the client: copies to the client that come before it, and of which no host node in between has told.
         std::vector<CUgraphNode> after;
+        /// From the client: the copy to the client, earlier in the graph, whose bytes it reads where they are here. Null: none.
+        HostCopyPtr from;
         bool enabled = true;
         bool is_source() const { return copy->source != 0; }
-        /// What it reads is not known at the launch.
-        bool is_late() const { return is_source() && !tickets.empty(); }
+        /// Its bytes are the client's, and known when the graph begins.
+        bool is_early() const { return is_source() && tickets.empty() && from == nullptr; }
     };
     /// An event that the graph records behind a copy to the client. The bytes leave behind the graph at the latest.
     struct LateRecord {

@@ -2,6 +2,7 @@
 #include "server/objects/host_calls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
@@ -12,19 +13,12 @@
 
 namespace warpline::server {
 
-HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once, const void* before) {
-    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, 0, {}, {}});
+HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once) {
+    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, {}, {}});
     Ticket* result = ticket.get();
     MutexLock lock(m_mutex);
     if (m_tickets.size() >= k_max_tickets) return nullptr;
     if (!once) m_any_in_graphs = true;
-    if (const auto found = m_tickets.find(before); found != m_tickets.end()) {
-        result->place = found->second->place;
-        result->flush = found->second->flush;
-        result->fetch = found->second->fetch;
-    } else {
-        result->place = ++m_places;
-    }
     m_tickets.emplace(result, std::move(ticket));
     return result;
 }
@@ -35,27 +29,22 @@ HostCalls::Ticket* HostCalls::find_ticket(const void* user_data) {
     return found != m_tickets.end() ? found->second.get() : nullptr;
 }
 
-std::vector<uint64_t> HostCalls::places_of(const std::vector<Ticket*>& tickets) {
-    std::vector<uint64_t> places;
-    MutexLock lock(m_mutex);
-    for (const Ticket* ticket : tickets) {
-        if (m_tickets.contains(ticket)) places.push_back(ticket->place);
-    }
-    std::sort(places.begin(), places.end());
-    return places;
-}
-
 bool HostCalls::any_in_graphs() {
     MutexLock lock(m_mutex);
     return m_any_in_graphs;
 }
 
-void HostCalls::link(Ticket* ticket, const std::shared_ptr<HostCopy>& copy) {
+void HostCalls::link(const std::shared_ptr<HostCopy>& copy, const std::vector<Ticket*>& tickets) {
     MutexLock lock(m_mutex);
-    if (!m_tickets.contains(ticket)) return;  // gone with the executable graph that it was in
-    Copies& copies = copy->source == 0 ? ticket->flush : ticket->fetch;
-    std::erase_if(copies, [&](const auto& one) { return one.expired() || one.lock() == copy; });
-    copies.push_back(copy);
+    if (copy->linked == tickets) return;
+    const auto copies_of = [&](Ticket* ticket) -> Copies& { return copy->source == 0 ? ticket->flush : ticket->fetch; };
+    for (Ticket* ticket : std::exchange(copy->linked, tickets)) {
+        if (!m_tickets.contains(ticket)) continue;  // gone with the executable graph that it was in
+        std::erase_if(copies_of(ticket), [&](const auto& one) { return one.expired() || one.lock() == copy; });
+    }
+    for (Ticket* ticket : tickets) {
+        if (m_tickets.contains(ticket)) copies_of(ticket).push_back(copy);
+    }
 }
 
 void HostCalls::drop_ticket(Ticket* ticket) {

@@ -25,9 +25,8 @@ public:
         HostCalls& owner;
         uint64_t id;  ///< the client's name for the function
         bool once;
-        uint64_t place = 0;  ///< which node it was made for: of its successors there, too
-        // Of a graph's node, under the owner's mutex: copies to the client's memory that arrive there before the function runs,
-        // and copies from it that are given their bytes when it has run.
+        // Of a graph's node, under the owner's mutex, in the launch at hand: copies to the client's memory that arrive there
+        // before the function runs, and copies from it that are given their bytes when it has run.
         Copies flush, fetch;
     };
     static constexpr size_t k_max_tickets = 1u << 20;
@@ -35,18 +34,15 @@ public:
     HostCalls(ClientPort& client, AsyncCopies& copies) : m_client(client), m_copies(copies) {}
 
     /// A ticket for the client's function `id`. Null if there are too many.
-    /// @param once    it will run at most once, and ends with that
-    /// @param before  the ticket whose place it takes in a graph's node, and what that one sees to; null: none
-    Ticket* make_ticket(uint64_t id, bool once, const void* before = nullptr);
-    /// The nodes that these were made for, sorted: an order of host copies and host nodes that outlives other functions in
-    /// those.
-    std::vector<uint64_t> places_of(const std::vector<Ticket*>& tickets);
+    /// @param once  it will run at most once, and ends with that
+    Ticket* make_ticket(uint64_t id, bool once);
     /// The ticket that a host node was given as its user data; null if it is none.
     Ticket* find_ticket(const void* user_data);
     /// True once a node of a graph has a ticket.
     bool any_in_graphs();
-    /// The node that has the ticket sees to this copy, too.
-    void link(Ticket* ticket, const std::shared_ptr<HostCopy>& copy);
+    /// The nodes that have these tickets see to this copy from now on, and no others do. No launch with it is under way.
+    /// @thread any
+    void link(const std::shared_ptr<HostCopy>& copy, const std::vector<Ticket*>& tickets);
     /// A ticket that the driver refused.
     void drop_ticket(Ticket* ticket);
 
@@ -76,7 +72,6 @@ private:
     ConditionVariable m_answered;
     std::map<uint64_t, uint64_t> m_waiting WL_GUARDED_BY(m_mutex);  // id → answers still to come
     std::map<const void*, std::unique_ptr<Ticket>> m_tickets WL_GUARDED_BY(m_mutex);
-    uint64_t m_places WL_GUARDED_BY(m_mutex) = 0;
     bool m_any_in_graphs WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
 };

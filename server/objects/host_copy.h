@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "cuda/abi/cuda_types.h"
@@ -40,12 +39,18 @@ struct HostCopy {
     // What it touches there; only compared with that of others.
     uint64_t client_address = 0;
     uint64_t client_bytes = 0;
-    /// To the client: the host nodes that come after it, by their places, once a graph with it has been instantiated; the
-    /// executor's.
-    std::optional<std::vector<uint64_t>> told_by;
+    /// The host nodes that see to it in the launch at hand, or the last one; HostCalls'.
+    std::vector<HostCalls::Ticket*> linked;
     std::atomic<bool> left{true};      ///< to the client: the bytes of the launch at hand have been sent
     std::shared_ptr<LaunchMark> last;  ///< behind the last launch that used the staging memory; the executor's
 
+    /// The bytes lie here as they do there.
+    bool is_linear() const { return client_bytes == staging->bytes; }
+    /// All that this one touches the other one touches, too.
+    bool is_within(const HostCopy& other) const {
+        return client_address >= other.client_address &&
+               client_address - other.client_address + client_bytes <= other.client_bytes;
+    }
     bool touches(const HostCopy& other) const {
         return client_address < other.client_address + other.client_bytes &&
                other.client_address < client_address + client_bytes;

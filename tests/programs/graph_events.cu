@@ -1,6 +1,7 @@
 // Events that graphs record behind copies to host memory: whoever has waited for one finds there what was copied before it,
 // however much of the graph is still to come.
 #include "check.h"
+#include "driver_calls.h"
 
 __global__ void fill(int* data, int n, int value) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -90,6 +91,35 @@ static void expect(std::vector<int>& host, int value) {
     std::fill(host.begin(), host.end(), -1);
 }
 
+// An event of another context than the stream that the graph is launched in.
+static void of_another_context(cudaStream_t stream) {
+    std::vector<int> host(k_count, -1);
+    CUcontext mine, other;
+    CUdevice device;
+    cudaEvent_t event;
+    DRIVER(cuCtxGetCurrent(&mine));
+    DRIVER(cuCtxGetDevice(&device));
+#if CUDA_VERSION >= 13000
+    CUctxCreateParams params{};
+    DRIVER(cuCtxCreate(&other, &params, 0, device));
+#else
+    DRIVER(cuCtxCreate(&other, 0, device));
+#endif
+    CHECK(cudaEventCreate(&event));
+    DRIVER(cuCtxSetCurrent(mine));
+    {
+        Recording graph(host.data(), event, false);
+        for (int value : {700, 800}) {
+            graph.launch(stream, value);
+            CHECK(cudaEventSynchronize(event));
+            expect(host, value);
+        }
+        CHECK(cudaStreamSynchronize(stream));
+    }
+    CHECK(cudaEventDestroy(event));
+    DRIVER(cuCtxDestroy(other));
+}
+
 int main() {
     cudaStream_t stream, other;
     cudaEvent_t event, another;
@@ -126,6 +156,7 @@ int main() {
         expect(host, 0);
         CHECK(cudaStreamSynchronize(stream));
     }
+    of_another_context(stream);
     CHECK(cudaEventDestroy(another));
     CHECK(cudaEventDestroy(event));
     CHECK(cudaStreamDestroy(other));

@@ -1,0 +1,301 @@
+// Host copies of graphs in orders that only the graph knows: from host memory that the graph itself has written, in executable
+// graphs with different host nodes, in several streams, and in the bodies of conditional nodes.
+#include <atomic>
+#include <cstring>
+
+#include "check.h"
+
+__global__ void add(int* data, int n, int value) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] += value;
+}
+
+__global__ void choose(cudaGraphConditionalHandle handle, const int* value) { cudaGraphSetConditional(handle, *value); }
+
+__global__ void count_down(int* counter, cudaGraphConditionalHandle handle) {
+    *counter -= 1;
+    cudaGraphSetConditional(handle, *counter > 0 ? 1 : 0);
+}
+
+struct Pinned {
+    explicit Pinned(size_t count) { CHECK(cudaMallocHost(&data, count * sizeof(int))); }
+    ~Pinned() { CHECK(cudaFreeHost(data)); }
+    int* data = nullptr;
+};
+
+struct Stream {
+    Stream() { CHECK(cudaStreamCreate(&handle)); }
+    ~Stream() { CHECK(cudaStreamDestroy(handle)); }
+    cudaStream_t handle = nullptr;
+};
+
+static cudaGraphNode_t add_copy(cudaGraph_t graph, const cudaGraphNode_t* after, void* to, const void* from, size_t bytes,
+                                cudaMemcpyKind kind) {
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddMemcpyNode1D(&node, graph, after, after ? 1 : 0, to, from, bytes, kind));
+    return node;
+}
+
+static cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* after, void* function, int threads,
+                                  void** arguments) {
+    cudaKernelNodeParams params{};
+    params.func = function;
+    params.gridDim = dim3(1);
+    params.blockDim = dim3(threads);
+    params.kernelParams = arguments;
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddKernelNode(&node, graph, after, after ? 1 : 0, &params));
+    return node;
+}
+
+static cudaGraph_t add_conditional(cudaGraph_t graph, const cudaGraphNode_t* after, cudaGraphConditionalHandle handle,
+                                   cudaGraphConditionalNodeType type) {
+    cudaGraphNodeParams params = {cudaGraphNodeTypeConditional};
+    params.conditional.handle = handle;
+    params.conditional.type = type;
+    params.conditional.size = 1;
+    cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+    CHECK(cudaGraphAddNode(&node, graph, after, nullptr, after ? 1 : 0, &params));
+#else
+    CHECK(cudaGraphAddNode(&node, graph, after, after ? 1 : 0, &params));
+#endif
+    return params.conditional.phGraph_out[0];
+}
+
+static std::atomic<bool> may_begin;
+static void CUDART_CB wait_to_begin(void*) {
+    while (!may_begin.load()) {
+    }
+}
+
+// One executable graph in two streams: its launches come one after the other, whichever stream could begin first.
+static void in_two_streams() {
+    const int n = 300;
+    Stream one, other;
+    DeviceArray<int> device(n);
+    Pinned out(n);
+    CHECK(cudaMemset(device.data(), 0, n * sizeof(int)));
+    CHECK(cudaStreamBeginCapture(one.handle, cudaStreamCaptureModeGlobal));
+    add<<<2, 256, 0, one.handle>>>(device.data(), n, 1);
+    CHECK(cudaMemcpyAsync(out.data, device.data(), n * sizeof(int), cudaMemcpyDeviceToHost, one.handle));
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(one.handle, &graph));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    for (int round = 1; round <= 10; ++round) {
+        may_begin.store(false);
+        CHECK(cudaLaunchHostFunc(one.handle, wait_to_begin, nullptr));
+        CHECK(cudaGraphLaunch(exec, one.handle));
+        CHECK(cudaGraphLaunch(exec, other.handle));
+        may_begin.store(true);
+        CHECK(cudaStreamSynchronize(one.handle));
+        CHECK(cudaStreamSynchronize(other.handle));
+        for (int i = 0; i < n; ++i) EXPECT_EQ(out.data[i], 2 * round);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+}
+
+struct Noted {
+    const int* at;
+    std::vector<int> seen;
+};
+static void CUDART_CB note(void* data) {
+    auto* noted = static_cast<Noted*>(data);
+    noted->seen.push_back(*noted->at);
+}
+
+// A graph gets a host node behind its copy, another one before it, and loses the first again: what was made executable before
+// stays as it was, and each is right when they take turns.
+static void with_other_host_nodes() {
+    Stream stream;
+    DeviceArray<int> device(1);
+    Pinned out(1);
+    CHECK(cudaMemset(device.data(), 0, sizeof(int)));
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    int one = 1, *at = device.data(), count = 1;
+    void* arguments[] = {&at, &count, &one};
+    cudaGraphNode_t kernel = add_kernel(graph, nullptr, reinterpret_cast<void*>(add), 1, arguments);
+    cudaGraphNode_t copy = add_copy(graph, &kernel, out.data, at, sizeof(int), cudaMemcpyDeviceToHost);
+    cudaGraphExec_t execs[3];
+    CHECK(cudaGraphInstantiate(&execs[0], graph, 0));
+    Noted behind{out.data, {}}, before{out.data, {}};
+    cudaHostNodeParams note_behind{note, &behind}, note_before{note, &before};
+    cudaGraphNode_t after_copy, before_kernel;
+    CHECK(cudaGraphAddHostNode(&after_copy, graph, &copy, 1, &note_behind));
+    CHECK(cudaGraphInstantiate(&execs[1], graph, 0));
+    CHECK(cudaGraphAddHostNode(&before_kernel, graph, nullptr, 0, &note_before));
+#if CUDART_VERSION >= 13000
+    CHECK(cudaGraphAddDependencies(graph, &before_kernel, &kernel, nullptr, 1));
+#else
+    CHECK(cudaGraphAddDependencies(graph, &before_kernel, &kernel, 1));
+#endif
+    CHECK(cudaGraphDestroyNode(after_copy));
+    CHECK(cudaGraphInstantiate(&execs[2], graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    *out.data = 0;
+    for (int launch = 0; launch < 12; ++launch) CHECK(cudaGraphLaunch(execs[launch % 3], stream.handle));
+    CHECK(cudaStreamSynchronize(stream.handle));
+    EXPECT_EQ(*out.data, 12);
+    EXPECT_EQ(behind.seen.size(), 4u);
+    EXPECT_EQ(before.seen.size(), 4u);
+    for (size_t i = 0; i < behind.seen.size() && i < before.seen.size(); ++i) {
+        EXPECT_EQ(behind.seen[i], static_cast<int>(3 * i + 2));
+        EXPECT_EQ(before.seen[i], static_cast<int>(3 * i + 2));
+    }
+    for (cudaGraphExec_t exec : execs) CHECK(cudaGraphExecDestroy(exec));
+}
+
+// To the host and from there again, with nothing in between: all of it, a part, the newer of two; in a child graph as well.
+static void written_and_read(bool pinned, bool in_child) {
+    const int n = 1000, first = 100, part = 300;
+    Stream stream;
+    DeviceArray<int> from(n), all(n), some(part), newer(n);
+    Pinned locked(n);
+    std::vector<int> pageable(n);
+    int* host = pinned ? locked.data : pageable.data();
+    const size_t bytes = n * sizeof(int);
+    std::vector<int> numbers(n);
+    for (int i = 0; i < n; ++i) numbers[i] = i;
+    CHECK(cudaMemcpy(from.data(), numbers.data(), bytes, cudaMemcpyHostToDevice));
+    std::memset(host, 0xff, bytes);
+
+    cudaGraph_t graph, parent;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t out = add_copy(graph, nullptr, host, from.data(), bytes, cudaMemcpyDeviceToHost);
+    cudaGraphNode_t in = add_copy(graph, &out, all.data(), host, bytes, cudaMemcpyHostToDevice);
+    cudaGraphNode_t in_part = add_copy(graph, &in, some.data(), host + first, part * sizeof(int), cudaMemcpyHostToDevice);
+    int *at = from.data(), count = n, one = 1;
+    void* arguments[] = {&at, &count, &one};
+    cudaKernelNodeParams params{};
+    params.func = reinterpret_cast<void*>(add);
+    params.gridDim = dim3(4);
+    params.blockDim = dim3(256);
+    params.kernelParams = arguments;
+    cudaGraphNode_t kernel;
+    CHECK(cudaGraphAddKernelNode(&kernel, graph, &in_part, 1, &params));
+    cudaGraphNode_t out_again = add_copy(graph, &kernel, host, from.data(), bytes, cudaMemcpyDeviceToHost);
+    cudaGraphNode_t in_again = add_copy(graph, &out_again, newer.data(), host, bytes, cudaMemcpyHostToDevice);
+    cudaGraphExec_t exec;
+    if (in_child) {
+        CHECK(cudaGraphCreate(&parent, 0));
+        cudaGraphNode_t child;
+        CHECK(cudaGraphAddChildGraphNode(&child, parent, nullptr, 0, graph));
+        CHECK(cudaGraphInstantiate(&exec, parent, 0));
+        CHECK(cudaGraphDestroy(parent));
+    } else {
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        // The program finds its nodes as it made them.
+        cudaMemcpy3DParms told{};
+        CHECK(cudaGraphMemcpyNodeGetParams(in_part, &told));
+        EXPECT(told.srcPtr.ptr == host + first && told.kind == cudaMemcpyHostToDevice);
+    }
+    for (int round = 0; round < 5; ++round) {
+        CHECK(cudaGraphLaunch(exec, stream.handle));
+        if (round == 2) continue;  // and twice without a wait
+        CHECK(cudaStreamSynchronize(stream.handle));
+        const auto old = all.download(), middle = some.download(), last = newer.download();
+        for (int i = 0; i < n; ++i) {
+            EXPECT_EQ(old[i], i + round);
+            EXPECT_EQ(last[i], i + round + 1);
+            EXPECT_EQ(host[i], i + round + 1);
+        }
+        for (int i = 0; i < part; ++i) EXPECT_EQ(middle[i], first + i + round);
+    }
+    if (!in_child) {
+        // It becomes another copy of the same kind, but not one in another direction.
+        DeviceArray<int> elsewhere(n);
+        EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, in_again, host, newer.data(), bytes, cudaMemcpyDeviceToHost),
+                  cudaErrorInvalidValue);
+        EXPECT_EQ(
+            cudaGraphExecMemcpyNodeSetParams1D(exec, in_again, elsewhere.data(), newer.data(), bytes, cudaMemcpyDeviceToDevice),
+            cudaErrorInvalidValue);
+        CHECK(cudaGraphLaunch(exec, stream.handle));
+        CHECK(cudaStreamSynchronize(stream.handle));
+        const auto last = newer.download();
+        for (int i = 0; i < n; ++i) EXPECT_EQ(last[i], i + 6);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+// A body copies to page-locked memory if it is run, and leaves it alone if it is not; added as a node, or captured.
+static void in_a_branch(bool captured) {
+    Stream stream;
+    DeviceArray<int> value(1), branch(1);
+    Pinned out(16);
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphConditionalHandle handle;
+    CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0));
+    int* branch_at = branch.data();
+    void* chosen[] = {&handle, &branch_at};
+    cudaGraphNode_t decide = add_kernel(graph, nullptr, reinterpret_cast<void*>(choose), 1, chosen);
+    cudaGraph_t body = add_conditional(graph, &decide, handle, cudaGraphCondTypeIf);
+    if (captured) {
+        CHECK(cudaStreamBeginCaptureToGraph(stream.handle, body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed));
+        CHECK(cudaMemcpyAsync(out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
+        CHECK(cudaStreamEndCapture(stream.handle, nullptr));
+    } else {
+        add_copy(body, nullptr, out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost);
+    }
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int round = 0; round < 6; ++round) {
+        const int taken = round % 2, number = 100 + round;
+        for (int i = 0; i < 16; ++i) out.data[i] = -round;
+        CHECK(cudaMemcpy(branch.data(), &taken, sizeof taken, cudaMemcpyHostToDevice));
+        CHECK(cudaMemcpy(value.data(), &number, sizeof number, cudaMemcpyHostToDevice));
+        CHECK(cudaGraphLaunch(exec, stream.handle));
+        CHECK(cudaStreamSynchronize(stream.handle));
+        for (int i = 0; i < 16; ++i) EXPECT_EQ(out.data[i], i == 3 && taken ? number : -round);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+// A loop whose body tells the host how far it is; the last turn's number stays.
+static void in_a_loop() {
+    Stream stream;
+    DeviceArray<int> counter(1);
+    Pinned left(1);
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphConditionalHandle handle;
+    CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+    cudaGraph_t body = add_conditional(graph, nullptr, handle, cudaGraphCondTypeWhile);
+    int* at = counter.data();
+    void* arguments[] = {&at, &handle};
+    add_copy(body, nullptr, left.data, counter.data(), sizeof(int), cudaMemcpyDeviceToHost);
+    cudaGraphNode_t nodes[2];
+    size_t count = 2;
+    CHECK(cudaGraphGetNodes(body, nodes, &count));
+    EXPECT_EQ(count, 1u);
+    add_kernel(body, &nodes[0], reinterpret_cast<void*>(count_down), 1, arguments);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int turns : {5, 1, 9}) {
+        *left.data = -1;
+        CHECK(cudaMemcpy(counter.data(), &turns, sizeof turns, cudaMemcpyHostToDevice));
+        CHECK(cudaGraphLaunch(exec, stream.handle));
+        CHECK(cudaStreamSynchronize(stream.handle));
+        EXPECT_EQ(*left.data, 1);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+int main() {
+    in_two_streams();
+    with_other_host_nodes();
+    for (bool pinned : {false, true}) {
+        for (bool in_child : {false, true}) written_and_read(pinned, in_child);
+    }
+    in_a_branch(false);
+    in_a_branch(true);
+    in_a_loop();
+    std::printf("orders of host copies in graphs: verified\n");
+    return 0;
+}
