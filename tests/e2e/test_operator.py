@@ -71,7 +71,7 @@ class OperatorTest(PoolCase):
 
         self.assertTrue(harness.until(everybody_got_on), status()["turns"])
         self.assertRegex(command("status", "--listen", pool.addresses[0]).stdout,
-                         rf"Sessions take turns, {3 * os.cpu_count()} at a time")
+                         rf"Sessions take turns, {2 * os.cpu_count()} at a time")
         for program in programs[2:]:
             program.kill()
         self.assertTrue(harness.until(lambda: not status()["turns"]["taken"]), "no crowd, and still they take turns")

@@ -21,7 +21,7 @@ std::atomic<bool> scarce{true};
 /// Sessions that call all the time while it is their turn, and a clock that only the test sets.
 class Crowd {
 public:
-    static constexpr unsigned k_bound = 8, k_at_a_time = 6;  // for two processors
+    static constexpr unsigned k_bound = 8, k_at_a_time = 4;  // for two processors
 
     explicit Crowd(size_t sessions) : m_turns(options()) {
         scarce.store(true);
