@@ -199,8 +199,25 @@ CUresult plan_copy(Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan) {
     return make_plan(call, source, destination, from.WidthInBytes, from.Height, from.Depth, plan);
 }
 
+/// A copy of rows that is captured into the body of a conditional node: see share_with_body().
+static CUresult share_rows_with_body(Call& call, CopyPlan& plan, uint64_t stream) {
+    const uint64_t graph = plan.destination.is_host && !plan.source.is_host ? captured_graph(call, stream) : 0;
+    if (graph == 0) return CUDA_SUCCESS;
+    const CopyTarget rows = plan.destination.rows;
+    if (CUresult refused = share_with_body(call, graph, rows.base, rows.span_bytes()); refused != CUDA_SUCCESS) return refused;
+    CopyEnd end =
+        device_end(device_address_of(call.state, reinterpret_cast<uint64_t>(rows.base), rows.span_bytes(), Use::write));
+    if (end.device == 0) return CUDA_SUCCESS;
+    end.context = to_handle<CUcontext>(plan.destination.context);
+    end.pitch = rows.pitch_bytes;
+    end.height = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
+    plan.destination = {};
+    return plan_end(call, end, CopyEnd::Which::destination, plan);
+}
+
 CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
     if (plan.empty()) return CUDA_SUCCESS;
+    if (CUresult refused = share_rows_with_body(call, plan, stream); refused != CUDA_SUCCESS) return refused;
     if (plan.source.is_host && plan.destination.is_host) return copy_on_host(call, plan, stream);
     if (plan.source.is_host) return send_from_host(call, plan, stream, timing);
     if (plan.destination.is_host) return fetch_to_host(call, plan, stream, timing);

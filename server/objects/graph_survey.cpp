@@ -97,7 +97,7 @@ CUresult Surveyor::read_node(Node& node) {
         if (node.copy == nullptr) node.copy = host_end(m_lookup, copy, false);
         if (node.copy != nullptr && node.copy->source == 0 && node.in_body)
             return refuse(
-                "in the body of a conditional node, a copy to host memory that is not page-locked, or of rows and captured");
+                "in the body of a conditional node, a copy to host memory that is not page-locked, or in a child graph");
     }
     if (node.type == CU_GRAPH_NODE_TYPE_HOST && m_driver->cuGraphHostNodeGetParams != nullptr) {
         CUDA_HOST_NODE_PARAMS params{};

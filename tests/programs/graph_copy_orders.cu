@@ -222,9 +222,10 @@ static void written_and_read(bool pinned, bool in_child) {
 }
 
 // A body copies to page-locked memory if it is run, and leaves it alone if it is not; added as a node, or captured.
-static void in_a_branch(bool captured) {
+enum class Made { as_node, captured, captured_with_rows };
+static void in_a_branch(Made made) {
     Stream stream;
-    DeviceArray<int> value(1), branch(1);
+    DeviceArray<int> value(2), branch(1);
     Pinned out(16);
     cudaGraph_t graph;
     CHECK(cudaGraphCreate(&graph, 0));
@@ -234,9 +235,15 @@ static void in_a_branch(bool captured) {
     void* chosen[] = {&handle, &branch_at};
     cudaGraphNode_t decide = add_kernel(graph, nullptr, reinterpret_cast<void*>(choose), 1, chosen);
     cudaGraph_t body = add_conditional(graph, &decide, handle, cudaGraphCondTypeIf);
-    if (captured) {
+    const bool rows = made == Made::captured_with_rows;
+    if (made != Made::as_node) {
         CHECK(cudaStreamBeginCaptureToGraph(stream.handle, body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed));
-        CHECK(cudaMemcpyAsync(out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
+        if (rows) {
+            CHECK(cudaMemcpy2DAsync(out.data + 3, 5 * sizeof(int), value.data(), sizeof(int), sizeof(int), 2, cudaMemcpyDeviceToHost,
+                                    stream.handle));
+        } else {
+            CHECK(cudaMemcpyAsync(out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
+        }
         CHECK(cudaStreamEndCapture(stream.handle, nullptr));
     } else {
         add_copy(body, nullptr, out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost);
@@ -244,13 +251,16 @@ static void in_a_branch(bool captured) {
     cudaGraphExec_t exec;
     CHECK(cudaGraphInstantiate(&exec, graph, 0));
     for (int round = 0; round < 6; ++round) {
-        const int taken = round % 2, number = 100 + round;
+        const int taken = round % 2, number[2] = {100 + round, 200 + round};
         for (int i = 0; i < 16; ++i) out.data[i] = -round;
         CHECK(cudaMemcpy(branch.data(), &taken, sizeof taken, cudaMemcpyHostToDevice));
-        CHECK(cudaMemcpy(value.data(), &number, sizeof number, cudaMemcpyHostToDevice));
+        CHECK(cudaMemcpy(value.data(), number, sizeof number, cudaMemcpyHostToDevice));
         CHECK(cudaGraphLaunch(exec, stream.handle));
         CHECK(cudaStreamSynchronize(stream.handle));
-        for (int i = 0; i < 16; ++i) EXPECT_EQ(out.data[i], i == 3 && taken ? number : -round);
+        for (int i = 0; i < 16; ++i) {
+            const int row = i == 3 ? 0 : i == 8 && rows ? 1 : -1;
+            EXPECT_EQ(out.data[i], taken && row >= 0 ? number[row] : -round);
+        }
     }
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
@@ -293,8 +303,7 @@ int main() {
     for (bool pinned : {false, true}) {
         for (bool in_child : {false, true}) written_and_read(pinned, in_child);
     }
-    in_a_branch(false);
-    in_a_branch(true);
+    for (Made made : {Made::as_node, Made::captured, Made::captured_with_rows}) in_a_branch(made);
     in_a_loop();
     std::printf("orders of host copies in graphs: verified\n");
     return 0;
