@@ -32,7 +32,10 @@ bool is_inside(const Target& target) {
     if (target.inside || target.native) return true;
     const std::string self = own_path(), warpline = self.substr(0, self.rfind('/') + 1) + "warpline";
     std::vector<std::string> words = {warpline, "run"};
-    if (target.local) words.push_back("--local");
+    if (target.local) {
+        words.push_back("--local");
+        ::setenv("WARPLINE_MAX_SESSIONS", std::to_string(target.sessions).c_str(), 0);
+    }
     if (target.tcp) words.push_back("--tcp");
     if (target.direct) words.push_back("--direct");
     if (!target.server.empty()) words.insert(words.end(), {"--server", target.server});

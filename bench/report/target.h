@@ -7,12 +7,13 @@
 namespace warpline::bench {
 
 struct Target {
-    std::string server;   ///< HOST:PORT; empty: that of WARPLINE_SERVERS, unless one of the following says otherwise
-    bool local = false;   ///< a private server on this machine
-    bool tcp = false;     ///< … reached as one elsewhere is
-    bool direct = false;  ///< the software GPU in this process
-    bool native = false;  ///< this machine's own driver, without Warpline
-    bool inside = false;  ///< under `warpline run` already
+    std::string server;      ///< HOST:PORT; empty: that of WARPLINE_SERVERS, unless one of the following says otherwise
+    bool local = false;      ///< a private server on this machine
+    bool tcp = false;        ///< … reached as one elsewhere is
+    bool direct = false;     ///< the software GPU in this process
+    bool native = false;     ///< this machine's own driver, without Warpline
+    bool inside = false;     ///< under `warpline run` already
+    unsigned sessions = 64;  ///< that a private server is to take at a time
     std::vector<std::string> command;  ///< this program's arguments, as given
 
     /// In words.
