@@ -80,14 +80,24 @@ class Rest:
         found = processes.workers(self.server.process.pid)
         if not self.workers <= len(found) <= self.workers + self.spare:
             return f"{len(found)} workers instead of {self.workers}"
-        busy = [worker for worker in found if holds_connection(worker)]
+        try:
+            busy = [worker for worker in found if holds_connection(worker)]
+        except FileNotFoundError:
+            return "a worker has ended meanwhile"
         if busy:
             return f"workers hold connections of nobody's: {busy}"
         return None
 
     def _settle(self, seconds):
-        processes.until(lambda: self._difference() is None, seconds)
-        return self._difference()
+        problem = None
+
+        def is_at_rest():
+            nonlocal problem
+            problem = self._difference()
+            return problem is None
+
+        processes.until(is_at_rest, seconds)
+        return problem
 
     def left_behind(self, seconds=20, crashes=()):
         """What is left or has happened that should not, in words; None if the server is as it was. `crashes`: workers that the test
