@@ -205,6 +205,8 @@ void StagingMemory::grower_main() {
         if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(nullptr);
         lock.lock();
         m_wanted_bytes = 0;
+        // Who found it too small meanwhile was told that one is on its way, and waits: it is to ask again.
+        ++m_generation;
         m_changed.notify_all();
     }
 }
