@@ -172,30 +172,38 @@ private:
     std::promise<void>& m_done;
 };
 
+/// An executor that has a call to execute, and no turn: it waits for one.
+class WithoutTurn {
+public:
+    WithoutTurn() {
+        take_turn(m_counters.turn);
+        EXPECT_TRUE(m_executor.push(std::make_shared<Step>(m_done)));
+        while (!waits()) std::this_thread::yield();
+    }
+    bool waits() const { return m_counters.turn.waits.load() != 0; }
+    void give() { give_turn(m_counters.turn); }
+    void stop() { m_executor.stop(); }
+    std::future<void> done() { return m_done.get_future(); }
+
+private:
+    SessionCounters m_counters{};
+    Turn m_turn{m_counters.turn, std::chrono::hours(1)};
+    std::promise<void> m_done;
+    Executor m_executor{{.turn = &m_turn}};
+};
+
 TEST(Turn, CallsWaitForIt_B7) {
-    SessionCounters counters{};
-    Turn turn(counters.turn, std::chrono::hours(1));
-    take_turn(counters.turn);
-    std::promise<void> done;
-    Executor executor({.turn = &turn});
-    ASSERT_TRUE(executor.push(std::make_shared<Step>(done)));
-    while (counters.turn.waits.load() == 0) std::this_thread::yield();
-    auto ended = done.get_future();
+    WithoutTurn executor;
+    auto ended = executor.done();
     EXPECT_EQ(ended.wait_for(milliseconds(0)), std::future_status::timeout);
-    give_turn(counters.turn);
+    executor.give();
     EXPECT_EQ(ended.wait_for(std::chrono::seconds(60)), std::future_status::ready);
 }
 
 TEST(Turn, WhoEndsDoesNotWaitForIt_B7) {
-    SessionCounters counters{};
-    Turn turn(counters.turn, std::chrono::hours(1));
-    take_turn(counters.turn);
-    std::promise<void> done;
-    Executor executor({.turn = &turn});
-    ASSERT_TRUE(executor.push(std::make_shared<Step>(done)));
-    while (counters.turn.waits.load() == 0) std::this_thread::yield();
+    WithoutTurn executor;
     executor.stop();
-    EXPECT_EQ(counters.turn.waits.load(), 0u);
+    EXPECT_FALSE(executor.waits());
 }
 
 TEST(Turn, NobodyWaitsForASupervisorThatHangs_B7) {
