@@ -18,8 +18,8 @@
 namespace warpline::net {
 
 struct PumpOptions {
-    std::string name = "wl";  ///< threads are called <name>-rd and <name>-wr
-    std::chrono::milliseconds tick_interval{250};
+    std::string name = "wl";                       ///< threads are called <name>-rd and <name>-wr
+    std::chrono::milliseconds tick_interval{250};  ///< twice that where processors are scarce
     /// How long a connection that the user ends may take to tell the other side why.
     std::chrono::milliseconds goodbye_timeout{1000};
     bool guests = true;  ///< other threads may read

@@ -405,6 +405,7 @@ private:
     WaitList m_waiting WL_GUARDED_BY(m_mutex);           // for credit, room, a frame to leave
     uint64_t m_napped_at WL_GUARDED_BY(m_mutex) = 1;     // m_next_call at the last nap
     unsigned m_idle_naps WL_GUARDED_BY(m_mutex) = 0;     // since a call came
+    bool m_slept WL_GUARDED_BY(m_mutex) = false;         // since the last nap
     uint64_t m_flushed_to WL_GUARDED_BY(m_mutex) = 1;    // m_next_call when another thread took what there was during a nap
     unsigned m_flushes WL_GUARDED_BY(m_mutex) = 0;       // in the last nap, or the one under way
     std::chrono::microseconds m_nap WL_GUARDED_BY(m_mutex){0};  // how long that is

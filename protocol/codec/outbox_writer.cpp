@@ -1,5 +1,6 @@
 // What a lane's writer takes from the outbox.
 #include <algorithm>
+#include <utility>
 
 #include "common/base/run_queue.h"
 #include "common/base/scope_guard.h"
@@ -180,10 +181,11 @@ void Outbox::nap(OutLane& lane) {
     // What is there now may be the beginning of the next turn, whose thread has no processor at the moment.
     const bool scarce = m_options.processors_scarce();
     const auto shortest = m_options.nap * (scarce ? k_scarce : 1);
+    const bool slept = std::exchange(m_slept, false);
     const bool in_vain = calls < many_calls() * m_flushes || (scarce && calls == 0);
     if (in_vain && m_batch.empty()) {
         m_nap = std::min(2 * m_nap, m_options.longest_nap * (scarce ? k_scarce : 1));
-    } else if (calls > 0) {
+    } else if (calls > 0 && !(scarce && slept)) {  // what woke it is one call, which says nothing of those that follow
         m_nap /= k_shorter;
     }
     m_nap = std::max(m_nap, shortest);
@@ -203,10 +205,12 @@ void Outbox::note_flush(const OutLane& lane) {
 
 uint64_t Outbox::many_calls() const { return m_options.processors_scarce() ? k_scarcely_many_calls : k_many_calls; }
 
-/// So many naps without a call are followed by sleep. Where they are longest, who wakes for nothing is in somebody's way.
+/// So many naps without a call are followed by sleep. Where processors are scarce, a program that pauses for as long as a long
+/// nap has no turn, as a rule: who wakes for nothing meanwhile empties the caches of those who have theirs.
 unsigned Outbox::idle_naps() const {
-    const bool are_long = m_nap > m_options.nap && !m_options.processors_scarce();
-    return are_long ? k_long_idle_naps * m_options.idle_naps : m_options.idle_naps;
+    const bool scarce = m_options.processors_scarce();
+    if (scarce && m_nap > m_options.nap * k_scarce) return std::min(m_options.idle_naps, 1u);
+    return scarce || m_nap <= m_options.nap ? m_options.idle_naps : k_long_idle_naps * m_options.idle_naps;
 }
 
 bool Outbox::few_came_since_flush() const { return m_next_call - m_flushed_to < many_calls(); }
@@ -241,6 +245,7 @@ bool Outbox::wait(uint16_t lane) {
         }
         out.writer_sleeps = true;
         m_writer_wake[lane].wait(m_mutex);
+        m_slept |= is_command;
         out.writer_sleeps = false;
     }
 }

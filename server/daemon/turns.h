@@ -25,7 +25,7 @@ public:
         unsigned processors = processor_count();
         unsigned crowd_per_processor = 4;            ///< so many sessions at work need no turns
         unsigned served_per_processor = 2;           ///< at a time
-        std::chrono::milliseconds tick{10};          ///< between two looks, while there are turns
+        std::chrono::milliseconds tick{15};          ///< between two looks, while there are turns
         std::chrono::milliseconds rare_tick{100};    ///< while there are none, and sessions enough to need some
         std::chrono::milliseconds round{480};        ///< until everybody was served; turns are as long as that allows
         std::chrono::milliseconds shortest_turn{5};  ///< but for these bounds

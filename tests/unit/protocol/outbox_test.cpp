@@ -508,12 +508,12 @@ TEST(Outbox, APokeEndsOneWait) {
     EXPECT_FALSE(outbox.wait(k_command_lane));
 }
 
-void expect_that_everything_leaves(bool scarce) {
+void expect_that_everything_leaves(bool scarce, unsigned idle_naps) {
     OutboxOptions options;
     options.processors_scarce = scarce ? +[] { return true; } : +[] { return false; };
     options.nap = std::chrono::milliseconds(1);
     options.longest_nap = std::chrono::milliseconds(4);
-    options.idle_naps = 1'000'000;
+    options.idle_naps = idle_naps;
     Outbox outbox(options);
     std::mutex writing;
     std::atomic<uint64_t> sent{0};
@@ -545,8 +545,12 @@ void expect_that_everything_leaves(bool scarce) {
     EXPECT_EQ(sent.load(), added);
 }
 
-TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) { expect_that_everything_leaves(false); }
-TEST(Outbox, WhatNobodyTakesAlongLeavesWhereProcessorsAreScarce_B7) { expect_that_everything_leaves(true); }
+TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) {
+    for (const unsigned idle_naps : {1u, 1'000'000u}) expect_that_everything_leaves(false, idle_naps);
+}
+TEST(Outbox, WhatNobodyTakesAlongLeavesWhereProcessorsAreScarce_B7) {
+    for (const unsigned idle_naps : {1u, 4u, 1'000'000u}) expect_that_everything_leaves(true, idle_naps);
+}
 
 TEST(Outbox, RefusesAMessageThatIsTooLarge_F3) {
     Outbox outbox;
