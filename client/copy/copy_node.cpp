@@ -46,6 +46,7 @@ CUresult CopyNode::read(Call& call, const CUDA_MEMCPY3D& from, uint64_t graph) {
         end.array = nullptr;
         put_end(copy, which, end);
     }
+    host.tell_rows(copy);
     return CUDA_SUCCESS;
 }
 

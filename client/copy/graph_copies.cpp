@@ -54,10 +54,12 @@ CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream) {
     end.pitch = rows.pitch_bytes;
     end.height = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
     HostEndOfCopy host(end, plan);
+    CUDA_MEMCPY3D_PEER copy = plan.copy;
+    host.tell_rows(copy);
     const CUresult result = host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return gen::issue_wlCaptureCopy(call, plan.source.array, plan.destination.array, plan.source.context,
-                                        plan.destination.context, as_bytes(&plan.copy, sizeof plan.copy), stream, true, source,
-                                        address, bytes);
+                                        plan.destination.context, as_bytes(&copy, sizeof copy), stream, true, source, address,
+                                        bytes);
     });
     if (result == CUDA_SUCCESS) hold_in_capture(call, stream, host.held());
     return result;

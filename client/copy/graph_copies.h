@@ -17,6 +17,15 @@ public:
     HostEndOfCopy(const CopyEnd& end, const CopyPlan& plan);
     bool exists() const { return m_exists; }
 
+    /// Puts into a copy that travels how the rows lie in the program's memory.
+    template <typename Copy>
+    void tell_rows(Copy& copy) const {
+        if (!m_exists) return;
+        size_t& pitch = m_is_source ? copy.srcPitch : copy.dstPitch;
+        size_t& height = m_is_source ? copy.srcHeight : copy.dstHeight;
+        pitch = m_end.rows.pitch_bytes;
+        height = m_end.rows.slices > 1 && pitch > 0 ? m_end.rows.slice_pitch_bytes / pitch : m_end.rows.rows;
+    }
     /// Lets `issue(source, address, bytes)` queue the call that makes the copy a node.
     template <typename Issue>
     CUresult send(Call& call, Issue&& issue) {

@@ -148,7 +148,7 @@ CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& ar
     WL_CUDA(captured_graph(call, what.stream, graph));
     CUDA_MEMCPY3D copy = cuda::abi::without_contexts(what.copy);
     HostCopyPtr host;
-    WL_CUDA(place_host_end(call, {args.source, args.clientAddress, args.clientBytes}, graph, copy, host));
+    WL_CUDA(place_host_end(call, {args.source, args.clientAddress, args.clientBytes, {}}, graph, copy, host));
     if (host == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const bool linear = copy.Height <= 1 && copy.Depth <= 1 && what.copy.srcArray == nullptr && what.copy.dstArray == nullptr;
     if (linear && host->source != 0)

@@ -3,6 +3,7 @@
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"
+#include "server/objects/graph_sources.h"
 
 namespace warpline::server {
 
@@ -49,7 +50,11 @@ CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraph
     GraphSurvey survey;
     WL_CUDA(copies.survey(graph, survey));
     CUgraphExec exec = nullptr;
-    WL_CUDA(copies.with_sources_here(survey, [&] { return instantiate(&exec, graph, args.flags); }));
+    {
+        SourcesHere sources(call.driver());
+        WL_CUDA(sources.place(survey));
+        WL_CUDA(instantiate(&exec, graph, args.flags));
+    }
     copies.instantiated(exec, std::move(survey));
     call.session().graph_memory().instantiated(exec, graph);
     call.bind(HandleKind::graph_exec, args.phGraphExec, exec, call.context());
@@ -116,7 +121,12 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
     GraphSurvey survey;
     WL_CUDA(copies.survey(graph, survey));
     CUgraphExecUpdateResultInfo info{};
-    const CUresult result = copies.with_sources_here(survey, [&] { return update_exec(call, exec, graph, info); });
+    CUresult result = CUDA_SUCCESS;
+    {
+        SourcesHere sources(call.driver());
+        result = sources.place(survey);
+        if (result == CUDA_SUCCESS) result = update_exec(call, exec, graph, info);
+    }
     if (result == CUDA_SUCCESS) copies.updated(exec, std::move(survey));
     const HandleTable& handles = call.session().handles();
     values.updateResult = static_cast<uint32_t>(info.result);

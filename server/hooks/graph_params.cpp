@@ -23,7 +23,11 @@ CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client,
     if (!from_host && !to_host) return CUDA_SUCCESS;
     const Checked bytes = Checked(copy.WidthInBytes) * std::max<uint64_t>(copy.Height, 1) * std::max<uint64_t>(copy.Depth, 1);
     if (bytes.is_zero() || !bytes.at_most(call.session().options().max_whole_payload_bytes)) return CUDA_ERROR_INVALID_VALUE;
-    host = call.session().graph_copies().make(call.number(), client, bytes.value(), graph);
+    GraphCopies::ClientSide settled = client;
+    settled.rows = region_of(from_host ? source_side(copy) : target_side(copy), copy.WidthInBytes,
+                             std::max<uint64_t>(copy.Height, 1), std::max<uint64_t>(copy.Depth, 1));
+    settled.rows.address = client.address;
+    host = call.session().graph_copies().make(call.number(), settled, bytes.value(), graph);
     if (host == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     if (from_host) {
         copy.srcHost = host->staging->data;

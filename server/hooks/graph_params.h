@@ -57,7 +57,7 @@ CUresult read_copy_node(ServerCall& call, const Args& args, CUgraph graph, CUDA_
     std::memcpy(&copy, args.copy.data(), sizeof copy);
     copy.srcArray = WL_FIND_OR_NULL(call, CUarray, array, args.srcArray);
     copy.dstArray = WL_FIND_OR_NULL(call, CUarray, array, args.dstArray);
-    return place_host_end(call, {args.source, args.clientAddress, args.clientBytes}, graph, copy, host);
+    return place_host_end(call, {args.source, args.clientAddress, args.clientBytes, {}}, graph, copy, host);
 }
 
 /// The graph to which a node belongs, as far as it is known.

@@ -30,6 +30,7 @@ HostCopyPtr GraphCopies::make(uint64_t call, const ClientSide& side, uint64_t by
     copy->source = side.source;
     copy->client_address = side.address;
     copy->client_bytes = std::min(side.bytes, UINT64_MAX - side.address);
+    if (side.rows.fits() && side.rows.span().value() == side.bytes) copy->rows = side.rows;
     m_of_graph[graph].push_back(copy);
     MutexLock lock(m_mutex);
     if (m_by_staging.size() >= m_sweep_at) {
@@ -91,29 +92,6 @@ CUresult GraphCopies::survey(CUgraph graph, GraphSurvey& survey) {
     return result;
 }
 
-CUresult GraphCopies::with_sources_here(const GraphSurvey& survey, FunctionRef<CUresult()> make) {
-    std::vector<std::pair<CUgraphNode, CUDA_MEMCPY3D>> before;
-    CUresult result = CUDA_SUCCESS;
-    for (const GraphSurvey::Entry& entry : survey.entries) {
-        if (entry.from == nullptr) continue;
-        const auto get = m_driver->cuGraphMemcpyNodeGetParams;
-        const auto set = m_driver->cuGraphMemcpyNodeSetParams;
-        CUDA_MEMCPY3D copy{};
-        result = get != nullptr && set != nullptr ? get(entry.node, &copy) : CUDA_ERROR_NOT_SUPPORTED;
-        if (result != CUDA_SUCCESS) break;
-        before.emplace_back(entry.node, copy);
-        const std::byte* const here = entry.from->staging->data + (entry.copy->client_address - entry.from->client_address);
-        copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-        copy.srcHost = here;
-        copy.srcDevice = 0;
-        result = set(entry.node, &copy);
-        if (result != CUDA_SUCCESS) break;
-    }
-    if (result == CUDA_SUCCESS) result = make();
-    for (const auto& [node, copy] : before) m_driver->cuGraphMemcpyNodeSetParams(node, &copy);
-    return result;
-}
-
 void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
     sweep();
     if (survey.entries.empty() && !survey.host_functions) return;
@@ -154,7 +132,7 @@ CUresult GraphCopies::check_change(CUgraphExec exec, CUgraphNode node, const Hos
     if (!had && copy == nullptr && !state.updated) return CUDA_SUCCESS;
     if (state.updated) return refuse("a copy of a node, where the host copies came from another graph");
     if (!had || copy == nullptr || (copy->source != 0) != entry->is_source()) return CUDA_ERROR_INVALID_VALUE;
-    const auto hands_on = [&](const auto& one) { return one.from != nullptr && (&one == &*entry || one.from == entry->copy); };
+    const auto hands_on = [&](const auto& one) { return &one == &*entry ? one.reads_here() : one.reads_from(entry->copy); };
     if (std::any_of(state.entries.begin(), state.entries.end(), hands_on))
         return refuse("a copy to host memory that another one reads from there");
     for (const GraphSurvey::Entry& other : state.entries) {
@@ -218,7 +196,7 @@ CUresult GraphCopies::check_disabled(CUgraphExec exec, CUgraphNode node) const {
     if (found == m_execs.end()) return CUDA_SUCCESS;
     const std::vector<GraphSurvey::Entry>& entries = found->second.entries;
     const auto entry = find_entry(entries, node);
-    const auto reads_it = [&](const auto& one) { return entry != entries.end() && one.from == entry->copy; };
+    const auto reads_it = [&](const auto& one) { return entry != entries.end() && one.reads_from(entry->copy); };
     if (std::none_of(entries.begin(), entries.end(), reads_it)) return CUDA_SUCCESS;
     WL_LOG(warn, "graph", "refused: a copy to host memory that another one reads from there cannot be disabled");
     return CUDA_ERROR_NOT_SUPPORTED;

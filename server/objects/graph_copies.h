@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "common/base/bytes.h"
-#include "common/base/function_ref.h"
 #include "common/base/mutex.h"
 #include "server/objects/graph_survey.h"
 #include "server/objects/graph_tickets.h"
@@ -44,6 +43,7 @@ public:
         uint64_t source = 0;  ///< the host call that brings the bytes; 0: the copy goes to the client
         uint64_t address = 0;
         uint64_t bytes = 0;  ///< that it spans there
+        Region rows;
     };
     /// Staging memory for a copy that is becoming a node of this graph. Null: no memory.
     HostCopyPtr make(uint64_t call, const ClientSide& side, uint64_t bytes, CUgraph graph);
@@ -68,10 +68,6 @@ public:
     /// What a graph has to do with the client. Reads nothing where no graph of the session can have to do with it.
     /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
     CUresult survey(CUgraph graph, GraphSurvey& survey);
-    /// Lets `make` make what was surveyed executable. Meanwhile nodes that read what others have left here for the client do
-    /// so.
-    /// @errors  the driver's
-    CUresult with_sources_here(const GraphSurvey& survey, FunctionRef<CUresult()> make);
     /// What was surveyed has become an executable graph.
     void instantiated(CUgraphExec exec, GraphSurvey survey);
     void updated(CUgraphExec exec, GraphSurvey survey);

@@ -21,6 +21,7 @@ constexpr int k_max_depth = 32;
 struct Node {
     CUgraphNode handle = nullptr;
     CUgraphNode top = nullptr;
+    CUgraph graph = nullptr;
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     bool in_body = false;
     std::vector<size_t> before;
@@ -46,6 +47,7 @@ private:
     std::vector<size_t> all_before(size_t index) const;
     CUresult conclude_source(GraphSurvey& survey, size_t index);
     HostCopyPtr last_written(const std::vector<size_t>& copies, const HostCopy& reads) const;
+    CUresult lay_over(GraphSurvey::Entry& entry, size_t index, const std::vector<size_t>& copies);
     CUresult note_record(GraphSurvey& survey, size_t index);
     GraphSurvey::Entry entry_of(size_t index) const;
     CUresult refuse(const char* why) {
@@ -137,6 +139,7 @@ CUresult Surveyor::read(CUgraph graph, CUgraphNode top, const std::vector<size_t
         Node node;
         node.handle = handle;
         node.top = top != nullptr ? top : handle;
+        node.graph = graph;
         node.in_body = in_body;
         if (m_driver->cuGraphNodeGetType == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
         WL_DRIVER_TRY(m_driver->cuGraphNodeGetType(handle, &node.type));
@@ -201,9 +204,11 @@ CUresult Surveyor::conclude_source(GraphSurvey& survey, size_t index) {
     }
     if (!written_before.empty()) {
         entry.from = last_written(written_before, *entry.copy);
-        if (entry.from == nullptr)
-            return refuse("a graph that copies to host memory and from there again, other bytes or with gaps between rows");
-        entry.tickets.clear();
+        if (entry.from == nullptr) {
+            WL_DRIVER_TRY(lay_over(entry, index, written_before));
+        } else {
+            entry.tickets.clear();
+        }
     }
     survey.entries.push_back(std::move(entry));
     return CUDA_SUCCESS;
@@ -221,6 +226,27 @@ HostCopyPtr Surveyor::last_written(const std::vector<size_t>& copies, const Host
         if (std::all_of(copies.begin(), copies.end(), comes_before)) return copy;
     }
     return nullptr;
+}
+
+/// Before the copy is made, what these have written is to be laid over what the client has sent.
+CUresult Surveyor::lay_over(GraphSurvey::Entry& entry, size_t index, const std::vector<size_t>& copies) {
+    const Node& node = m_nodes[index];
+    if (node.in_body)
+        return refuse("in the body of a conditional node, a copy from host memory of which the graph has written a part");
+    std::vector<std::pair<size_t, size_t>> in_order;  // who comes after somebody comes after more
+    for (size_t i : copies) in_order.emplace_back(all_before(i).size(), i);
+    std::sort(in_order.begin(), in_order.end());
+    for (const auto& [count, i] : in_order) {
+        const HostCopyPtr& copy = m_nodes[i].copy;
+        if (!copy->rows || !entry.copy->rows)
+            return refuse("a graph that copies to host memory and from there again, and a client that tells of no rows");
+        if (!entry.reads_from(copy)) entry.over.push_back(copy);
+    }
+    entry.graph = node.graph;
+    for (size_t i : node.before) {
+        if (m_nodes[i].graph == node.graph) entry.before.push_back(m_nodes[i].handle);
+    }
+    return CUDA_SUCCESS;
 }
 
 GraphSurvey::Entry Surveyor::entry_of(size_t index) const {

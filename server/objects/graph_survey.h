@@ -1,6 +1,7 @@
 // What is found out about a graph before it is instantiated.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -23,8 +24,18 @@ struct GraphSurvey {
         std::vector<CUgraphNode> after;
         /// From the client: the copy to the client, earlier in the graph, whose bytes it reads where they are here. Null: none.
         HostCopyPtr from;
+        /// From the client: the copies to the client, earlier in the graph, that have written a part of what it reads, in their
+        /// order; and, if there are some, the graph in which the node is and the nodes directly before it there.
+        std::vector<HostCopyPtr> over;
+        CUgraph graph = nullptr;
+        std::vector<CUgraphNode> before;
         bool enabled = true;
         bool is_source() const { return copy->source != 0; }
+        /// It reads something that others have left here for the client, or that this one has.
+        bool reads_here() const { return from != nullptr || !over.empty(); }
+        bool reads_from(const HostCopyPtr& one) const {
+            return from == one || std::find(over.begin(), over.end(), one) != over.end();
+        }
         /// Its bytes are the client's, and known when the graph begins.
         bool is_early() const { return is_source() && tickets.empty() && from == nullptr; }
     };

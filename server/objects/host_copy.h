@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "common/base/region.h"
 #include "cuda/abi/cuda_types.h"
 #include "server/objects/async_copies.h"
 #include "server/objects/host_calls.h"
@@ -17,6 +19,8 @@ struct LaunchMark {
     CUevent event = nullptr;
     uint64_t context = 0;  ///< token of the context that it was made in
 };
+
+class Overlay;
 
 /// A copy of a graph's from or to the client's memory. The node in the driver's graph copies from or to staging memory of ours,
 /// by whose address it is found again in every clone and child of the graph.
@@ -39,10 +43,13 @@ struct HostCopy {
     // What it touches there; only compared with that of others.
     uint64_t client_address = 0;
     uint64_t client_bytes = 0;
+    /// The rows there; here they lie one behind the other. Nothing: what the client says of them does not fit together.
+    std::optional<Region> rows;
     /// The host nodes that see to it in the launch at hand, or the last one; HostCalls'.
     std::vector<HostCalls::Ticket*> linked;
-    std::atomic<bool> left{true};      ///< to the client: the bytes of the launch at hand have been sent
-    std::shared_ptr<LaunchMark> last;  ///< behind the last launch that used the staging memory; the executor's
+    std::atomic<bool> left{true};                    ///< to the client: the bytes of the launch at hand have been sent
+    std::shared_ptr<LaunchMark> last;                ///< behind the last launch that used the staging memory; the executor's
+    std::vector<std::shared_ptr<Overlay>> overlays;  ///< see there
 
     /// The bytes lie here as they do there.
     bool is_linear() const { return client_bytes == staging->bytes; }

@@ -221,6 +221,102 @@ static void written_and_read(bool pinned, bool in_child) {
     CHECK(cudaGraphDestroy(graph));
 }
 
+// What lies in host memory is the program's, but for what the graph itself has written there before it reads: a part in one
+// piece, then every other column of a square, of which a newer piece is written again. As nodes, in a child graph, captured.
+enum class Form { nodes, child, captured };
+static void written_in_part(Form form, bool pinned) {
+    const int side = 32, n = side * side, first = 100, part = 333;
+    const size_t bytes = n * sizeof(int);
+    Stream stream;
+    DeviceArray<int> piece(part), columns(side * side / 2), again(side), whole(n), square(n);
+    Pinned locked(n);
+    std::vector<int> pageable(n);
+    int* host = pinned ? locked.data : pageable.data();
+
+    // Behind one another: what is laid over what.
+    const auto one_column = [&](int column, DeviceArray<int>& from, int at) {
+        cudaMemcpy3DParms copy{};
+        copy.srcPtr = make_cudaPitchedPtr(from.data() + at, sizeof(int), 1, side);
+        copy.dstPtr = make_cudaPitchedPtr(host + column, side * sizeof(int), side, side);
+        copy.extent = make_cudaExtent(sizeof(int), side, 1);
+        copy.kind = cudaMemcpyDeviceToHost;
+        return copy;
+    };
+    // Layers of four rows of eight numbers, of rows of 32: what is read has gaps, too.
+    cudaMemcpy3DParms with_gaps{};
+    with_gaps.srcPtr = make_cudaPitchedPtr(host + 4, side * sizeof(int), side, 8);
+    with_gaps.dstPtr = make_cudaPitchedPtr(square.data(), 8 * sizeof(int), 8, 4);
+    with_gaps.extent = make_cudaExtent(8 * sizeof(int), 4, 4);
+    with_gaps.kind = cudaMemcpyHostToDevice;
+
+    cudaGraph_t graph, parent;
+    cudaGraphExec_t exec;
+    if (form == Form::captured) {
+        CHECK(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeRelaxed));
+        CHECK(cudaMemcpyAsync(host + first, piece.data(), part * sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
+        for (int column = 0; column < side; column += 2) {
+            const auto copy = one_column(column, columns, column / 2 * side);
+            CHECK(cudaMemcpy3DAsync(&copy, stream.handle));
+        }
+        CHECK(cudaMemcpyAsync(host + 5 * side, again.data(), side * sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
+        CHECK(cudaMemcpyAsync(whole.data(), host, bytes, cudaMemcpyHostToDevice, stream.handle));
+        CHECK(cudaMemcpy3DAsync(&with_gaps, stream.handle));
+        CHECK(cudaStreamEndCapture(stream.handle, &graph));
+    } else {
+        CHECK(cudaGraphCreate(&graph, 0));
+        cudaGraphNode_t last = add_copy(graph, nullptr, host + first, piece.data(), part * sizeof(int), cudaMemcpyDeviceToHost);
+        for (int column = 0; column < side; column += 2) {
+            const auto copy = one_column(column, columns, column / 2 * side);
+            CHECK(cudaGraphAddMemcpyNode(&last, graph, &last, 1, &copy));
+        }
+        last = add_copy(graph, &last, host + 5 * side, again.data(), side * sizeof(int), cudaMemcpyDeviceToHost);
+        add_copy(graph, &last, whole.data(), host, bytes, cudaMemcpyHostToDevice);
+        CHECK(cudaGraphAddMemcpyNode(&last, graph, &last, 1, &with_gaps));
+    }
+    size_t nodes = 0;
+    CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+    CHECK(cudaGraphCreate(&parent, 0));
+    if (form == Form::child) {
+        cudaGraphNode_t child;
+        CHECK(cudaGraphAddChildGraphNode(&child, parent, nullptr, 0, graph));
+    }
+    CHECK(cudaGraphInstantiate(&exec, form == Form::child ? parent : graph, 0));
+    size_t nodes_after = 0;
+    CHECK(cudaGraphGetNodes(graph, nullptr, &nodes_after));
+    EXPECT_EQ(nodes_after, nodes);
+    // The same once more, as an update.
+    cudaGraphExecUpdateResultInfo info{};
+    CHECK(cudaGraphExecUpdate(exec, form == Form::child ? parent : graph, &info));
+    CHECK(cudaGraphDestroy(parent));
+    CHECK(cudaGraphDestroy(graph));
+
+    for (int round = 0; round < 4; ++round) {
+        std::vector<int> expected(n), of_piece(part, 1000 + round), of_columns(n / 2), of_again(side, 2000 + round);
+        for (int i = 0; i < n / 2; ++i) of_columns[i] = 3000 + round + i;
+        for (int i = 0; i < n; ++i) expected[i] = host[i] = -i - round;
+        piece.upload(of_piece);
+        columns.upload(of_columns);
+        again.upload(of_again);
+        for (int i = 0; i < part; ++i) expected[first + i] = of_piece[i];
+        for (int i = 0; i < n; ++i) {
+            if (i % side % 2 == 0) expected[i] = of_columns[i % side / 2 * side + i / side];
+        }
+        for (int i = 0; i < side; ++i) expected[5 * side + i] = of_again[i];
+        for (int launch = 0; launch <= round % 2; ++launch) CHECK(cudaGraphLaunch(exec, stream.handle));
+        CHECK(cudaStreamSynchronize(stream.handle));
+        const auto read = whole.download(), read_with_gaps = square.download();
+        for (int i = 0; i < n; ++i) {
+            EXPECT_EQ(read[i], expected[i]);
+            EXPECT_EQ(host[i], expected[i]);
+        }
+        for (int i = 0; i < 128; ++i) {
+            const int row = i / 8, in_memory = (row / 4 * 8 + row % 4) * side + 4 + i % 8;
+            EXPECT_EQ(read_with_gaps[i], expected[in_memory]);
+        }
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+}
+
 // A body copies to page-locked memory if it is run, and leaves it alone if it is not; added as a node, or captured.
 enum class Made { as_node, captured, captured_with_rows };
 static void in_a_branch(Made made) {
@@ -239,8 +335,8 @@ static void in_a_branch(Made made) {
     if (made != Made::as_node) {
         CHECK(cudaStreamBeginCaptureToGraph(stream.handle, body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed));
         if (rows) {
-            CHECK(cudaMemcpy2DAsync(out.data + 3, 5 * sizeof(int), value.data(), sizeof(int), sizeof(int), 2, cudaMemcpyDeviceToHost,
-                                    stream.handle));
+            CHECK(cudaMemcpy2DAsync(out.data + 3, 5 * sizeof(int), value.data(), sizeof(int), sizeof(int), 2,
+                                    cudaMemcpyDeviceToHost, stream.handle));
         } else {
             CHECK(cudaMemcpyAsync(out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
         }
@@ -302,6 +398,9 @@ int main() {
     with_other_host_nodes();
     for (bool pinned : {false, true}) {
         for (bool in_child : {false, true}) written_and_read(pinned, in_child);
+    }
+    for (Form form : {Form::nodes, Form::child, Form::captured}) {
+        for (bool pinned : {false, true}) written_in_part(form, pinned);
     }
     for (Made made : {Made::as_node, Made::captured, Made::captured_with_rows}) in_a_branch(made);
     in_a_loop();
