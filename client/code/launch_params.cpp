@@ -47,8 +47,9 @@ bool is_launch_attribute(CUlaunchAttributeID id) {
 }
 
 /// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
-/// its programs, which launch the kernels of libraries, are told this of a shape that no device could run. Who launches a
-/// function of a module gets CUDA_ERROR_INVALID_VALUE.
+/// its programs, whose kernels it loads as libraries from the wrappers in them, are told this of a shape that no device could
+/// run. Everybody else gets CUDA_ERROR_INVALID_VALUE, also who launches kernels of libraries
+/// (docs/driver-behaviour.md, DB-37).
 constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
 
 bool device_can_run(const Device& device, const LaunchShape& shape) {
@@ -68,7 +69,8 @@ bool device_can_run(const Device& device, const LaunchShape& shape) {
 }  // namespace
 
 CUresult check_shape(const Device& device, const Function& function, const LaunchShape& shape) {
-    if (!device_can_run(device, shape)) return function.code->library ? k_invalid_configuration : CUDA_ERROR_INVALID_VALUE;
+    const bool of_cudart = function.code->library && function.code->image.in_wrapper();
+    if (!device_can_run(device, shape)) return of_cudart ? k_invalid_configuration : CUDA_ERROR_INVALID_VALUE;
     const uint64_t threads = uint64_t{shape.block_x} * shape.block_y * shape.block_z;
     if (function.max_threads != 0 && threads > function.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     const auto& required = function.kernel->required_threads;

@@ -106,6 +106,7 @@ Result<Image> Image::from_wrapper(const void* code) {
     std::memcpy(&wrapper, code, sizeof wrapper);
     if (wrapper.data == nullptr) return Error{Code::malformed, "fatbin wrapper without a fatbin"};
     Image image;
+    image.m_in_wrapper = true;
     WL_TRY(image.add_part(WL_TRY(fatbin_at(wrapper.data)), false));
     if (wrapper.version == 1) return image;
     if (wrapper.version != 2) return Error{Code::unsupported, "fatbin wrapper of an unknown version", wrapper.version};

@@ -84,6 +84,8 @@ public:
     Result<void> own();
 
     Container container() const { return m_container; }
+    /// Found in a wrapper, as compilers put it into programs, where libcudart finds it.
+    bool in_wrapper() const { return m_in_wrapper; }
     const std::vector<Entry>& entries() const { return m_entries; }
 
     /// The container as found, wrapper taken off. A driver's cuModuleLoadData accepts it.
@@ -115,6 +117,7 @@ private:
     void set_bare(Container container, BytesView bytes);
 
     Container m_container = Container::fatbin;
+    bool m_in_wrapper = false;
     Bytes m_owned;
     std::vector<BytesView> m_parts;
     std::vector<Entry> m_entries;

@@ -89,6 +89,7 @@ CUresult refuse(const image::Image& source) {
 CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out) {
     auto code = std::make_shared<Code>();
     code->is_text = source.container() == image::Container::ptx;
+    code->in_wrapper = source.in_wrapper();
     const image::Entry* taken = source.select(process().config().compute_capability);
     if (taken != nullptr && taken->kind == image::EntryKind::cubin) code->machine_code = taken->arch;
     if (!process().config().execute && code->machine_code != 0 && describe_cubin(source, *code) == CUDA_SUCCESS) {

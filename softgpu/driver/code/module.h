@@ -31,7 +31,8 @@ class Library;
 /// the description of a cubin. Immutable.
 struct Code {
     std::vector<std::string> ptx;
-    bool is_text = false;  ///< given as text: it is compiled when it is loaded
+    bool is_text = false;     ///< given as text: it is compiled when it is loaded
+    bool in_wrapper = false;  ///< as compilers put it into programs, where libcudart finds it
     std::shared_ptr<const cuda::image::ImageInfo> cubin;
     uint32_t machine_code = 0;  ///< architecture of the machine code that a GPU's driver would take; 0: it would compile
 };
@@ -140,6 +141,7 @@ public:
     /// The handle of a kernel, one per name. Errors: not found, those of loading.
     CUresult kernel(const std::string& name, CUkernel* handle);
     std::vector<uint64_t> kernel_handles() const;
+    const Code& code() const { return *m_code; }
     /// Unloads it from every context.
     void unload();
 
@@ -161,6 +163,8 @@ public:
 
     const std::string& name() const { return m_name; }
     bool is_kernel() const { return m_library != nullptr; }
+    /// One that libcudart has loaded.
+    bool is_cudarts() const { return is_kernel() && m_library->code().in_wrapper; }
     const std::shared_ptr<Library>& library() const { return m_library; }
     /// The module of a function; of a kernel, its library's module in a context.
     CUresult module(Context& context, std::shared_ptr<Module>& module) const;

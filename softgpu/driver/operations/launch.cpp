@@ -15,8 +15,8 @@ namespace warpline::softgpu::driver {
 namespace {
 
 /// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
-/// programs that use libcudart are told this of a shape that no device could run. They launch library kernels (CUkernel); who
-/// launches a CUfunction gets CUDA_ERROR_INVALID_VALUE.
+/// programs that use libcudart are told this of a shape that no device could run. It loads their kernels as libraries, from the
+/// wrappers in them; whoever else launches a CUkernel gets CUDA_ERROR_INVALID_VALUE (docs/driver-behaviour.md, DB-37).
 constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
 /// Granules in which registers and shared memory are given out. Source: CUDA Occupancy Calculator, 8.x and 9.0.
 constexpr uint64_t k_register_granule = 256, k_shared_granule = 128;
@@ -191,7 +191,7 @@ CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOpera
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(named->resolve(context, function));
     if (CUresult result = check_shape(function->device(), request); result != CUDA_SUCCESS) {
-        return named->is_kernel() ? k_invalid_configuration : result;
+        return named->is_cudarts() ? k_invalid_configuration : result;
     }
     CU_TRY(prepare(std::move(function), request, operation));
     if (operation.function->info().uses_printf) context.printf_ran.store(true, std::memory_order_relaxed);

@@ -101,6 +101,7 @@ TEST(Image, LinkedAndRelocatableFatbinsComeBackFromTheUploadForm) {
     auto image = Image::from_pointer(&wrapper);
     ASSERT_TRUE(image.ok()) << image.error().what;
     ASSERT_EQ(image->parts().size(), 3u);
+    EXPECT_TRUE(image->in_wrapper());
     Bytes upload;
     for (BytesView part : image->parts()) upload.insert(upload.end(), part.begin(), part.end());
     EXPECT_EQ(upload.size(), image->upload_bytes());
