@@ -72,7 +72,7 @@ CUresult check_shape(const Device& device, const Function& function, const Launc
     const bool of_cudart = function.code->library && function.code->image.in_wrapper();
     if (!device_can_run(device, shape)) return of_cudart ? k_invalid_configuration : CUDA_ERROR_INVALID_VALUE;
     const uint64_t threads = uint64_t{shape.block_x} * shape.block_y * shape.block_z;
-    if (function.max_threads != 0 && threads > function.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (function.max_threads != 0 && threads > function.max_threads) return CUDA_ERROR_INVALID_VALUE;  // DB-38
     const auto& required = function.kernel->required_threads;
     if (required[0] != 0) {
         const unsigned block[] = {shape.block_x, shape.block_y, shape.block_z};

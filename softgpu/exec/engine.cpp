@@ -26,6 +26,12 @@ constexpr uint32_t k_grid_workspace_offset = 32768;
 constexpr uint32_t k_param_slot_bytes = 36864;
 constexpr uint32_t k_param_slots = 256;
 constexpr size_t k_idle_workers = 64;
+/// Compilers read three numbers by a vector of four, up to behind the last variable: a GPU gives a block a multiple of 128
+/// bytes of shared memory. Here it is a multiple of the widest access, which still finds most of what is out of bounds.
+constexpr uint32_t k_widest_access_bytes = 16;
+constexpr uint32_t round_to_access(uint32_t bytes) {
+    return (bytes + k_widest_access_bytes - 1) / k_widest_access_bytes * k_widest_access_bytes;
+}
 /// A launch that is likely over sooner is run by the calling thread alone: waking others costs as much, and on a busy machine a
 /// block in the hands of a thread that does not get a core holds up all that follows.
 constexpr auto k_worth_help = std::chrono::microseconds(30);
@@ -168,7 +174,7 @@ Fault EngineImpl::launch_one(const Launch& launch, std::vector<ChildLaunch>& wai
     shape.warps = grid.warps_per_cta;
     shape.threads = grid.threads_per_cta;
     shape.frame_bytes = code->entry->frame_bytes;
-    shape.shared_bytes = code->dynamic_shared_offset + launch.dynamic_shared_bytes;
+    shape.shared_bytes = round_to_access(code->dynamic_shared_offset + launch.dynamic_shared_bytes);
     uint64_t local = code->open_stack ? std::max<uint64_t>(limits.stack_bytes, code->local_bytes + 1024) : code->local_bytes;
     // The odd cache line keeps lanes' stacks from falling into the same cache set.
     if (local != 0) shape.local_stride = uint32_t((local + 63) / 64 * 64 + 64);

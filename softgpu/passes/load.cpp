@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "softgpu/passes/check.h"
+#include "softgpu/passes/device_library.h"
 #include "softgpu/ptx/parser.h"
 
 namespace warpline::softgpu::passes {
@@ -30,6 +31,10 @@ LoadResult load(std::span<const std::string_view> texts, std::span<const std::st
         modules.push_back(std::move(parsed.module));
     }
     if (result.cu_result != 0) return result;
+    if (auto library = device_library_for(modules)) {
+        units.units.emplace_back().name = "device run time";
+        modules.push_back(std::move(library));
+    }
     LinkResult linked = link(std::move(modules), options);
     append(result.log, units, linked.diagnostics);
     result.cu_result = linked.cu_result;

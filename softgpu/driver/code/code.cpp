@@ -50,7 +50,8 @@ CUresult describe_cubin(const image::Image& source, Code& code) {
     return CUDA_SUCCESS;
 }
 
-/// Of machine code that was made with line information there is the PTX too. The lowest architecture, as elsewhere.
+/// Of machine code that was made with line information there is the PTX too, and what its compiler knows of registers. The
+/// lowest architecture, as elsewhere.
 CUresult add_debug_ptx(const image::Image& source, Code& code) {
     std::vector<std::string> texts;
     std::pair best(true, k_newest_ptx + 1);  // for special architectures, and which
@@ -61,6 +62,8 @@ CUresult add_debug_ptx(const image::Image& source, Code& code) {
         if (!payload) return result_of(payload.error());
         auto ptx = image::read_debug_ptx(payload->view());
         if (!ptx.ok() || ptx->empty()) continue;
+        auto info = image::read_info(entry);
+        if (info.ok()) code.compiled = std::make_shared<const image::ImageInfo>(std::move(*info));
         texts = std::move(*ptx);
         best = found;
     }

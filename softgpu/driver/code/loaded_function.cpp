@@ -9,12 +9,12 @@
 namespace warpline::softgpu::driver {
 
 LoadedFunction::LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
-                               std::shared_ptr<exec::Function> code, uint32_t binary_version)
+                               std::shared_ptr<exec::Function> code, Compiled compiled)
     : m_context(context),
       m_device(context->device()),
       m_module(std::move(module)),
       m_code(std::move(code)),
-      m_binary_version(binary_version) {
+      m_compiled(compiled) {
     auto limit = static_cast<uint32_t>(m_device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
     uint32_t used = info().static_shared_bytes;
     m_max_dynamic_shared = used < limit ? limit - used : 0;
@@ -53,9 +53,9 @@ CUresult LoadedFunction::attribute(CUfunction_attribute which, int* value) const
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(known.static_shared_bytes); break;
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(known.const_bytes); break;
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(known.local_bytes); break;
-        case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(known.registers); break;
+        case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(registers()); break;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = static_cast<int>(known.ptx_version); break;
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = static_cast<int>(m_binary_version); break;
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = static_cast<int>(m_compiled.binary_version); break;
         case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = static_cast<int>(m_max_dynamic_shared.load()); break;
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = m_carveout; break;

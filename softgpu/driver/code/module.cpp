@@ -58,8 +58,12 @@ CUresult compile(exec::Module& module, JitOptions* jit) {
 
 }  // namespace
 
-Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code, uint32_t binary_version)
-    : m_context(std::move(context)), m_code(std::move(code)), m_binary_version(binary_version) {
+Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code,
+               std::shared_ptr<const cuda::image::ImageInfo> compiled, uint32_t binary_version)
+    : m_context(std::move(context)),
+      m_code(std::move(code)),
+      m_compiled(std::move(compiled)),
+      m_binary_version(binary_version) {
     publish_globals(*m_code, *m_context);
 }
 
@@ -96,7 +100,7 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
     context->device().flush_printf();
     // What a GPU's driver compiles is machine code for the device.
     const uint32_t binary_version = code->machine_code != 0 ? code->machine_code : process().config().compute_capability;
-    module.reset(new Module(context, std::move(loaded), binary_version));
+    module.reset(new Module(context, std::move(loaded), code->compiled, binary_version));
     return CUDA_SUCCESS;
 }
 
@@ -106,7 +110,10 @@ std::shared_ptr<LoadedFunction> Module::function(std::string_view name) {
     if (found != m_functions.end()) return found->second;
     auto code = m_code->function(name);
     if (code == nullptr) return nullptr;
-    auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code), m_binary_version);
+    LoadedFunction::Compiled compiled{m_binary_version, 0};
+    const cuda::image::Kernel* kernel = m_compiled != nullptr ? m_compiled->find_kernel(name) : nullptr;
+    if (kernel != nullptr) compiled.registers = kernel->registers;
+    auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code), compiled);
     m_functions.emplace(std::string(name), function);
     return function;
 }

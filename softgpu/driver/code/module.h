@@ -34,6 +34,7 @@ struct Code {
     bool is_text = false;     ///< given as text: it is compiled when it is loaded
     bool in_wrapper = false;  ///< as compilers put it into programs, where libcudart finds it
     std::shared_ptr<const cuda::image::ImageInfo> cubin;
+    std::shared_ptr<const cuda::image::ImageInfo> compiled;  ///< of the machine code that the PTX was found in; null: none
     uint32_t machine_code = 0;  ///< architecture of the machine code that a GPU's driver would take; 0: it would compile
 };
 
@@ -46,12 +47,17 @@ CUresult read_code_file(const char* path, std::shared_ptr<const Code>& code);
 /// A kernel in a context: what the engine knows, and what calls have set.
 class LoadedFunction {
 public:
-    /// @param binary_version  as CU_FUNC_ATTRIBUTE_BINARY_VERSION
+    /// What the compiler says that is not in the PTX.
+    struct Compiled {
+        uint32_t binary_version = 0;  ///< as CU_FUNC_ATTRIBUTE_BINARY_VERSION
+        uint32_t registers = 0;       ///< per thread; 0: they are estimated
+    };
     LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
-                   std::shared_ptr<exec::Function> code, uint32_t binary_version);
+                   std::shared_ptr<exec::Function> code, Compiled compiled);
 
     exec::Function& code() const { return *m_code; }
     const exec::FunctionInfo& info() const { return m_code->info(); }
+    uint32_t registers() const { return m_compiled.registers != 0 ? m_compiled.registers : info().registers; }
     Device& device() const { return m_device; }
 
     /// Loads the kernel: decodes its body, once; where code is loaded at its first use, that waits for the context (DB-15).
@@ -84,7 +90,7 @@ private:
     Device& m_device;
     const std::shared_ptr<exec::Module> m_module;  // shared: a queued launch outlives the module's handle
     const std::shared_ptr<exec::Function> m_code;  // shared with the engine's module
-    const uint32_t m_binary_version;
+    const Compiled m_compiled;
     std::atomic<uint32_t> m_max_dynamic_shared;
     std::atomic<int> m_carveout{-1}, m_non_portable_cluster{0}, m_scheduling_policy{0};
     std::array<std::atomic<uint32_t>, 3> m_cluster{};
@@ -115,10 +121,12 @@ public:
     void forget();
 
 private:
-    Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code, uint32_t binary_version);
+    Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code,
+           std::shared_ptr<const cuda::image::ImageInfo> compiled, uint32_t binary_version);
 
     const std::shared_ptr<Context> m_context;    // shared: a module of a destroyed context must still be recognised
     const std::shared_ptr<exec::Module> m_code;  // shared: running launches keep it
+    const std::shared_ptr<const cuda::image::ImageInfo> m_compiled;  // null: the machine code is not known
     const uint32_t m_binary_version;
     mutable Mutex m_mutex;
     std::map<std::string, std::shared_ptr<LoadedFunction>, std::less<>> m_functions WL_GUARDED_BY(m_mutex);

@@ -45,7 +45,7 @@ CUresult check_function(const LoadedFunction& function, const LaunchRequest& req
             if (request.block[i] != std::max(info.required_threads[i], 1U)) return CUDA_ERROR_INVALID_VALUE;
         }
     } else if (threads > info.max_threads) {
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        return CUDA_ERROR_INVALID_VALUE;  // DB-38
     }
     return request.shared_bytes <= function.max_dynamic_shared_bytes() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -157,7 +157,7 @@ uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_
     uint64_t warps = (threads + k_warp - 1) / k_warp;
     uint64_t blocks = limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
     blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / k_warp / warps);
-    uint64_t registers = round_up(uint64_t{info.registers} * k_warp, k_register_granule) * warps;
+    uint64_t registers = round_up(uint64_t{function.registers()} * k_warp, k_register_granule) * warps;
     if (registers != 0) blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) / registers);
     uint64_t taken = round_up(shared + limit(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK), k_shared_granule);
     blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / taken);

@@ -124,7 +124,7 @@ TEST_F(LaunchTest, kernels_of_libraries_are_checked_alike_DB_37) {
 TEST_F(LaunchTest, shapes_are_checked_against_the_function) {
     function.max_threads = 128;
     EXPECT_EQ(check({1, 1, 1, 128, 1, 1, 0}), CUDA_SUCCESS);
-    EXPECT_EQ(check({1, 1, 1, 129, 1, 1, 0}), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    EXPECT_EQ(check({1, 1, 1, 129, 1, 1, 0}), CUDA_ERROR_INVALID_VALUE) << "DB-38";
     function.max_threads = 0;
     function.registers = 255;
     EXPECT_EQ(check({1, 1, 1, 256, 1, 1, 0}), CUDA_SUCCESS);

@@ -62,10 +62,10 @@ TEST_F(LaunchTest, KernelsOfLibrariesReportShapesAsFunctionsDo_DB_37) {
     EXPECT_CU(CU(cuLibraryUnload)(library));
 }
 
-TEST_F(LaunchTest, LaunchBoundsHold) {
+TEST_F(LaunchTest, LaunchBoundsHold_DB_38) {
     CUfunction bounded = kernel(m_module, "bounded");
     EXPECT_CU(shape(bounded, 1, 1, 1, 64, 1, 1));
-    EXPECT_EQ(shape(bounded, 1, 1, 1, 65, 1, 1), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    EXPECT_EQ(shape(bounded, 1, 1, 1, 65, 1, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(LaunchTest, DynamicSharedMemoryBeyondTheDefaultIsOptIn) {

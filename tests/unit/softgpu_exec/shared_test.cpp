@@ -19,6 +19,64 @@ protected:
     std::shared_ptr<Module> m_module;
 };
 
+class SoftgpuOwnText : public ::testing::Test {
+protected:
+    Device m_device;
+};
+
+// Each block tells the next one its number, five times, as a ring: without waiting for all it would read an older one.
+TEST_F(SoftgpuOwnText, GridGroupsOfTheDeviceRunTimeWaitForAllBlocks_A3) {
+    auto module = m_device.load(R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 error) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.visible .entry ring(.param .u64 numbers, .param .u64 errors)
+{
+    .reg .pred %p;
+    .reg .b32 %mine, %next, %blocks, %round, %value, %error, %scope, %flags, %thread;
+    .reg .b64 %numbers, %errors, %offset, %at, %handle;
+    ld.param.u64 %numbers, [numbers];
+    ld.param.u64 %errors, [errors];
+    mov.u32 %scope, 1;
+    mov.u32 %flags, 0;
+    { .param .b32 a; .param .b64 r; st.param.b32 [a], %scope; call.uni (r), cudaCGGetIntrinsicHandle, (a);
+      ld.param.b64 %handle, [r]; }
+    mov.u32 %mine, %ctaid.x;
+    mov.u32 %blocks, %nctaid.x;
+    mov.u32 %thread, %tid.x;
+    add.u32 %next, %mine, 1;
+    rem.u32 %next, %next, %blocks;
+    mov.u32 %round, 0;
+AGAIN:
+    mul.wide.u32 %offset, %next, 4;
+    add.u64 %at, %numbers, %offset;
+    ld.volatile.global.u32 %value, [%at];
+    { .param .b64 a; .param .b32 b; .param .b32 r; st.param.b64 [a], %handle; st.param.b32 [b], %flags;
+      call.uni (r), cudaCGSynchronize, (a, b); ld.param.b32 %error, [r]; }
+    red.global.or.b32 [%errors], %error;
+    mul.wide.u32 %offset, %mine, 4;
+    add.u64 %at, %numbers, %offset;
+    setp.eq.u32 %p, %thread, 0;
+    @%p st.volatile.global.u32 [%at], %value;
+    { .param .b64 a; .param .b32 b; .param .b32 r; st.param.b64 [a], %handle; st.param.b32 [b], %flags;
+      call.uni (r), cudaCGSynchronize, (a, b); ld.param.b32 %error, [r]; }
+    add.u32 %round, %round, 1;
+    setp.lt.u32 %p, %round, 5;
+    @%p bra AGAIN;
+    ret;
+}
+)");
+    const uint64_t numbers = m_device.upload(std::vector<int>{0, 1, 2, 3, 4, 5, 6}),
+                   errors = m_device.upload(std::vector<int>{0});
+    EXPECT_RUNS(m_device.launch(*module, "ring", {.grid = {7}, .block = {64}, .cooperative = true}, numbers, errors));
+    EXPECT_EQ(m_device.download<int>(numbers, 7), (std::vector<int>{5, 6, 0, 1, 2, 3, 4}));
+    EXPECT_EQ(m_device.download<int>(errors, 1)[0], 0);
+    // A launch that is not cooperative has nothing to wait with.
+    EXPECT_RUNS(m_device.launch(*module, "ring", {.grid = {7}, .block = {64}}, numbers, errors));
+    EXPECT_EQ(m_device.download<int>(errors, 1)[0], 1);
+}
+
 TEST_P(SoftgpuShared, Reduction) {
     constexpr int n = 10000;
     std::vector<float> in(n);
@@ -38,7 +96,20 @@ TEST_P(SoftgpuShared, DynamicSharedMemory) {
     EXPECT_RUNS(run("dynamic_reverse", {.block = {200}, .dynamic_shared = 800}, d));
     std::reverse(data.begin(), data.end());
     EXPECT_EQ(m_device.download<int>(d, 200), data);
-    EXPECT_EQ(run("dynamic_reverse", {.block = {200}, .dynamic_shared = 796}, d).cu_result, 700);
+    EXPECT_EQ(run("dynamic_reverse", {.block = {200}, .dynamic_shared = 784}, d).cu_result, 700);
+}
+
+// NVVM 13 reads 12 bytes by a vector of 16 and a pragma that says which of them count, up to behind the last variable.
+TEST_F(SoftgpuOwnText, VectorsReachBehindTheLastVariable_A3) {
+    auto module = m_device.load(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 words[];\n"
+        ".visible .entry kernel(.param .u64 out)\n{\n.reg .b32 %r<6>;\n.reg .b64 %a;\nld.param.u64 %a, [out];\n"
+        "mov.u32 %r0, 7;\nst.shared.u32 [words+24], %r0;\n.pragma \"used_bytes_mask 4095\";\n"
+        "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [words+16];\nst.global.u32 [%a], %r3;\nret;\n}\n");
+    const uint64_t out = m_device.allocate(4);
+    EXPECT_RUNS(m_device.launch(*module, "kernel", {.dynamic_shared = 28}, out));
+    EXPECT_EQ(m_device.download<int>(out, 1)[0], 7);
+    EXPECT_EQ(m_device.launch(*module, "kernel", {.dynamic_shared = 16}, out).cu_result, 700);
 }
 
 TEST_P(SoftgpuShared, BarriersInDivergentCode) {
