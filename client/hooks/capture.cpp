@@ -73,8 +73,11 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     Stream* state = stream_state(call, stream);
     if (!state) return stream <= 1 ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_HANDLE;
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
-    if (!state->capture_origin.load()) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     const uint64_t id = state->capture_id.load();
+    if (!state->capture_origin.load()) {
+        call.state.captures.break_off(id);  // DB-39
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    }
     const auto capture = call.state.captures.find(id);
     if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;

@@ -60,8 +60,8 @@ static cudaError_t allocate() {
     return result;
 }
 
-// Memory of an allocation in a capture. What a free does there is more than the mode says (docs/driver-behaviour.md, DB-05): it is
-// freed later.
+// Memory of an allocation in a capture. What a free does there is more than the mode says (docs/driver-behaviour.md, DB-05): it
+// is freed later.
 struct Kept {
     void* memory = nullptr;
     cudaError_t allocate() { return cudaMalloc(&memory, 64); }
@@ -166,7 +166,7 @@ static const Refusal k_refusals[] = {
          cudaGraph_t graph;
          return cudaStreamEndCapture(s.joined, &graph);
      },
-     cudaErrorStreamCaptureUnmatched, cudaSuccess},
+     cudaErrorStreamCaptureUnmatched, k_broken},  // DB-39
     {"leave work unjoined", cudaStreamNonBlocking, [](Scene& s) { return launch(s.joined, 1, 1); }, cudaSuccess,
      cudaErrorStreamCaptureUnjoined},
     {"callback", cudaStreamNonBlocking,

@@ -116,7 +116,10 @@ CUresult Capture::end(Stream& stream, GraphPtr& graph) {
     graph = nullptr;
     std::shared_ptr<Capture> capture = stream.capture();
     if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    if (capture->m_origin != &stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (capture->m_origin != &stream) {
+        capture->invalidate();  // DB-39
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    }
     if (capture->m_mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->m_thread != thread_state().number) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }

@@ -95,10 +95,19 @@ TEST_F(CaptureTest, UnjoinedBranchesAreAnError) {
     EXPECT_CU(CU(cuEventRecord)(fork, m_stream));
     EXPECT_CU(CU(cuStreamWaitEvent)(m_second, fork, 0));
     EXPECT_CU(launch_store(m_module, m_memory, 1, m_second));
-    CUgraph graph = nullptr;
-    EXPECT_EQ(CU(cuStreamEndCapture)(m_second, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     expect_end(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     EXPECT_EQ(status(m_second), CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+TEST_F(CaptureTest, ToEndABranchInvalidates_DB_39) {
+    CUevent fork = event();
+    begin();
+    EXPECT_CU(CU(cuEventRecord)(fork, m_stream));
+    EXPECT_CU(CU(cuStreamWaitEvent)(m_second, fork, 0));
+    CUgraph graph = nullptr;
+    EXPECT_EQ(CU(cuStreamEndCapture)(m_second, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    EXPECT_EQ(status(m_stream), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 TEST_F(CaptureTest, WhatCannotBeCapturedInvalidates) {
