@@ -51,6 +51,19 @@ inline uint64_t context_of_work(const Call& call, uint64_t stream) {
     return known ? known->context : call.context;
 }
 
+/// The stream of a copy. From here on the call is about its context, whichever is current: "A memory copy will succeed even if
+/// it is issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide 13.0, Multi-Device
+/// System).
+///
+/// @param token  the one that travels
+/// @errors       CUDA_ERROR_INVALID_HANDLE
+inline CUresult enter_stream(Call& call, CUstream stream, uint64_t& token) {
+    if (const CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    token = stream_token(call, stream);
+    call.context = context_of_work(call, token);
+    return CUDA_SUCCESS;
+}
+
 /// Waits for a stream; what was freed in its order is free for everybody then.
 CUresult synchronize_stream(Call& call, uint64_t stream);
 /// The same for all streams of the call's context.

@@ -19,8 +19,9 @@ CUresult copy_shaped(Call& call, const Copy& from, uint64_t stream, Timing timin
 
 template <typename Copy>
 CUresult copy_shaped_async(Call& call, const Copy& from, CUstream stream) {
-    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
-    return copy_shaped(call, from, stream_token(call, stream), Timing::asynchronous);
+    uint64_t token = 0;
+    if (CUresult refused = enter_stream(call, stream, token); refused != CUDA_SUCCESS) return refused;
+    return copy_shaped(call, from, token, Timing::asynchronous);
 }
 
 /// One end of a linear copy that has an array at the other, or both.
@@ -55,9 +56,10 @@ CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* si
     if (count == 0 || !dsts || !srcs || !sizes) return CUDA_ERROR_INVALID_VALUE;
     // CUDA leaves the order within a batch open, and takes no default stream.
     if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    uint64_t token = 0;
+    if (CUresult refused = enter_stream(call, stream, token); refused != CUDA_SUCCESS) return refused;
     for (size_t i = 0; i < count; ++i) {
-        CUresult result = copy_any(call, dsts[i], srcs[i], sizes[i], to_token(stream), Timing::asynchronous);
+        CUresult result = copy_any(call, dsts[i], srcs[i], sizes[i], token, Timing::asynchronous);
         if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
@@ -76,7 +78,8 @@ CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list,
     if (failed) *failed = SIZE_MAX;
     if (list.empty() || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+    uint64_t token = 0;
+    if (CUresult refused = enter_stream(call, stream, token); refused != CUDA_SUCCESS) return refused;
     std::vector<CopyPlan> plans(list.size());
     for (size_t i = 0; i < list.size(); ++i) {
         const CUresult result = plan_batch_copy(call, list[i], plans[i]);
@@ -85,7 +88,7 @@ CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list,
         return result;
     }
     for (CopyPlan& plan : plans) {
-        CUresult result = run_copy(call, plan, to_token(stream), Timing::asynchronous);
+        CUresult result = run_copy(call, plan, token, Timing::asynchronous);
         if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
@@ -123,8 +126,9 @@ CUresult hook_client_cuMemcpy(Call& call, CUdeviceptr dst, CUdeviceptr src, size
 }
 
 CUresult hook_client_cuMemcpyAsync(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return copy_any(call, dst, src, ByteCount, stream_token(call, hStream), Timing::asynchronous);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
+    return copy_any(call, dst, src, ByteCount, stream, Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
@@ -137,8 +141,8 @@ CUresult hook_client_cuMemcpyHtoD_v2(Call& call, CUdeviceptr dstDevice, const vo
 
 CUresult hook_client_cuMemcpyHtoDAsync_v2(Call& call, CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
                                           CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    const uint64_t stream = stream_token(call, hStream);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
     if (is_registered_memory(call.state, dstDevice))
         return copy_any(call, dstDevice, reinterpret_cast<CUdeviceptr>(srcHost), ByteCount, stream, Timing::asynchronous);
     return copy_to_device_async(call, dstDevice, srcHost, ByteCount, stream, Timing::asynchronous);
@@ -151,8 +155,9 @@ CUresult hook_client_cuMemcpyDtoH_v2(Call& call, void* dstHost, CUdeviceptr srcD
 CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
                                           CUstream hStream) {
     if (!dstHost) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return copy_to_host(call, dstHost, srcDevice, ByteCount, stream_token(call, hStream), Timing::asynchronous);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
+    return copy_to_host(call, dstHost, srcDevice, ByteCount, stream, Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
@@ -167,8 +172,8 @@ CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdevice
 
 CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                           CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    const uint64_t stream = stream_token(call, hStream);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
     return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::asynchronous,
                       [&] { return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream); });
 }
@@ -184,8 +189,8 @@ CUresult hook_client_cuMemcpyPeer(Call& call, CUdeviceptr dstDevice, CUcontext d
 CUresult hook_client_cuMemcpyPeerAsync(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                        CUcontext srcContext, size_t ByteCount, CUstream hStream) {
     if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    const uint64_t stream = stream_token(call, hStream);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
     return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::asynchronous, [&] {
         return gen::issue_cuMemcpyPeerAsync(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount,
                                             stream);
@@ -244,16 +249,16 @@ CUresult hook_client_cuMemcpyAtoH_v2(Call& call, void* dstHost, CUarray srcArray
 
 CUresult hook_client_cuMemcpyHtoAAsync_v2(Call& call, CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount,
                                           CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return copy_linear(call, on_host(srcHost), in_array(dstArray, dstOffset), ByteCount, stream_token(call, hStream),
-                       Timing::asynchronous);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
+    return copy_linear(call, on_host(srcHost), in_array(dstArray, dstOffset), ByteCount, stream, Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyAtoHAsync_v2(Call& call, void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
                                           CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
-    return copy_linear(call, in_array(srcArray, srcOffset), on_host(dstHost), ByteCount, stream_token(call, hStream),
-                       Timing::asynchronous);
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
+    return copy_linear(call, in_array(srcArray, srcOffset), on_host(dstHost), ByteCount, stream, Timing::asynchronous);
 }
 
 CUresult hook_client_cuMemcpyBatchAsync(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,

@@ -124,6 +124,35 @@ static void set_up_on_one() {
     }
 }
 
+// "A memory copy will succeed even if it is issued to a stream that is not associated to the current device" (CUDA C++
+// Programming Guide): of memory of either device, with the program's and within it, linear and in rows; and fills.
+static void in_a_stream_of_the_other_device(int current, int owner) {
+    cudaStream_t stream;
+    CHECK(cudaSetDevice(1 - current));
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaSetDevice(current));
+    unsigned char* memory = device_memory[owner];
+    const std::vector<unsigned char> first = pattern(5), rows = pattern(6);
+    std::vector<unsigned char> got(k_bytes), got_rows(k_bytes), filled(k_bytes);
+    CHECK(cudaMemcpyAsync(memory, first.data(), k_bytes, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(got.data(), memory, k_bytes, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemcpy2DAsync(memory, k_pitch, rows.data(), k_pitch, k_width, k_rows, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpy2DAsync(got_rows.data(), k_pitch, memory, k_pitch, k_width, k_rows, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemsetAsync(memory, 7, k_pitch, stream));
+    CHECK(cudaMemset2DAsync(memory + 2 * k_pitch, k_pitch, 8, k_width, 2, stream));
+    CHECK(cudaMemcpyAsync(filled.data(), memory, k_bytes, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(got == first);
+    for (size_t i = 0; i < k_bytes; ++i) {
+        const size_t row = i / k_pitch, column = i % k_pitch;
+        const bool in_rows = row < k_rows && column < k_width;
+        if (in_rows) EXPECT_EQ(got_rows[i], rows[i]);
+        const bool in_fill = row == 0 || ((row == 2 || row == 3) && column < k_width);
+        EXPECT_EQ(filled[i], in_fill ? (row == 0 ? 7 : 8) : in_rows ? rows[i] : first[i]);
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
 int main() {
     int count = 0;
     CHECK(cudaGetDeviceCount(&count));
@@ -138,6 +167,7 @@ int main() {
     for (int current = 0; current < 2; ++current) {
         between_devices(current);
         from_elsewhere(current);
+        for (int owner = 0; owner < 2; ++owner) in_a_stream_of_the_other_device(current, owner);
     }
     set_up_on_one();
     std::printf("copies of two devices: verified\n");
