@@ -12,6 +12,7 @@
 #include "client/gen/pool_calls.gen.h"
 #include "client/graph/capture.h"
 #include "client/graph/memory.h"
+#include "cuda/abi/pool_facts.h"
 
 namespace warpline::client {
 
@@ -210,6 +211,7 @@ CUresult hook_client_cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemP
         std::memcpy(value, &number, sizeof number);
         return CUDA_SUCCESS;
     }
+    if (cuda::abi::read_pool_fact(found->properties, found->imported, attr, value)) return CUDA_SUCCESS;
     uint64_t number = 0;
     switch (attr) {
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number = found->release_threshold.load(); break;

@@ -139,6 +139,26 @@ static void kept_until_needed(cudaStream_t stream) {
     CHECK(cudaMemPoolDestroy(pool));
 }
 
+// What a pool tells of how it was made: names that cuda.h has since 13.1 to 13.5 (cuda/abi/pool_facts.h).
+static void tells_how_it_was_made(cudaMemPool_t pool, unsigned long long most) {
+    const auto fact = [&](int which) {
+        int value = -7;
+        CHECK(cudaMemPoolGetAttribute(pool, static_cast<cudaMemPoolAttr>(which), &value));
+        return value;
+    };
+    unsigned long long max_bytes = 1;
+    EXPECT_EQ(fact(9), static_cast<int>(cudaMemAllocationTypePinned));
+    EXPECT_EQ(fact(10), static_cast<int>(cudaMemHandleTypeNone));
+    EXPECT_EQ(fact(11), 0);
+    EXPECT_EQ(fact(12), static_cast<int>(cudaMemLocationTypeDevice));
+    CHECK(cudaMemPoolGetAttribute(pool, static_cast<cudaMemPoolAttr>(13), &max_bytes));
+    EXPECT_EQ(max_bytes, most);
+    EXPECT_EQ(fact(14), 0);
+    EXPECT_EQ(fact(15), -1);
+    EXPECT_EQ(cudaMemPoolSetAttribute(pool, static_cast<cudaMemPoolAttr>(13), &max_bytes), cudaErrorInvalidValue);
+    cudaGetLastError();
+}
+
 int main() {
     const int n = 3000;
     cudaStream_t stream;
@@ -158,12 +178,14 @@ int main() {
     unsigned long long threshold = 1 << 20;
     CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
     CHECK(cudaMemPoolTrimTo(pool, 0));
+    tells_how_it_was_made(pool, 0);
     // One that has a limit: what was freed can be had again.
     cudaMemPoolProps limited{};
     limited.allocType = cudaMemAllocationTypePinned;
     limited.location = {cudaMemLocationTypeDevice, 0};
     limited.maxSize = 8 << 20;
     CHECK(cudaMemPoolCreate(&pool, &limited));
+    tells_how_it_was_made(pool, limited.maxSize);
     for (int round = 0; round < 3; ++round) {
         void *most, *more;
         CHECK(cudaMallocFromPoolAsync(&most, 6 << 20, pool, stream));

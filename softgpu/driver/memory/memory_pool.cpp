@@ -1,6 +1,7 @@
 // A pool's memory, attributes and access.
 #include "softgpu/driver/memory/memory_pool.h"
 
+#include "cuda/abi/pool_facts.h"
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/imported_memory.h"
 #include "softgpu/driver/memory/memory.h"
@@ -141,7 +142,9 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) c
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: number(m_reserved_high); break;
         case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number(m_used); break;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number(m_used_high); break;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return cuda::abi::read_pool_fact(m_properties, m_imported, attribute, value) ? CUDA_SUCCESS
+                                                                                         : CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
