@@ -38,6 +38,8 @@ void RunQueue::add(unsigned running) { m_mean += (static_cast<float>(running) - 
 
 bool RunQueue::is_long() const { return m_mean > static_cast<float>(m_processors) + k_margin; }
 
+bool RunQueue::is_crowded() const { return m_mean > static_cast<float>(k_crowd * m_processors); }
+
 unsigned processor_count() {
     static const auto processors = static_cast<unsigned>(std::max(1l, ::sysconf(_SC_NPROCESSORS_ONLN)));
     return processors;
@@ -55,6 +57,7 @@ std::optional<unsigned> running_threads(std::string_view loadavg) {
 }
 
 bool processors_were_scarce() { return known_queue().is_long(); }
+bool processors_were_crowded() { return known_queue().is_crowded(); }
 
 bool processors_are_scarce() {
     static std::atomic<Clock::rep> asks_next{0};

@@ -15,10 +15,13 @@ public:
     float mean() const { return m_mean; }
     /// More than there are processors.
     bool is_long() const;
+    /// More than twice as many: not only who asks, its program and its server want one.
+    bool is_crowded() const;
 
 private:
     static constexpr float k_remembers = 8;
     static constexpr float k_margin = 0.5f;  // what runs for a moment now and then
+    static constexpr unsigned k_crowd = 2;
     unsigned m_processors;
     float m_mean;
 };
@@ -34,5 +37,7 @@ std::optional<unsigned> running_threads(std::string_view loadavg);
 bool processors_are_scarce();
 /// What that has said last; for those who hold a lock. @blocks no @thread any
 bool processors_were_scarce();
+/// True if, when that was asked last, several programs wanted each processor. @blocks no @thread any
+bool processors_were_crowded();
 
 }  // namespace warpline

@@ -110,7 +110,7 @@ void Outbox::stay_near() {
     const auto is_near = [&]() WL_NO_THREAD_SAFETY_ANALYSIS {
         return m_closed || m_runs_ahead || calls_ahead() < m_options.calls_ahead;
     };
-    if (m_options.calls_ahead == 0 || is_near() || !m_options.processors_scarce()) return;
+    if (m_options.calls_ahead == 0 || is_near() || !m_options.processors_crowded()) return;
     if (const uint64_t round_trip = round_trip_us(); round_trip == 0 || round_trip >= k_far_round_trip_us) return;
     const BlockedNote note(m_options.observer, BlockedBy::credit);
     if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();

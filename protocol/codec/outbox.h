@@ -50,12 +50,14 @@ struct OutboxOptions {
     size_t retain_limit_bytes = 32u << 20;  ///< sent and not acknowledged, kept for a resume; beyond it sending waits
     /// Calls that there is no credit for wait here, up to so many bytes as they travel; 0: their callers wait instead.
     size_t backlog_bytes = 0;
-    /// Where processors are scarce and the peer is near, calls wait while so many are queued or sent and not executed: what is
-    /// far ahead has left the caches when its turn comes. For a moment only: if nothing is executed meanwhile, what others call
-    /// may be what the peer waits for. 0: nothing of the kind.
+    /// Where processors are crowded and the peer is near, calls wait while so many are queued or sent and not executed: what is
+    /// far ahead has left the caches when its turn comes. (Where a program and its worker are alone on two processors, they
+    /// and the writing thread are more than those, and a program that waits for its calls gains nothing.) For a moment only: if
+    /// nothing is executed meanwhile, what others call may be what the peer waits for. 0: nothing of the kind.
     uint64_t calls_ahead = 0;
     std::chrono::milliseconds stays_near_for{1000};  ///< with nothing executed; a turn comes late where processors are scarce
     bool (*processors_scarce)() = &processors_were_scarce;
+    bool (*processors_crowded)() = &processors_were_crowded;
     /// While calls come that nobody waits for, the writer looks for them so often by itself: waking it would cost each of their
     /// threads more than the call. 0: it is woken.
     std::chrono::microseconds nap{0};

@@ -22,6 +22,10 @@ TEST(RunQueue, IsLongSoonAfterMoreWantOne_B7) {
     EXPECT_FALSE(after(2, 4, 1).is_long());
     EXPECT_TRUE(after(2, 4, 8).is_long());
     EXPECT_TRUE(after(2, 16, 2).is_long());
+    // A program, its server and who asks are no crowd; two programs with theirs are.
+    EXPECT_FALSE(after(2, 3, 1000).is_crowded());
+    EXPECT_FALSE(after(2, 4, 1000).is_crowded());
+    EXPECT_TRUE(after(2, 6, 1000).is_crowded());
 }
 
 TEST(RunQueue, IsNotLongForWhatRunsForAMoment_B7) {

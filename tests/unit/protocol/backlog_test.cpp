@@ -50,15 +50,15 @@ TEST(Backlog, CallsWithoutCreditWaitAndTheirThreadDoesNot_B2) {
     EXPECT_EQ(calls, 1000u);
 }
 
-OutboxOptions staying_near(bool scarce, std::chrono::milliseconds for_so_long) {
+OutboxOptions staying_near(bool crowded, std::chrono::milliseconds for_so_long) {
     OutboxOptions options = with_backlog();
     options.calls_ahead = 10;
     options.stays_near_for = for_so_long;
-    options.processors_scarce = scarce ? +[] { return true; } : +[] { return false; };
+    options.processors_crowded = crowded ? +[] { return true; } : +[] { return false; };
     return options;
 }
 
-TEST(Backlog, CallsStayNearWhereProcessorsAreScarce_B7) {
+TEST(Backlog, CallsStayNearWhereProcessorsAreCrowded_B7) {
     Outbox outbox(staying_near(true, std::chrono::hours(1)));
     outbox.note_round_trip(100);
     auto added = std::async(std::launch::async, [&] {
@@ -84,8 +84,8 @@ TEST(Backlog, CallsStayNearForAMomentOnlyIfNothingIsExecuted_B7) {
 }
 
 TEST(Backlog, CallsRunAheadToAFarServerAndWhereThereAreProcessors_B7) {
-    const auto run_ahead = [](bool scarce, uint64_t round_trip_us) {
-        Outbox outbox(staying_near(scarce, std::chrono::hours(1)));
+    const auto run_ahead = [](bool crowded, uint64_t round_trip_us) {
+        Outbox outbox(staying_near(crowded, std::chrono::hours(1)));
         outbox.note_round_trip(round_trip_us);
         for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(add_test_call(outbox, i).ok());
         EXPECT_EQ(calls_of(outbox).calls, 100u);
