@@ -52,7 +52,7 @@ CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream) {
     CopyEnd end;
     end.host = rows.base;
     end.pitch = rows.pitch_bytes;
-    end.height = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
+    end.height = rows.layer_rows();
     HostEndOfCopy host(end, plan);
     CUDA_MEMCPY3D_PEER copy = plan.copy;
     host.tell_rows(copy);

@@ -24,7 +24,7 @@ public:
         size_t& pitch = m_is_source ? copy.srcPitch : copy.dstPitch;
         size_t& height = m_is_source ? copy.srcHeight : copy.dstHeight;
         pitch = m_end.rows.pitch_bytes;
-        height = m_end.rows.slices > 1 && pitch > 0 ? m_end.rows.slice_pitch_bytes / pitch : m_end.rows.rows;
+        height = m_end.rows.layer_rows();
     }
     /// Lets `issue(source, address, bytes)` queue the call that makes the copy a node.
     template <typename Issue>

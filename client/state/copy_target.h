@@ -33,6 +33,8 @@ struct CopyTarget {
     uint64_t span_bytes() const {
         return total_bytes() == 0 ? 0 : (slices - 1) * slice_pitch_bytes + (rows - 1) * pitch_bytes + row_bytes;
     }
+    /// From a layer's first row to the next layer's, in rows; as many as are copied where there is one layer.
+    uint64_t layer_rows() const { return slices > 1 && pitch_bytes > 0 ? slice_pitch_bytes / pitch_bytes : rows; }
     bool is_linear() const { return !collect && rows_are_packed(); }
     bool rows_are_packed() const {
         return rows * slices <= 1 || (pitch_bytes == row_bytes && (slices == 1 || slice_pitch_bytes == row_bytes * rows));

@@ -63,7 +63,7 @@ CUresult add_debug_ptx(const image::Image& source, Code& code) {
         auto ptx = image::read_debug_ptx(payload->view());
         if (!ptx.ok() || ptx->empty()) continue;
         auto info = image::read_info(entry);
-        if (info.ok()) code.compiled = std::make_shared<const image::ImageInfo>(std::move(*info));
+        code.compiled = info.ok() ? std::make_shared<const image::ImageInfo>(std::move(*info)) : nullptr;
         texts = std::move(*ptx);
         best = found;
     }
