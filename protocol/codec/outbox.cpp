@@ -154,11 +154,15 @@ bool Outbox::writer_must_wake(Urgency urgency, uint16_t lane) {
     return std::exchange(m_lanes[lane].writer_sleeps, false) || naps;
 }
 
-/// Those that sleep, and have something to do: the caller wakes them, best when it has let go of the lock.
+/// Those that sleep, and have something to do: the caller wakes them, best when it has let go of the lock. A nap is only for
+/// calls that nobody waits for.
 Outbox::Writers Outbox::writers_with_output() {
     Writers writers = 0;
-    for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
-        if (m_lanes[lane].writer_sleeps && has_output(lane) && writer_must_wake(Urgency::writer, lane)) writers |= 1u << lane;
+    for (uint16_t lane = 0; lane < k_max_lanes; ++lane) {
+        const OutLane& out = m_lanes[lane];
+        const bool rests = out.writer_sleeps || (out.writer_naps && !may_nap(out));
+        if (rests && has_output(lane) && writer_must_wake(Urgency::writer, lane)) writers |= 1u << lane;
+    }
     return writers;
 }
 

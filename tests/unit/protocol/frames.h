@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/codec/batch.h"
 #include "protocol/codec/frame_reader.h"
 #include "protocol/codec/outbox.h"
 
@@ -46,6 +47,10 @@ inline Bytes copy(BytesView view) { return Bytes(view.begin(), view.end()); }
 /// The memory of a part, for Outbox::add_bulk(); nobody gets it back.
 inline Place part_of(Bytes& bytes, size_t offset = 0, size_t count = SIZE_MAX) {
     return Place(MutableBytesView(bytes).subspan(offset, std::min(count, bytes.size() - offset)));
+}
+
+inline BatchHeader batch_header(const Frame& frame) {
+    return BatchReader::open(frame.body.view(), frame.payload.view())->header();
 }
 
 /// Keeps what it gets.

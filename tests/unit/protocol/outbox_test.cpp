@@ -19,8 +19,6 @@ void until_somebody_waits(const Outbox& outbox, uint64_t waits_before) {
     while (outbox.counters().credit_waits == waits_before) std::this_thread::yield();
 }
 
-BatchHeader batch_header(const Frame& frame) { return BatchReader::open(frame.body.view(), frame.payload.view())->header(); }
-
 TEST(Outbox, GathersCallsIntoOneBatch_B2) {
     Outbox outbox;
     for (uint64_t i = 0; i < 100; ++i) EXPECT_EQ(*add_test_call(outbox, i), i + 1);
@@ -506,50 +504,6 @@ TEST(Outbox, APokeEndsOneWait) {
     EXPECT_TRUE(outbox.wait(k_command_lane));
     outbox.close(k_gone, false);
     EXPECT_FALSE(outbox.wait(k_command_lane));
-}
-
-void expect_that_everything_leaves(bool scarce, unsigned idle_naps) {
-    OutboxOptions options;
-    options.processors_scarce = scarce ? +[] { return true; } : +[] { return false; };
-    options.nap = std::chrono::milliseconds(1);
-    options.longest_nap = std::chrono::milliseconds(4);
-    options.idle_naps = idle_naps;
-    Outbox outbox(options);
-    std::mutex writing;
-    std::atomic<uint64_t> sent{0};
-    const auto send = [&] {
-        const std::lock_guard lock(writing);
-        std::vector<BytesView> views;
-        if (!outbox.take(k_command_lane, views, 0)) return false;
-        Bytes written;
-        for (BytesView view : views) written.insert(written.end(), view.begin(), view.end());
-        outbox.sent(k_command_lane);
-        for (const Frame& frame : frames_in(written)) sent += batch_header(frame).count;
-        return true;
-    };
-    std::thread writer([&] {
-        while (outbox.wait(k_command_lane)) static_cast<void>(send());
-    });
-    // A program that waits takes its calls along; then it calls and does not wait: little, and much.
-    uint64_t added = 0;
-    for (const uint64_t calls : {1u, 100u, 5000u, 1u}) {
-        for (int i = 0; i < 2000; ++i) {
-            (void)*add_test_call(outbox, ++added);
-            static_cast<void>(send());
-        }
-        for (uint64_t i = 0; i < calls; ++i) (void)*add_test_call(outbox, ++added);
-        while (sent.load() < added) std::this_thread::yield();
-    }
-    outbox.close(k_gone, false);
-    writer.join();
-    EXPECT_EQ(sent.load(), added);
-}
-
-TEST(Outbox, WhatNobodyTakesAlongLeavesWithTheWriter_B2) {
-    for (const unsigned idle_naps : {1u, 1'000'000u}) expect_that_everything_leaves(false, idle_naps);
-}
-TEST(Outbox, WhatNobodyTakesAlongLeavesWhereProcessorsAreScarce_B7) {
-    for (const unsigned idle_naps : {1u, 4u, 1'000'000u}) expect_that_everything_leaves(true, idle_naps);
 }
 
 TEST(Outbox, RefusesAMessageThatIsTooLarge_F3) {
