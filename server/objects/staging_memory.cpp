@@ -52,17 +52,23 @@ void StagingMemory::prepare() {
         if (m_first == FirstSlab::in_prepare && m_slabs.empty() && m_slab_bytes == 0)
             bytes = std::min(k_first_slab_bytes, m_most_bytes) & ~(k_grain_bytes - 1);
         m_slab_bytes += bytes;
-        for (const Slab& slab : m_slabs) {
-            if (slab.registered_in == nullptr) unregistered.push_back(slab);
+        for (Slab& slab : m_slabs) {
+            if (slab.registered_in != nullptr || std::exchange(slab.is_in_hand, true)) continue;
+            unregistered.push_back(slab);
         }
     }
     if (bytes != 0) make_slab(bytes, context);
-    for (const Slab& slab : unregistered) {
-        if (!lock_pages(slab.data, slab.bytes)) continue;
-        MutexLock lock(m_mutex);
-        for (Slab& mine : m_slabs) {
-            if (mine.data == slab.data) mine.registered_in = context;
-        }
+    for (const Slab& slab : unregistered) lock_in_hand(slab, context);
+}
+
+/// Nobody else does: to page-lock the same memory twice is an error.
+void StagingMemory::lock_in_hand(const Slab& slab, CUcontext context) {
+    const bool registered = lock_pages(slab.data, slab.bytes);
+    MutexLock lock(m_mutex);
+    for (Slab& mine : m_slabs) {
+        if (mine.data != slab.data) continue;
+        mine.is_in_hand = false;
+        if (registered) mine.registered_in = context;
     }
 }
 
@@ -175,24 +181,27 @@ void StagingMemory::lock_also(MutableBytesView memory) {
 void StagingMemory::lock_added(MutexLock& lock) {
     m_has_to_lock = false;
     const CUcontext context = m_context;
-    const auto added = std::find_if(m_slabs.begin(), m_slabs.end(),
-                                    [](const Slab& slab) { return !slab.is_ours && slab.registered_in == nullptr; });
+    const auto added = std::find_if(m_slabs.begin(), m_slabs.end(), [](const Slab& slab) {
+        return !slab.is_ours && !slab.is_in_hand && slab.registered_in == nullptr;
+    });
     if (added == m_slabs.end()) return;
+    added->is_in_hand = true;
     const Slab slab = *added;
     lock.unlock();
     if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(context);
-    const bool registered = lock_pages(slab.data, slab.bytes);
+    lock_in_hand(slab, context);
     if (m_driver->cuCtxSetCurrent != nullptr) m_driver->cuCtxSetCurrent(nullptr);
     lock.lock();
-    for (Slab& mine : m_slabs)
-        if (mine.data == slab.data && registered) mine.registered_in = context;
 }
 
 void StagingMemory::grower_main() {
     pthread_setname_np(pthread_self(), "staging");
     MutexLock lock(m_mutex);
     while (!m_closed) {
-        if (m_has_to_lock && m_context != nullptr) lock_added(lock);
+        if (m_has_to_lock && m_context != nullptr) {
+            lock_added(lock);
+            continue;  // it let go of the lock
+        }
         if (m_wanted_bytes == 0) {
             m_growth.wait(m_mutex);
             continue;

@@ -74,6 +74,7 @@ private:
         uint64_t bytes = 0;
         CUcontext registered_in = nullptr;
         bool is_ours = true;
+        bool is_in_hand = false;  ///< somebody page-locks it at the moment
     };
     Slab take_memory(uint64_t bytes) WL_EXCLUDES(m_mutex);
     bool lock_pages(void* data, uint64_t bytes) const;
@@ -81,6 +82,7 @@ private:
     bool ask_for_slab(uint64_t bytes) WL_REQUIRES(m_mutex);
     void grower_main();
     void lock_added(MutexLock& lock) WL_NO_THREAD_SAFETY_ANALYSIS;
+    void lock_in_hand(const Slab& slab, CUcontext context) WL_EXCLUDES(m_mutex);
 
     const Driver& m_driver;
     const uint64_t m_most_bytes;

@@ -196,7 +196,7 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     allocation->device = context->device().ordinal();
     allocation->context = reinterpret_cast<uint64_t>(context->handle());
     allocation->flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP;
-    process().addresses.insert(allocation);
+    if (!process().addresses.insert_apart(allocation)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     process().ranges.add(VisibleRanges::k_all_devices, address, bytesize);
     return CUDA_SUCCESS;
 }

@@ -3,10 +3,21 @@
 
 namespace warpline::softgpu::driver {
 
-void AddressMap::insert(const AllocationPtr& allocation) {
-    MutexLock lock(m_mutex);
+void AddressMap::insert_locked(const AllocationPtr& allocation) {
     allocation->id = m_next_id++;
     m_by_address[allocation->address] = allocation;
+}
+
+void AddressMap::insert(const AllocationPtr& allocation) {
+    MutexLock lock(m_mutex);
+    insert_locked(allocation);
+}
+
+bool AddressMap::insert_apart(const AllocationPtr& allocation) {
+    MutexLock lock(m_mutex);
+    if (overlaps_locked(allocation->address, allocation->size_bytes)) return false;
+    insert_locked(allocation);
+    return true;
 }
 
 AllocationPtr AddressMap::remove(uint64_t address) {
@@ -43,11 +54,15 @@ bool AddressMap::covers(uint64_t address, uint64_t size_bytes, Access access) co
     return true;
 }
 
-bool AddressMap::overlaps(uint64_t address, uint64_t size_bytes) const {
-    MutexLock lock(m_mutex);
+bool AddressMap::overlaps_locked(uint64_t address, uint64_t size_bytes) const {
     if (find_locked(address) != nullptr) return true;
     auto next = m_by_address.lower_bound(address);
     return next != m_by_address.end() && next->first - address < size_bytes;
+}
+
+bool AddressMap::overlaps(uint64_t address, uint64_t size_bytes) const {
+    MutexLock lock(m_mutex);
+    return overlaps_locked(address, size_bytes);
 }
 
 void AddressMap::set_access(uint64_t address, bool readable, bool writable) {

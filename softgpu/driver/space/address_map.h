@@ -53,6 +53,8 @@ class AddressMap {
 public:
     /// Gives the allocation its id.
     void insert(const AllocationPtr& allocation);
+    /// As insert(), unless any byte of it lies in known memory: then false.
+    bool insert_apart(const AllocationPtr& allocation);
     /// The allocation that begins at an address, taken out; null if there is none.
     AllocationPtr remove(uint64_t address);
     /// The allocation that contains an address, or null.
@@ -70,6 +72,8 @@ public:
 
 private:
     AllocationPtr find_locked(uint64_t address) const WL_REQUIRES(m_mutex);
+    bool overlaps_locked(uint64_t address, uint64_t size_bytes) const WL_REQUIRES(m_mutex);
+    void insert_locked(const AllocationPtr& allocation) WL_REQUIRES(m_mutex);
 
     mutable Mutex m_mutex;
     std::map<uint64_t, AllocationPtr> m_by_address WL_GUARDED_BY(m_mutex);

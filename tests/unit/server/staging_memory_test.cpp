@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <semaphore>
+#include <vector>
 
 namespace warpline::server {
 
@@ -54,6 +55,46 @@ TEST(StagingMemory, WhoFindsANewSlabTooSmallAsksAgain_B3) {
         memory.wait_change(last);
     }
     memory.give(data);
+}
+
+std::atomic<int> registrations{0};
+
+/// A driver on which whoever page-locks first stops until the test lets him go on.
+DriverTable slowly_locking_driver() {
+    DriverTable table;
+    table.cuCtxGetCurrent = [](CUcontext* context) {
+        *context = context_of_test;
+        return CUDA_SUCCESS;
+    };
+    table.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+    table.cuMemHostRegister_v2 = [](void*, size_t, unsigned) {
+        if (registrations.fetch_add(1) == 0) {
+            slab_made.release();
+            may_go_on.acquire();
+        }
+        return CUDA_SUCCESS;
+    };
+    table.cuMemHostUnregister = [](void*) {
+        --registrations;
+        return CUDA_SUCCESS;
+    };
+    return table;
+}
+
+TEST(StagingMemory, MemoryThatSomebodyPageLocksIsNotPageLockedAgain_B3) {
+    std::vector<std::byte> added(1 << 20);
+    const Driver driver{slowly_locking_driver(), DriverKind::nvidia, 13000};
+    registrations = 0;
+    {
+        StagingMemory memory(driver, uint64_t{1} << 30, StagingMemory::FirstSlab::when_wanted);
+        memory.prepare();
+        memory.lock_also(added);
+        slab_made.acquire();
+        memory.prepare();
+        EXPECT_EQ(registrations, 1);
+        may_go_on.release();
+    }
+    EXPECT_EQ(registrations, 0);
 }
 
 }  // namespace
