@@ -8,8 +8,6 @@ namespace warpline::protocol {
 namespace {
 
 constexpr double k_weight_of_old = 0.9;
-constexpr unsigned k_least_samples = 3;
-
 }  // namespace
 
 void DeliveryMeter::frame(uint8_t way, uint64_t bytes) {
@@ -23,18 +21,31 @@ void DeliveryMeter::acknowledged(Clock::time_point now) {
     const bool mixed = std::exchange(m_mixed, false);
     if (bytes == 0) return;
     const auto took = std::chrono::duration<double, std::nano>(now - std::exchange(m_last_at, now)).count();
-    if (mixed || m_way >= k_ways) return;
+    if (mixed || m_way >= k_ways || bytes < k_acknowledged_bytes) return;
     Cost& cost = m_costs[m_way];
     cost.nanoseconds = cost.nanoseconds * k_weight_of_old + took;
     cost.bytes = cost.bytes * k_weight_of_old + static_cast<double>(bytes);
     ++cost.samples;
+    ++cost.in_all;
+}
+
+void DeliveryMeter::renew(uint8_t way) {
+    Cost& cost = m_costs[way];
+    cost = {.before = costs()[way], .in_all = cost.in_all};
 }
 
 DeliveryCosts DeliveryMeter::costs() const {
     DeliveryCosts costs{};
     for (size_t way = 0; way < k_ways; ++way)
-        if (m_costs[way].samples >= k_least_samples) costs[way] = m_costs[way].nanoseconds / m_costs[way].bytes;
+        costs[way] =
+            m_costs[way].samples < k_least_samples ? m_costs[way].before : m_costs[way].nanoseconds / m_costs[way].bytes;
     return costs;
+}
+
+Deliveries DeliveryMeter::deliveries() const {
+    Deliveries known{.costs = costs()};
+    for (size_t way = 0; way < k_ways; ++way) known.samples[way] = m_costs[way].in_all;
+    return known;
 }
 
 }  // namespace warpline::protocol

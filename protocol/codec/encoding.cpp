@@ -49,32 +49,52 @@ Encoding::ByCodec Encoding::read(const Counters& counters) {
 
 // --- sending ---
 
-bool Trials::encodes(uint8_t way, uint64_t bytes, const DeliveryCosts& costs) {
+/// True if what is known says so; without a measurement, what is done now.
+bool pays(uint8_t way, const DeliveryCosts& costs, bool encodes) {
+    const double plain = costs[0], encoded = costs[way];
+    return plain == 0 || encoded == 0 ? encodes : encoded <= plain * k_slower;
+}
+
+bool Trials::encodes(uint8_t way, uint64_t bytes, const Deliveries& known, FunctionRef<void(uint8_t)> renew) {
     if (bytes < k_telling_bytes) return m_encodes;
-    if (m_trial_frames != 0) {
-        --m_trial_frames;
+    if (m_trial_bytes != 0) {
+        m_trial_bytes -= std::min(m_trial_bytes, bytes);
         return !m_encodes;
     }
-    const double plain = costs[0], encoded = costs[way];
-    if (encoded == 0 && m_encodes) ++m_unmeasured;
-    const bool pays = encoded == 0 ? m_unmeasured <= k_most_unmeasured : encoded <= plain * k_slower;
-    if (pays != m_encodes) {
-        m_encodes = pays;
+    if (m_tried && known.samples[*m_tried] >= m_samples_before + DeliveryMeter::k_least_samples) decide(way, known);
+    if (m_encodes && known.costs[way] == 0 && ++m_unmeasured > k_most_unmeasured) {
+        m_encodes = false;
         m_left_bytes = m_wait_bytes;
     }
+    const bool is_doubtful = !m_tried && pays(way, known.costs, m_encodes) != m_encodes;
+    if (is_doubtful) m_left_bytes = std::min(m_left_bytes, m_doubtful_bytes);
     if (m_left_bytes > bytes) {
         m_left_bytes -= bytes;
         return m_encodes;
     }
-    // The trial that follows tells. A codec that does not pay is tried more and more rarely.
-    m_wait_bytes = m_encodes ? k_first_wait_bytes : std::min(m_wait_bytes * 2, k_longest_wait_bytes);
+    // What is the worse again and again is tried more and more rarely.
+    m_wait_bytes = std::min(m_wait_bytes * 2, m_encodes ? k_longest_wait_bytes : k_longest_plain_bytes);
     m_left_bytes = m_wait_bytes;
-    m_trial_frames = k_frames - 1;
+    m_trial_bytes = k_trial_bytes - std::min(k_trial_bytes, bytes);
+    m_tried = m_encodes ? uint8_t{0} : way;
+    m_doubted = is_doubtful;
+    m_samples_before = known.samples[*m_tried];
+    renew(*m_tried);
     return !m_encodes;
 }
 
-void FrameEncoder::encode(std::span<OutFrame* const> frames, FunctionRef<DeliveryCosts()> costs,
-                          std::vector<BytesView>& views) {
+/// A trial has been measured.
+void Trials::decide(uint8_t way, const Deliveries& known) {
+    m_tried.reset();
+    const bool encodes = pays(way, known.costs, m_encodes);
+    // Doubts that were wrong are believed less.
+    if (m_doubted) m_doubtful_bytes = std::min(m_doubtful_bytes * 2, k_first_wait_bytes);
+    if (encodes != m_encodes) m_doubtful_bytes = k_doubtful_bytes;
+    if (encodes != m_encodes) m_left_bytes = m_wait_bytes = k_first_wait_bytes;
+    m_encodes = encodes;
+}
+
+void FrameEncoder::encode(std::span<OutFrame* const> frames, LaneMeter& meter, std::vector<BytesView>& views) {
     m_packed_count = 0;
     const bool is_on = m_encoding.is_on();
     SharedOut* const shared = m_encoding.shared();
@@ -87,10 +107,10 @@ void FrameEncoder::encode(std::span<OutFrame* const> frames, FunctionRef<Deliver
         if (is_on && is_sequenced(frame->header.kind) && frame->body.size() + frame->payload_view().size() >= k_least_bytes) {
             if (!std::exchange(asked, true)) {
                 m_agreed = m_encoding.agreed();
-                if (!m_agreed.forced) m_costs = costs();
+                if (!m_agreed.forced) m_known = meter.deliveries();
             }
             m_way = 0;
-            const bool encoded = encode(*frame, views);
+            const bool encoded = encode(*frame, meter, views);
             if (!frame->was_awaited) frame->way = m_way;
             if (encoded) continue;
         } else if (!is_on && is_sequenced(frame->header.kind) && !frame->was_awaited) {
@@ -119,7 +139,7 @@ bool FrameEncoder::share(SharedOut& shared, OutFrame& frame, std::vector<BytesVi
 }
 
 /// One frame. False if it travels as it is.
-bool FrameEncoder::encode(OutFrame& frame, std::vector<BytesView>& views) {
+bool FrameEncoder::encode(OutFrame& frame, LaneMeter& meter, std::vector<BytesView>& views) {
     const BytesView body = frame.body.view(), payload = frame.payload_view();
     // Where calls are most of it, they are encoded with what they carry.
     const bool joins = frame.header.kind != FrameKind::bulk && body.size() > payload.size();
@@ -130,7 +150,7 @@ bool FrameEncoder::encode(OutFrame& frame, std::vector<BytesView>& views) {
         if (!m_scratch.append(body) || !m_scratch.append(payload)) return false;
         raw = m_scratch.view();
     }
-    const std::optional<BytesView> packed = pack(raw, frame.external_payload.data() != nullptr);
+    const std::optional<BytesView> packed = pack(raw, meter, frame.external_payload.data() != nullptr);
     if (!packed) return false;
     FrameHeader header = frame.header;
     header.codec = static_cast<uint8_t>(m_codec);
@@ -145,20 +165,21 @@ bool FrameEncoder::encode(OutFrame& frame, std::vector<BytesView>& views) {
     return true;
 }
 
-compress::Choice FrameEncoder::choose(BytesView raw) {
+compress::Choice FrameEncoder::choose(BytesView raw, LaneMeter& meter) {
     if (m_agreed.forced) return *m_agreed.forced;
-    const double plain_ns = m_costs[0];
+    const double plain_ns = m_known.costs[0];
     const compress::Choice choice = m_policy.choose(raw, plain_ns == 0 ? 0 : 1e9 / plain_ns, m_agreed.codecs);
     if (choice.codec == compress::Codec::none || m_policy.chose_for_constant()) return choice;
-    return m_trials.encodes(way_of(choice.codec), raw.size(), m_costs) ? choice : compress::Choice{};
+    const auto renew = [&meter](uint8_t way) { meter.renew(way); };
+    return m_trials.encodes(way_of(choice.codec), raw.size(), m_known, renew) ? choice : compress::Choice{};
 }
 
 /// Nothing if it is not made smaller.
 /// @param is_lent  the program may write there meanwhile: packed, that would be damage and not just old and new bytes
-std::optional<BytesView> FrameEncoder::pack(BytesView raw, bool is_lent) {
+std::optional<BytesView> FrameEncoder::pack(BytesView raw, LaneMeter& meter, bool is_lent) {
     if (raw.size() < k_least_bytes) return std::nullopt;
     const auto begin = Clock::now();
-    const compress::Choice choice = choose(raw);
+    const compress::Choice choice = choose(raw, meter);
     if (choice.codec == compress::Codec::none) return std::nullopt;
     if (m_packed_count == m_packed.size()) m_packed.emplace_back();
     Buffer& out = m_packed[m_packed_count];

@@ -61,25 +61,35 @@ private:
 
 /// Decides, for one lane, between what a model says and what was measured. The model knows what a codec should save on a link
 /// that takes as long for plain bytes as this one does; the meter knows what it took when it was tried. What is not used is
-/// tried again now and then: links and processors change. Pure.
+/// tried again now and then: links and processors change. A trial is what decides, by what it has measured: what was measured
+/// long before it, of a lane that had the link to itself perhaps, only says that it is time for one. Pure.
 class Trials {
 public:
     static constexpr uint64_t k_first_wait_bytes = uint64_t{128} << 20;
-    static constexpr uint64_t k_longest_wait_bytes = uint64_t{4} << 30;
-    static constexpr unsigned k_frames = 4;  ///< of a trial
+    static constexpr uint64_t k_longest_wait_bytes = uint64_t{1} << 30;   ///< for a trial of plain frames
+    static constexpr uint64_t k_longest_plain_bytes = uint64_t{4} << 30;  ///< of a codec, which may be slow
+    static constexpr uint64_t k_doubtful_bytes = uint64_t{8} << 20;       ///< before a trial that is wanted early
+    static constexpr uint64_t k_trial_bytes = uint64_t{4} << 20;
     /// Encoded frames in whose time nothing can be measured: the connection waits for whoever encodes.
     static constexpr unsigned k_most_unmeasured = 16;
 
     /// @param bytes  of a frame for which the model has chosen a codec
+    /// @param renew  called when a trial begins: what is known of that way is to be measured anew
     /// @return       true if it shall be encoded
-    bool encodes(uint8_t way, uint64_t bytes, const DeliveryCosts& costs);
+    bool encodes(uint8_t way, uint64_t bytes, const Deliveries& known, FunctionRef<void(uint8_t)> renew);
 
 private:
-    bool m_encodes = true;                       // as a rule
-    uint64_t m_wait_bytes = k_first_wait_bytes;  // between two trials of the other
-    uint64_t m_left_bytes = k_first_wait_bytes;  // until the next one
-    unsigned m_trial_frames = 0;                 // of the one that goes on
-    unsigned m_unmeasured = 0;                   // encoded frames
+    void decide(uint8_t way, const Deliveries& known);
+
+    bool m_encodes = true;                         // as a rule
+    uint64_t m_wait_bytes = k_first_wait_bytes;    // between two trials of the other
+    uint64_t m_left_bytes = k_first_wait_bytes;    // until the next one
+    uint64_t m_doubtful_bytes = k_doubtful_bytes;  // until the next one, if it seems that the other is better
+    uint64_t m_trial_bytes = 0;                    // left of the one that goes on
+    std::optional<uint8_t> m_tried;                // the way whose trial has not been judged
+    bool m_doubted = false;                        // it was wanted early
+    uint64_t m_samples_before = 0;                 // of that way
+    unsigned m_unmeasured = 0;                     // encoded frames
 };
 
 /// Encodes what a lane's writer has taken from the outbox, before it is encrypted. The frames stay as they are, but for the
@@ -91,20 +101,20 @@ public:
     explicit FrameEncoder(Encoding& encoding) : m_encoding(encoding) {}
 
     /// Appends views of the frames as they travel. They stay valid until the next call. Sets OutFrame::saved_bytes and `way`.
-    void encode(std::span<OutFrame* const> frames, FunctionRef<DeliveryCosts()> costs, std::vector<BytesView>& views);
+    void encode(std::span<OutFrame* const> frames, LaneMeter& meter, std::vector<BytesView>& views);
 
 private:
-    bool encode(OutFrame& frame, std::vector<BytesView>& views);
+    bool encode(OutFrame& frame, LaneMeter& meter, std::vector<BytesView>& views);
     bool share(SharedOut& shared, OutFrame& frame, std::vector<BytesView>& views);
-    compress::Choice choose(BytesView raw);
-    std::optional<BytesView> pack(BytesView raw, bool is_lent);
+    compress::Choice choose(BytesView raw, LaneMeter& meter);
+    std::optional<BytesView> pack(BytesView raw, LaneMeter& meter, bool is_lent);
     Result<size_t> pack_data(compress::Choice choice, BytesView raw, bool is_lent, Buffer& out);
     Result<size_t> pack_constant(compress::Choice choice, BytesView raw, Buffer& out);
 
     Encoding& m_encoding;
     compress::Wish m_agreed{0, std::nullopt};
     compress::Policy m_policy;
-    DeliveryCosts m_costs{};  // of this burst
+    Deliveries m_known;  // of this burst
     Trials m_trials;
     uint8_t m_way = k_tells_nothing;                  // of the frame at hand
     compress::Codec m_codec = compress::Codec::none;  // of what was packed last

@@ -98,7 +98,7 @@ void Link::set_window(Clock::time_point now) {
     if (m_lane == k_command_lane) m_outbox.note_round_trip(m_heartbeat.minimum_round_trip_us());
     m_path.look(now, m_outbox.delivered_bytes(m_lane), m_outbox.round_trip_us());
     const uint64_t bytes = std::max(m_kernel.capacity_bytes, m_path.capacity_bytes());
-    m_fit = fit_to_link(parts_of(m_lane), m_most_part_bytes, m_fits_link ? least_cost(m_outbox.delivery_costs(m_lane)) : 0);
+    m_fit = fit_to_link(parts_of(m_lane), m_most_part_bytes, m_fits_link ? least_cost(m_outbox.deliveries(m_lane).costs) : 0);
     // Twice: what is sent fills the path while the acknowledgement of what was sent before comes back. It grows as long as more
     // of it makes the connection faster.
     uint64_t window_bytes = m_first_window_bytes;
@@ -147,8 +147,7 @@ LinkQuality Link::quality() const {
 bool Link::take_output(std::vector<BytesView>& views) {
     m_taken.clear();
     if (!m_outbox.take(m_lane, m_taken, m_received_sequence.load(std::memory_order_relaxed))) return false;
-    m_encoder.encode(
-        m_taken, [this] { return m_outbox.delivery_costs(m_lane); }, views);
+    m_encoder.encode(m_taken, *this, views);
     if (m_observer != nullptr) [[unlikely]]
         m_observer->taken(m_lane, m_taken);
     if (m_lane == k_command_lane) m_outbox.note_command_traffic();

@@ -29,7 +29,7 @@ struct LinkOptions {
 /// detach() and attach() put another one in its place.
 ///
 /// Deals itself with Ping, Pong, acknowledgements and duplicates, and with Event.progress; everything else goes to the handler.
-class Link final : private FrameSink {
+class Link final : private FrameSink, private LaneMeter {
 public:
     /// The owner's side. All calls come from the thread that feeds received(); they must not block for long, as nothing is
     /// received meanwhile.
@@ -140,6 +140,8 @@ private:
     Result<void> on_frame(Frame frame) override;
     Result<Place> place_payload(const FrameHeader& header, BytesView body) override;
     Result<Place> shared_payload(const FrameHeader& header, BytesView body, uint64_t where) override;
+    Deliveries deliveries() const override { return m_outbox.deliveries(m_lane); }
+    void renew(uint8_t way) override { m_outbox.renew_delivery(m_lane, way); }
     Result<bool> handle_own(const Frame& frame);
     /// What a thread of a bulk lane has seen of the command lane.
     struct Courtesy {

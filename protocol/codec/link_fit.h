@@ -27,8 +27,6 @@ inline constexpr PartRange k_command_parts{64 * 1024, 256 * 1024, std::chrono::m
 /// Where nothing waits but what comes behind in the same payload, and what a call's answer waits for.
 inline constexpr PartRange k_bulk_parts{256 * 1024, 1024 * 1024, std::chrono::microseconds(8000), 3};
 
-/// The peer acknowledges when it has this much, at the latest: less under way would wait for its heartbeat.
-inline constexpr uint64_t k_acknowledged_bytes = 512 * 1024;
 /// A faster socket has sent what it is given before anybody waits for it; then a bound only costs changes of threads.
 inline constexpr double k_bounded_ns_per_byte = 8;
 
@@ -56,6 +54,7 @@ inline LinkFit fit_to_link(const PartRange& range, uint32_t most_bytes, double n
         if (ns_per_byte > k_bounded_ns_per_byte) fit.unsent_bytes = fit.part_bytes;
     }
     fit.least_window_bytes = uint64_t{fit.part_bytes} * range.in_window;
+    // Less than the peer acknowledges would wait for its heartbeat.
     if (fit.part_bytes < most) fit.least_window_bytes = std::max(fit.least_window_bytes, k_acknowledged_bytes + fit.part_bytes);
     return fit;
 }

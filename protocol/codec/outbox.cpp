@@ -393,9 +393,14 @@ uint64_t Outbox::delivered_bytes(uint16_t lane) const {
     return out.wire_bytes - std::min(out.wire_bytes, kept);
 }
 
-DeliveryCosts Outbox::delivery_costs(uint16_t lane) const {
+Deliveries Outbox::deliveries(uint16_t lane) const {
     MutexLock lock(m_mutex);
-    return m_lanes[lane].delivery.costs();
+    return m_lanes[lane].delivery.deliveries();
+}
+
+void Outbox::renew_delivery(uint16_t lane, uint8_t way) {
+    MutexLock lock(m_mutex);
+    m_lanes[lane].delivery.renew(way);
 }
 
 Outbox::Counters Outbox::counters() const {

@@ -265,7 +265,9 @@ public:
     Counters counters() const;
 
     /// What the lane's connection takes, as far as it is known.
-    DeliveryCosts delivery_costs(uint16_t lane) const;
+    Deliveries deliveries(uint16_t lane) const;
+    /// See DeliveryMeter::renew().
+    void renew_delivery(uint16_t lane, uint8_t way);
     /// What its lanes' writers encode frames with.
     Encoding& encoding() { return m_encoding; }
     const Encoding& encoding() const { return m_encoding; }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "common/base/mutex.h"
+#include "protocol/codec/delivery_meter.h"
 #include "protocol/codec/frame.h"
 
 namespace warpline::protocol {
@@ -31,7 +32,7 @@ private:
     uint64_t m_received = 0;
     uint32_t m_unacknowledged_frames = 0;
     uint64_t m_unacknowledged_bytes = 0;
-    uint64_t m_due_bytes = 512u << 10;
+    uint64_t m_due_bytes = k_acknowledged_bytes;
 };
 
 /// What may be sent and not yet be executed.

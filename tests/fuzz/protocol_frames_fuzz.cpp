@@ -54,16 +54,21 @@ struct Reader : protocol::Link::Handler {
     protocol::CallReceiver receiver{{1 << 20, 1000}};
 };
 
+struct UnknownLane : protocol::LaneMeter {
+    protocol::Deliveries deliveries() const override { return {}; }
+    void renew(uint8_t) override {}
+};
+
 /// All that an outbox has, encoded by one codec.
 Bytes encoded_output_of(protocol::Outbox& outbox, compress::Codec codec) {
     outbox.encoding().agree(compress::k_all_codecs, compress::Choice{codec, 0});
     protocol::FrameEncoder encoder(outbox.encoding());
+    UnknownLane lane;
     Bytes out;
     std::vector<protocol::OutFrame*> frames;
     while (outbox.take(protocol::k_command_lane, frames, 0)) {
         std::vector<BytesView> views;
-        encoder.encode(
-            frames, [] { return protocol::DeliveryCosts{}; }, views);
+        encoder.encode(frames, lane, views);
         for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
         frames.clear();
         outbox.sent(protocol::k_command_lane);
