@@ -1,6 +1,8 @@
 // How a program that polls is answered without a round trip for each question.
 #include "client/call/completion.h"
 
+#include <thread>
+
 #include "client/call/pages_along.h"
 #include "client/gen/event_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
@@ -71,6 +73,12 @@ Completion* completion_of(const Call& call, uint64_t stream) {
     return completion_of_stream(call.state, stream, call.scope());
 }
 
+/// Answers who will ask again at once, perhaps: the threads that bring the news may need the processor for it.
+CUresult not_ready() {
+    std::this_thread::yield();
+    return CUDA_ERROR_NOT_READY;
+}
+
 /// @param find  see watch()
 template <typename Find>
 CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
@@ -78,13 +86,14 @@ CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
     const uint64_t last = call.session.last_number();
     const uint64_t watched = completion.watched.load(std::memory_order_acquire);
     if (completion.done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
-    if (watched == last) return CUDA_ERROR_NOT_READY;
+    if (watched == last) return not_ready();
     const CUresult result = gen::request_cuStreamQuery(call, token);
     if (call.session.last_number() != call.number) return result;
     if (result == CUDA_SUCCESS) completion.reached(call.number);
     if (result != CUDA_ERROR_NOT_READY) return result;
     // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
     watch(call, call.number + 1, completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
+    call.session.calls().send_now();
     return result;
 }
 
@@ -136,11 +145,21 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
     const bool known_here = is_known_here(call, event);
     if (known_here && number != 0) event.expected_questions.store(Event::k_expected_after_question, std::memory_order_relaxed);
     if (is_complete(call, event, number)) return CUDA_SUCCESS;
-    if (known_here && watched == number) return CUDA_ERROR_NOT_READY;
+    if (known_here && watched == number) {
+        // Since the record, perhaps, which may not have left either.
+        if (event.completion.asked.load(std::memory_order_relaxed) != number) {
+            event.completion.asked.store(number, std::memory_order_relaxed);
+            call.session.calls().send_now();
+        }
+        return not_ready();
+    }
     const CUresult result = gen::request_cuEventQuery(call, token);
     if (!known_here) return result;
     if (result == CUDA_SUCCESS) event.completion.reached(number);
-    if (result == CUDA_ERROR_NOT_READY) watch_event(call, token, event, number);
+    if (result == CUDA_ERROR_NOT_READY) {
+        watch_event(call, token, event, number);
+        call.session.calls().send_now();
+    }
     return result;
 }
 

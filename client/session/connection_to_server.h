@@ -50,6 +50,9 @@ struct ConnectionSettings {
     uint64_t bulk_lanes_after = 0;                              ///< bytes in long payloads
     config::Switches switches;                                  ///< what is done to be fast
     std::chrono::microseconds spin{0};                          ///< that a call looks for its reply before its thread sleeps
+    /// For which calls gather. Between two calls of a program that copies back and forth there is less time.
+    std::chrono::microseconds nap{50};
+    std::chrono::microseconds longest_nap{4000};  ///< where such naps were in vain
     std::string program;
     std::string visible_devices;
     uint64_t memory_bytes = 0;  ///< the most of each device's memory that the program shall have; 0: as much as there is
@@ -84,6 +87,8 @@ public:
     void note_queued() {
         if (!uses(config::Optimisation::batching)) m_pump->flush();
     }
+    /// What is queued leaves now: who asks whether it is done calls nothing else, perhaps. @blocks no
+    void send_now() { m_pump->flush(); }
     bool uses(config::Optimisation optimisation) const { return m_settings.switches.uses(optimisation); }
 
     /// How often another connection has taken the place of a lost one.

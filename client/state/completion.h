@@ -19,6 +19,7 @@ struct Completion {
     /// The server will tell when work of this number is complete; 0: nobody asked it to. Ends after `done` was raised: who
     /// reads this first and then `done` misses no news.
     std::atomic<uint64_t> watched{0};
+    std::atomic<uint64_t> asked{0};  ///< a question has sent the watch of this number on its way
 
     void reached(uint64_t number) { raise_to(done, number); }
 };

@@ -16,7 +16,7 @@ using test::SessionFixture;
 
 /// A server whose device is busy until the test says otherwise.
 struct BusyServer {
-    BusyServer() {
+    explicit BusyServer(bool quiet = false) : server(quiet) {
         server.on_call = [this](const SeenCall& seen) {
             if (!seen.header.wants_reply) return;
             const auto id = static_cast<CallId>(seen.header.id);
@@ -82,6 +82,38 @@ TEST(Completion, A2_an_answer_about_a_stream_holds_until_something_is_sent) {
     const uint64_t before = client.session->stats().blocking_round_trips;
     EXPECT_EQ(query(), CUDA_ERROR_NOT_READY);
     EXPECT_EQ(client.session->stats().blocking_round_trips, before + 1);
+}
+
+// The program does nothing but ask: a writer that naps for an hour would have the news come after it.
+TEST(Completion, B2_who_asks_whether_work_is_done_sends_it_on_its_way) {
+    BusyServer busy(true);
+    SessionFixture client(busy.server);
+    const uint64_t stream = client.state.streams.make().token;
+    Call create = client.call();
+    ASSERT_EQ(gen::issue_cuStreamCreate(create, stream, 0), CUDA_SUCCESS);
+    auto ask_stream = [&] {
+        Call call = client.call();
+        return query_stream(call, stream);
+    };
+    ASSERT_EQ(ask_stream(), CUDA_ERROR_NOT_READY);
+    busy.server.reply(busy.watch(3, CallId::cuStreamSynchronize), CUDA_SUCCESS);
+    poll_until(CUDA_SUCCESS, ask_stream);
+
+    RecordedEvent event(client.state);
+    ASSERT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    busy.server.reply(busy.watch(5, CallId::cuEventSynchronize), CUDA_SUCCESS);
+    poll_until(CUDA_SUCCESS, [&] { return event.query(client.call()); });
+
+    // Watched from its record on, as it was asked about before: the first question sends both.
+    event.entry.object->record.store(client.state.next_record());
+    Call record = client.call();
+    expect_question(record, event.entry.token, *event.entry.object);
+    const uint64_t waits = client.session->stats().blocking_round_trips;
+    ASSERT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(client.session->stats().blocking_round_trips, waits);
+    busy.server.wait_for_calls(6);
+    busy.server.reply(busy.server.calls().back().number, CUDA_SUCCESS);
+    poll_until(CUDA_SUCCESS, [&] { return event.query(client.call()); });
 }
 
 TEST(Completion, synchronisation_answers_for_earlier_records_only) {

@@ -20,13 +20,23 @@ net::Listener listen() {
     std::string why;
     return net::Listener::open("127.0.0.1", 0, why).value();
 }
+
+constexpr std::chrono::hours k_quiet{1};
+
+protocol::LinkOptions link_options(bool quiet) {
+    protocol::LinkOptions options;
+    if (quiet) options.heartbeat = protocol::HeartbeatOptions::of(k_quiet, {}, 8 * k_quiet);
+    return options;
+}
+
 }  // namespace
 
-FakeServer::FakeServer()
-    : m_ca(net::ThrowawayCa::create("fake").value()),
+FakeServer::FakeServer(bool quiet)
+    : m_quiet(quiet),
+      m_ca(net::ThrowawayCa::create("fake").value()),
       m_client(m_ca.issue({"tester", net::TlsRole::client, {}}).value()),
       m_listener(listen()),
-      m_link(*this),
+      m_link(*this, link_options(quiet)),
       m_thread([this] { accept(); }) {}
 
 FakeServer::~FakeServer() {
@@ -45,6 +55,10 @@ ConnectionSettings FakeServer::settings() const {
     settings.window_base = 0x300000000000;
     settings.window_bytes = 1ull << 36;
     settings.program = "test";
+    if (m_quiet) {
+        settings.nap = settings.longest_nap = k_quiet;
+        settings.heartbeat = link_options(true).heartbeat;
+    }
     return settings;
 }
 

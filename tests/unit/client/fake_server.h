@@ -29,7 +29,8 @@ struct SeenCall {
 /// A server in the same process, with a real TLS connection, that answers calls as a test tells it to. One session.
 class FakeServer final : private protocol::Link::Handler {
 public:
-    FakeServer();
+    /// @param quiet  for hours nothing leaves on either side but what somebody sends
+    explicit FakeServer(bool quiet = false);
     ~FakeServer() override;
 
     ConnectionSettings settings() const;
@@ -74,6 +75,7 @@ private:
     template <typename Fill>
     void send_event(Fill fill, BytesView payload = {});
 
+    const bool m_quiet;
     net::ThrowawayCa m_ca;
     net::TlsCredentials m_client;
     net::Listener m_listener;
