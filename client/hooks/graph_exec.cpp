@@ -85,6 +85,8 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     const CUresult result = bytes ? gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, sources, tell_end, *bytes)
                                   : gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
+    // A function may be the only sign of the launch's end.
+    if (launch.host_functions && result == CUDA_SUCCESS) call.session.calls().send_now();
     return result;
 }
 

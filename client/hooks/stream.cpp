@@ -160,6 +160,16 @@ CUresult hook_client_cuStreamGetDevice(Call& call, CUstream hStream, CUdevice* d
     return CUDA_SUCCESS;
 }
 
+namespace {
+
+/// A function that is the only sign of the stream's end, perhaps: its call leaves now.
+void note_host_call(Call& call, uint64_t id, uint64_t context) {
+    call.session.host_calls().sent(id, context, call.number);
+    call.session.calls().send_now();
+}
+
+}  // namespace
+
 CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamCallback callback, void* userData,
                                          unsigned int flags) {
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -175,7 +185,7 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
     if (result != CUDA_SUCCESS) {
         call.session.host_calls().forget(id);
     } else {
-        call.session.host_calls().sent(id, context, call.number);
+        note_host_call(call, id, context);
     }
     return result;
 }
@@ -199,7 +209,7 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     } else if (life == HostCalls::Life::persistent) {
         hold_in_capture(call, stream, make_end(call, EndKind::function, id));
     } else {
-        call.session.host_calls().sent(id, context, call.number);
+        note_host_call(call, id, context);
     }
     return result;
 }

@@ -26,7 +26,6 @@ constexpr std::chrono::seconds k_goodbye_timeout{2};  // at the end of the proce
 constexpr size_t k_backlog_bytes = 64u << 20;
 // Natively a thread runs about 1,024 launches ahead. Twice what the server reports at once, so that neither waits.
 constexpr uint64_t k_calls_ahead = 2 * protocol::k_progress_calls;
-constexpr unsigned k_idle_naps = 4;
 /// Of a copy that is longer, nothing that a program reads first is in a core's cache any more when it returns.
 constexpr uint64_t k_cached_copy_bytes = 8u << 20;
 protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Traffic* traffic) {
@@ -39,7 +38,7 @@ protocol::LinkOptions link_options(const ConnectionSettings& settings, trace::Tr
         options.outbox.nap = settings.nap;
         options.outbox.longest_nap = settings.longest_nap;
         // A thread that looks now and then takes its time from others where there is one core.
-        if (std::thread::hardware_concurrency() > 1) options.outbox.idle_naps = k_idle_naps;
+        if (std::thread::hardware_concurrency() > 1) options.outbox.idle_naps = settings.idle_naps;
     }
     options.heartbeat = settings.heartbeat;
     options.codecs = settings.compression.codecs;

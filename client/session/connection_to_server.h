@@ -53,6 +53,7 @@ struct ConnectionSettings {
     /// For which calls gather. Between two calls of a program that copies back and forth there is less time.
     std::chrono::microseconds nap{50};
     std::chrono::microseconds longest_nap{4000};  ///< where such naps were in vain
+    unsigned idle_naps = 4;                       ///< without a call, before the writer sleeps
     std::string program;
     std::string visible_devices;
     uint64_t memory_bytes = 0;  ///< the most of each device's memory that the program shall have; 0: as much as there is

@@ -154,15 +154,19 @@ bool Outbox::writer_must_wake(Urgency urgency, uint16_t lane) {
     return std::exchange(m_lanes[lane].writer_sleeps, false) || naps;
 }
 
-/// Those that sleep, and have something to do: the caller wakes them, best when it has let go of the lock. A nap is only for
+/// True if it sleeps, and has something to do: the caller wakes it, best when it has let go of the lock. A nap is only for
 /// calls that nobody waits for.
+bool Outbox::writer_is_wanted(uint16_t lane) {
+    const OutLane& out = m_lanes[lane];
+    const bool rests = out.writer_sleeps || (out.writer_naps && !may_nap(out));
+    return rests && has_output(lane) && writer_must_wake(Urgency::writer, lane);
+}
+
+/// All of those.
 Outbox::Writers Outbox::writers_with_output() {
     Writers writers = 0;
-    for (uint16_t lane = 0; lane < k_max_lanes; ++lane) {
-        const OutLane& out = m_lanes[lane];
-        const bool rests = out.writer_sleeps || (out.writer_naps && !may_nap(out));
-        if (rests && has_output(lane) && writer_must_wake(Urgency::writer, lane)) writers |= 1u << lane;
-    }
+    for (uint16_t lane = 0; lane < k_max_lanes; ++lane)
+        if (writer_is_wanted(lane)) writers |= 1u << lane;
     return writers;
 }
 
@@ -295,7 +299,7 @@ Result<void> Outbox::acknowledge(uint16_t lane, uint64_t sequence) {
     std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS { return is_acknowledged(*lent); });
     // Acknowledgements may be what sending waits for.
     m_waiting.tell();
-    const bool wake = has_output(lane) && writer_must_wake(Urgency::writer, lane);
+    const bool wake = writer_is_wanted(lane);
     lock.unlock();
     if (wake) m_writer_wake[lane].notify_one();
     return {};

@@ -307,6 +307,7 @@ private:
     bool few_came_since_flush() const WL_REQUIRES(m_mutex);
     void release_backlog() WL_REQUIRES(m_mutex);
     bool writer_must_wake(Urgency urgency, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
+    bool writer_is_wanted(uint16_t lane) WL_REQUIRES(m_mutex);
     Writers writers_with_output() WL_REQUIRES(m_mutex);
     void wake(Writers writers);
     std::shared_ptr<Transfer> add_transfer(const Transfer& transfer, Lent lent) WL_REQUIRES(m_mutex);

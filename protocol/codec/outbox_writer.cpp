@@ -184,7 +184,7 @@ void Outbox::nap(OutLane& lane) {
     const bool slept = std::exchange(m_slept, false);
     const bool in_vain = calls < many_calls() * m_flushes || (scarce && calls == 0);
     if (in_vain && m_batch.empty()) {
-        m_nap = std::min(2 * m_nap, m_options.longest_nap * (scarce ? k_scarce : 1));
+        m_nap = std::min(2 * m_nap, m_options.longest_nap * (m_options.processors_crowded() ? k_scarce : 1));
     } else if (calls > 0 && !(scarce && slept)) {  // what woke it is one call, which says nothing of those that follow
         m_nap /= k_shorter;
     }

@@ -57,6 +57,7 @@ ConnectionSettings FakeServer::settings() const {
     settings.program = "test";
     if (m_quiet) {
         settings.nap = settings.longest_nap = k_quiet;
+        settings.idle_naps = 1'000'000;
         settings.heartbeat = link_options(true).heartbeat;
     }
     return settings;

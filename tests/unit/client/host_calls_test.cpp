@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "client/gen/context_calls.gen.h"
+#include "client/gen/stream_calls.gen.h"
 #include "tests/unit/client/fake_server.h"
 
 namespace warpline::client {
@@ -119,6 +120,26 @@ TEST(HostCalls, functions_of_a_failed_stream_are_not_waited_for) {
     for (const uint64_t id : {later, other, waiting}) calls.request(id, CUDA_SUCCESS);
     for (std::promise<void>* promise : {&late, &elsewhere, &unsent}) promise->get_future().wait();
     calls.join();
+}
+
+// The program waits for its function and calls nothing else: a writer that naps for an hour would keep the call.
+TEST(HostCalls, B2_the_call_of_a_function_leaves_at_once) {
+    FakeServer server(true);
+    SessionFixture client(server);
+    const auto context = client.state.contexts.make();
+    const auto stream = client.state.streams.make();
+    stream.object->context = context.token;
+    const CUhostFn run = [](void* data) { static_cast<std::promise<void>*>(data)->set_value(); };
+    // The first ones may leave with the first answers to the server's Pings.
+    for (size_t calls = 1; calls <= 50; ++calls) {
+        std::promise<void> called;
+        Call call = client.call(cuda::CallId::cuLaunchHostFunc);
+        call.context = context.token;
+        ASSERT_EQ(hook_client_cuLaunchHostFunc(call, reinterpret_cast<CUstream>(stream.token), run, &called), CUDA_SUCCESS);
+        server.wait_for_calls(calls);
+        server.host_call(calls);
+        called.get_future().wait();
+    }
 }
 
 }  // namespace
