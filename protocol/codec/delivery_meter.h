@@ -62,10 +62,13 @@ private:
         uint64_t in_all = 0;  // samples
     };
 
+    bool came_late(uint64_t bytes, double nanoseconds);
+
     std::array<Cost, k_ways> m_costs;
     Clock::time_point m_last_at{};
     uint8_t m_way = k_tells_nothing;  // of what is being acknowledged
     bool m_mixed = false;
+    unsigned m_late = 0;  // acknowledgements, one after the other
     uint64_t m_bytes = 0;
 };
 

@@ -62,7 +62,10 @@ bool Trials::encodes(uint8_t way, uint64_t bytes, const Deliveries& known, Funct
         return !m_encodes;
     }
     if (m_tried && known.samples[*m_tried] >= m_samples_before + DeliveryMeter::k_least_samples) decide(way, known);
-    if (m_encodes && known.costs[way] == 0 && ++m_unmeasured > k_most_unmeasured) {
+    if (known.costs[way] != 0) {
+        // What was given up for want of a measurement has one now.
+        if (std::exchange(m_unmeasured, 0) > k_most_unmeasured) m_encodes = pays(way, known.costs, true);
+    } else if (m_encodes && ++m_unmeasured > k_most_unmeasured) {
         m_encodes = false;
         m_left_bytes = m_wait_bytes;
     }

@@ -409,16 +409,23 @@ TEST(DeliveryMeter, MeasuresWhileThereIsEnoughToSend_B4) {
     }
     EXPECT_NEAR(meter.costs()[3], 6, 0.01) << "of several ways at a time nobody knows which took how long";
     // An acknowledgement of little has waited for whatever the peer had to say.
-    for (int i = 0; i < 20; ++i) {
-        now += std::chrono::seconds(1);
-        meter.frame(3, k_acknowledged_bytes - 1);
+    const auto acknowledge_little = [&](int ms) {
+        now += std::chrono::milliseconds(ms);
+        meter.frame(3, 100'000);
         meter.acknowledged(now);
-    }
+    };
+    for (int i = 0; i < 8; ++i) acknowledge_little(1000);
     EXPECT_NEAR(meter.costs()[3], 6, 0.01);
+    for (int i = 0; i < 40; ++i) acknowledge_little(1);
+    EXPECT_NEAR(meter.costs()[3], 10, 0.5) << "others tell as much as those of much";
+    for (int i = 0; i < 60; ++i) acknowledge_little(20);
+    EXPECT_NEAR(meter.costs()[3], 200, 5) << "it is so slow";
+    for (int i = 0; i < 60; ++i) acknowledge(6, 3);
+    EXPECT_NEAR(meter.costs()[3], 6, 0.1);
     const uint64_t samples = meter.deliveries().samples[3];
     meter.renew(3);
     for (int i = 0; i < 2; ++i) acknowledge(9, 3);
-    EXPECT_NEAR(meter.costs()[3], 6, 0.01) << "until enough is measured";
+    EXPECT_NEAR(meter.costs()[3], 6, 0.1) << "until enough is measured";
     acknowledge(9, 3);
     EXPECT_NEAR(meter.costs()[3], 9, 0.01);
     EXPECT_EQ(meter.deliveries().samples[3], samples + 3);
@@ -447,6 +454,7 @@ TEST(Trials, WhatIsSlowerIsGivenUpAndTriedAgainRarely_B4) {
     Trials unmeasured;
     EXPECT_EQ(encoded_of(unmeasured, 100, costs), 16) << "not for ever";
     costs[k_codec] = 6;
+    EXPECT_EQ(encoded_of(unmeasured, 10, costs), 10) << "an acknowledgement has told, late";
     const int encoded = encoded_of(trials, 10'000, costs);
     EXPECT_LT(encoded, 10'000) << "plain frames are tried";
     EXPECT_GT(encoded, 9'600) << "rarely";
