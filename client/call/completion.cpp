@@ -1,6 +1,7 @@
 // How a program that polls is answered without a round trip for each question.
 #include "client/call/completion.h"
 
+#include <chrono>
 #include <thread>
 
 #include "client/call/pages_along.h"
@@ -73,9 +74,13 @@ Completion* completion_of(const Call& call, uint64_t stream) {
     return completion_of_stream(call.state, stream, call.scope());
 }
 
-/// Answers who will ask again at once, perhaps: the threads that bring the news may need the processor for it.
-CUresult not_ready() {
-    std::this_thread::yield();
+/// Who does nothing but ask leaves the processor to the threads that bring the news. Not who works between two questions: if
+/// there is much to do, it comes back late.
+CUresult not_ready(ThreadState& thread) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::microseconds k_work{5};
+    if (Clock::now() - thread.told_not_ready < k_work) std::this_thread::yield();
+    thread.told_not_ready = Clock::now();
     return CUDA_ERROR_NOT_READY;
 }
 
@@ -86,7 +91,7 @@ CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
     const uint64_t last = call.session.last_number();
     const uint64_t watched = completion.watched.load(std::memory_order_acquire);
     if (completion.done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
-    if (watched == last) return not_ready();
+    if (watched == last) return not_ready(call.thread);
     const CUresult result = gen::request_cuStreamQuery(call, token);
     if (call.session.last_number() != call.number) return result;
     if (result == CUDA_SUCCESS) completion.reached(call.number);
@@ -151,7 +156,7 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
             event.completion.asked.store(number, std::memory_order_relaxed);
             call.session.calls().send_now();
         }
-        return not_ready();
+        return not_ready(call.thread);
     }
     const CUresult result = gen::request_cuEventQuery(call, token);
     if (!known_here) return result;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -36,6 +37,7 @@ struct ThreadState {
         Completion completion;
     };
     std::shared_ptr<OwnCompletion> own_completion;
+    std::chrono::steady_clock::time_point told_not_ready;  ///< when a question was answered so here, the last time
     bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one
     std::array<std::atomic<uint64_t>, k_class_count> calls{};  ///< by class; written by this thread, summed for the statistics
 
