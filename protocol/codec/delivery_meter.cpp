@@ -8,8 +8,9 @@ namespace warpline::protocol {
 namespace {
 
 constexpr double k_weight_of_old = 0.9;
-constexpr double k_late = 3;
+constexpr double k_late = 3;  // times as long as it took before
 constexpr unsigned k_most_late = 8;
+
 }  // namespace
 
 void DeliveryMeter::frame(uint8_t way, uint64_t bytes) {

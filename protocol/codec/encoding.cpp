@@ -20,6 +20,12 @@ uint8_t way_of(compress::Codec codec) { return std::min(static_cast<uint8_t>(cod
 // A codec is slower than none if what was measured says so by this much: both measurements have some noise.
 constexpr double k_slower = 1.02;
 
+/// True if what is known says so; without a measurement, what is done now.
+bool pays(uint8_t way, const DeliveryCosts& costs, bool encodes) {
+    const double plain = costs[0], encoded = costs[way];
+    return plain == 0 || encoded == 0 ? encodes : encoded <= plain * k_slower;
+}
+
 }  // namespace
 
 void Encoding::agree(compress::CodecSet codecs, const std::optional<compress::Choice>& forced) {
@@ -48,12 +54,6 @@ Encoding::ByCodec Encoding::read(const Counters& counters) {
 }
 
 // --- sending ---
-
-/// True if what is known says so; without a measurement, what is done now.
-bool pays(uint8_t way, const DeliveryCosts& costs, bool encodes) {
-    const double plain = costs[0], encoded = costs[way];
-    return plain == 0 || encoded == 0 ? encodes : encoded <= plain * k_slower;
-}
 
 bool Trials::encodes(uint8_t way, uint64_t bytes, const Deliveries& known, FunctionRef<void(uint8_t)> renew) {
     if (bytes < k_telling_bytes) return m_encodes;
@@ -97,7 +97,7 @@ void Trials::decide(uint8_t way, const Deliveries& known) {
     m_encodes = encodes;
 }
 
-void FrameEncoder::encode(std::span<OutFrame* const> frames, LaneMeter& meter, std::vector<BytesView>& views) {
+void FrameEncoder::encode(std::span<OutFrame* const> frames, std::vector<BytesView>& views) {
     m_packed_count = 0;
     const bool is_on = m_encoding.is_on();
     SharedOut* const shared = m_encoding.shared();
@@ -110,10 +110,10 @@ void FrameEncoder::encode(std::span<OutFrame* const> frames, LaneMeter& meter, s
         if (is_on && is_sequenced(frame->header.kind) && frame->body.size() + frame->payload_view().size() >= k_least_bytes) {
             if (!std::exchange(asked, true)) {
                 m_agreed = m_encoding.agreed();
-                if (!m_agreed.forced) m_known = meter.deliveries();
+                if (!m_agreed.forced) m_known = m_meter.deliveries();
             }
             m_way = 0;
-            const bool encoded = encode(*frame, meter, views);
+            const bool encoded = encode(*frame, views);
             if (!frame->was_awaited) frame->way = m_way;
             if (encoded) continue;
         } else if (!is_on && is_sequenced(frame->header.kind) && !frame->was_awaited) {
@@ -142,7 +142,7 @@ bool FrameEncoder::share(SharedOut& shared, OutFrame& frame, std::vector<BytesVi
 }
 
 /// One frame. False if it travels as it is.
-bool FrameEncoder::encode(OutFrame& frame, LaneMeter& meter, std::vector<BytesView>& views) {
+bool FrameEncoder::encode(OutFrame& frame, std::vector<BytesView>& views) {
     const BytesView body = frame.body.view(), payload = frame.payload_view();
     // Where calls are most of it, they are encoded with what they carry.
     const bool joins = frame.header.kind != FrameKind::bulk && body.size() > payload.size();
@@ -153,7 +153,7 @@ bool FrameEncoder::encode(OutFrame& frame, LaneMeter& meter, std::vector<BytesVi
         if (!m_scratch.append(body) || !m_scratch.append(payload)) return false;
         raw = m_scratch.view();
     }
-    const std::optional<BytesView> packed = pack(raw, meter, frame.external_payload.data() != nullptr);
+    const std::optional<BytesView> packed = pack(raw, frame.external_payload.data() != nullptr);
     if (!packed) return false;
     FrameHeader header = frame.header;
     header.codec = static_cast<uint8_t>(m_codec);
@@ -168,21 +168,21 @@ bool FrameEncoder::encode(OutFrame& frame, LaneMeter& meter, std::vector<BytesVi
     return true;
 }
 
-compress::Choice FrameEncoder::choose(BytesView raw, LaneMeter& meter) {
+compress::Choice FrameEncoder::choose(BytesView raw) {
     if (m_agreed.forced) return *m_agreed.forced;
     const double plain_ns = m_known.costs[0];
     const compress::Choice choice = m_policy.choose(raw, plain_ns == 0 ? 0 : 1e9 / plain_ns, m_agreed.codecs);
     if (choice.codec == compress::Codec::none || m_policy.chose_for_constant()) return choice;
-    const auto renew = [&meter](uint8_t way) { meter.renew(way); };
+    const auto renew = [this](uint8_t way) { m_meter.renew(way); };
     return m_trials.encodes(way_of(choice.codec), raw.size(), m_known, renew) ? choice : compress::Choice{};
 }
 
 /// Nothing if it is not made smaller.
 /// @param is_lent  the program may write there meanwhile: packed, that would be damage and not just old and new bytes
-std::optional<BytesView> FrameEncoder::pack(BytesView raw, LaneMeter& meter, bool is_lent) {
+std::optional<BytesView> FrameEncoder::pack(BytesView raw, bool is_lent) {
     if (raw.size() < k_least_bytes) return std::nullopt;
     const auto begin = Clock::now();
-    const compress::Choice choice = choose(raw, meter);
+    const compress::Choice choice = choose(raw);
     if (choice.codec == compress::Codec::none) return std::nullopt;
     if (m_packed_count == m_packed.size()) m_packed.emplace_back();
     Buffer& out = m_packed[m_packed_count];

@@ -98,20 +98,22 @@ class FrameEncoder {
     using Clock = std::chrono::steady_clock;
 
 public:
-    explicit FrameEncoder(Encoding& encoding) : m_encoding(encoding) {}
+    /// @param lane  what is known of the lane; both outlive this
+    FrameEncoder(Encoding& encoding, LaneMeter& lane) : m_encoding(encoding), m_meter(lane) {}
 
     /// Appends views of the frames as they travel. They stay valid until the next call. Sets OutFrame::saved_bytes and `way`.
-    void encode(std::span<OutFrame* const> frames, LaneMeter& meter, std::vector<BytesView>& views);
+    void encode(std::span<OutFrame* const> frames, std::vector<BytesView>& views);
 
 private:
-    bool encode(OutFrame& frame, LaneMeter& meter, std::vector<BytesView>& views);
+    bool encode(OutFrame& frame, std::vector<BytesView>& views);
     bool share(SharedOut& shared, OutFrame& frame, std::vector<BytesView>& views);
-    compress::Choice choose(BytesView raw, LaneMeter& meter);
-    std::optional<BytesView> pack(BytesView raw, LaneMeter& meter, bool is_lent);
+    compress::Choice choose(BytesView raw);
+    std::optional<BytesView> pack(BytesView raw, bool is_lent);
     Result<size_t> pack_data(compress::Choice choice, BytesView raw, bool is_lent, Buffer& out);
     Result<size_t> pack_constant(compress::Choice choice, BytesView raw, Buffer& out);
 
     Encoding& m_encoding;
+    LaneMeter& m_meter;
     compress::Wish m_agreed{0, std::nullopt};
     compress::Policy m_policy;
     Deliveries m_known;  // of this burst

@@ -47,7 +47,7 @@ Link::Link(Handler& handler, std::unique_ptr<Outbox> own, Outbox* shared, uint16
       m_reader(*this, options.receive_limits),
       m_heartbeat(options.heartbeat, Clock::now()),
       m_last_sent_ns(nanoseconds(Clock::now())),
-      m_encoder(m_outbox.encoding()),
+      m_encoder(m_outbox.encoding(), *this),
       m_rates(Clock::now()) {
     m_reader.accept_codecs(options.codecs);
     MutexLock lock(m_quality_mutex);
@@ -147,7 +147,7 @@ LinkQuality Link::quality() const {
 bool Link::take_output(std::vector<BytesView>& views) {
     m_taken.clear();
     if (!m_outbox.take(m_lane, m_taken, m_received_sequence.load(std::memory_order_relaxed))) return false;
-    m_encoder.encode(m_taken, *this, views);
+    m_encoder.encode(m_taken, views);
     if (m_observer != nullptr) [[unlikely]]
         m_observer->taken(m_lane, m_taken);
     if (m_lane == k_command_lane) m_outbox.note_command_traffic();

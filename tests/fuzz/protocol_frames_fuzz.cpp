@@ -62,13 +62,13 @@ struct UnknownLane : protocol::LaneMeter {
 /// All that an outbox has, encoded by one codec.
 Bytes encoded_output_of(protocol::Outbox& outbox, compress::Codec codec) {
     outbox.encoding().agree(compress::k_all_codecs, compress::Choice{codec, 0});
-    protocol::FrameEncoder encoder(outbox.encoding());
     UnknownLane lane;
+    protocol::FrameEncoder encoder(outbox.encoding(), lane);
     Bytes out;
     std::vector<protocol::OutFrame*> frames;
     while (outbox.take(protocol::k_command_lane, frames, 0)) {
         std::vector<BytesView> views;
-        encoder.encode(frames, lane, views);
+        encoder.encode(frames, views);
         for (BytesView view : views) out.insert(out.end(), view.begin(), view.end());
         frames.clear();
         outbox.sent(protocol::k_command_lane);

@@ -257,14 +257,14 @@ TEST(Encoding, TheWindowCountsWhatTravels_B4) {
     for (const bool encodes : {false, true}) {
         Outbox outbox(options);
         outbox.encoding().agree(compress::k_all_codecs, encodes ? std::optional(Choice{Codec::zstd, 1}) : std::nullopt);
-        FrameEncoder encoder(outbox.encoding());
+        KnownLane lane;
+        FrameEncoder encoder(outbox.encoding(), lane);
         ASSERT_TRUE(add_long_call(outbox, payload, Lent::until_given_back).ok());
         size_t parts = 0;
         std::vector<OutFrame*> frames;
-        KnownLane meter;
         for (; outbox.take(k_command_lane, frames, 0); frames.clear()) {
             std::vector<BytesView> views;
-            if (encodes) encoder.encode(frames, meter, views);
+            if (encodes) encoder.encode(frames, views);
             for (const OutFrame* frame : frames) parts += frame->header.kind == FrameKind::bulk;
             outbox.sent(k_command_lane);
         }
@@ -501,7 +501,8 @@ TEST(Trials, WhatWasMeasuredLongAgoIsNoReasonButForATrial_B4) {
 TEST(FrameEncoder, GoesByWhatTheLinkTakes_B4) {
     Encoding encoding;
     encoding.agree(compress::k_all_codecs, {});
-    FrameEncoder encoder(encoding);
+    KnownLane lane;
+    FrameEncoder encoder(encoding, lane);
     OutFrame frame;
     frame.header = header_of(FrameKind::bulk, 1);
     const Bytes payload = sparse_weights(1 << 20);
@@ -511,9 +512,8 @@ TEST(FrameEncoder, GoesByWhatTheLinkTakes_B4) {
     std::vector<BytesView> views;
     const auto way_at = [&](double ns_per_byte) {
         views.clear();
-        KnownLane meter;
-        meter.known.costs[0] = ns_per_byte;
-        encoder.encode(frames, meter, views);
+        lane.known.costs[0] = ns_per_byte;
+        encoder.encode(frames, views);
         EXPECT_EQ(frame.way != 0, frame.saved_bytes != 0);
         return frame.way;
     };
