@@ -92,8 +92,9 @@ void Trials::decide(uint8_t way, const Deliveries& known) {
     const bool encodes = pays(way, known.costs, m_encodes);
     // Doubts that were wrong are believed less.
     if (m_doubted) m_doubtful_bytes = std::min(m_doubtful_bytes * 2, k_first_wait_bytes);
-    if (encodes != m_encodes) m_doubtful_bytes = k_doubtful_bytes;
-    if (encodes != m_encodes) m_left_bytes = m_wait_bytes = k_first_wait_bytes;
+    if (encodes == m_encodes) return;
+    m_doubtful_bytes = k_doubtful_bytes;
+    m_left_bytes = m_wait_bytes = k_first_wait_bytes;
     m_encodes = encodes;
 }
 

@@ -40,6 +40,17 @@ struct RecordedEvent {
     TokenTable<Event, HandleKind::event>::Entry entry;
 };
 
+/// Makes one, which is a call, too.
+auto questions_about_a_stream(SessionFixture& client) {
+    const uint64_t stream = client.state.streams.make().token;
+    Call create = client.call();
+    EXPECT_EQ(gen::issue_cuStreamCreate(create, stream, 0), CUDA_SUCCESS);
+    return [&client, stream] {
+        Call call = client.call();
+        return query_stream(call, stream);
+    };
+}
+
 template <typename Query>
 void poll_until(CUresult expected, Query query) {
     CUresult result;
@@ -66,13 +77,7 @@ TEST(Completion, A2_a_loop_that_polls_an_event_costs_one_round_trip) {
 TEST(Completion, A2_an_answer_about_a_stream_holds_until_something_is_sent) {
     BusyServer busy;
     SessionFixture client(busy.server);
-    const uint64_t stream = client.state.streams.make().token;
-    Call create = client.call();
-    ASSERT_EQ(gen::issue_cuStreamCreate(create, stream, 0), CUDA_SUCCESS);
-    auto query = [&] {
-        Call call = client.call();
-        return query_stream(call, stream);
-    };
+    const auto query = questions_about_a_stream(client);
     for (int i = 0; i < 1000; ++i) ASSERT_EQ(query(), CUDA_ERROR_NOT_READY);
     EXPECT_EQ(client.session->stats().blocking_round_trips, 1u);
     busy.server.reply(busy.watch(3, CallId::cuStreamSynchronize), CUDA_SUCCESS);
@@ -88,13 +93,7 @@ TEST(Completion, A2_an_answer_about_a_stream_holds_until_something_is_sent) {
 TEST(Completion, B2_who_asks_whether_work_is_done_sends_it_on_its_way) {
     BusyServer busy(true);
     SessionFixture client(busy.server);
-    const uint64_t stream = client.state.streams.make().token;
-    Call create = client.call();
-    ASSERT_EQ(gen::issue_cuStreamCreate(create, stream, 0), CUDA_SUCCESS);
-    auto ask_stream = [&] {
-        Call call = client.call();
-        return query_stream(call, stream);
-    };
+    const auto ask_stream = questions_about_a_stream(client);
     ASSERT_EQ(ask_stream(), CUDA_ERROR_NOT_READY);
     busy.server.reply(busy.watch(3, CallId::cuStreamSynchronize), CUDA_SUCCESS);
     poll_until(CUDA_SUCCESS, ask_stream);
