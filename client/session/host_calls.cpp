@@ -89,11 +89,12 @@ void HostCalls::run() {
         if (once || own) m_functions.erase(it);
         lock.unlock();
         if (function) (*function)(status);
+        // Before the server knows: who has waited for the stream then must not find it pending.
+        if (once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
         // The server waits for every number that it asks for, known or not.
         if (!own) m_done(id);
         function.reset();
         lock.lock();
-        if (once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
     }
 }
 

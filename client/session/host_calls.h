@@ -43,7 +43,7 @@ public:
     /// Runs a function on the same thread, of which the server knows nothing. Does not wait.
     void post(Function function) WL_EXCLUDES(m_mutex);
 
-    /// False while functions with Life::once wait for their turn.
+    /// False while functions with Life::once wait for their turn, or run.
     bool idle() const { return m_pending.load(std::memory_order_acquire) == 0; }
     /// True for the thread that runs them, by the kernel's number of it. @thread any
     bool is_callback_thread(pid_t thread) const { return m_thread_number.load(std::memory_order_acquire) == thread; }

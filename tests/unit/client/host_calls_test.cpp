@@ -101,6 +101,16 @@ TEST(HostCalls, replies_arrive_while_a_function_runs) {
     server.wait_for_host_call_done(id);
 }
 
+// Who has waited for its stream would wait again, for a function that is over.
+TEST(HostCalls, B2_none_is_pending_when_the_server_hears_of_its_end) {
+    const HostCalls* made = nullptr;
+    std::promise<bool> was_idle;
+    HostCalls calls([&](uint64_t) { was_idle.set_value(made->idle()); });
+    made = &calls;
+    EXPECT_TRUE(calls.request(calls.add([](CUresult) {}, HostCalls::Life::once), CUDA_SUCCESS));
+    EXPECT_TRUE(was_idle.get_future().get());
+}
+
 TEST(HostCalls, functions_of_a_failed_stream_are_not_waited_for) {
     constexpr uint64_t k_context = 7, k_other = 8;
     HostCalls calls([](uint64_t) {});
