@@ -1,4 +1,4 @@
-// Instantiates, updates and launches graphs.
+// Instantiates and launches graphs.
 #include "softgpu/driver/graph/graph_exec.h"
 
 #include <algorithm>
@@ -82,26 +82,6 @@ std::function<void()> work_of(const ExecNode& node, int priority) {
     return {};
 }
 
-CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
-    if (type_of(now.body) != wanted.type()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-    if (const auto* kernel = std::get_if<KernelOperation>(&now.body)) {
-        const auto& other = std::get<KernelOperation>(wanted.body);
-        if (kernel->cooperative != other.cooperative) return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
-        if (now.context != wanted.context) return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-    }
-    if (const auto* alloc = std::get_if<MemoryAllocOperation>(&now.body)) {
-        if (alloc->memory != std::get<MemoryAllocOperation>(wanted.body).memory)
-            return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-    }
-    if (const auto* conditional = std::get_if<ConditionalOperation>(&now.body)) {
-        const auto& other = std::get<ConditionalOperation>(wanted.body);
-        if (conditional->type != other.type || conditional->bodies.size() != other.bodies.size()) {
-            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-        }
-    }
-    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-}
-
 }  // namespace
 
 CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<GraphExec>& exec, Failure& failure) {
@@ -134,6 +114,9 @@ CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<G
         }
         places[node] = exec->m_nodes.size();
         exec->m_nodes.push_back(std::move(made));
+    }
+    for (const NodePtr& node : graph.nodes()) {
+        if (node->dependents.empty()) exec->m_exits.push_back(places[node.get()]);
     }
     failure = {nullptr, CUDA_GRAPH_INSTANTIATE_SUCCESS};
     return CUDA_SUCCESS;
@@ -267,46 +250,6 @@ CUresult GraphExec::as_graph(GraphPtr& graph) const {
         CU_TRY(graph->add(std::move(body), node.context, after, added));
         made.push_back(added.get());
     }
-    return CUDA_SUCCESS;
-}
-
-CUresult GraphExec::update(const Graph& graph, CUgraphExecUpdateResultInfo& info) {
-    MutexLock lock(m_mutex);
-    return update_locked(graph, info);
-}
-
-CUresult GraphExec::update_locked(const Graph& graph, CUgraphExecUpdateResultInfo& info) {
-    auto fail = [&info](CUgraphExecUpdateResult result, CUgraphNode node) {
-        info.result = result;
-        info.errorNode = node;
-        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    };
-    info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
-    std::vector<GraphNode*> order;
-    if (!graph.sorted(order)) return fail(CU_GRAPH_EXEC_UPDATE_ERROR, nullptr);
-    if (order.size() != m_nodes.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
-    std::map<const GraphNode*, size_t> places;
-    for (size_t i = 0; i < order.size(); ++i) {
-        places[order[i]] = i;
-        std::vector<size_t> wanted, now = m_nodes[i].dependencies;
-        for (const GraphEdge& edge : order[i]->dependencies) wanted.push_back(places[edge.node]);
-        std::sort(wanted.begin(), wanted.end());
-        std::sort(now.begin(), now.end());
-        if (wanted != now) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, order[i]->handle());
-        CUgraphExecUpdateResult result = compare(m_nodes[i], *order[i]);
-        if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return fail(result, order[i]->handle());
-    }
-    for (size_t i = 0; i < order.size(); ++i) {
-        ExecNode& node = m_nodes[i];
-        if (auto* child = std::get_if<ChildGraphOperation>(&order[i]->body)) {
-            CU_TRY(node.inner.front()->update(*child->graph, info));
-        } else if (auto* conditional = std::get_if<ConditionalOperation>(&order[i]->body)) {
-            for (size_t k = 0; k < node.inner.size(); ++k) CU_TRY(node.inner[k]->update(*conditional->bodies[k], info));
-        }
-        node.body = order[i]->body;
-    }
-    m_conditionals = graph.conditionals;
-    m_user_objects = graph.user_objects.copy();  // launches under way keep what they were launched with
     return CUDA_SUCCESS;
 }
 

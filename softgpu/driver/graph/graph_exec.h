@@ -63,6 +63,8 @@ private:
     /// Those of the graphs within included.
     void collect_user_objects(std::vector<UserObjectsPtr>& objects) const;
     FencePtr submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority);
+    CUresult pair(const Graph& graph, std::vector<GraphNode*>& pairs, CUgraphExecUpdateResultInfo& info) const
+        WL_REQUIRES(m_mutex);
     CUresult update_locked(const Graph& graph, CUgraphExecUpdateResultInfo& info) WL_REQUIRES(m_mutex);
     /// Marks the memory of the graph's allocation nodes as taken by a launch. Errors: invalid value (it still is).
     CUresult account_for_memory() WL_REQUIRES(m_mutex);
@@ -71,7 +73,8 @@ private:
     uint64_t m_flags = 0;
     mutable Mutex m_mutex;
     std::vector<ExecNode> m_nodes WL_GUARDED_BY(m_mutex);
-    FencePtr m_last WL_GUARDED_BY(m_mutex);  // of the latest launch
+    std::vector<size_t> m_exits WL_GUARDED_BY(m_mutex);  // places of the nodes on which none depends, as they were made
+    FencePtr m_last WL_GUARDED_BY(m_mutex);              // of the latest launch
     std::vector<std::shared_ptr<Conditional>> m_conditionals WL_GUARDED_BY(m_mutex);
     UserObjectsPtr m_user_objects WL_GUARDED_BY(m_mutex);  // shared with launches under way; null: none
 };

@@ -100,6 +100,37 @@ TEST_F(GraphExecTest, UpdatesTakeGraphsOfTheSameShapeOnly) {
     EXPECT_EQ(word(0), 55u);
 }
 
+// "The dependencies are paired based on edge order", and exit nodes in theirs (CUDA Driver API, cuGraphExecUpdate).
+TEST_F(GraphExecTest, AnUpdatePairsNodesFromTheLastOnesAlongTheEdges) {
+    CUgraph graph = create(), other = create(), crossed = create();
+    CUgraphNode first = add_store(graph, {}, 0, 1), second = add_store(graph, {}, 1, 2);
+    add_add(graph, {first}, 0, 10);
+    add_add(graph, {second}, 1, 20);
+    CUgraphNode made_first = add_store(other, {}, 1, 3), made_second = add_store(other, {}, 0, 4);
+    add_add(other, {made_second}, 0, 30);
+    add_add(other, {made_first}, 1, 40);
+    CUgraphExec exec = instantiate(graph);
+    CUgraphExecUpdateResultInfo info{};
+    ASSERT_CU(CU(cuGraphExecUpdate_v2)(exec, other, &info));
+    run(exec);
+    EXPECT_EQ(word(0), 34u);
+    EXPECT_EQ(word(1), 43u);
+    // A node of the graph itself stands for the one that it was paired with, whichever was made first.
+    uint32_t value = 100;
+    CUdeviceptr address = m_memory;
+    CUDA_KERNEL_NODE_PARAMS p = params("store", &address, &value);
+    ASSERT_CU(CU(cuGraphExecKernelNodeSetParams_v2)(exec, first, &p));
+    run(exec);
+    EXPECT_EQ(word(0), 130u);
+    EXPECT_EQ(word(1), 43u);
+
+    CUgraphNode a = add_store(crossed, {}, 0, 1), b = add_store(crossed, {}, 1, 2);
+    CUgraphNode both = add_add(crossed, {a, b}, 0, 10);
+    add_add(crossed, {both}, 1, 20);
+    EXPECT_EQ(CU(cuGraphExecUpdate_v2)(exec, crossed, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+}
+
 TEST_F(GraphExecTest, ChildGraphsRunInTheirPlace) {
     CUgraph child = create(), graph = create(), inner = nullptr;
     CUgraphNode x = add_add(child, {}, 0, 2);
