@@ -3,7 +3,7 @@
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"
-#include "server/objects/graph_sources.h"
+#include "server/objects/graph_placement.h"
 
 namespace warpline::server {
 
@@ -47,15 +47,15 @@ CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraph
     if (!call.may_bind(HandleKind::graph_exec, args.phGraphExec)) return CUDA_ERROR_INVALID_HANDLE;
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     GraphCopies& copies = call.session().graph_copies();
-    GraphSurvey survey;
-    WL_CUDA(copies.survey(graph, survey));
+    GraphCopies::Surveyed surveyed;
+    WL_CUDA(copies.survey(graph, surveyed));
     CUgraphExec exec = nullptr;
     {
-        SourcesHere sources(call.driver());
-        WL_CUDA(sources.place(survey));
+        Placement placement(call.driver());
+        WL_CUDA(placement.place(surveyed.survey));
         WL_CUDA(instantiate(&exec, graph, args.flags));
     }
-    copies.instantiated(exec, std::move(survey));
+    copies.instantiated(exec, std::move(surveyed));
     call.session().graph_memory().instantiated(exec, graph);
     call.bind(HandleKind::graph_exec, args.phGraphExec, exec, call.context());
     return CUDA_SUCCESS;
@@ -118,16 +118,16 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     GraphCopies& copies = call.session().graph_copies();
-    GraphSurvey survey;
-    WL_CUDA(copies.survey(graph, survey));
+    GraphCopies::Surveyed surveyed;
+    WL_CUDA(copies.survey(graph, surveyed));
     CUgraphExecUpdateResultInfo info{};
     CUresult result = CUDA_SUCCESS;
     {
-        SourcesHere sources(call.driver());
-        result = sources.place(survey);
+        Placement placement(call.driver());
+        result = placement.place(surveyed.survey);
         if (result == CUDA_SUCCESS) result = update_exec(call, exec, graph, info);
     }
-    if (result == CUDA_SUCCESS) copies.updated(exec, std::move(survey));
+    if (result == CUDA_SUCCESS) copies.updated(exec, std::move(surveyed));
     const HandleTable& handles = call.session().handles();
     values.updateResult = static_cast<uint32_t>(info.result);
     values.errorNode =

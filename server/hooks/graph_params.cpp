@@ -40,6 +40,7 @@ CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client,
         copy.dstPitch = copy.WidthInBytes;
         copy.dstHeight = std::max<uint64_t>(copy.Height, 1);
     }
+    host->node = copy;
     return CUDA_SUCCESS;
 }
 

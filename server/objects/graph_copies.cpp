@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
@@ -10,15 +11,6 @@
 #include "server/objects/send_event.h"
 
 namespace warpline::server {
-
-namespace {
-
-template <typename Entries>
-auto find_entry(Entries& entries, CUgraphNode node) {
-    return std::find_if(entries.begin(), entries.end(), [node](const auto& one) { return one.node == node; });
-}
-
-}  // namespace
 
 GraphCopies::~GraphCopies() = default;
 
@@ -67,7 +59,7 @@ void GraphCopies::adopt(CUgraph graph, CUgraphExec from) {
     m_tickets.keep(from);
     const auto found = m_execs.find(from);
     if (found == m_execs.end()) return;
-    for (const GraphSurvey::Entry& entry : found->second.entries) m_of_graph[graph].push_back(entry.copy);
+    for (const GraphSurvey::Entry& entry : found->second.survey.entries) m_of_graph[graph].push_back(entry.copy);
 }
 
 HostCopyPtr GraphCopies::copy_at(const void* staging) {
@@ -81,155 +73,69 @@ const std::vector<CUgraph>* GraphCopies::bodies_of(CUgraphNode node) {
     return found != m_bodies.end() ? &found->second.graphs : nullptr;
 }
 
-CUresult GraphCopies::survey(CUgraph graph, GraphSurvey& survey) {
+GraphCopies::Exec* GraphCopies::find(CUgraphExec exec) {
+    const auto found = m_execs.find(exec);
+    return found != m_execs.end() ? &found->second : nullptr;
+}
+
+CUresult GraphCopies::survey(CUgraph graph, Surveyed& surveyed) {
     {
         MutexLock lock(m_mutex);
         if (m_by_staging.empty() && !m_host_calls.any_in_graphs()) return CUDA_SUCCESS;
     }
     const char* refusal = nullptr;
-    const CUresult result = survey_graph(m_driver, m_host_calls, *this, graph, survey, refusal);
-    if (refusal != nullptr) WL_LOG(warn, "graph", "refused: {}", refusal);
-    return result;
-}
-
-void GraphCopies::instantiated(CUgraphExec exec, GraphSurvey survey) {
-    sweep();
-    if (survey.entries.empty() && !survey.host_functions) return;
-    m_execs[exec] = {std::move(survey.entries),
-                     survey.host_functions,
-                     std::move(survey.host_nodes),
-                     std::move(survey.late_records),
-                     false,
-                     nullptr,
-                     nullptr};
-}
-
-void GraphCopies::updated(CUgraphExec exec, GraphSurvey survey) {
-    m_tickets.retire(exec);
-    sweep();
-    const auto found = m_execs.find(exec);
-    if (found == m_execs.end() && survey.entries.empty() && !survey.host_functions) return;
-    Exec& changed = m_execs[exec];
-    changed.entries = std::move(survey.entries);
-    changed.host_functions = survey.host_functions;
-    changed.host_nodes = std::move(survey.host_nodes);
-    changed.late_records = std::move(survey.late_records);
-    changed.updated = true;
-    changed.links = nullptr;
-}
-
-CUresult GraphCopies::check_change(CUgraphExec exec, CUgraphNode node, const HostCopyPtr& copy) const {
-    const auto found = m_execs.find(exec);
-    // "if the memory operands' mappings changed" (CUDA Driver API, cuGraphExecMemcpyNodeSetParams).
-    if (found == m_execs.end()) return copy == nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    const Exec& state = found->second;
-    const auto refuse = [](const char* why) {
-        WL_LOG(warn, "graph", "refused: in an executable graph, {}", why);
+    CUresult result = read_graph(m_driver, m_host_calls, *this, graph, surveyed.model, refusal);
+    if (result == CUDA_SUCCESS) result = give_own(surveyed.model);
+    if (result == CUDA_SUCCESS) refusal = survey_graph(surveyed.model, surveyed.survey);
+    if (refusal != nullptr) {
+        WL_LOG(warn, "graph", "refused: {}", refusal);
         return CUDA_ERROR_NOT_SUPPORTED;
-    };
-    const auto entry = find_entry(state.entries, node);
-    const bool had = entry != state.entries.end();
-    if (!had && copy == nullptr && !state.updated) return CUDA_SUCCESS;
-    if (state.updated) return refuse("a copy of a node, where the host copies came from another graph");
-    if (!had || copy == nullptr || (copy->source != 0) != entry->is_source()) return CUDA_ERROR_INVALID_VALUE;
-    const auto hands_on = [&](const auto& one) { return &one == &*entry ? one.reads_here() : one.reads_from(entry->copy); };
-    if (std::any_of(state.entries.begin(), state.entries.end(), hands_on))
-        return refuse("a copy to host memory that another one reads from there");
-    for (const GraphSurvey::Entry& other : state.entries) {
-        const auto& after = entry->is_source() ? entry->after : other.after;
-        const CUgraphNode earlier = entry->is_source() ? other.node : node;
-        if (std::find(after.begin(), after.end(), earlier) == after.end() || !other.copy->touches(*copy)) continue;
-        return refuse("a copy to host memory and another one from there");
+    }
+    return result == CUDA_SUCCESS ? mark_runs(surveyed.survey) : result;
+}
+
+/// A graph that is inside of another one twice copies to the client's memory twice: each time from staging memory of its own.
+CUresult GraphCopies::give_own(GraphModel& model) {
+    std::set<const HostCopy*> known;
+    for (GraphModel::Node& node : model.nodes) {
+        if (node.copy == nullptr || node.copy->source != 0 || known.insert(node.copy.get()).second) continue;
+        const HostCopy& first = *node.copy;
+        AsyncCopies::Copy* staging = m_copies.begin(first.staging->call, first.staging->bytes, true);
+        if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        auto own = std::make_shared<HostCopy>(m_copies, staging);
+        own->client_address = first.client_address;
+        own->client_bytes = first.client_bytes;
+        own->rows = first.rows;
+        own->node = first.node;
+        put_host_end(own->node, false, staging->data);
+        node.copy = std::move(own);
+        node.is_second = true;
     }
     return CUDA_SUCCESS;
 }
 
-void GraphCopies::changed(CUgraphExec exec, CUgraphNode node, HostCopyPtr copy) {
-    if (copy == nullptr) return;
-    const auto found = m_execs.find(exec);
-    if (found == m_execs.end()) return;
-    const auto entry = find_entry(found->second.entries, node);
-    if (entry == found->second.entries.end()) return;
-    found->second.links = nullptr;
-    entry->copy = std::move(copy);
-}
-
-CUresult GraphCopies::make_successor(CUgraphExec exec, CUgraphNode node, uint64_t id, HostCalls::Ticket*& ticket) {
-    if (const auto found = m_execs.find(exec); found != m_execs.end()) {
-        if (!found->second.host_nodes.contains(node) && !found->second.entries.empty()) {
-            WL_LOG(warn, "graph", "refused: in an executable graph with host copies, a host node that came from another graph");
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
+CUresult GraphCopies::mark_runs(const GraphSurvey& survey) {
+    for (const GraphSurvey::Entry& entry : survey.entries) {
+        if (!entry.in_body || entry.is_source() || entry.copy->run_mark != nullptr) continue;
+        entry.copy->run_mark = m_copies.begin(entry.copy->staging->call, sizeof(uint32_t), true);
+        if (entry.copy->run_mark == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    ticket = m_host_calls.make_ticket(id, false);
-    return ticket != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
-void GraphCopies::give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket) {
-    if (const auto found = m_execs.find(exec); found != m_execs.end()) {
-        HostCalls::Ticket*& mine = found->second.host_nodes[node];
-        for (GraphSurvey::Entry& entry : found->second.entries) {
-            std::replace(entry.tickets.begin(), entry.tickets.end(), mine, ticket);
-            std::sort(entry.tickets.begin(), entry.tickets.end());
-        }
-        mine = ticket;
-        found->second.links = nullptr;
-    }
-    m_tickets.give(exec, node, ticket);
-}
-
-CUresult GraphCopies::check_child(CUgraphExec exec, CUgraphNode node, CUgraph child) {
-    GraphSurvey inside;
-    if (const CUresult result = survey(child, inside); result != CUDA_SUCCESS) return result;
-    bool concerned = !inside.entries.empty();
-    if (const auto found = m_execs.find(exec); found != m_execs.end()) {
-        for (const GraphSurvey::Entry& entry : found->second.entries) concerned = concerned || entry.top == node;
-        concerned = concerned || inside.host_functions;
-    }
-    if (!concerned) return CUDA_SUCCESS;
-    WL_LOG(warn, "graph", "refused: another child graph in an executable graph, where host copies are concerned");
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult GraphCopies::check_disabled(CUgraphExec exec, CUgraphNode node) const {
-    const auto found = m_execs.find(exec);
-    if (found == m_execs.end()) return CUDA_SUCCESS;
-    const std::vector<GraphSurvey::Entry>& entries = found->second.entries;
-    const auto entry = find_entry(entries, node);
-    const auto reads_it = [&](const auto& one) { return entry != entries.end() && one.reads_from(entry->copy); };
-    if (std::none_of(entries.begin(), entries.end(), reads_it)) return CUDA_SUCCESS;
-    WL_LOG(warn, "graph", "refused: a copy to host memory that another one reads from there cannot be disabled");
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-void GraphCopies::enabled(CUgraphExec exec, CUgraphNode node, bool on) {
-    const auto found = m_execs.find(exec);
-    if (found == m_execs.end()) return;
-    for (GraphSurvey::Entry& entry : found->second.entries) {
-        if (entry.node == node) entry.enabled = on;
-    }
-}
-
-CUresult GraphCopies::check_record(CUgraphExec exec) const {
-    const auto found = m_execs.find(exec);
-    if (found == m_execs.end() || !found->second.updated || found->second.late_records.empty()) return CUDA_SUCCESS;
-    WL_LOG(warn, "graph", "refused: another event of a node, where host copies before it came from another graph");
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-void GraphCopies::records(CUgraphExec exec, CUgraphNode node, CUevent event) {
-    const auto found = m_execs.find(exec);
-    if (found == m_execs.end()) return;
-    for (GraphSurvey::LateRecord& record : found->second.late_records) {
-        if (record.node == node) record.event = event;
-    }
+void GraphCopies::instantiated(CUgraphExec exec, Surveyed surveyed) {
+    sweep();
+    Exec made;
+    made.model = std::move(surveyed.model);
+    made.survey = std::move(surveyed.survey);
+    if (made.concerns_client()) m_execs[exec] = std::move(made);
 }
 
 std::vector<CUevent> GraphCopies::late_events(CUgraphExec exec) const {
     std::vector<CUevent> events;
     const auto found = m_execs.find(exec);
     if (found == m_execs.end()) return events;
-    for (const GraphSurvey::LateRecord& record : found->second.late_records) events.push_back(record.event);
+    for (const GraphSurvey::LateRecord& record : found->second.survey.late_records) events.push_back(record.event);
     return events;
 }
 
@@ -237,11 +143,11 @@ GraphCopies::Summary GraphCopies::summary(CUgraphExec exec) const {
     Summary summary;
     const auto found = m_execs.find(exec);
     if (found == m_execs.end()) return summary;
-    for (const GraphSurvey::Entry& entry : found->second.entries) {
+    for (const GraphSurvey::Entry& entry : found->second.survey.entries) {
         if (!entry.is_source()) summary.targets.push_back(entry.copy->staging->call);
         if (entry.is_early() && entry.enabled) summary.sources.push_back(entry.copy->source);
     }
-    summary.host_functions = found->second.host_functions;
+    summary.host_functions = found->second.survey.host_functions;
     return summary;
 }
 
@@ -249,7 +155,7 @@ GraphCopies::Summary GraphCopies::summary(CUgraphExec exec) const {
 /// stream, or of another one that was made from the same graph.
 CUresult GraphCopies::wait_for_last(const Exec& exec, CUstream stream) const {
     std::shared_ptr<LaunchMark> waited;  // by most, or all, of them
-    for (const GraphSurvey::Entry& entry : exec.entries) {
+    for (const GraphSurvey::Entry& entry : exec.survey.entries) {
         const auto& last = entry.copy->last;
         if (last == nullptr || last->event == nullptr || last == waited) continue;
         if (m_driver->cuStreamWaitEvent == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
@@ -272,7 +178,7 @@ void GraphCopies::mark_end(Exec& exec, const LaunchCall& call) {
         if (m_driver->cuEventCreate(&exec.mark->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) exec.mark->event = nullptr;
     }
     if (exec.mark->event != nullptr) m_driver->cuEventRecord(exec.mark->event, call.stream);
-    for (const GraphSurvey::Entry& entry : exec.entries) entry.copy->last = exec.mark;
+    for (const GraphSurvey::Entry& entry : exec.survey.entries) entry.copy->last = exec.mark;
 }
 
 bool GraphCopies::ships(const Launch& launch, const LaunchCall& call) const {
@@ -291,8 +197,7 @@ bool GraphCopies::is_plain(CUgraphExec exec) {
 }
 
 CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
-    const auto found = m_execs.find(exec);
-    Exec* const state = found != m_execs.end() ? &found->second : nullptr;
+    Exec* const state = find(exec);
     if (m_driver->cuLaunchHostFunc == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     if (m_launches.size() >= k_max_launches) return CUDA_ERROR_OUT_OF_MEMORY;
     Launch& launch = m_launches.emplace_back(*this, exec, call.number);
@@ -303,13 +208,13 @@ CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
     };
     launch.tell_end = call.tell_end;
     if (state == nullptr) return run(exec, call, launch);
-    for (const GraphSurvey::Entry& entry : state->entries) {
+    for (const GraphSurvey::Entry& entry : state->survey.entries) {
         launch.all.push_back(entry.copy);
         if (entry.enabled && entry.is_early()) launch.sources.push_back(entry.copy);
-        if (entry.enabled && !entry.is_source()) launch.targets.push_back(entry.copy);
+        if (entry.enabled && !entry.is_source()) launch.targets.emplace_back(entry.copy, entry.in_body);
     }
     launch.links = links_of(*state);
-    launch.tell_end = launch.tell_end || !launch.targets.empty() || state->host_functions;
+    launch.tell_end = launch.tell_end || !launch.targets.empty() || state->survey.host_functions;
     if (ships(launch, call)) {
         launch.shipped = m_copies.begin(call.number, call.payload.size(), false);
         if (launch.shipped == nullptr) return give_up(CUDA_ERROR_OUT_OF_MEMORY);
@@ -326,7 +231,7 @@ CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
 std::shared_ptr<const GraphCopies::Links> GraphCopies::links_of(Exec& exec) {
     if (exec.links == nullptr) {
         auto links = std::make_shared<Links>();
-        for (const GraphSurvey::Entry& entry : exec.entries) links->emplace_back(entry.copy, entry.tickets);
+        for (const GraphSurvey::Entry& entry : exec.survey.entries) links->emplace_back(entry.copy, entry.tickets);
         exec.links = std::move(links);
     }
     return exec.links;
@@ -358,7 +263,7 @@ void CUDA_CB GraphCopies::run_finish(void* launch) {
 
 void GraphCopies::prepare(Launch& launch) {
     for (const auto& [copy, tickets] : *launch.links) m_host_calls.link(copy, tickets);
-    for (const HostCopyPtr& target : launch.targets) target->left.store(false);
+    for (const auto& [target, conditional] : launch.targets) target->begin_launch(conditional);
     if (launch.shipped != nullptr) {
         const std::byte* from = launch.shipped->data;
         for (const HostCopyPtr& source : launch.sources) {
@@ -383,7 +288,7 @@ void GraphCopies::fail(Launch& launch) {
 }
 
 void GraphCopies::finish(Launch& launch) {
-    for (const HostCopyPtr& target : launch.targets) {
+    for (const auto& [target, conditional] : launch.targets) {
         if (!launch.failed) target->send_once();
     }
     if (launch.tell_end) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -59,33 +60,29 @@ public:
 
     /// A host node has this ticket from now on. Null for a graph or a node that is not known.
     void give_ticket(CUgraph graph, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(graph, node, ticket); }
-    /// A node of an executable graph gets the ticket that make_successor() has made for it.
-    void give_ticket(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket);
-    /// A ticket for the client's function `id`, in the place of the one that the node has there.
-    /// @errors  out of memory; CUDA_ERROR_NOT_SUPPORTED with a log line
-    CUresult make_successor(CUgraphExec exec, CUgraphNode node, uint64_t id, HostCalls::Ticket*& ticket);
 
-    /// What a graph has to do with the client. Reads nothing where no graph of the session can have to do with it.
+    struct Surveyed {
+        GraphModel model;  ///< empty if no graph of the session can have to do with the client
+        GraphSurvey survey;
+    };
+    /// What a graph has to do with the client.
     /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
-    CUresult survey(CUgraph graph, GraphSurvey& survey);
-    /// What was surveyed has become an executable graph.
-    void instantiated(CUgraphExec exec, GraphSurvey survey);
-    void updated(CUgraphExec exec, GraphSurvey survey);
+    CUresult survey(CUgraph graph, Surveyed& surveyed);
+    /// What was surveyed has become an executable graph, or what one does from now on.
+    void instantiated(CUgraphExec exec, Surveyed surveyed);
+    void updated(CUgraphExec exec, Surveyed surveyed);
     void exec_gone(CUgraphExec exec);
 
-    /// A node of an executable graph becomes another copy. Null: between device memory.
-    /// @errors  CUDA_ERROR_NOT_SUPPORTED with a log line
-    CUresult check_change(CUgraphExec exec, CUgraphNode node, const HostCopyPtr& copy) const;
-    void changed(CUgraphExec exec, CUgraphNode node, HostCopyPtr copy);
-    /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if the child graph or what it replaces copies from or to the client.
-    CUresult check_child(CUgraphExec exec, CUgraphNode node, CUgraph child);
-    /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if another node reads what this one leaves here for the client.
-    CUresult check_disabled(CUgraphExec exec, CUgraphNode node) const;
-    void enabled(CUgraphExec exec, CUgraphNode node, bool on);
-    /// CUDA_ERROR_NOT_SUPPORTED, with a log line, if it is not known which of its nodes is which.
-    CUresult check_record(CUgraphExec exec) const;
-    /// A node of an executable graph records another event.
-    void records(CUgraphExec exec, CUgraphNode node, CUevent event);
+    // What single nodes of an executable graph do from the next launch on. Each asks the driver, too, and returns its errors,
+    // or CUDA_ERROR_NOT_SUPPORTED with a log line.
+
+    /// A node becomes another copy. @param host  its end in the client's memory; null: there is none
+    CUresult change_copy(CUgraphExec exec, CUgraphNode node, HostCopyPtr host, CUDA_MEMCPY3D copy, CUcontext context);
+    CUresult change_child(CUgraphExec exec, CUgraphNode node, CUgraph child);
+    CUresult set_enabled(CUgraphExec exec, CUgraphNode node, bool on);
+    CUresult change_event(CUgraphExec exec, CUgraphNode node, CUevent event);
+    /// A host node calls the client's function `id`.
+    CUresult change_function(CUgraphExec exec, CUgraphNode node, uint64_t id);
     /// What is to be recorded again behind a launch, in its stream: who waits for these events expects in the client's memory
     /// what the graph has copied there before, and that leaves behind the graph. Some may have been destroyed.
     std::vector<CUevent> late_events(CUgraphExec exec) const;
@@ -122,13 +119,13 @@ private:
     /// Which host nodes see to which copies.
     using Links = std::vector<std::pair<HostCopyPtr, std::vector<HostCalls::Ticket*>>>;
     struct Exec {
-        std::vector<GraphSurvey::Entry> entries;
-        bool host_functions = false;
-        std::map<CUgraphNode, HostCalls::Ticket*> host_nodes;
-        std::vector<GraphSurvey::LateRecord> late_records;
-        bool updated = false;  ///< from another graph: which of its nodes stands for which is the driver's secret
+        GraphModel model;
+        GraphSurvey survey;
+        bool is_foreign = false;  ///< updated from a graph of whose nodes it is not known which of its own they stand for
         std::shared_ptr<LaunchMark> mark;
         std::shared_ptr<const Links> links;  ///< of the entries; null: they have changed
+
+        bool concerns_client() const { return !survey.entries.empty() || survey.host_functions; }
     };
     /// One launch on its way.
     struct Launch {
@@ -137,7 +134,8 @@ private:
         const CUgraphExec exec;
         const uint64_t call;
         std::vector<HostCopyPtr> all;  ///< so that none ends on a thread that may not call the driver
-        std::vector<HostCopyPtr> sources, targets;
+        std::vector<HostCopyPtr> sources;
+        std::vector<std::pair<HostCopyPtr, bool>> targets;  ///< and whether it may not be run
         std::shared_ptr<const Links> links;
         AsyncCopies::Copy* shipped = nullptr;
         bool tell_end = false;
@@ -147,6 +145,11 @@ private:
         std::atomic<bool> watched{false};  ///< an event behind it is still to tell
     };
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
+    CUresult give_own(GraphModel& model);
+    CUresult mark_runs(const GraphSurvey& survey);
+    Exec* find(CUgraphExec exec);
+    template <typename Set>
+    CUresult adopt_change(CUgraphExec handle, Exec& exec, GraphModel model, CUgraphNode changed, Set&& set);
     static void CUDA_CB run_prepare(void* launch);
     static void CUDA_CB run_finish(void* launch);
     CUresult run(CUgraphExec exec, const LaunchCall& call, Launch& launch);

@@ -49,7 +49,9 @@ Overlay& Overlay::of(HostCopy& reads, const std::vector<HostCopyPtr>& written) {
 
 void CUDA_CB Overlay::run(void* overlay) {
     const auto* mine = static_cast<const Overlay*>(overlay);
-    for (const HostCopyPtr& written : mine->m_written) lay_over(*written, mine->m_reads);
+    for (const HostCopyPtr& written : mine->m_written) {
+        if (written->has_run()) lay_over(*written, mine->m_reads);
+    }
 }
 
 }  // namespace warpline::server

@@ -1,42 +1,40 @@
-// Nodes that read here, for as long as it takes to make a graph executable.
-#include "server/objects/graph_sources.h"
+// Nodes that are others for as long as it takes to make a graph executable.
+#include "server/objects/graph_placement.h"
 
 #include "server/objects/graph_overlays.h"
 
 namespace warpline::server {
 
-SourcesHere::~SourcesHere() {
+Placement::~Placement() {
     for (CUgraphNode node : m_added) m_driver->cuGraphDestroyNode(node);
     for (const auto& [node, copy] : m_before) m_driver->cuGraphMemcpyNodeSetParams(node, &copy);
 }
 
-CUresult SourcesHere::place(const GraphSurvey& survey) {
+CUresult Placement::place(const GraphSurvey& survey) {
     for (const GraphSurvey::Entry& entry : survey.entries) {
         CUresult result = CUDA_SUCCESS;
-        if (entry.from != nullptr) result = read_from(entry);
-        if (!entry.over.empty()) result = lay_over_before(entry);
+        if (entry.from != nullptr || entry.is_second) result = move(entry);
+        if (result == CUDA_SUCCESS && !entry.over.empty()) result = lay_over_before(entry);
+        if (result == CUDA_SUCCESS && entry.in_body && !entry.is_source()) result = note_run(entry);
         if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
 }
 
-CUresult SourcesHere::read_from(const GraphSurvey::Entry& entry) {
+CUresult Placement::move(const GraphSurvey::Entry& entry) {
     const auto get = m_driver->cuGraphMemcpyNodeGetParams;
     const auto set = m_driver->cuGraphMemcpyNodeSetParams;
     if (get == nullptr || set == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     CUDA_MEMCPY3D copy{};
     if (const CUresult result = get(entry.node, &copy); result != CUDA_SUCCESS) return result;
     m_before.emplace_back(entry.node, copy);
-    const std::byte* const here = entry.from->staging->data + (entry.copy->client_address - entry.from->client_address);
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = here;
-    copy.srcDevice = 0;
+    put_host_end(copy, entry.is_source(), entry.place());
     return set(entry.node, &copy);
 }
 
 /// The new node comes behind everything that the reading one comes behind: then the client's bytes are here, too, which may
 /// come when a host node before it has run.
-CUresult SourcesHere::lay_over_before(const GraphSurvey::Entry& entry) {
+CUresult Placement::lay_over_before(const GraphSurvey::Entry& entry) {
     const auto add = m_driver->cuGraphAddHostNode;
     if (add == nullptr || m_driver->cuGraphDestroyNode == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     const CUDA_HOST_NODE_PARAMS params{&Overlay::run, &Overlay::of(*entry.copy, entry.over)};
@@ -50,6 +48,20 @@ CUresult SourcesHere::lay_over_before(const GraphSurvey::Entry& entry) {
     if (m_driver->cuGraphAddDependencies != nullptr)
         return m_driver->cuGraphAddDependencies(entry.graph, &node, &entry.node, 1);
     return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult Placement::note_run(const GraphSurvey::Entry& entry) {
+    const auto add = m_driver->cuGraphAddMemsetNode;
+    const auto address_of = m_driver->cuMemHostGetDevicePointer_v2;
+    if (add == nullptr || address_of == nullptr || m_driver->cuGraphDestroyNode == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    CUcontext context = nullptr;
+    CUDA_MEMSET_NODE_PARAMS fill{0, 0, 1, sizeof(uint32_t), 1, 1};
+    CUresult result = m_driver->cuCtxGetCurrent(&context);
+    if (result == CUDA_SUCCESS) result = address_of(&fill.dst, entry.copy->run_mark->data, 0);
+    CUgraphNode node = nullptr;
+    if (result == CUDA_SUCCESS) result = add(&node, entry.graph, &entry.node, 1, &fill, context);
+    if (result == CUDA_SUCCESS) m_added.push_back(node);
+    return result;
 }
 
 }  // namespace warpline::server

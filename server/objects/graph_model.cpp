@@ -1,0 +1,296 @@
+// Walking a graph and those inside it, and finding the same nodes in another one.
+#include "server/objects/graph_model.h"
+
+#include <algorithm>
+#include <map>
+
+namespace warpline::server {
+
+namespace {
+
+constexpr size_t k_max_nodes = 1u << 20;
+constexpr int k_max_depth = 32;
+
+#define WL_DRIVER_TRY(expression)                        \
+    do {                                                 \
+        const CUresult wl_result = (expression);         \
+        if (wl_result != CUDA_SUCCESS) return wl_result; \
+    } while (false)
+
+class Reader {
+public:
+    Reader(const Driver& driver, HostCalls& host_calls, SurveyLookup& lookup, GraphModel& model)
+        : m_driver(driver), m_host_calls(host_calls), m_lookup(lookup), m_model(model), m_nodes(model.nodes) {}
+
+    /// Where a graph lies: in what, and behind what.
+    struct Place {
+        CUgraphNode top = nullptr;
+        std::vector<size_t> outer;
+        bool in_body = false;
+        int depth = 0;
+    };
+    CUresult read(CUgraph graph, const Place& place, GraphModel::Part& part);
+    const char* refusal() const { return m_refusal; }
+
+private:
+    CUresult nodes_of(CUgraph graph, std::vector<CUgraphNode>& nodes) const;
+    CUresult edges_of(CUgraph graph, std::vector<CUgraphNode>& from, std::vector<CUgraphNode>& to) const;
+    CUresult read_edges(CUgraph graph, const GraphModel::Part& part);
+    CUresult read_node(GraphModel::Node& node);
+    CUresult read_inside(size_t index, int depth);
+
+    const Driver& m_driver;
+    HostCalls& m_host_calls;
+    SurveyLookup& m_lookup;
+    GraphModel& m_model;
+    std::vector<GraphModel::Node>& m_nodes;
+    const char* m_refusal = nullptr;
+};
+
+CUresult Reader::nodes_of(CUgraph graph, std::vector<CUgraphNode>& nodes) const {
+    if (m_driver->cuGraphGetNodes == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    size_t count = 0;
+    WL_DRIVER_TRY(m_driver->cuGraphGetNodes(graph, nullptr, &count));
+    if (count + m_nodes.size() > k_max_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+    nodes.resize(count);
+    return count == 0 ? CUDA_SUCCESS : m_driver->cuGraphGetNodes(graph, nodes.data(), &count);
+}
+
+CUresult Reader::edges_of(CUgraph graph, std::vector<CUgraphNode>& from, std::vector<CUgraphNode>& to) const {
+    std::vector<CUgraphEdgeData> data;
+    const auto ask = [&](size_t* count) {
+        CUgraphNode* first = from.empty() ? nullptr : from.data();
+        CUgraphNode* second = to.empty() ? nullptr : to.data();
+        if (m_driver->cuGraphGetEdges_v2 != nullptr)
+            return m_driver->cuGraphGetEdges_v2(graph, first, second, data.empty() ? nullptr : data.data(), count);
+        if (m_driver->cuGraphGetEdges != nullptr) return m_driver->cuGraphGetEdges(graph, first, second, count);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    };
+    size_t count = 0;
+    WL_DRIVER_TRY(ask(&count));
+    from.resize(count);
+    to.resize(count);
+    data.resize(count);
+    return count == 0 ? CUDA_SUCCESS : ask(&count);
+}
+
+CUresult Reader::read_node(GraphModel::Node& node) {
+    if (node.type == CU_GRAPH_NODE_TYPE_MEMCPY && m_driver->cuGraphMemcpyNodeGetParams != nullptr) {
+        CUDA_MEMCPY3D copy{};
+        WL_DRIVER_TRY(m_driver->cuGraphMemcpyNodeGetParams(node.handle, &copy));
+        node.copy = host_end(m_lookup, copy, true);
+        // Of an executable graph that was captured, a node may read what another one has left here for the client.
+        if (node.copy != nullptr && node.copy->source == 0) node.copy = nullptr;
+        if (node.copy == nullptr) node.copy = host_end(m_lookup, copy, false);
+    }
+    if (node.type == CU_GRAPH_NODE_TYPE_HOST && m_driver->cuGraphHostNodeGetParams != nullptr) {
+        CUDA_HOST_NODE_PARAMS params{};
+        WL_DRIVER_TRY(m_driver->cuGraphHostNodeGetParams(node.handle, &params));
+        node.ticket = m_host_calls.find_ticket(params.userData);
+    }
+    if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && m_driver->cuGraphEventRecordNodeGetEvent != nullptr)
+        WL_DRIVER_TRY(m_driver->cuGraphEventRecordNodeGetEvent(node.handle, &node.event));
+    return CUDA_SUCCESS;
+}
+
+/// The nodes of a child graph, or of the bodies of a conditional node, in the place of that node.
+CUresult Reader::read_inside(size_t index, int depth) {
+    const size_t first_inner = m_nodes.size();
+    const bool is_child = m_nodes[index].type == CU_GRAPH_NODE_TYPE_GRAPH;
+    const CUgraphNode handle = m_nodes[index].handle;
+    const Place place{m_nodes[index].top, m_nodes[index].before, m_nodes[index].in_body || !is_child, depth + 1};
+    std::vector<CUgraph> graphs(1);
+    if (is_child) {
+        if (m_driver->cuGraphChildGraphNodeGetGraph == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+        WL_DRIVER_TRY(m_driver->cuGraphChildGraphNodeGetGraph(handle, graphs.data()));
+    } else {
+        const std::vector<CUgraph>* bodies = m_lookup.bodies_of(handle);
+        if (bodies == nullptr) {
+            m_refusal = "host copies in a graph with a conditional node that was cloned";
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
+        graphs = *bodies;
+    }
+    for (CUgraph graph : graphs) {
+        GraphModel::Part part;
+        WL_DRIVER_TRY(read(graph, place, part));
+        m_nodes[index].inside.push_back(part);
+    }
+    for (size_t inner = first_inner; inner < m_nodes.size(); ++inner) m_nodes[index].before.push_back(inner);
+    return CUDA_SUCCESS;
+}
+
+CUresult Reader::read_edges(CUgraph graph, const GraphModel::Part& part) {
+    std::map<CUgraphNode, size_t> index_of;
+    for (size_t i = part.first; i < part.first + part.count; ++i) index_of[m_nodes[i].handle] = i;
+    std::vector<CUgraphNode> from, to;
+    WL_DRIVER_TRY(edges_of(graph, from, to));
+    for (size_t i = 0; i < from.size(); ++i) {
+        const auto first = index_of.find(from[i]);
+        const auto second = index_of.find(to[i]);
+        if (first == index_of.end() || second == index_of.end()) continue;
+        m_nodes[second->second].before.push_back(first->second);
+        ++m_nodes[second->second].edges;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult Reader::read(CUgraph graph, const Place& place, GraphModel::Part& part) {
+    if (place.depth > k_max_depth) return CUDA_ERROR_NOT_SUPPORTED;
+    std::vector<CUgraphNode> handles;
+    WL_DRIVER_TRY(nodes_of(graph, handles));
+    part = {m_nodes.size(), handles.size()};
+    for (CUgraphNode handle : handles) {
+        GraphModel::Node node;
+        node.handle = handle;
+        node.top = place.top != nullptr ? place.top : handle;
+        node.graph = graph;
+        node.in_body = place.in_body;
+        if (m_driver->cuGraphNodeGetType == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+        WL_DRIVER_TRY(m_driver->cuGraphNodeGetType(handle, &node.type));
+        WL_DRIVER_TRY(read_node(node));
+        m_nodes.push_back(std::move(node));
+    }
+    WL_DRIVER_TRY(read_edges(graph, part));
+    for (size_t i = part.first; i < part.first + part.count; ++i) {
+        if (m_nodes[i].edges == 0) m_nodes[i].before = place.outer;
+    }
+    for (size_t i = part.first; i < part.first + part.count; ++i) {
+        const CUgraphNodeType type = m_nodes[i].type;
+        if (type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            WL_DRIVER_TRY(read_inside(i, place.depth));
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Finds the nodes of one graph in another one of the same shape.
+class Pairing {
+public:
+    Pairing(const GraphModel& newer, const GraphModel& original)
+        : m_newer(newer), m_original(original), m_of(newer.nodes.size(), k_none), m_taken(original.nodes.size()) {}
+    bool pair(const GraphModel::Part& newer, const GraphModel::Part& original);
+    /// Of the newer graph's node: the original's. @pre pair() was true
+    const GraphModel::Node& of(size_t index) const { return m_original.nodes[m_of[index]]; }
+
+private:
+    static constexpr size_t k_none = SIZE_MAX;
+    static std::vector<size_t> last_of(const GraphModel& model, const GraphModel::Part& part);
+    bool join(size_t newer, size_t original);
+
+    const GraphModel& m_newer;
+    const GraphModel& m_original;
+    std::vector<size_t> m_of;
+    std::vector<bool> m_taken;
+    std::vector<size_t> m_todo;
+};
+
+/// The nodes of one graph on which none of its others depends.
+std::vector<size_t> Pairing::last_of(const GraphModel& model, const GraphModel::Part& part) {
+    std::vector<bool> is_last(part.count, true);
+    for (size_t i = part.first; i < part.first + part.count; ++i) {
+        const GraphModel::Node& node = model.nodes[i];
+        for (size_t edge = 0; edge < node.edges; ++edge) is_last[node.before[edge] - part.first] = false;
+    }
+    std::vector<size_t> last;
+    for (size_t i = 0; i < part.count; ++i) {
+        if (is_last[i]) last.push_back(part.first + i);
+    }
+    return last;
+}
+
+/// True if they can be, or are already, one node.
+bool Pairing::join(size_t newer, size_t original) {
+    if (m_of[newer] != k_none || m_taken[original]) return m_of[newer] == original;
+    const GraphModel::Node &now = m_newer.nodes[newer], &then = m_original.nodes[original];
+    if (now.type != then.type || now.edges != then.edges || now.inside.size() != then.inside.size()) return false;
+    if ((now.copy == nullptr) != (then.copy == nullptr)) return false;
+    if (now.copy != nullptr && (now.copy->source == 0) != (then.copy->source == 0)) return false;
+    m_of[newer] = original;
+    m_taken[original] = true;
+    m_todo.push_back(newer);
+    return true;
+}
+
+bool Pairing::pair(const GraphModel::Part& newer, const GraphModel::Part& original) {
+    if (newer.count != original.count) return false;
+    const std::vector<size_t> last = last_of(m_newer, newer), last_then = last_of(m_original, original);
+    if (last.size() != last_then.size()) return false;
+    for (size_t i = 0; i < last.size(); ++i) {
+        if (!join(last[i], last_then[i])) return false;
+    }
+    while (!m_todo.empty()) {
+        const size_t next = m_todo.back();
+        m_todo.pop_back();
+        const GraphModel::Node &now = m_newer.nodes[next], &then = of(next);
+        for (size_t i = 0; i < now.edges; ++i) {
+            if (!join(now.before[i], then.before[i])) return false;
+        }
+    }
+    for (size_t i = newer.first; i < newer.first + newer.count; ++i) {
+        if (m_of[i] == k_none) return false;
+        for (size_t k = 0; k < m_newer.nodes[i].inside.size(); ++k) {
+            if (!pair(m_newer.nodes[i].inside[k], of(i).inside[k])) return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+GraphModel::Node* GraphModel::find(CUgraphNode handle) {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [handle](const Node& node) { return node.handle == handle; });
+    return found != nodes.end() ? &*found : nullptr;
+}
+
+std::vector<size_t> GraphModel::all_before(size_t index) const {
+    std::vector<bool> seen(nodes.size());
+    std::vector<size_t> found, todo = nodes[index].before;
+    while (!todo.empty()) {
+        const size_t next = todo.back();
+        todo.pop_back();
+        if (seen[next]) continue;
+        seen[next] = true;
+        found.push_back(next);
+        todo.insert(todo.end(), nodes[next].before.begin(), nodes[next].before.end());
+    }
+    return found;
+}
+
+bool GraphModel::take_names(const GraphModel& original) {
+    Pairing pairing(*this, original);
+    if (!pairing.pair(whole, original.whole)) return false;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const Node& then = pairing.of(i);
+        nodes[i].handle = then.handle;
+        nodes[i].top = then.top;
+        nodes[i].graph = then.graph;
+        nodes[i].enabled = then.enabled;
+    }
+    return true;
+}
+
+bool GraphModel::exchange_child(CUgraphNode node, const GraphModel& child) {
+    Node* const outer = find(node);
+    if (outer == nullptr || outer->type != CU_GRAPH_NODE_TYPE_GRAPH || outer->inside.size() != 1) return false;
+    Pairing pairing(child, *this);
+    if (!pairing.pair(child.whole, outer->inside.front())) return false;
+    for (size_t i = 0; i < child.nodes.size(); ++i) {
+        // One of the same shape: what differs is what the nodes are to do.
+        Node& mine = nodes[static_cast<size_t>(&pairing.of(i) - nodes.data())];
+        mine.copy = child.nodes[i].copy;
+        mine.is_second = child.nodes[i].is_second;
+        mine.ticket = child.nodes[i].ticket;
+        mine.event = child.nodes[i].event;
+    }
+    return true;
+}
+
+CUresult read_graph(const Driver& driver, HostCalls& host_calls, SurveyLookup& lookup, CUgraph graph, GraphModel& model,
+                    const char*& refusal) {
+    Reader reader(driver, host_calls, lookup, model);
+    const CUresult result = reader.read(graph, {}, model.whole);
+    refusal = reader.refusal();
+    return result;
+}
+
+}  // namespace warpline::server

@@ -1,0 +1,40 @@
+// What nodes are while a graph is made executable.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "server/objects/graph_survey.h"
+
+namespace warpline::server {
+
+/// Puts into a graph, for as long as it takes to make it executable, what the program's nodes do not say:
+/// - nodes that read what others have left here for the client do so: their source is the staging memory of the copy that wrote
+///   all of it, or a host node before them lays over their own what was written (Overlay);
+/// - of two nodes with one staging memory, as a child graph has that is in a graph twice, the second gets its own;
+/// - behind a copy in the body of a conditional node a fill notes that it was made.
+///
+/// Afterwards the graph is as the program made it.
+///
+/// @thread  the executor's
+class Placement {
+public:
+    explicit Placement(const Driver& driver) : m_driver(driver) {}
+    ~Placement();
+    Placement(const Placement&) = delete;
+    Placement& operator=(const Placement&) = delete;
+
+    /// @errors  the driver's
+    CUresult place(const GraphSurvey& survey);
+
+private:
+    CUresult move(const GraphSurvey::Entry& entry);
+    CUresult lay_over_before(const GraphSurvey::Entry& entry);
+    CUresult note_run(const GraphSurvey::Entry& entry);
+
+    const Driver& m_driver;
+    std::vector<std::pair<CUgraphNode, CUDA_MEMCPY3D>> m_before;  // what nodes were
+    std::vector<CUgraphNode> m_added;
+};
+
+}  // namespace warpline::server
