@@ -98,6 +98,14 @@ void settle_context(const Call& call, uint64_t context, uint64_t base, uint64_t 
     session.copies_settled(context, base, size_bytes, last_number);
 }
 
+bool is_out_of_reach(const Call& call, const HostRange& range) {
+    return !call.state.memory.has_window() || (range.origin == HostOrigin::allocated && range.block_bytes == 0);
+}
+
+bool is_used_by_graphs(const Call& call, const HostRange& range) {
+    return call.state.graph_ends.meets(range.base, range.size_bytes);
+}
+
 }  // namespace
 
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
@@ -123,6 +131,11 @@ void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes)
     call.session.calls().outbox().give_back(as_bytes(address, size_bytes));
 }
 
+bool can_be_mapped(const Call& call, uint64_t address) {
+    const auto range = call.state.host_memory.find(address);
+    return range && (range->device_base != 0 || (!is_out_of_reach(call, *range) && !is_used_by_graphs(call, *range)));
+}
+
 CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address) {
     HostMemory& host = call.state.host_memory;
     MutexLock lock(mapping_mutex());
@@ -130,9 +143,9 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     device_address = range->device_base + (address - range->base);
     if (range->device_base != 0) return CUDA_SUCCESS;
-    if (!call.state.memory.has_window() || (range->origin == HostOrigin::allocated && range->block_bytes == 0))
+    if (is_out_of_reach(call, *range))
         return WL_REFUSE_CALL("cuMemHostGetDevicePointer", "the server's driver cannot map memory at this address");
-    if (call.state.graph_ends.meets(range->base, range->size_bytes))
+    if (is_used_by_graphs(call, *range))
         return WL_REFUSE_CALL("cuMemHostGetDevicePointer",
                               "memory that copies of a graph use cannot be used by kernels as well");
     if (!start_pager(call)) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -18,6 +18,8 @@ void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes)
 /// one.
 /// @errors  invalid value: CUDA does not know it; not supported; out of memory
 CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address);
+/// False if map_host_memory() would not do it.
+bool can_be_mapped(const Call& call, uint64_t address);
 
 /// The same for every word of some bytes that is the address of page-locked memory: parameters of a kernel, structures. And
 /// managed memory that is attached to the host is so no more.

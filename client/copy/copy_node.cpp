@@ -12,9 +12,7 @@ CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t graph, uint
         if (end.type == CU_MEMORYTYPE_HOST) end.host = reinterpret_cast<const void*>(end.device);
     }
     const Use use = which == CopyEnd::Which::source ? Use::read : Use::write;
-    if (use == Use::write && end.type == CU_MEMORYTYPE_HOST) {
-        if (CUresult refused = share_with_body(call, graph, end.host, 1); refused != CUDA_SUCCESS) return refused;
-    }
+    if (end.type == CU_MEMORYTYPE_HOST) share_with_body(call, graph, end.host, 1);
     use_on_device(call.state, end, use, copy.WidthInBytes, copy.Height, copy.Depth);
     put_end(copy, which, end);
     if (end.type != CU_MEMORYTYPE_ARRAY)

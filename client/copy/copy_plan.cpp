@@ -199,20 +199,27 @@ CUresult plan_copy(Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan) {
     return make_plan(call, source, destination, from.WidthInBytes, from.Height, from.Depth, plan);
 }
 
-/// A copy of rows that is captured into the body of a conditional node: see share_with_body().
-static CUresult share_rows_with_body(Call& call, CopyPlan& plan, uint64_t stream) {
-    const uint64_t graph = plan.destination.is_host && !plan.source.is_host ? captured_graph(call, stream) : 0;
-    if (graph == 0) return CUDA_SUCCESS;
-    const CopyTarget rows = plan.destination.rows;
-    if (CUresult refused = share_with_body(call, graph, rows.base, rows.span_bytes()); refused != CUDA_SUCCESS) return refused;
-    CopyEnd end =
-        device_end(device_address_of(call.state, reinterpret_cast<uint64_t>(rows.base), rows.span_bytes(), Use::write));
+/// An end of a copy of rows that is captured into the body of a conditional node: see share_with_body().
+static CUresult share_rows_with_body(Call& call, uint64_t graph, CopyPlan& plan, CopyEnd::Which which) {
+    PlannedEnd& planned = which == CopyEnd::Which::source ? plan.source : plan.destination;
+    if (!planned.is_host) return CUDA_SUCCESS;
+    const CopyTarget rows = planned.rows;
+    const auto use = which == CopyEnd::Which::source ? Use::read : Use::write;
+    share_with_body(call, graph, rows.base, rows.span_bytes());
+    CopyEnd end = device_end(device_address_of(call.state, reinterpret_cast<uint64_t>(rows.base), rows.span_bytes(), use));
     if (end.device == 0) return CUDA_SUCCESS;
-    end.context = to_handle<CUcontext>(plan.destination.context);
+    end.context = to_handle<CUcontext>(planned.context);
     end.pitch = rows.pitch_bytes;
     end.height = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
-    plan.destination = {};
-    return plan_end(call, end, CopyEnd::Which::destination, plan);
+    planned = {};
+    return plan_end(call, end, which, plan);
+}
+
+static CUresult share_rows_with_body(Call& call, CopyPlan& plan, uint64_t stream) {
+    const uint64_t graph = captured_graph(call, stream);
+    if (graph == 0) return CUDA_SUCCESS;
+    const CUresult refused = share_rows_with_body(call, graph, plan, CopyEnd::Which::source);
+    return refused == CUDA_SUCCESS ? share_rows_with_body(call, graph, plan, CopyEnd::Which::destination) : refused;
 }
 
 CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
@@ -247,6 +254,7 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
 CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes, uint64_t stream,
                               Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    if (const uint64_t graph = captured_graph(call, stream)) share_with_body(call, graph, source, size_bytes);
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
         return copy_within_device(call, destination, there, size_bytes, stream, timing);
     call.stream = stream;
@@ -264,9 +272,7 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
-    if (const uint64_t graph = captured_graph(call, stream)) {
-        if (CUresult refused = share_with_body(call, graph, target.base, size_bytes); refused != CUDA_SUCCESS) return refused;
-    }
+    if (const uint64_t graph = captured_graph(call, stream)) share_with_body(call, graph, target.base, size_bytes);
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(target.base), size_bytes, Use::write))
         return copy_within_device(call, there, source, size_bytes, stream, timing);
     call.stream = stream;
@@ -296,6 +302,10 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
 CUresult copy_any(Call& call, CUdeviceptr destination, CUdeviceptr source, size_t size_bytes, uint64_t stream, Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (destination == 0 || source == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const uint64_t graph = captured_graph(call, stream)) {
+        share_with_body(call, graph, reinterpret_cast<const void*>(source), size_bytes);
+        share_with_body(call, graph, reinterpret_cast<const void*>(destination), size_bytes);
+    }
     if (const uint64_t there = device_address_of(call.state, destination, size_bytes, Use::write)) destination = there;
     if (const uint64_t there = device_address_of(call.state, source, size_bytes, Use::read)) source = there;
     bool to_device = side_of(call.state, destination) == Side::device;

@@ -27,11 +27,12 @@ bool is_used_here(const State& state, uint64_t address) {
     return range && range->kind == MemoryKind::page_locked;
 }
 
-CUresult share_with_body(Call& call, uint64_t graph, const void* destination, uint64_t size_bytes) {
+void share_with_body(Call& call, uint64_t graph, const void* memory, uint64_t size_bytes) {
     const Graph* found = call.state.graphs.find(graph);
-    if (!found || !found->is_body.load() || !is_page_locked(call.state, destination, size_bytes)) return CUDA_SUCCESS;
+    if (!found || !found->is_body.load() || !is_page_locked(call.state, memory, size_bytes)) return;
+    const auto base = reinterpret_cast<uint64_t>(memory);
     uint64_t device_address = 0;
-    return map_host_memory(call, reinterpret_cast<uint64_t>(destination), device_address);
+    if (can_be_mapped(call, base)) static_cast<void>(map_host_memory(call, base, device_address));
 }
 
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes) {

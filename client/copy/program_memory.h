@@ -28,11 +28,11 @@ uint64_t device_address_of(const State& state, uint64_t host, uint64_t size_byte
 /// True if the device's memory at an address is what the program sees, too.
 bool is_used_here(const State& state, uint64_t address);
 
-/// What the body of a conditional node copies to page-locked memory is written there by the device itself from now on, as a
-/// kernel would: whether the body is run, only the device knows. Nothing is to be done for other graphs, or other memory.
+/// Page-locked memory that the body of a conditional node copies to, or from, is read and written there by the device itself
+/// from now on, as by a kernel: whether the body is run, and how often, only the device knows. Nothing is done for other
+/// graphs, other memory, and memory that copies of graphs use already: the server sees to those as far as they can be seen to.
 /// @param graph  token, of the one that gets the copy
-/// @errors  as map_host_memory()
-CUresult share_with_body(Call& call, uint64_t graph, const void* destination, uint64_t size_bytes);
+void share_with_body(Call& call, uint64_t graph, const void* memory, uint64_t size_bytes);
 
 /// True if CUDA has page-locked all of it.
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes);

@@ -118,7 +118,7 @@ CUresult GraphCopies::change_copy(CUgraphExec handle, CUgraphNode node, HostCopy
     const HostCopyPtr then = known != nullptr ? known->copy : nullptr;
     if (then == nullptr && host == nullptr) return set();
     if (then == nullptr || host == nullptr || (then->source == 0) != (host->source == 0)) return CUDA_ERROR_INVALID_VALUE;
-    if (known->in_body && host->source == 0) return refuse("another copy to host memory in the body of a conditional node");
+    if (known->body != 0 && host->source == 0) return refuse("another copy to host memory in the body of a conditional node");
     GraphModel model = exec->model;
     model.find(node)->copy = host;
     return adopt_change(handle, *exec, std::move(model), node, [&](const GraphSurvey& now) {

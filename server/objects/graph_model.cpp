@@ -26,7 +26,7 @@ public:
     struct Place {
         CUgraphNode top = nullptr;
         std::vector<size_t> outer;
-        bool in_body = false;
+        size_t body = 0;
         int depth = 0;
     };
     CUresult read(CUgraph graph, const Place& place, GraphModel::Part& part);
@@ -98,7 +98,7 @@ CUresult Reader::read_inside(size_t index, int depth) {
     const size_t first_inner = m_nodes.size();
     const bool is_child = m_nodes[index].type == CU_GRAPH_NODE_TYPE_GRAPH;
     const CUgraphNode handle = m_nodes[index].handle;
-    const Place place{m_nodes[index].top, m_nodes[index].before, m_nodes[index].in_body || !is_child, depth + 1};
+    Place place{m_nodes[index].top, m_nodes[index].before, m_nodes[index].body, depth + 1};
     std::vector<CUgraph> graphs(1);
     if (is_child) {
         if (m_driver->cuGraphChildGraphNodeGetGraph == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
@@ -112,6 +112,10 @@ CUresult Reader::read_inside(size_t index, int depth) {
         graphs = *bodies;
     }
     for (CUgraph graph : graphs) {
+        if (!is_child) {
+            place.body = m_model.outer_body.size();
+            m_model.outer_body.push_back(m_nodes[index].body);
+        }
         GraphModel::Part part;
         WL_DRIVER_TRY(read(graph, place, part));
         m_nodes[index].inside.push_back(part);
@@ -145,7 +149,7 @@ CUresult Reader::read(CUgraph graph, const Place& place, GraphModel::Part& part)
         node.handle = handle;
         node.top = place.top != nullptr ? place.top : handle;
         node.graph = graph;
-        node.in_body = place.in_body;
+        node.body = place.body;
         if (m_driver->cuGraphNodeGetType == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
         WL_DRIVER_TRY(m_driver->cuGraphNodeGetType(handle, &node.type));
         WL_DRIVER_TRY(read_node(node));
@@ -254,6 +258,12 @@ std::vector<size_t> GraphModel::all_before(size_t index) const {
         todo.insert(todo.end(), nodes[next].before.begin(), nodes[next].before.end());
     }
     return found;
+}
+
+bool GraphModel::is_run_with(size_t other, size_t one) const {
+    size_t body = nodes[one].body;
+    while (body != nodes[other].body && body != 0) body = outer_body[body];
+    return body == nodes[other].body;
 }
 
 bool GraphModel::take_names(const GraphModel& original) {

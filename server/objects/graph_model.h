@@ -20,7 +20,7 @@ struct GraphModel {
         CUgraphNode top = nullptr;  ///< the node of the graph itself in which it lies
         CUgraph graph = nullptr;    ///< in which it lies directly
         CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-        bool in_body = false;
+        size_t body = 0;  ///< number of the conditional node's body in which it lies, by whatever graphs; 0: none
         bool enabled = true;
         /// By index: what its graph's edges say, in their order; of the first nodes of a graph inside this one, what comes
         /// before that; and of a node that has graphs inside, all of those nodes.
@@ -34,10 +34,13 @@ struct GraphModel {
     };
     std::vector<Node> nodes;
     Part whole;
+    std::vector<size_t> outer_body{0};  ///< by the number of a body: that of the one in which its conditional node lies
 
     Node* find(CUgraphNode handle);
     /// Everything that has run when this node begins.
     std::vector<size_t> all_before(size_t index) const;
+    /// Whenever the one is run the other one has been, if it comes before it: it lies in no body in which the one does not.
+    bool is_run_with(size_t other, size_t one) const;
     /// Has the nodes called as those are from which they take over: in an executable graph that was made of `original` and is
     /// updated from this graph. As the documentation of cuGraphExecUpdate pairs them: the last nodes of both, in their order,
     /// and what each depends on, in the order of the edges. False if that does not go: then nothing was changed.

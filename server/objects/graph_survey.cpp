@@ -20,7 +20,7 @@ private:
     Entry entry_of(size_t index) const;
     const char* conclude_targets();
     const char* conclude_source(size_t index);
-    HostCopyPtr last_written(const std::vector<size_t>& copies, const HostCopy& reads) const;
+    HostCopyPtr last_written(const std::vector<size_t>& copies, size_t reader) const;
     const char* lay_over(Entry& entry, size_t index, const std::vector<size_t>& copies) const;
     const char* check_bodies() const;
 
@@ -36,7 +36,7 @@ Surveyor::Entry Surveyor::entry_of(size_t index) const {
     entry.node = node.handle;
     entry.graph = node.graph;
     entry.copy = node.copy;
-    entry.in_body = node.in_body;
+    entry.in_body = node.body != 0;
     entry.is_second = node.is_second;
     entry.enabled = node.enabled;
     for (size_t i = 0; i < node.edges; ++i) entry.before.push_back(m_nodes[node.before[i]].handle);
@@ -56,7 +56,7 @@ const char* Surveyor::conclude_targets() {
             if (!records) target->second.tickets.push_back(m_nodes[i].ticket);
         }
         if (!records || !late) continue;
-        if (m_nodes[i].in_body)
+        if (m_nodes[i].body != 0)
             return "a graph that copies to host memory and then records an event in the body of a conditional node";
         m_survey.late_records.push_back({m_nodes[i].handle, m_nodes[i].event});
     }
@@ -81,7 +81,7 @@ const char* Surveyor::conclude_source(size_t index) {
         if (!is_told) written_before.push_back(i);
     }
     if (!written_before.empty()) {
-        entry.from = last_written(written_before, *entry.copy);
+        entry.from = last_written(written_before, index);
         if (entry.from != nullptr) {
             entry.tickets.clear();
         } else if (const char* refusal = lay_over(entry, index, written_before)) {
@@ -92,11 +92,12 @@ const char* Surveyor::conclude_source(size_t index) {
     return nullptr;
 }
 
-/// Of some copies to the client's memory the one that comes after all the others, if it has written all that `reads` reads.
-HostCopyPtr Surveyor::last_written(const std::vector<size_t>& copies, const HostCopy& reads) const {
+/// Of some copies to the client's memory the one that comes after all the others, if it has written all that `reader` reads.
+HostCopyPtr Surveyor::last_written(const std::vector<size_t>& copies, size_t reader) const {
+    const HostCopy& reads = *m_nodes[reader].copy;
     for (size_t last : copies) {
         const HostCopyPtr& copy = m_nodes[last].copy;
-        if (m_nodes[last].in_body || !copy->is_linear() || !reads.is_linear() || !reads.is_within(*copy)) continue;
+        if (!m_model.is_run_with(last, reader) || !copy->is_linear() || !reads.is_linear() || !reads.is_within(*copy)) continue;
         const std::vector<size_t> before = m_model.all_before(last);
         const auto comes_before = [&](size_t one) {
             return one == last || std::find(before.begin(), before.end(), one) != before.end();
@@ -108,7 +109,7 @@ HostCopyPtr Surveyor::last_written(const std::vector<size_t>& copies, const Host
 
 /// Before the copy is made, what these have written is to be laid over what the client has sent.
 const char* Surveyor::lay_over(Entry& entry, size_t index, const std::vector<size_t>& copies) const {
-    if (m_nodes[index].in_body)
+    if (m_nodes[index].body != 0)
         return "in the body of a conditional node, a copy from host memory of which the graph has written a part";
     std::vector<std::pair<size_t, size_t>> in_order;  // who comes after somebody comes after more
     for (size_t i : copies) in_order.emplace_back(m_model.all_before(i).size(), i);
@@ -122,15 +123,15 @@ const char* Surveyor::lay_over(Entry& entry, size_t index, const std::vector<siz
     return nullptr;
 }
 
-/// What a body copies to host memory that is not the device's, too, arrives behind the graph, and not in its next turn.
+/// What a body copies to host memory that is not the device's, too, arrives behind the graph, and not in its next turn: there
+/// it can be read where it lies here only.
 const char* Surveyor::check_bodies() const {
-    for (const auto& [index, target] : m_targets) {
-        if (!target.in_body) continue;
-        const auto reads_it = [&copy = *target.copy](const GraphModel::Node& node) {
-            return node.in_body && node.copy != nullptr && node.copy->source != 0 && node.copy->touches(copy);
-        };
-        if (std::any_of(m_nodes.begin(), m_nodes.end(), reads_it))
-            return "in bodies of conditional nodes, copies to host memory and from there, which kernels cannot use";
+    for (const Entry& reads : m_survey.entries) {
+        if (!reads.in_body || !reads.is_source() || reads.from != nullptr) continue;
+        for (const auto& [index, target] : m_targets) {
+            if (target.in_body && target.copy->touches(*reads.copy))
+                return "in bodies of conditional nodes, copies to host memory and from there that kernels cannot use";
+        }
     }
     return nullptr;
 }
@@ -140,8 +141,7 @@ const char* Surveyor::conclude() {
         if (m_nodes[i].copy != nullptr && m_nodes[i].copy->source == 0) m_targets[i] = entry_of(i);
         m_survey.host_functions = m_survey.host_functions || m_nodes[i].ticket != nullptr;
     }
-    const char* refusal = check_bodies();
-    if (refusal == nullptr) refusal = conclude_targets();
+    const char* refusal = conclude_targets();
     if (refusal != nullptr) return refusal;
     for (auto& [index, entry] : m_targets) {
         std::sort(entry.tickets.begin(), entry.tickets.end());
@@ -150,7 +150,7 @@ const char* Surveyor::conclude() {
     for (size_t i = 0; i < m_nodes.size() && refusal == nullptr; ++i) {
         if (m_nodes[i].copy != nullptr && m_nodes[i].copy->source != 0) refusal = conclude_source(i);
     }
-    return refusal;
+    return refusal != nullptr ? refusal : check_bodies();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Host copies of graphs in orders that only the graph knows: from host memory that the graph itself has written, in executable
-// graphs with different host nodes, in several streams, and in the bodies of conditional nodes.
+// graphs with different host nodes, and in several streams.
 #include <atomic>
 #include <cstring>
 
@@ -8,13 +8,6 @@
 __global__ void add(int* data, int n, int value) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) data[i] += value;
-}
-
-__global__ void choose(cudaGraphConditionalHandle handle, const int* value) { cudaGraphSetConditional(handle, *value); }
-
-__global__ void count_down(int* counter, cudaGraphConditionalHandle handle) {
-    *counter -= 1;
-    cudaGraphSetConditional(handle, *counter > 0 ? 1 : 0);
 }
 
 struct Pinned {
@@ -46,21 +39,6 @@ static cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* afte
     cudaGraphNode_t node;
     CHECK(cudaGraphAddKernelNode(&node, graph, after, after ? 1 : 0, &params));
     return node;
-}
-
-static cudaGraph_t add_conditional(cudaGraph_t graph, const cudaGraphNode_t* after, cudaGraphConditionalHandle handle,
-                                   cudaGraphConditionalNodeType type) {
-    cudaGraphNodeParams params = {cudaGraphNodeTypeConditional};
-    params.conditional.handle = handle;
-    params.conditional.type = type;
-    params.conditional.size = 1;
-    cudaGraphNode_t node;
-#if CUDART_VERSION >= 13000
-    CHECK(cudaGraphAddNode(&node, graph, after, nullptr, after ? 1 : 0, &params));
-#else
-    CHECK(cudaGraphAddNode(&node, graph, after, after ? 1 : 0, &params));
-#endif
-    return params.conditional.phGraph_out[0];
 }
 
 static std::atomic<bool> may_begin;
@@ -317,82 +295,6 @@ static void written_in_part(Form form, bool pinned) {
     CHECK(cudaGraphExecDestroy(exec));
 }
 
-// A body copies to page-locked memory if it is run, and leaves it alone if it is not; added as a node, or captured.
-enum class Made { as_node, captured, captured_with_rows };
-static void in_a_branch(Made made) {
-    Stream stream;
-    DeviceArray<int> value(2), branch(1);
-    Pinned out(16);
-    cudaGraph_t graph;
-    CHECK(cudaGraphCreate(&graph, 0));
-    cudaGraphConditionalHandle handle;
-    CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0));
-    int* branch_at = branch.data();
-    void* chosen[] = {&handle, &branch_at};
-    cudaGraphNode_t decide = add_kernel(graph, nullptr, reinterpret_cast<void*>(choose), 1, chosen);
-    cudaGraph_t body = add_conditional(graph, &decide, handle, cudaGraphCondTypeIf);
-    const bool rows = made == Made::captured_with_rows;
-    if (made != Made::as_node) {
-        CHECK(cudaStreamBeginCaptureToGraph(stream.handle, body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed));
-        if (rows) {
-            CHECK(cudaMemcpy2DAsync(out.data + 3, 5 * sizeof(int), value.data(), sizeof(int), sizeof(int), 2,
-                                    cudaMemcpyDeviceToHost, stream.handle));
-        } else {
-            CHECK(cudaMemcpyAsync(out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost, stream.handle));
-        }
-        CHECK(cudaStreamEndCapture(stream.handle, nullptr));
-    } else {
-        add_copy(body, nullptr, out.data + 3, value.data(), sizeof(int), cudaMemcpyDeviceToHost);
-    }
-    cudaGraphExec_t exec;
-    CHECK(cudaGraphInstantiate(&exec, graph, 0));
-    for (int round = 0; round < 6; ++round) {
-        const int taken = round % 2, number[2] = {100 + round, 200 + round};
-        for (int i = 0; i < 16; ++i) out.data[i] = -round;
-        CHECK(cudaMemcpy(branch.data(), &taken, sizeof taken, cudaMemcpyHostToDevice));
-        CHECK(cudaMemcpy(value.data(), number, sizeof number, cudaMemcpyHostToDevice));
-        CHECK(cudaGraphLaunch(exec, stream.handle));
-        CHECK(cudaStreamSynchronize(stream.handle));
-        for (int i = 0; i < 16; ++i) {
-            const int row = i == 3 ? 0 : i == 8 && rows ? 1 : -1;
-            EXPECT_EQ(out.data[i], taken && row >= 0 ? number[row] : -round);
-        }
-    }
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaGraphDestroy(graph));
-}
-
-// A loop whose body tells the host how far it is; the last turn's number stays.
-static void in_a_loop() {
-    Stream stream;
-    DeviceArray<int> counter(1);
-    Pinned left(1);
-    cudaGraph_t graph;
-    CHECK(cudaGraphCreate(&graph, 0));
-    cudaGraphConditionalHandle handle;
-    CHECK(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
-    cudaGraph_t body = add_conditional(graph, nullptr, handle, cudaGraphCondTypeWhile);
-    int* at = counter.data();
-    void* arguments[] = {&at, &handle};
-    add_copy(body, nullptr, left.data, counter.data(), sizeof(int), cudaMemcpyDeviceToHost);
-    cudaGraphNode_t nodes[2];
-    size_t count = 2;
-    CHECK(cudaGraphGetNodes(body, nodes, &count));
-    EXPECT_EQ(count, 1u);
-    add_kernel(body, &nodes[0], reinterpret_cast<void*>(count_down), 1, arguments);
-    cudaGraphExec_t exec;
-    CHECK(cudaGraphInstantiate(&exec, graph, 0));
-    for (int turns : {5, 1, 9}) {
-        *left.data = -1;
-        CHECK(cudaMemcpy(counter.data(), &turns, sizeof turns, cudaMemcpyHostToDevice));
-        CHECK(cudaGraphLaunch(exec, stream.handle));
-        CHECK(cudaStreamSynchronize(stream.handle));
-        EXPECT_EQ(*left.data, 1);
-    }
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaGraphDestroy(graph));
-}
-
 int main() {
     in_two_streams();
     with_other_host_nodes();
@@ -402,8 +304,6 @@ int main() {
     for (Form form : {Form::nodes, Form::child, Form::captured}) {
         for (bool pinned : {false, true}) written_in_part(form, pinned);
     }
-    for (Made made : {Made::as_node, Made::captured, Made::captured_with_rows}) in_a_branch(made);
-    in_a_loop();
     std::printf("orders of host copies in graphs: verified\n");
     return 0;
 }
