@@ -5,10 +5,6 @@
 
 namespace warpline::client {
 
-/// Why a node's copy cannot become one of the other kind: to the server's driver one is a host node, the other a copy.
-inline constexpr const char* k_other_kind_of_copy =
-    "a node's copy within host memory becomes one with the device's, or the other way round";
-
 /// A copy within host memory, in the order of a stream; of one that is captured, a function that the graph calls at its turn.
 /// @blocks for what the stream has to do before, unless it is captured
 CUresult copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream);

@@ -5,6 +5,7 @@
 #include "client/gen/graph_exec_calls.gen.h"
 #include "client/graph/capture.h"
 #include "client/graph/holds.h"
+#include "client/session/connection_to_server.h"
 
 namespace warpline::client {
 

@@ -142,12 +142,37 @@ CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, C
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
-    if (on_host)
-        return WL_REFUSE_CALL("cuGraphNodeSetEnabled", "a copy within host memory, which is a host node to the driver");
-    const uint64_t exec = to_token(hGraphExec);
-    const CUresult result = gen::issue_cuGraphNodeSetEnabled(call, exec, to_token(hNode), isEnabled);
-    if (result != CUDA_SUCCESS || !call.state.graph_execs.find(exec)->concerned.load()) return result;
+    const uint64_t exec = to_token(hGraphExec), node = to_token(hNode);
+    const CUresult result = gen::issue_cuGraphNodeSetEnabled(call, exec, node, isEnabled, on_host);
+    GraphExec& known = *call.state.graph_execs.find(exec);
+    if (result != CUDA_SUCCESS || !known.concerned.load()) return result;
+    if (on_host) {
+        MutexLock lock(known.mutex);
+        if (isEnabled != 0) {
+            known.left_out.erase(node);
+        } else {
+            known.left_out.insert(node);
+        }
+        return CUDA_SUCCESS;
+    }
     return learn_copies(call, exec);
+}
+
+CUresult hook_client_cuGraphNodeGetEnabled(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int* isEnabled) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    bool on_host = false;
+    if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
+    const uint64_t exec = to_token(hGraphExec), node = to_token(hNode);
+    if (on_host) {
+        GraphExec& known = *call.state.graph_execs.find(exec);
+        MutexLock lock(known.mutex);
+        *isEnabled = known.left_out.contains(node) ? 0 : 1;
+        return CUDA_SUCCESS;
+    }
+    gen::CuGraphNodeGetEnabledValues answer;
+    const CUresult result = gen::request_cuGraphNodeGetEnabled(call, exec, node, answer);
+    if (result == CUDA_SUCCESS) *isEnabled = answer.isEnabled;
+    return result;
 }
 
 CUresult hook_client_cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {

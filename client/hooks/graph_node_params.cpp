@@ -4,6 +4,7 @@
 
 #include "client/copy/copies_on_host.h"
 #include "client/copy/copy_node.h"
+#include "client/copy/exchange_copy.h"
 #include "client/gen/graph_calls.gen.h"
 #include "client/gen/graph_node_params_calls.gen.h"
 #include "client/graph/batch.h"
@@ -200,7 +201,7 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
         return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
-    if (on_host != copy.on_host.has_value()) return WL_REFUSE_CALL("cuGraphMemcpyNodeSetParams", k_other_kind_of_copy);
+    if (on_host != copy.on_host.has_value()) return exchange_copy(call, hNode, copy);
     if (on_host) {
         const uint64_t context = call.state.graph_nodes.find(to_token(hNode))->context;
         return set_callback(call, hNode, register_host_copy(call, *copy.on_host, copy.copy, context ? context : call.context));

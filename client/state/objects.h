@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "client/state/completion.h"
@@ -92,7 +93,7 @@ struct UserObjectEntry {
 struct GraphNode {
     uint64_t context = 0;
     uint64_t graph = 0;  ///< token of its graph; 0 if capture or cloning has made it
-    /// A copy within the program's memory, which the server knows as a host node. It stays what it is.
+    /// A copy within the program's memory, which the server knows as a host node.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
     std::atomic<uint32_t> copy_kinds{0};  ///< CopyNode::kinds(); 0: not known
@@ -115,6 +116,7 @@ struct GraphExec {
     std::vector<uint64_t> targets WL_GUARDED_BY(mutex);
     bool host_functions WL_GUARDED_BY(mutex) = false;
     std::map<uint64_t, UserObjectPtr> ends WL_GUARDED_BY(mutex);  ///< given to nodes of it, by token (graph_holds.h)
+    std::set<uint64_t> left_out WL_GUARDED_BY(mutex);   ///< tokens of copies within the program's memory, switched off
     UserReferencesPtr references WL_GUARDED_BY(mutex);  ///< never changed, only exchanged: launches share them; null: none
 };
 

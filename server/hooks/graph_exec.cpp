@@ -127,7 +127,7 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
         result = placement.place(surveyed.survey);
         if (result == CUDA_SUCCESS) result = update_exec(call, exec, graph, info);
     }
-    if (result == CUDA_SUCCESS) copies.updated(exec, std::move(surveyed));
+    if (result == CUDA_SUCCESS) result = copies.updated(exec, std::move(surveyed));
     const HandleTable& handles = call.session().handles();
     values.updateResult = static_cast<uint32_t>(info.result);
     values.errorNode =

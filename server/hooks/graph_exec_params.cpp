@@ -47,7 +47,9 @@ CUresult hook_server_cuGraphNodeSetEnabled(ServerCall& call, const CuGraphNodeSe
     WL_DRIVER(call, cuGraphNodeSetEnabled);
     const auto exec = WL_FIND(call, CUgraphExec, graph_exec, args.hGraphExec);
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
-    return call.session().graph_copies().set_enabled(exec, node, args.isEnabled != 0);
+    GraphCopies& copies = call.session().graph_copies();
+    const bool on = args.isEnabled != 0;
+    return args.isHostCopy ? copies.set_host_copy_enabled(exec, node, on) : copies.set_enabled(exec, node, on);
 }
 
 CUresult hook_server_cuGraphExecEventRecordNodeSetEvent(ServerCall& call, const CuGraphExecEventRecordNodeSetEventArgs& args) {

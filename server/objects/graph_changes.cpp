@@ -1,4 +1,6 @@
 // What single nodes of executable graphs do from the next launch on, and graphs that take the place of others.
+#include <utility>
+
 #include "common/log/log.h"
 #include "server/objects/graph_copies.h"
 
@@ -55,11 +57,11 @@ private:
 
 }  // namespace
 
-void GraphCopies::updated(CUgraphExec exec, Surveyed surveyed) {
+CUresult GraphCopies::updated(CUgraphExec exec, Surveyed surveyed) {
     m_tickets.retire(exec);
     sweep();
     Exec* known = find(exec);
-    if (known == nullptr && surveyed.survey.entries.empty() && !surveyed.survey.host_functions) return;
+    if (known == nullptr && surveyed.survey.entries.empty() && !surveyed.survey.host_functions) return CUDA_SUCCESS;
     Exec& changed = m_execs[exec];
     GraphModel now = surveyed.model;
     // Of what it had before nothing is known where that had nothing to do with the client.
@@ -69,11 +71,18 @@ void GraphCopies::updated(CUgraphExec exec, Surveyed surveyed) {
     if (!changed.is_foreign && survey_graph(now, survey) == nullptr) {
         changed.model = std::move(now);
         changed.survey = std::move(survey);
-        return;
+        // What is switched off stays so, which of these nodes the driver does not know.
+        for (GraphModel::Node& node : changed.model.nodes) {
+            if (node.enabled || node.ticket == nullptr) continue;
+            const CUresult result = exchange_ticket(exec, &changed, &node, node.handle, node.ticket->id);
+            if (result != CUDA_SUCCESS) return result;
+        }
+        return CUDA_SUCCESS;
     }
     changed.is_foreign = true;
     changed.model = std::move(surveyed.model);
     changed.survey = std::move(surveyed.survey);
+    return CUDA_SUCCESS;
 }
 
 /// Makes a change, if that leaves the client's memory right.
@@ -172,12 +181,29 @@ CUresult GraphCopies::change_event(CUgraphExec handle, CUgraphNode node, CUevent
     return CUDA_SUCCESS;
 }
 
+CUresult GraphCopies::set_host_copy_enabled(CUgraphExec handle, CUgraphNode node, bool on) {
+    Exec* const exec = find(handle);
+    GraphModel::Node* const known = exec != nullptr && !exec->is_foreign ? exec->model.find(node) : nullptr;
+    if (known == nullptr || known->ticket == nullptr)
+        return refuse("a copy within host memory that came from another graph cannot be switched on or off");
+    const bool before = std::exchange(known->enabled, on);
+    const CUresult result = exchange_ticket(handle, exec, known, node, known->ticket->id);
+    if (result != CUDA_SUCCESS) known->enabled = before;
+    return result;
+}
+
 CUresult GraphCopies::change_function(CUgraphExec handle, CUgraphNode node, uint64_t id) {
     Exec* const exec = find(handle);
     GraphModel::Node* const known = exec != nullptr && !exec->is_foreign ? exec->model.find(node) : nullptr;
     if (exec != nullptr && known == nullptr && !exec->survey.entries.empty())
         return refuse("with host copies, a host node that came from another graph");
-    HostCalls::Ticket* const ticket = m_host_calls.make_ticket(id, false);
+    return exchange_ticket(handle, exec, known, node, id);
+}
+
+/// @param exec, known  null: not known here
+CUresult GraphCopies::exchange_ticket(CUgraphExec handle, Exec* exec, GraphModel::Node* known, CUgraphNode node, uint64_t id) {
+    if (m_driver->cuGraphExecHostNodeSetParams == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    HostCalls::Ticket* const ticket = m_host_calls.make_ticket(id, false, known != nullptr && !known->enabled);
     if (ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
     if (const CUresult result = m_driver->cuGraphExecHostNodeSetParams(handle, node, &params); result != CUDA_SUCCESS) {

@@ -70,7 +70,7 @@ public:
     CUresult survey(CUgraph graph, Surveyed& surveyed);
     /// What was surveyed has become an executable graph, or what one does from now on.
     void instantiated(CUgraphExec exec, Surveyed surveyed);
-    void updated(CUgraphExec exec, Surveyed surveyed);
+    CUresult updated(CUgraphExec exec, Surveyed surveyed);
     void exec_gone(CUgraphExec exec);
 
     // What single nodes of an executable graph do from the next launch on. Each asks the driver, too, and returns its errors,
@@ -80,6 +80,8 @@ public:
     CUresult change_copy(CUgraphExec exec, CUgraphNode node, HostCopyPtr host, CUDA_MEMCPY3D copy, CUcontext context);
     CUresult change_child(CUgraphExec exec, CUgraphNode node, CUgraph child);
     CUresult set_enabled(CUgraphExec exec, CUgraphNode node, bool on);
+    /// The same of a copy within the client's memory, which is a host node to the driver.
+    CUresult set_host_copy_enabled(CUgraphExec exec, CUgraphNode node, bool on);
     CUresult change_event(CUgraphExec exec, CUgraphNode node, CUevent event);
     /// A host node calls the client's function `id`.
     CUresult change_function(CUgraphExec exec, CUgraphNode node, uint64_t id);
@@ -146,6 +148,7 @@ private:
     };
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
     CUresult give_own(GraphModel& model);
+    CUresult exchange_ticket(CUgraphExec handle, Exec* exec, GraphModel::Node* known, CUgraphNode node, uint64_t id);
     CUresult mark_runs(const GraphSurvey& survey);
     Exec* find(CUgraphExec exec);
     template <typename Set>

@@ -13,8 +13,8 @@
 
 namespace warpline::server {
 
-HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once) {
-    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, {}, {}});
+HostCalls::Ticket* HostCalls::make_ticket(uint64_t id, bool once, bool is_left_out) {
+    auto ticket = std::unique_ptr<Ticket>(new Ticket{*this, id, once, is_left_out, {}, {}});
     Ticket* result = ticket.get();
     MutexLock lock(m_mutex);
     if (m_tickets.size() >= k_max_tickets) return nullptr;
@@ -82,7 +82,8 @@ void HostCalls::run_ticket(Ticket* ticket, CUresult status) {
     for (const auto& copy : flush) {
         if (const auto alive = copy.lock()) alive->send_once();
     }
-    std::vector<uint64_t> ids{ticket->id};
+    std::vector<uint64_t> ids;
+    if (!ticket->is_left_out) ids.push_back(ticket->id);
     for (const auto& copy : fetch) {
         if (const auto alive = copy.lock()) ids.push_back(alive->source);
     }

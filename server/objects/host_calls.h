@@ -25,6 +25,7 @@ public:
         HostCalls& owner;
         uint64_t id;  ///< the client's name for the function
         bool once;
+        bool is_left_out;  ///< the function does not run: its node is switched off
         // Of a graph's node, under the owner's mutex, in the launch at hand: copies to the client's memory that arrive there
         // before the function runs, and copies from it that are given their bytes when it has run.
         Copies flush, fetch;
@@ -35,7 +36,7 @@ public:
 
     /// A ticket for the client's function `id`. Null if there are too many.
     /// @param once  it will run at most once, and ends with that
-    Ticket* make_ticket(uint64_t id, bool once);
+    Ticket* make_ticket(uint64_t id, bool once, bool is_left_out = false);
     /// The ticket that a host node was given as its user data; null if it is none.
     Ticket* find_ticket(const void* user_data);
     /// True once a node of a graph has a ticket.

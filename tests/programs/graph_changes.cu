@@ -291,7 +291,126 @@ static void one_child_twice() {
     CHECK(cudaGraphDestroy(child));
 }
 
+// A copy within host memory is switched off and on, gets other memory meanwhile, and stays off over an update as a whole.
+static void within_the_host_off_and_on() {
+    Stream stream;
+    DeviceArray<int> device(k_count);
+    Pinned first, second, third, out;
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    const auto along = add_copy(graph, {}, second.data, first.data, cudaMemcpyHostToHost);
+    const auto in = add_copy(graph, {along}, device.data(), second.data, cudaMemcpyHostToDevice);
+    add_copy(graph, {in}, out.data, device.data(), cudaMemcpyDeviceToHost);
+    cudaGraphExec_t exec = instantiate(graph);
+    unsigned enabled = 0;
+    CHECK(cudaGraphNodeGetEnabled(exec, along, &enabled));
+    EXPECT_EQ(enabled, 1u);
+    first.fill(10);
+    second.fill(20);
+    third.fill(30);
+    CHECK(cudaGraphNodeSetEnabled(exec, along, 0));
+    CHECK(cudaGraphNodeGetEnabled(exec, along, &enabled));
+    EXPECT_EQ(enabled, 0u);
+    stream.run(exec);
+    out.expect(20);
+    second.expect(20);
+    CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, along, second.data, third.data, k_bytes, cudaMemcpyHostToHost));
+    stream.run(exec);
+    out.expect(20);
+    CHECK(cudaGraphNodeSetEnabled(exec, along, 1));
+    stream.run(exec);
+    out.expect(30);
+    CHECK(cudaGraphNodeSetEnabled(exec, along, 0));
+    second.fill(40);
+    update(exec, graph);
+    stream.run(exec);
+    out.expect(40);
+    CHECK(cudaGraphNodeSetEnabled(exec, along, 1));
+    CHECK(cudaGraphNodeGetEnabled(exec, along, &enabled));
+    EXPECT_EQ(enabled, 1u);
+    stream.run(exec);
+    out.expect(10);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+// A node of a graph, made by hand or captured, copies within host memory, then from it to the device, and within it again.
+static void of_another_kind(bool captured) {
+    Stream stream;
+    DeviceArray<int> device(k_count);
+    Pinned first, second, out;
+    cudaGraph_t graph;
+    cudaGraphNode_t copy = nullptr;
+    if (captured) {
+        CHECK(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeRelaxed));
+        CHECK(cudaMemsetAsync(device.data(), 0, k_bytes, stream.handle));
+        CHECK(cudaMemcpyAsync(second.data, first.data, k_bytes, cudaMemcpyHostToHost, stream.handle));
+        CHECK(cudaMemcpyAsync(out.data, device.data(), k_bytes, cudaMemcpyDeviceToHost, stream.handle));
+        CHECK(cudaStreamEndCapture(stream.handle, &graph));
+        cudaGraphNode_t nodes[3];
+        size_t count = 3;
+        CHECK(cudaGraphGetNodes(graph, nodes, &count));
+        for (size_t i = 0; i < count; ++i) {
+            cudaGraphNodeType type;
+            CHECK(cudaGraphNodeGetType(nodes[i], &type));
+            cudaMemcpy3DParms told{};
+            if (type != cudaGraphNodeTypeMemcpy) continue;
+            CHECK(cudaGraphMemcpyNodeGetParams(nodes[i], &told));
+            if (told.srcPtr.ptr == first.data) copy = nodes[i];
+        }
+    } else {
+        CHECK(cudaGraphCreate(&graph, 0));
+        cudaMemsetParams fill{};
+        fill.dst = device.data();
+        fill.elementSize = 1;
+        fill.width = k_bytes;
+        fill.height = 1;
+        cudaGraphNode_t zeros;
+        CHECK(cudaGraphAddMemsetNode(&zeros, graph, nullptr, 0, &fill));
+        copy = add_copy(graph, {zeros}, second.data, first.data, cudaMemcpyHostToHost);
+        add_copy(graph, {copy}, out.data, device.data(), cudaMemcpyDeviceToHost);
+    }
+    const auto run = [&] {
+        cudaGraphExec_t exec = instantiate(graph);
+        out.fill(-9);
+        stream.run(exec);
+        CHECK(cudaGraphExecDestroy(exec));
+    };
+    first.fill(100);
+    second.fill(7);
+    run();
+    second.expect(100);
+    EXPECT_EQ(out.data[4], 0);
+    second.fill(7);
+    CHECK(cudaGraphMemcpyNodeSetParams1D(copy, device.data(), first.data, k_bytes, cudaMemcpyHostToDevice));
+    cudaMemcpy3DParms told{};
+    CHECK(cudaGraphMemcpyNodeGetParams(copy, &told));
+    EXPECT(told.srcPtr.ptr == first.data && told.dstPtr.ptr == device.data() && told.kind == cudaMemcpyHostToDevice);
+    size_t before = 0, after = 0;
+#if CUDART_VERSION >= 13000
+    CHECK(cudaGraphNodeGetDependencies(copy, nullptr, nullptr, &before));
+    CHECK(cudaGraphNodeGetDependentNodes(copy, nullptr, nullptr, &after));
+#else
+    CHECK(cudaGraphNodeGetDependencies(copy, nullptr, &before));
+    CHECK(cudaGraphNodeGetDependentNodes(copy, nullptr, &after));
+#endif
+    EXPECT_EQ(before, 1u);
+    EXPECT_EQ(after, 1u);
+    run();
+    second.expect(7);
+    out.expect(100);
+    CHECK(cudaGraphMemcpyNodeSetParams1D(copy, second.data, first.data, k_bytes, cudaMemcpyHostToHost));
+    CHECK(cudaGraphMemcpyNodeGetParams(copy, &told));
+    EXPECT(told.srcPtr.ptr == first.data && told.dstPtr.ptr == second.data);
+    run();
+    second.expect(100);
+    EXPECT_EQ(out.data[4], 0);
+    CHECK(cudaGraphDestroy(graph));
+}
+
 int main() {
+    within_the_host_off_and_on();
+    for (bool captured : {false, true}) of_another_kind(captured);
     after_an_update(true);
     after_an_update(false);
     ping_pong();
