@@ -24,7 +24,7 @@ CUresult find_neighbours(Call& call, uint64_t node, Request request, Neighbours&
     if (result == CUDA_SUCCESS && std::find(answer.nodes.begin(), answer.nodes.end(), 0) != answer.nodes.end()) {
         FreshNodes fresh(call, answer.count);
         result = request(call, node, fresh.tokens(), answer);
-        fresh.keep(answer.nodes);
+        fresh.keep(answer.nodes, call.state.graph_nodes.find(node)->graph);
     }
     found = {std::move(answer.nodes), std::move(answer.edgeData)};
     return result;

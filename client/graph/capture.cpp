@@ -3,6 +3,7 @@
 
 #include "client/gen/capture_calls.gen.h"
 #include "client/gen/graph_calls.gen.h"
+#include "client/graph/node_tokens.h"
 
 namespace warpline::client {
 
@@ -36,7 +37,7 @@ CUresult end_on_server(Call& call, uint64_t stream, const Captures::Capture& cap
     }
     CUresult result = gen::request_cuStreamEndCapture(call, stream, graph, capture.owns_graph);
     if (result == CUDA_SUCCESS && !wanted && capture.owns_graph) gen::issue_cuGraphDestroy(call, graph);
-    if ((result != CUDA_SUCCESS || !wanted) && capture.owns_graph) call.state.graphs.remove(graph);
+    if ((result != CUDA_SUCCESS || !wanted) && capture.owns_graph) end_graph(call.state, graph);
     return result;
 }
 

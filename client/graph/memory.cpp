@@ -95,6 +95,7 @@ CUresult add_conditional(Call& call, const NewNode& node, CUDA_CONDITIONAL_NODE_
         for (uint64_t body : bodies) call.state.graphs.remove(body);
         return result;
     }
+    call.state.graphs.find(to_token(node.graph))->has_conditional.store(true);
     for (uint64_t body : bodies) {
         Graph* graph = call.state.graphs.find(body);
         graph->is_body.store(true);
@@ -106,6 +107,7 @@ CUresult add_conditional(Call& call, const NewNode& node, CUDA_CONDITIONAL_NODE_
     made->bodies.clear();
     for (uint64_t body : bodies) made->bodies.push_back(to_handle<CUgraph>(body));
     params.phGraph_out = made->bodies.data();
+    made->conditional = params;
     return CUDA_SUCCESS;
 }
 

@@ -25,7 +25,7 @@ CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
         call.state.graph_nodes.remove(made.token);
         return result;
     }
-    made.object->graph = to_token(node.graph);
+    join_graph(call, to_token(node.graph), made.token);
     *node.out = to_handle<CUgraphNode>(made.token);
     return CUDA_SUCCESS;
 }

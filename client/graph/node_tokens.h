@@ -2,12 +2,25 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include "client/call/common.h"
 
 namespace warpline::client {
+
+/// "Cloning is not supported for graphs which contain memory allocation nodes, memory free nodes, or conditional nodes" (CUDA
+/// Driver API, cuGraphClone), and a child graph's node has a clone.
+inline bool can_be_copied(const Graph& graph) { return !graph.memory.load() && !graph.has_conditional.load(); }
+
+/// A node is known to be of a graph: it ends with that. @param graph  0, or of one that has gone: it ends with nothing
+void join_graph(Call& call, uint64_t graph, uint64_t node);
+
+/// Forgets a node, and the graphs inside it.
+void end_node(State& state, uint64_t node);
+/// Forgets a graph with its nodes, and the graphs inside those.
+void end_graph(State& state, uint64_t graph);
 
 /// Tokens for nodes that the client does not know yet, because capture or cloning has made them: the server gives them to such
 /// nodes in the order in which it tells them. Those that were not needed end with this object.
@@ -30,9 +43,13 @@ public:
 
     std::span<const uint64_t> tokens() const { return m_tokens; }
 
-    /// These came back as nodes.
-    void keep(std::span<const uint64_t> nodes) {
-        std::erase_if(m_tokens, [&](uint64_t token) { return std::find(nodes.begin(), nodes.end(), token) != nodes.end(); });
+    /// These came back as nodes of this graph.
+    void keep(std::span<const uint64_t> nodes, uint64_t graph) {
+        const auto given = std::stable_partition(m_tokens.begin(), m_tokens.end(), [&](uint64_t token) {
+            return std::find(nodes.begin(), nodes.end(), token) == nodes.end();
+        });
+        for (auto token = given; token != m_tokens.end(); ++token) join_graph(m_call, graph, *token);
+        m_tokens.erase(given, m_tokens.end());
     }
 
 private:
@@ -49,14 +66,11 @@ inline CUresult check_nodes(const Call& call, const CUgraphNode* nodes, size_t c
     return CUDA_SUCCESS;
 }
 
-/// CUDA_SUCCESS if no edge carries data, which only newer forms of calls can pass on.
-inline CUresult check_plain_edges(const CUgraphEdgeData* edges, size_t count) {
+/// True if an edge is more than a plain one, which older forms of calls cannot pass on.
+inline bool carries_data(const CUgraphEdgeData* edges, size_t count) {
     static constexpr CUgraphEdgeData k_plain{};
-    for (size_t i = 0; edges && i < count; ++i) {
-        if (std::memcmp(&edges[i], &k_plain, sizeof k_plain) != 0)
-            return WL_REFUSE_CALL("cuGraphAddNode", "edges that carry data");
-    }
-    return CUDA_SUCCESS;
+    return edges && std::any_of(edges, edges + count,
+                                [](const CUgraphEdgeData& edge) { return std::memcmp(&edge, &k_plain, sizeof edge) != 0; });
 }
 
 }  // namespace warpline::client

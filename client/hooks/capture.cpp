@@ -126,7 +126,7 @@ CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUs
     FreshNodes fresh(call, k_usual_dependencies);
     gen::CuStreamGetCaptureInfoV3Values answer;
     CUresult result = gen::request_cuStreamGetCaptureInfo_v3(call, token, graph.token, fresh.tokens(), answer);
-    if (result == CUDA_SUCCESS) fresh.keep(answer.dependencies);
+    if (result == CUDA_SUCCESS) fresh.keep(answer.dependencies, answer.graphOut);
     if (result != CUDA_SUCCESS || answer.graphOut != graph.token) call.state.graphs.remove(graph.token);
     if (result != CUDA_SUCCESS) return result;
     if (answer.graphOut != 0) call.state.captures.note_graph(stream->capture_id.load(), answer.graphOut);

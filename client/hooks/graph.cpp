@@ -15,9 +15,10 @@ namespace {
 /// A list of nodes as CUDA's functions tell it: with a null array its length only, else at most *count of them, *count becoming
 /// how many there were; what is left of the array becomes null.
 ///
-/// @param ask  `ask(fresh tokens, nodes, total)`
+/// @param graph  token, of the one that has the nodes; 0: it is not known
+/// @param ask    `ask(fresh tokens, nodes, total)`
 template <typename Ask>
-CUresult list_nodes(Call& call, CUgraphNode* nodes, size_t* count, Ask&& ask) {
+CUresult list_nodes(Call& call, uint64_t graph, CUgraphNode* nodes, size_t* count, Ask&& ask) {
     if (nodes && *count == 0) return CUDA_ERROR_INVALID_VALUE;  // an array without room is no question
     std::vector<uint64_t> found;
     uint64_t total = 0;
@@ -30,7 +31,7 @@ CUresult list_nodes(Call& call, CUgraphNode* nodes, size_t* count, Ask&& ask) {
     if (std::find(found.begin(), found.end(), 0) != found.end()) {
         FreshNodes fresh(call, total);
         CUresult result = ask(fresh.tokens(), found, total);
-        fresh.keep(found);
+        fresh.keep(found, graph);
         if (result != CUDA_SUCCESS) return result;
     }
     const size_t room = *count;
@@ -40,7 +41,7 @@ CUresult list_nodes(Call& call, CUgraphNode* nodes, size_t* count, Ask&& ask) {
 }
 
 /// True if an edge is more than a plain one: who asks without room for that would lose it.
-bool carries_data(const Bytes& edges) {
+bool any_data(const Bytes& edges) {
     return std::any_of(edges.begin(), edges.end(), [](std::byte byte) { return byte != std::byte{}; });
 }
 
@@ -58,14 +59,15 @@ CUresult list_neighbours(Call& call, CUgraphNode node, Request request, CUgraphN
                          size_t* count) {
     if (CUresult refused = check_node(call, node); refused != CUDA_SUCCESS) return refused;
     Bytes edges;
-    CUresult result =
-        list_nodes(call, nodes, count, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
+    const uint64_t graph = call.state.graph_nodes.find(to_token(node))->graph;
+    CUresult result = list_nodes(
+        call, graph, nodes, count, [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
             Values answer;
             CUresult asked = request(call, to_token(node), fresh, answer);
             found = std::move(answer.nodes);
             edges = std::move(answer.edgeData);
             total = answer.count;
-            return asked == CUDA_SUCCESS && nodes && !edge_data && carries_data(edges) ? CUDA_ERROR_LOSSY_QUERY : asked;
+            return asked == CUDA_SUCCESS && nodes && !edge_data && any_data(edges) ? CUDA_ERROR_LOSSY_QUERY : asked;
         });
     if (result == CUDA_SUCCESS && nodes && edge_data) copy_array(edge_data, *count, edges);
     return result;
@@ -77,10 +79,11 @@ CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
     const Graph* graph = call.state.graphs.find(to_token(hGraph));
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
     if (call.state.captures.adds_to(to_token(hGraph))) return CUDA_ERROR_ILLEGAL_STATE;
+    if (graph->is_moved.load() || graph->is_body.load()) return CUDA_ERROR_INVALID_VALUE;  // it is its node's
     const UserReferencesPtr references = graph->references;
     CUresult result = gen::issue_cuGraphDestroy(call, to_token(hGraph));
     if (result != CUDA_SUCCESS) return result;
-    call.state.graphs.remove(to_token(hGraph));
+    end_graph(call.state, to_token(hGraph));
     references->clear();
     return result;
 }
@@ -88,7 +91,7 @@ CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
 CUresult hook_client_cuGraphClone(Call& call, CUgraph* phGraphClone, CUgraph originalGraph) {
     const Graph* original = call.state.graphs.find(to_token(originalGraph));
     if (!original) return CUDA_ERROR_INVALID_VALUE;
-    if (original->memory.load()) return CUDA_ERROR_NOT_SUPPORTED;  // its memory has one address
+    if (!can_be_copied(*original)) return CUDA_ERROR_NOT_SUPPORTED;
     auto made = make_object<HandleKind::graph>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = gen::issue_cuGraphClone(call, made.token, to_token(originalGraph));
@@ -98,6 +101,20 @@ CUresult hook_client_cuGraphClone(Call& call, CUgraph* phGraphClone, CUgraph ori
     }
     made.object->references = original->references->clone();
     *phGraphClone = to_handle<CUgraph>(made.token);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_client_cuGraphNodeFindInClone(Call& call, CUgraphNode* phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
+    if (CUresult refused = check_node(call, hOriginalNode); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_graph(call, hClonedGraph); refused != CUDA_SUCCESS) return refused;
+    FreshNodes fresh(call, 1);
+    if (fresh.tokens().empty()) return CUDA_ERROR_OUT_OF_MEMORY;
+    gen::CuGraphNodeFindInCloneValues answer;
+    const CUresult result = gen::request_cuGraphNodeFindInClone(call, fresh.tokens().front(), to_token(hOriginalNode),
+                                                                to_token(hClonedGraph), answer);
+    if (result != CUDA_SUCCESS) return result;
+    fresh.keep(std::span(&answer.node, 1), to_token(hClonedGraph));
+    *phNode = to_handle<CUgraphNode>(answer.node);
     return CUDA_SUCCESS;
 }
 
@@ -119,7 +136,7 @@ CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
         holder.swap(node->holder);
         end.swap(node->end);
     }
-    call.state.graph_nodes.remove(to_token(hNode));
+    end_node(call.state, to_token(hNode));
     for (const UserReferencesPtr& references : inner) references->clear();
     if (holder && end) holder->remove(end, 1);
     return result;
@@ -153,7 +170,7 @@ CUresult hook_client_cuGraphNodeGetContainingGraph(Call& call, CUgraphNode hNode
 
 CUresult hook_client_cuGraphGetNodes(Call& call, CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
-    return list_nodes(call, nodes, numNodes,
+    return list_nodes(call, to_token(hGraph), nodes, numNodes,
                       [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
                           gen::CuGraphGetNodesValues answer;
                           CUresult result = gen::request_cuGraphGetNodes(call, to_token(hGraph), fresh, answer);
@@ -165,7 +182,7 @@ CUresult hook_client_cuGraphGetNodes(Call& call, CUgraph hGraph, CUgraphNode* no
 
 CUresult hook_client_cuGraphGetRootNodes(Call& call, CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
     if (CUresult refused = check_graph(call, hGraph); refused != CUDA_SUCCESS) return refused;
-    return list_nodes(call, rootNodes, numRootNodes,
+    return list_nodes(call, to_token(hGraph), rootNodes, numRootNodes,
                       [&](std::span<const uint64_t> fresh, std::vector<uint64_t>& found, uint64_t& total) {
                           gen::CuGraphGetRootNodesValues answer;
                           CUresult result = gen::request_cuGraphGetRootNodes(call, to_token(hGraph), fresh, answer);
@@ -184,13 +201,13 @@ CUresult hook_client_cuGraphGetEdges_v2(Call& call, CUgraph hGraph, CUgraphNode*
     gen::CuGraphGetEdgesV2Values answer;
     CUresult result = gen::request_cuGraphGetEdges_v2(call, to_token(hGraph), wanted, fresh.tokens(), answer);
     if (result != CUDA_SUCCESS) return result;
-    fresh.keep(answer.from);
-    fresh.keep(answer.to);
+    fresh.keep(answer.from, to_token(hGraph));
+    fresh.keep(answer.to, to_token(hGraph));
     if (!from) {
         *numEdges = answer.count;
         return CUDA_SUCCESS;
     }
-    if (!edgeData && carries_data(answer.edgeData)) return CUDA_ERROR_LOSSY_QUERY;
+    if (!edgeData && any_data(answer.edgeData)) return CUDA_ERROR_LOSSY_QUERY;
     const size_t count = std::min({wanted, answer.from.size(), answer.to.size()});
     for (size_t i = 0; i < *numEdges; ++i) {
         from[i] = i < count ? to_handle<CUgraphNode>(answer.from[i]) : nullptr;

@@ -13,7 +13,7 @@ namespace {
 
 CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags) {
     const Graph* source = call.state.graphs.find(to_token(graph));
-    if (!source) return CUDA_ERROR_INVALID_VALUE;
+    if (!source || source->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags);
@@ -93,8 +93,8 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
 
 CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CUgraph hGraph,
                                           CUgraphExecUpdateResultInfo* resultInfo) {
-    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !call.state.graphs.find(to_token(hGraph)))
-        return CUDA_ERROR_INVALID_VALUE;
+    const Graph* graph = call.state.graphs.find(to_token(hGraph));
+    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !graph || graph->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
     gen::CuGraphExecUpdateV2Values answer;
     answer.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
     CUresult result = gen::request_cuGraphExecUpdate_v2(call, to_token(hGraphExec), to_token(hGraph), answer);
@@ -108,8 +108,7 @@ CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CU
             MutexLock lock(exec->mutex);
             exec->ends.clear();
         }
-        if (const Graph* graph = call.state.graphs.find(to_token(hGraph)))
-            exchange_references(*exec, graph->references->clone());
+        exchange_references(*exec, graph->references->clone());
     }
     return learn_copies(call, to_token(hGraphExec));
 }

@@ -1,7 +1,9 @@
 // Nodes of graphs that the program builds by hand.
 #include "client/copy/copies_on_host.h"
 #include "client/copy/copy_node.h"
+#include "client/gen/graph_calls.gen.h"
 #include "client/gen/graph_node_calls.gen.h"
+#include "client/gen/internal_calls.gen.h"
 #include "client/graph/batch.h"
 #include "client/graph/memory.h"
 #include "client/graph/new_node.h"
@@ -81,7 +83,8 @@ CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS
 
 CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
     const Graph* graph = call.state.graphs.find(to_token(child));
-    if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    if (!graph || graph->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
+    if (!can_be_copied(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     const UserReferencesPtr references = graph->references->clone();
     CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddChildGraphNode(call, token, to_token(node.graph), dependencies, node.count,
@@ -89,6 +92,26 @@ CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
     });
     if (result == CUDA_SUCCESS) hold_inner(call, node, references);
     return result;
+}
+
+/// A node that the child graph itself becomes part of.
+CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
+    Graph* graph = call.state.graphs.find(to_token(child));
+    if (!graph || graph->is_moved.load() || graph->has_conditional.load() || child == node.graph)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        return gen::request_wlAddMovedGraph(call, token, to_token(node.graph), dependencies, to_token(child));
+    });
+    if (result != CUDA_SUCCESS) return result;
+    hold_inner(call, node, graph->references);
+    Graph& outer = *call.state.graphs.find(to_token(node.graph));
+    graph->is_moved.store(true);
+    if (outer.is_body.load()) graph->is_body.store(true);
+    if (graph->memory.load()) outer.memory.store(true);
+    GraphNode& made = *call.state.graph_nodes.find(to_token(*node.out));
+    MutexLock lock(made.mutex);
+    made.child = to_token(child);
+    return CUDA_SUCCESS;
 }
 
 /// A node whose call travels as the program made it.
@@ -137,27 +160,49 @@ CUresult hook_client_cuGraphAddHostNode(Call& call, CUgraphNode* phGraphNode, CU
     return add_host(call, {phGraphNode, hGraph, dependencies, numDependencies}, nodeParams->fn, nodeParams->userData);
 }
 
-CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
-                                       const CUgraphEdgeData* dependencyData, size_t numDependencies,
-                                       CUgraphNodeParams* nodeParams) {
-    if (CUresult refused = check_plain_edges(dependencyData, numDependencies); refused != CUDA_SUCCESS) return refused;
-    const NewNode node{phGraphNode, hGraph, dependencies, numDependencies};
-    switch (nodeParams->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: return add_kernel(call, node, kernel_params(*nodeParams));
-        case CU_GRAPH_NODE_TYPE_MEMSET: return add_fill(call, node, memset_params(*nodeParams), nodeParams->memset.ctx);
-        case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(call, node, nodeParams->memcpy.copyParams, nodeParams->memcpy.copyCtx);
-        case CU_GRAPH_NODE_TYPE_HOST: return add_host(call, node, nodeParams->host.fn, nodeParams->host.userData);
+static CUresult add_any(Call& call, const NewNode& node, CUgraphNodeParams& params) {
+    switch (params.type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: return add_kernel(call, node, kernel_params(params));
+        case CU_GRAPH_NODE_TYPE_MEMSET: return add_fill(call, node, memset_params(params), params.memset.ctx);
+        case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(call, node, params.memcpy.copyParams, params.memcpy.copyCtx);
+        case CU_GRAPH_NODE_TYPE_HOST: return add_host(call, node, params.host.fn, params.host.userData);
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
-            CUDA_MEM_ALLOC_NODE_PARAMS_v2& alloc = nodeParams->alloc;
+            CUDA_MEM_ALLOC_NODE_PARAMS_v2& alloc = params.alloc;
             return add_allocation(call, node, alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize,
                                   alloc.dptr);
         }
-        case CU_GRAPH_NODE_TYPE_GRAPH: return add_child(call, node, nodeParams->graph.graph);
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return add_batch(call, node, batch_params(*nodeParams));
-        case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(call, node, nodeParams->free.dptr);
-        case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_conditional(call, node, nodeParams->conditional);
-        default: return add_plain(call, node, *nodeParams);
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            switch (params.graph.ownership) {
+                case CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE: return add_child(call, node, params.graph.graph);
+                case CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE: return add_moved_child(call, node, params.graph.graph);
+                default: return CUDA_ERROR_INVALID_VALUE;
+            }
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return add_batch(call, node, batch_params(params));
+        case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(call, node, params.free.dptr);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_conditional(call, node, params.conditional);
+        default: return add_plain(call, node, params);
     }
+}
+
+CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                       const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                       CUgraphNodeParams* nodeParams) {
+    if (!carries_data(dependencyData, numDependencies))
+        return add_any(call, {phGraphNode, hGraph, dependencies, numDependencies}, *nodeParams);
+    // The calls for nodes of each type know plain edges: these come behind.
+    if (CUresult refused = check_nodes(call, dependencies, numDependencies); refused != CUDA_SUCCESS) return refused;
+    CUgraphNode made = nullptr;
+    CUresult result = add_any(call, {&made, hGraph, nullptr, 0}, *nodeParams);
+    if (result != CUDA_SUCCESS) return result;
+    const std::vector<uint64_t> to(numDependencies, to_token(made));
+    result = gen::request_cuGraphAddDependencies_v2(call, to_token(hGraph), tokens_of(dependencies, numDependencies), to,
+                                                    array_bytes(dependencyData, numDependencies), numDependencies);
+    if (result == CUDA_SUCCESS) {
+        *phGraphNode = made;
+    } else {
+        hook_client_cuGraphDestroyNode(call, made);
+    }
+    return result;
 }
 
 CUresult hook_client_cuGraphAddNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
@@ -168,6 +213,22 @@ CUresult hook_client_cuGraphAddNode(Call& call, CUgraphNode* phGraphNode, CUgrap
 CUresult hook_client_cuGraphAddChildGraphNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                               const CUgraphNode* dependencies, size_t numDependencies, CUgraph childGraph) {
     return add_child(call, {phGraphNode, hGraph, dependencies, numDependencies}, childGraph);
+}
+
+CUresult hook_client_cuGraphAddEmptyNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                         size_t numDependencies) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+    return add_plain(call, {phGraphNode, hGraph, dependencies, numDependencies}, params);
+}
+
+CUresult hook_client_cuGraphAddEventWaitNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                             const CUgraphNode* dependencies, size_t numDependencies, CUevent event) {
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    params.eventWait.event = event;
+    return add_plain(call, {phGraphNode, hGraph, dependencies, numDependencies}, params);
 }
 
 CUresult hook_client_cuGraphAddEventRecordNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,

@@ -242,15 +242,26 @@ CUresult hook_client_cuGraphEventWaitNodeGetEvent(Call& call, CUgraphNode hNode,
 CUresult hook_client_cuGraphChildGraphNodeGetGraph(Call& call, CUgraphNode hNode, CUgraph* phGraph) {
     GraphNode* node = call.state.graph_nodes.find(to_token(hNode));
     if (!node) return CUDA_ERROR_INVALID_VALUE;
+    bool is_child = false;
+    {
+        MutexLock lock(node->mutex);
+        *phGraph = to_handle<CUgraph>(node->child);
+        if (node->child != 0) return CUDA_SUCCESS;
+        is_child = !node->inner.empty() && node->bodies.empty();
+    }
     auto made = make_object<HandleKind::graph>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = gen::issue_cuGraphChildGraphNodeGetGraph(call, to_token(hNode), made.token);
+    // Where it is not known to be a child graph's node, the program is to know at once: the answer is a handle.
+    const auto get = is_child ? gen::issue_cuGraphChildGraphNodeGetGraph : gen::request_cuGraphChildGraphNodeGetGraph;
+    CUresult result = get(call, to_token(hNode), made.token);
     if (result != CUDA_SUCCESS) {
         call.state.graphs.remove(made.token);
         return result;
     }
+    if (const Graph* outer = call.state.graphs.find(node->graph)) made.object->is_body.store(outer->is_body.load());
     MutexLock lock(node->mutex);
     if (!node->inner.empty()) made.object->references = node->inner.front();
+    node->child = made.token;
     *phGraph = to_handle<CUgraph>(made.token);
     return CUDA_SUCCESS;
 }
@@ -332,7 +343,20 @@ struct ParamsOfNode {
         return result;
     }
     CUresult host(CUDA_HOST_NODE_PARAMS& out) const { return hook_client_cuGraphHostNodeGetParams(call, node, &out); }
-    CUresult child(CUgraph& out) const { return hook_client_cuGraphChildGraphNodeGetGraph(call, node, &out); }
+    CUresult child(CUDA_CHILD_GRAPH_NODE_PARAMS& out) const {
+        const CUresult result = hook_client_cuGraphChildGraphNodeGetGraph(call, node, &out.graph);
+        const Graph* graph = result == CUDA_SUCCESS ? call.state.graphs.find(to_token(out.graph)) : nullptr;
+        const bool moved = graph && graph->is_moved.load();
+        out.ownership = moved ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+        return result;
+    }
+    CUresult conditional(CUDA_CONDITIONAL_NODE_PARAMS& out) const {
+        GraphNode* known = call.state.graph_nodes.find(to_token(node));
+        MutexLock lock(known->mutex);
+        if (!known->conditional) return CUDA_ERROR_NOT_SUPPORTED;
+        out = *known->conditional;
+        return CUDA_SUCCESS;
+    }
     CUresult wait(CUevent& out) const { return hook_client_cuGraphEventWaitNodeGetEvent(call, node, &out); }
     CUresult record(CUevent& out) const { return hook_client_cuGraphEventRecordNodeGetEvent(call, node, &out); }
     CUresult batch(CUDA_BATCH_MEM_OP_NODE_PARAMS& out) const {
@@ -360,7 +384,8 @@ CUresult hook_client_cuGraphNodeGetParams(Call& call, CUgraphNode hNode, CUgraph
     CUgraphNodeParams params;
     result = cuda::abi::gather_node_params(type, ParamsOfNode{call, hNode, node->context}, params);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
-        return WL_REFUSE_CALL("cuGraphNodeGetParams", "parameters of conditional nodes and of semaphores");
+        return WL_REFUSE_CALL("cuGraphNodeGetParams",
+                              "parameters of semaphores, and of conditional nodes that capture has made");
     if (result == CUDA_SUCCESS) *nodeParams = params;
     return result;
 }

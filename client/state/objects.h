@@ -79,8 +79,12 @@ struct ResourceDesc {
 
 struct Graph {
     uint64_t context = 0;
-    std::atomic<bool> memory{false};   ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
-    std::atomic<bool> is_body{false};  ///< of a conditional node
+    std::atomic<bool> memory{false};           ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
+    std::atomic<bool> is_body{false};          ///< of a conditional node
+    std::atomic<bool> has_conditional{false};  ///< a conditional node: it cannot be copied, nor be inside another one
+    std::atomic<bool> is_moved{false};         ///< it became a node's: it ends with that, and is used as part of its graph only
+    Mutex mutex;                               // protects what follows
+    std::vector<uint64_t> nodes WL_GUARDED_BY(mutex);  ///< tokens of those that are known here; they end with it
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
 };
 
@@ -92,7 +96,7 @@ struct UserObjectEntry {
 /// A node of a graph, with what questions about it have handed out.
 struct GraphNode {
     uint64_t context = 0;
-    uint64_t graph = 0;  ///< token of its graph; 0 if capture or cloning has made it
+    uint64_t graph = 0;  ///< token of its graph; 0: not known
     /// A copy within the program's memory, which the server knows as a host node.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
@@ -100,7 +104,9 @@ struct GraphNode {
     Mutex mutex;                          // protects what follows
     Bytes params WL_GUARDED_BY(mutex);    ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
-    std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);           ///< of a conditional node
+    std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);                              ///< of a conditional node
+    std::optional<CUDA_CONDITIONAL_NODE_PARAMS> conditional WL_GUARDED_BY(mutex);  ///< how it was made
+    uint64_t child WL_GUARDED_BY(mutex) = 0;                    ///< token of its child graph, once the program knows that
     std::vector<UserReferencesPtr> inner WL_GUARDED_BY(mutex);  ///< of its child graph or bodies, as far as known here
     // What it has of the program's (graph_holds.h), and the references of its graph, which hold that. Null: not known here.
     UserObjectPtr end WL_GUARDED_BY(mutex);

@@ -37,7 +37,7 @@ CUresult gather_node_params(CUgraphNodeType type, Functions&& of, CUgraphNodePar
             out.host.fn = host.fn, out.host.userData = host.userData;
             return result;
         }
-        case CU_GRAPH_NODE_TYPE_GRAPH: return of.child(out.graph.graph);
+        case CU_GRAPH_NODE_TYPE_GRAPH: return of.child(out.graph);
         case CU_GRAPH_NODE_TYPE_EMPTY: return CUDA_SUCCESS;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return of.wait(out.eventWait.event);
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return of.record(out.eventRecord.event);
@@ -57,6 +57,7 @@ CUresult gather_node_params(CUgraphNodeType type, Functions&& of, CUgraphNodePar
             out.memOp.flags = batch.flags;
             return result;
         }
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: return of.conditional(out.conditional);
         default: return CUDA_ERROR_NOT_SUPPORTED;
     }
 }

@@ -127,6 +127,16 @@ CUresult copy_piece_to_host(ServerCall& call, const Copy3d& what, void* target, 
     return run_host_copy(call, part);
 }
 
+/// A copy from or to staging memory, in a stream that is being captured.
+CUresult capture_copy(ServerCall& call, CUDA_MEMCPY3D copy, bool to_device, CUstream stream) {
+    const bool linear = copy.Height <= 1 && copy.Depth <= 1 && copy.srcArray == nullptr && copy.dstArray == nullptr;
+    if (!linear) return WL_DRIVER(call, cuMemcpy3DAsync_v2)(&copy, stream);
+    const auto address_of = [&](const CopySide& side) { return region_of(side, copy.WidthInBytes, 1, 1).address.value(); };
+    if (to_device)
+        return WL_DRIVER(call, cuMemcpyHtoDAsync_v2)(address_of(target_side(copy)), copy.srcHost, copy.WidthInBytes, stream);
+    return WL_DRIVER(call, cuMemcpyDtoHAsync_v2)(copy.dstHost, address_of(source_side(copy)), copy.WidthInBytes, stream);
+}
+
 }  // namespace
 
 CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& args) {
@@ -148,17 +158,11 @@ CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& ar
     WL_CUDA(captured_graph(call, what.stream, graph));
     CUDA_MEMCPY3D copy = cuda::abi::without_contexts(what.copy);
     HostCopyPtr host;
-    WL_CUDA(place_host_end(call, {args.source, args.clientAddress, args.clientBytes, {}}, graph, copy, host));
+    WL_CUDA(place_host_end(call, {args.source, args.clientAddress, args.clientBytes, {}}, copy, host));
     if (host == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const bool linear = copy.Height <= 1 && copy.Depth <= 1 && what.copy.srcArray == nullptr && what.copy.dstArray == nullptr;
-    if (linear && host->source != 0)
-        return WL_DRIVER(call, cuMemcpyHtoDAsync_v2)(region_of(target_side(copy), copy.WidthInBytes, 1, 1).address.value(),
-                                                     copy.srcHost, copy.WidthInBytes, what.stream);
-    if (linear)
-        return WL_DRIVER(call, cuMemcpyDtoHAsync_v2)(copy.dstHost,
-                                                     region_of(source_side(copy), copy.WidthInBytes, 1, 1).address.value(),
-                                                     copy.WidthInBytes, what.stream);
-    return WL_DRIVER(call, cuMemcpy3DAsync_v2)(&copy, what.stream);
+    WL_CUDA(capture_copy(call, copy, host->source != 0, what.stream));
+    call.session().graph_copies().keep(graph, nullptr, std::move(host));
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_wlCopyOnDevice(ServerCall& call, const WlCopyOnDeviceArgs& args) {

@@ -8,6 +8,7 @@
 
 #include "common/base/scope_guard.h"
 #include "server/hooks/graph_common.h"
+#include "server/hooks/graph_params.h"
 #include "server/session/struct_bytes.h"
 
 namespace warpline::server {
@@ -54,6 +55,21 @@ uint64_t owner_of(ServerCall& call, HandleKind kind, uint64_t token) {
     return entry ? entry->owner : 0;
 }
 
+void end_nodes_of(ServerCall& call, uint64_t graph);
+
+/// What is remembered of the graphs inside a node that has gone: by name, as the driver has forgotten them.
+void end_graphs_in(ServerCall& call, uint64_t node) {
+    for (const auto& [token, value] : call.session().handles().owned(HandleKind::graph, node)) {
+        end_nodes_of(call, token);
+        call.session().values().owner_ended(token);
+        call.session().graph_copies().graph_gone(reinterpret_cast<CUgraph>(value));
+    }
+}
+
+void end_nodes_of(ServerCall& call, uint64_t graph) {
+    for (const auto& [token, value] : call.session().handles().owned(HandleKind::graph_node, graph)) end_graphs_in(call, token);
+}
+
 }  // namespace
 
 CUresult hook_server_cuGraphDestroy(ServerCall& call, const CuGraphDestroyArgs& args) {
@@ -62,9 +78,21 @@ CUresult hook_server_cuGraphDestroy(ServerCall& call, const CuGraphDestroyArgs& 
     // The graph of a child node or a body of a conditional one is its node's.
     if (owner_of(call, HandleKind::graph, args.hGraph) != 0) return CUDA_ERROR_INVALID_VALUE;
     WL_CUDA(destroy(graph));
+    end_nodes_of(call, args.hGraph);
     call.unbind(HandleKind::graph, args.hGraph);
     call.session().values().owner_ended(args.hGraph);
     call.session().graph_copies().graph_gone(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphDestroyNode(ServerCall& call, const CuGraphDestroyNodeArgs& args) {
+    const auto destroy = WL_DRIVER(call, cuGraphDestroyNode);
+    const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
+    const CUgraph graph = graph_of_node(call, args.hNode);
+    WL_CUDA(destroy(node));
+    end_graphs_in(call, args.hNode);
+    call.session().graph_copies().node_gone(graph, node);
+    call.unbind(HandleKind::graph_node, args.hNode);
     return CUDA_SUCCESS;
 }
 
@@ -91,6 +119,18 @@ CUresult hook_server_cuGraphClone(ServerCall& call, const CuGraphCloneArgs& args
     call.bind(HandleKind::graph, args.phGraphClone, made, 0);
     call.session().graph_copies().adopt(made, original);
     return CUDA_SUCCESS;
+}
+
+CUresult hook_server_cuGraphNodeFindInClone(ServerCall& call, const CuGraphNodeFindInCloneArgs& args,
+                                            CuGraphNodeFindInCloneValues& values) {
+    const auto find = WL_DRIVER(call, cuGraphNodeFindInClone);
+    const auto original = WL_FIND(call, CUgraphNode, graph_node, args.hOriginalNode);
+    const auto clone = WL_FIND(call, CUgraph, graph, args.hClonedGraph);
+    CUgraphNode found = nullptr;
+    WL_CUDA(find(&found, original, clone));
+    const std::vector<uint64_t> fresh{args.fresh};
+    values.node = NodeNamer(call, fresh, args.hClonedGraph).name(found);
+    return values.node != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult hook_server_cuGraphNodeGetContainingGraph(ServerCall& call, const CuGraphNodeGetContainingGraphArgs& args,

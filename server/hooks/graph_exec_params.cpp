@@ -31,7 +31,7 @@ CUresult hook_server_cuGraphExecMemcpyNodeSetParams(ServerCall& call, const CuGr
     const auto context = WL_FIND(call, CUcontext, context, args.ctx);
     CUDA_MEMCPY3D copy{};
     HostCopyPtr host;
-    WL_CUDA(read_copy_node(call, args, graph_of_node(call, args.hNode), copy, host));
+    WL_CUDA(read_copy_node(call, args, copy, host));
     return call.session().graph_copies().change_copy(exec, node, std::move(host), copy, context);
 }
 

@@ -1,5 +1,6 @@
 // Nodes that a client adds to a graph.
 #include "server/gen/graph_node_calls.gen.h"
+#include "server/gen/internal_calls.gen.h"
 #include "server/hooks/graph_batch.h"
 #include "server/hooks/graph_common.h"
 #include "server/hooks/graph_params.h"
@@ -25,8 +26,10 @@ CUresult hook_server_cuGraphAddMemcpyNode(ServerCall& call, const CuGraphAddMemc
                     [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
                         CUDA_MEMCPY3D copy{};
                         HostCopyPtr host;
-                        WL_CUDA(read_copy_node(call, args, graph, copy, host));
-                        return add(node, graph, dependencies, count, &copy, context);
+                        WL_CUDA(read_copy_node(call, args, copy, host));
+                        WL_CUDA(add(node, graph, dependencies, count, &copy, context));
+                        call.session().graph_copies().keep(graph, *node, std::move(host));
+                        return CUDA_SUCCESS;
                     });
 }
 
@@ -39,6 +42,26 @@ CUresult hook_server_cuGraphAddChildGraphNode(ServerCall& call, const CuGraphAdd
                         call.session().graph_copies().adopt(graph, child);
                         return CUDA_SUCCESS;
                     });
+}
+
+CUresult hook_server_wlAddMovedGraph(ServerCall& call, const WlAddMovedGraphArgs& args) {
+    const auto add = call.driver()->cuGraphAddNode;
+    const auto add_v2 = call.driver()->cuGraphAddNode_v2;
+    if (add == nullptr && add_v2 == nullptr) return call.missing_function();
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = WL_FIND(call, CUgraph, graph, args.childGraph);
+    params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+    HandleTable& handles = call.session().handles();
+    if (handles.find(HandleKind::graph, args.childGraph)->owner != 0)
+        return CUDA_ERROR_INVALID_VALUE;  // it is a node's already
+    WL_CUDA(add_node(call, args.node, args.hGraph, args.dependencies,
+                     [&](CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) -> CUresult {
+                         return add_v2 != nullptr ? add_v2(node, graph, dependencies, nullptr, count, &params)
+                                                  : add(node, graph, dependencies, count, &params);
+                     }));
+    handles.set_owner(args.childGraph, args.node);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphAddHostNode(ServerCall& call, const CuGraphAddHostNodeArgs& args) {

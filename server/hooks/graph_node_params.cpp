@@ -90,8 +90,10 @@ CUresult hook_server_cuGraphMemcpyNodeSetParams(ServerCall& call, const CuGraphM
     const auto node = WL_FIND(call, CUgraphNode, graph_node, args.hNode);
     CUDA_MEMCPY3D copy{};
     HostCopyPtr host;
-    WL_CUDA(read_copy_node(call, args, graph_of_node(call, args.hNode), copy, host));
-    return set(node, &copy);
+    WL_CUDA(read_copy_node(call, args, copy, host));
+    WL_CUDA(set(node, &copy));
+    call.session().graph_copies().keep(graph_of_node(call, args.hNode), node, std::move(host));
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_server_cuGraphMemcpyNodeGetParams(ServerCall& call, const CuGraphMemcpyNodeGetParamsArgs& args,

@@ -7,8 +7,7 @@
 
 namespace warpline::server {
 
-CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUgraph graph, CUDA_MEMCPY3D& copy,
-                        HostCopyPtr& host) {
+CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUDA_MEMCPY3D& copy, HostCopyPtr& host) {
     const auto on_device = [](CUmemorytype type) { return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY; };
     const bool from_host = copy.srcMemoryType == CU_MEMORYTYPE_HOST;
     const bool to_host = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
@@ -27,7 +26,7 @@ CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client,
     settled.rows = region_of(from_host ? source_side(copy) : target_side(copy), copy.WidthInBytes,
                              std::max<uint64_t>(copy.Height, 1), std::max<uint64_t>(copy.Depth, 1));
     settled.rows.address = client.address;
-    host = call.session().graph_copies().make(call.number(), settled, bytes.value(), graph);
+    host = call.session().graph_copies().make(call.number(), settled, bytes.value());
     if (host == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     if (from_host) {
         copy.srcHost = host->staging->data;

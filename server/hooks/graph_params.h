@@ -45,19 +45,16 @@ CUresult with_kernel_node(ServerCall& call, New newer, Old older, Params* params
 }
 
 /// Gives a copy's end in host memory its staging memory, and checks the other end.
-CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUgraph graph, CUDA_MEMCPY3D& copy,
-                        HostCopyPtr& host);
+CUresult place_host_end(ServerCall& call, const GraphCopies::ClientSide& client, CUDA_MEMCPY3D& copy, HostCopyPtr& host);
 
 /// A copy node. An end in host memory lies in staging memory, packed; `host` is the copy that it belongs to, or null.
-///
-/// @param graph  what the node becomes part of; null: not known, the staging memory stays
 template <typename Args>
-CUresult read_copy_node(ServerCall& call, const Args& args, CUgraph graph, CUDA_MEMCPY3D& copy, HostCopyPtr& host) {
+CUresult read_copy_node(ServerCall& call, const Args& args, CUDA_MEMCPY3D& copy, HostCopyPtr& host) {
     if (args.copy.size() != sizeof copy) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(&copy, args.copy.data(), sizeof copy);
     copy.srcArray = WL_FIND_OR_NULL(call, CUarray, array, args.srcArray);
     copy.dstArray = WL_FIND_OR_NULL(call, CUarray, array, args.dstArray);
-    return place_host_end(call, {args.source, args.clientAddress, args.clientBytes, {}}, graph, copy, host);
+    return place_host_end(call, {args.source, args.clientAddress, args.clientBytes, {}}, copy, host);
 }
 
 /// The graph to which a node belongs, as far as it is known.

@@ -14,7 +14,7 @@ namespace warpline::server {
 
 GraphCopies::~GraphCopies() = default;
 
-HostCopyPtr GraphCopies::make(uint64_t call, const ClientSide& side, uint64_t bytes, CUgraph graph) {
+HostCopyPtr GraphCopies::make(uint64_t call, const ClientSide& side, uint64_t bytes) {
     sweep();
     AsyncCopies::Copy* staging = m_copies.begin(call, bytes, true);
     if (staging == nullptr) return nullptr;
@@ -23,7 +23,6 @@ HostCopyPtr GraphCopies::make(uint64_t call, const ClientSide& side, uint64_t by
     copy->client_address = side.address;
     copy->client_bytes = std::min(side.bytes, UINT64_MAX - side.address);
     if (side.rows.fits() && side.rows.span().value() == side.bytes) copy->rows = side.rows;
-    m_of_graph[graph].push_back(copy);
     MutexLock lock(m_mutex);
     if (m_by_staging.size() >= m_sweep_at) {
         std::erase_if(m_by_staging, [](const auto& item) { return item.second.expired(); });
@@ -35,11 +34,25 @@ HostCopyPtr GraphCopies::make(uint64_t call, const ClientSide& side, uint64_t by
     return copy;
 }
 
+void GraphCopies::keep(CUgraph graph, CUgraphNode node, HostCopyPtr copy) {
+    if (copy == nullptr) {
+        if (const auto found = m_of_graph.find(graph); found != m_of_graph.end()) found->second.by_node.erase(node);
+        return;
+    }
+    OfGraph& mine = m_of_graph[graph];
+    if (node != nullptr) {
+        mine.by_node[node] = std::move(copy);
+    } else {
+        mine.others.push_back(std::move(copy));
+    }
+}
+
 void GraphCopies::adopt(CUgraph graph, CUgraph from) {
     const auto found = m_of_graph.find(from);
     if (found == m_of_graph.end()) return;
-    const std::vector<HostCopyPtr> copies = found->second;
-    std::vector<HostCopyPtr>& mine = m_of_graph[graph];
+    std::vector<HostCopyPtr> copies = found->second.others;
+    for (const auto& [node, copy] : found->second.by_node) copies.push_back(copy);
+    std::vector<HostCopyPtr>& mine = m_of_graph[graph].others;
     mine.insert(mine.end(), copies.begin(), copies.end());
 }
 
@@ -59,7 +72,7 @@ void GraphCopies::adopt(CUgraph graph, CUgraphExec from) {
     m_tickets.keep(from);
     const auto found = m_execs.find(from);
     if (found == m_execs.end()) return;
-    for (const GraphSurvey::Entry& entry : found->second.survey.entries) m_of_graph[graph].push_back(entry.copy);
+    for (const GraphSurvey::Entry& entry : found->second.survey.entries) m_of_graph[graph].others.push_back(entry.copy);
 }
 
 HostCopyPtr GraphCopies::copy_at(const void* staging) {
@@ -192,14 +205,16 @@ bool GraphCopies::ships(const Launch& launch, const LaunchCall& call) const {
 }
 
 bool GraphCopies::is_plain(CUgraphExec exec) {
-    sweep();
+    sweep_few();
     return !m_execs.contains(exec);
 }
 
 CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
     Exec* const state = find(exec);
     if (m_driver->cuLaunchHostFunc == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    sweep_few();
     if (m_launches.size() >= k_max_launches) return CUDA_ERROR_OUT_OF_MEMORY;
+    m_tickets.launched(call.number);
     Launch& launch = m_launches.emplace_back(*this, exec, call.number);
     const auto give_up = [&](CUresult result) {
         if (launch.shipped != nullptr) m_copies.cancel(launch.shipped);
@@ -304,12 +319,17 @@ void GraphCopies::finish(Launch& launch) {
 
 /// Launches that are over let their copies go here, where the driver may be called.
 void GraphCopies::sweep() {
-    std::erase_if(m_launches, [](const Launch& launch) {
-        return launch.finished.load(std::memory_order_acquire) && !launch.watched.load(std::memory_order_acquire);
-    });
-    m_tickets.sweep([this](CUgraphExec exec) {
-        return std::any_of(m_launches.begin(), m_launches.end(), [exec](const Launch& launch) { return launch.exec == exec; });
-    });
+    m_launches.remove_if([](const Launch& launch) { return launch.is_over(); });
+    std::map<CUgraphExec, uint64_t> first;
+    for (const Launch& launch : m_launches) first.emplace(launch.exec, launch.call);
+    m_tickets.sweep(first);
+    m_sweep_launches_at = 2 * (m_launches.size() + m_tickets.retired()) + 64;
+}
+
+/// The same for programs that do nothing but launch: mostly the first ones are over, and all are looked at now and then.
+void GraphCopies::sweep_few() {
+    while (!m_launches.empty() && m_launches.front().is_over()) m_launches.pop_front();
+    if (m_launches.size() + m_tickets.retired() >= m_sweep_launches_at) sweep();
 }
 
 void GraphCopies::receive(uint64_t source, uint64_t offset, BytesView bytes) {

@@ -28,7 +28,7 @@ class ClientPort;
 class GraphCopies final : private SurveyLookup {
 public:
     /// Launches under way at a time; bounds what a client can make us remember.
-    static constexpr size_t k_max_launches = 1u << 16;
+    static constexpr size_t k_max_launches = 1u << 17;
 
     GraphCopies(const Driver& driver, AsyncCopies& copies, StreamWatch& watch, HostCalls& host_calls, ClientPort& client)
         : m_driver(driver),
@@ -46,13 +46,19 @@ public:
         uint64_t bytes = 0;  ///< that it spans there
         Region rows;
     };
-    /// Staging memory for a copy that is becoming a node of this graph. Null: no memory.
-    HostCopyPtr make(uint64_t call, const ClientSide& side, uint64_t bytes, CUgraph graph);
+    /// Staging memory for a copy that is becoming a node. Null: no memory.
+    HostCopyPtr make(uint64_t call, const ClientSide& side, uint64_t bytes);
+    /// It is a node of this graph, and lives as long, or until the node becomes another copy.
+    /// @param graph  null: it is not known, and the copy lives as long as the session
+    /// @param node   null: it is not known
+    /// @param copy   null: the node has none any more
+    void keep(CUgraph graph, CUgraphNode node, HostCopyPtr copy);
 
     /// The copies of one graph live as long as another one, too: its clone, or its parent.
     void adopt(CUgraph graph, CUgraph from);
     void adopt(CUgraph graph, CUgraphExec from);
     void graph_gone(CUgraph graph);
+    void node_gone(CUgraph graph, CUgraphNode node) { keep(graph, node, nullptr); }
     /// The bodies of a conditional node of this graph.
     void note_bodies(CUgraph graph, CUgraphNode node, std::vector<CUgraph> bodies) {
         m_bodies[node] = {graph, std::move(bodies)};
@@ -145,6 +151,7 @@ private:
         std::atomic<bool> shipped_free{false};  ///< somebody has seen to `shipped`
         std::atomic<bool> finished{false};
         std::atomic<bool> watched{false};  ///< an event behind it is still to tell
+        bool is_over() const { return finished.load(std::memory_order_acquire) && !watched.load(std::memory_order_acquire); }
     };
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
     CUresult give_own(GraphModel& model);
@@ -161,6 +168,7 @@ private:
     void fail(Launch& launch);
     void free_shipped(Launch& launch);
     void sweep();
+    void sweep_few();
     bool ships(const Launch& launch, const LaunchCall& call) const;
     CUresult wait_for_last(const Exec& exec, CUstream stream) const;
     void mark_end(Exec& exec, const LaunchCall& call);
@@ -171,7 +179,11 @@ private:
     StreamWatch& m_watch;
     HostCalls& m_host_calls;
     ClientPort& m_client;
-    std::map<CUgraph, std::vector<HostCopyPtr>> m_of_graph;
+    struct OfGraph {
+        std::map<CUgraphNode, HostCopyPtr> by_node;
+        std::vector<HostCopyPtr> others;
+    };
+    std::map<CUgraph, OfGraph> m_of_graph;
     struct Bodies {
         CUgraph graph = nullptr;
         std::vector<CUgraph> graphs;
@@ -180,6 +192,7 @@ private:
     GraphTickets m_tickets;
     std::map<CUgraphExec, Exec> m_execs;
     std::list<Launch> m_launches;
+    size_t m_sweep_launches_at = 64;  // so many of them, and retired tickets, are looked through
 
     Mutex m_mutex;  // protects how copies are found by those who do not have the order
     std::unordered_map<const void*, std::weak_ptr<HostCopy>> m_by_staging WL_GUARDED_BY(m_mutex);

@@ -30,11 +30,15 @@ public:
     void retire(CUgraphExec exec);
     /// It became part of a graph, which has copies of its nodes: its tickets live as long as the session.
     void keep(CUgraphExec exec) { m_kept.insert(exec); }
-    /// Lets those go that were retired: `busy(exec)` says whether a launch is under way.
-    template <typename Busy>
-    void sweep(Busy&& busy) {
+    /// A launch with the tickets that there are. @param number  greater than that of the one before
+    void launched(uint64_t number) { m_last_launch = number; }
+    size_t retired() const { return m_retired.size(); }
+    /// Lets those go that were retired and that no launch can run any more.
+    /// @param first  of each executable graph that has launches under way: the number of the first of them
+    void sweep(const std::map<CUgraphExec, uint64_t>& first) {
         m_retired.remove_if([&](const Retired& one) {
-            if (busy(one.exec)) return false;
+            const auto busy = first.find(one.exec);
+            if (busy != first.end() && busy->second <= one.last_launch) return false;
             m_host_calls.drop_ticket(one.ticket);
             return true;
         });
@@ -44,9 +48,10 @@ private:
     struct Retired {
         CUgraphExec exec;
         HostCalls::Ticket* ticket;
+        uint64_t last_launch;  ///< that can run it
     };
     void retire(CUgraphExec exec, HostCalls::Ticket* ticket) {
-        if (!m_kept.contains(exec)) m_retired.push_back({exec, ticket});
+        if (!m_kept.contains(exec)) m_retired.push_back({exec, ticket, m_last_launch});
     }
 
     const Driver& m_driver;
@@ -55,6 +60,7 @@ private:
     std::map<CUgraphExec, std::map<CUgraphNode, HostCalls::Ticket*>> m_of_exec;
     std::set<CUgraphExec> m_kept;
     std::list<Retired> m_retired;
+    uint64_t m_last_launch = 0;
 };
 
 }  // namespace warpline::server

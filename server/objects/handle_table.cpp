@@ -19,6 +19,14 @@ bool HandleTable::bind(HandleKind kind, uint64_t token, Entry entry) {
     return true;
 }
 
+void HandleTable::set_owner(uint64_t token, uint64_t owner) {
+    MutexLock lock(m_mutex);
+    const auto found = m_entries.find(token);
+    if (found == m_entries.end()) return;
+    found->second.owner = owner;
+    m_owned[owner].insert(token);
+}
+
 void HandleTable::set_layout(uint64_t token, std::shared_ptr<const ParamLayout> layout) {
     MutexLock lock(m_mutex);
     const auto found = m_entries.find(token);

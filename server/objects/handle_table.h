@@ -56,6 +56,8 @@ public:
     bool is_free(HandleKind kind, uint64_t token) const WL_EXCLUDES(m_mutex);
     /// False if the token is not free.
     bool bind(HandleKind kind, uint64_t token, Entry entry) WL_EXCLUDES(m_mutex);
+    /// An object that dies with none does so with another one from now on.
+    void set_owner(uint64_t token, uint64_t owner) WL_EXCLUDES(m_mutex);
     /// Remembers a function's parameters, if it is still there.
     void set_layout(uint64_t token, std::shared_ptr<const ParamLayout> layout) WL_EXCLUDES(m_mutex);
     std::optional<Entry> find(HandleKind kind, uint64_t token) const WL_EXCLUDES(m_mutex);

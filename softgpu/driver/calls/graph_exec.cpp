@@ -17,6 +17,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags, GraphExec
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
+    if (graph->is_moved()) return CUDA_ERROR_INVALID_VALUE;
     // Its memory has one address.
     if (graph->has_memory() && process().graph_execs.find(as_handle<CUgraphExec>(graph->executable)) != nullptr) {
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -96,6 +97,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
     CU_TRY(find_exec(hGraphExec, exec));
     GraphPtr graph;
     CU_TRY(find_graph(hGraph, graph));
+    if (graph->is_moved()) return CUDA_ERROR_INVALID_VALUE;
     return exec->update(*graph, *resultInfo);
 }
 

@@ -244,7 +244,13 @@ struct ParamsOfNode {
         return driver::cuGraphMemsetNodeGetParams(node, &out);
     }
     CUresult host(CUDA_HOST_NODE_PARAMS& out) const { return driver::cuGraphHostNodeGetParams(node, &out); }
-    CUresult child(CUgraph& out) const { return driver::cuGraphChildGraphNodeGetGraph(node, &out); }
+    CUresult child(CUDA_CHILD_GRAPH_NODE_PARAMS& out) const { return driver::cuGraphChildGraphNodeGetGraph(node, &out.graph); }
+    CUresult conditional(CUDA_CONDITIONAL_NODE_PARAMS& out) const {
+        return get<ConditionalOperation>(node, &out, [&](ConditionalOperation& made, auto&) {
+            return CUDA_CONDITIONAL_NODE_PARAMS{made.conditional->handle(), made.type,
+                                                static_cast<unsigned>(made.bodies.size()), made.body_handles.data(), context};
+        });
+    }
     CUresult wait(CUevent& out) const { return driver::cuGraphEventWaitNodeGetEvent(node, &out); }
     CUresult record(CUevent& out) const { return driver::cuGraphEventRecordNodeGetEvent(node, &out); }
     CUresult batch(CUDA_BATCH_MEM_OP_NODE_PARAMS& out) const { return driver::cuGraphBatchMemOpNodeGetParams(node, &out); }

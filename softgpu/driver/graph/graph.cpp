@@ -33,20 +33,12 @@ bool frees(const std::vector<NodePtr>& nodes, CUdeviceptr address) {
     });
 }
 
-/// The graphs inside a body become copies, too.
+/// The graph inside a child graph's node becomes a copy, too.
 CUresult clone_inner(NodeBody& body) {
     if (auto* child = std::get_if<ChildGraphOperation>(&body)) {
         GraphPtr copy;
         CU_TRY(child->graph->clone(true, copy));
         child->graph = std::move(copy);
-    }
-    if (auto* conditional = std::get_if<ConditionalOperation>(&body)) {
-        for (size_t i = 0; i < conditional->bodies.size(); ++i) {
-            GraphPtr copy;
-            CU_TRY(conditional->bodies[i]->clone(true, copy));
-            conditional->body_handles[i] = copy->handle();
-            conditional->bodies[i] = std::move(copy);
-        }
     }
     return CUDA_SUCCESS;
 }
@@ -200,8 +192,11 @@ CUresult Graph::clone(bool belongs_to_node, GraphPtr& copy) const {
     copy = create(belongs_to_node);
     std::map<const GraphNode*, GraphNode*> copies;
     for (const NodePtr& node : m_nodes) {
+        // "Cloning is not supported for graphs which contain memory allocation nodes, memory free nodes, or conditional nodes"
+        // (CUDA Driver API, cuGraphClone).
         CUgraphNodeType type = node->type();
-        if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+        if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+            type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
             copy->forget();
             return CUDA_ERROR_NOT_SUPPORTED;
         }
@@ -218,7 +213,6 @@ CUresult Graph::clone(bool belongs_to_node, GraphPtr& copy) const {
         }
     }
     user_objects.copy_to(copy->user_objects);
-    copy->conditionals = conditionals;
     return CUDA_SUCCESS;
 }
 

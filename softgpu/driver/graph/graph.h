@@ -127,6 +127,9 @@ public:
 
     CUgraph handle() const { return reinterpret_cast<CUgraph>(m_handle); }
     bool belongs_to_node() const { return m_belongs_to_node; }
+    /// It becomes part of a node, with its handles, and is used as that only.
+    void move_to_node() { m_belongs_to_node = m_is_moved = true; }
+    bool is_moved() const { return m_is_moved; }
     unsigned int id() const { return m_id; }
     const std::vector<NodePtr>& nodes() const { return m_nodes; }
 
@@ -156,6 +159,7 @@ private:
 
     uint64_t m_handle = 0;
     bool m_belongs_to_node = false;
+    bool m_is_moved = false;
     const unsigned int m_id = next_graph_id();
     unsigned int m_next_node = 0;
     std::vector<NodePtr> m_nodes;

@@ -144,6 +144,10 @@ CUresult GraphExec::account_for_memory() {
         if (alloc != nullptr && alloc->memory->live() && !auto_free) return CUDA_ERROR_INVALID_VALUE;
     }
     for (const ExecNode& node : m_nodes) {
+        if (std::holds_alternative<ChildGraphOperation>(node.body)) {
+            MutexLock lock(node.inner.front()->m_mutex);
+            CU_TRY(node.inner.front()->account_for_memory());
+        }
         if (const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body)) alloc->memory->set_live(true);
         const auto* free = std::get_if<MemoryFreeOperation>(&node.body);
         if (free == nullptr) continue;

@@ -138,8 +138,19 @@ CUresult make_body(CUDA_MEM_ALLOC_NODE_PARAMS& params, NodeBody& body, std::shar
 CUresult make_child(CUgraph handle, NodeBody& body) {
     GraphPtr graph, copy;
     CU_TRY(find_graph(handle, graph));
+    if (graph->is_moved()) return CUDA_ERROR_INVALID_VALUE;
     CU_TRY(graph->clone(true, copy));
     body = ChildGraphOperation{std::move(copy)};
+    return CUDA_SUCCESS;
+}
+
+/// The graph itself becomes the node's.
+CUresult take_child(CUgraph handle, NodeBody& body) {
+    GraphPtr graph;
+    CU_TRY(find_graph(handle, graph));
+    if (graph->belongs_to_node() || !graph->conditionals.empty()) return CUDA_ERROR_INVALID_VALUE;
+    graph->move_to_node();
+    body = ChildGraphOperation{std::move(graph)};
     return CUDA_SUCCESS;
 }
 
@@ -197,7 +208,12 @@ CUresult make_body(CUgraphNodeParams& params, NodeBody& body, std::shared_ptr<Co
             CU_TRY(node_context(params.memset.ctx, context));
             return make_body(as<CUDA_MEMSET_NODE_PARAMS>(params.memset), body);
         case CU_GRAPH_NODE_TYPE_HOST: return make_body(as<CUDA_HOST_NODE_PARAMS>(params.host), body);
-        case CU_GRAPH_NODE_TYPE_GRAPH: return make_child(params.graph.graph, body);
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            switch (params.graph.ownership) {
+                case CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE: return make_child(params.graph.graph, body);
+                case CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE: return take_child(params.graph.graph, body);
+                default: return CUDA_ERROR_INVALID_VALUE;
+            }
         case CU_GRAPH_NODE_TYPE_EMPTY: body = EmptyOperation{}; return CUDA_SUCCESS;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_event_wait(params.eventWait.event, body);
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event_record(params.eventRecord.event, body);

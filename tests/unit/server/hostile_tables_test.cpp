@@ -191,19 +191,20 @@ TEST(GraphTickets, C5_OfAnExecutableGraphEndWhenItsLaunchesHave) {
     GraphTickets tickets(driver, host_calls);
     const auto exec = reinterpret_cast<CUgraphExec>(0x10), captured = reinterpret_cast<CUgraphExec>(0x11);
     const auto node = reinterpret_cast<CUgraphNode>(0x20);
+    tickets.launched(7);
     for (uint64_t id = 1; id <= 100; ++id) tickets.give(exec, node, host_calls.make_ticket(id, false));
-    tickets.sweep([](CUgraphExec) { return true; });
+    tickets.sweep({{exec, 7}});
     EXPECT_EQ(host_calls.tickets(), 100u) << "a launch may still run any of them";
-    tickets.sweep([](CUgraphExec) { return false; });
-    EXPECT_EQ(host_calls.tickets(), 1u);
+    tickets.sweep({{exec, 8}});
+    EXPECT_EQ(host_calls.tickets(), 1u) << "later launches have another one";
     tickets.retire(exec);
-    tickets.sweep([](CUgraphExec) { return false; });
+    tickets.sweep({});
     EXPECT_EQ(host_calls.tickets(), 0u);
     // What became part of another graph may run for ever.
     tickets.give(captured, node, host_calls.make_ticket(1, false));
     tickets.keep(captured);
     tickets.retire(captured);
-    tickets.sweep([](CUgraphExec) { return false; });
+    tickets.sweep({});
     EXPECT_EQ(host_calls.tickets(), 1u);
 }
 

@@ -1,0 +1,220 @@
+// Nodes of graphs, as the newer calls make and tell them: edges that carry data, child graphs that are moved, what a
+// conditional node is; and that nodes end with their graph.
+#include <cuda.h>
+
+#include "check.h"
+
+#define EXPECT_CU(call) EXPECT_EQ(static_cast<int>(call), static_cast<int>(CUDA_SUCCESS))
+
+__global__ void add(int* data, int value) { *data += value; }
+
+static CUgraphNodeParams kernel_params(int*& data, int& value, void* (&arguments)[2]) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    cudaFunction_t function;
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<void*>(add)));
+    params.kernel.func = function;
+    params.kernel.gridDimX = params.kernel.gridDimY = params.kernel.gridDimZ = 1;
+    params.kernel.blockDimX = params.kernel.blockDimY = params.kernel.blockDimZ = 1;
+    arguments[0] = &data;
+    arguments[1] = &value;
+    params.kernel.kernelParams = arguments;
+    return params;
+}
+
+static CUgraphNode add_node(CUgraph graph, const CUgraphNode* after, CUgraphNodeParams params) {
+    CUgraphNode node = nullptr;
+    EXPECT_CU(cuGraphAddNode(&node, graph, after, nullptr, after ? 1 : 0, &params));
+    return node;
+}
+
+static void run(CUgraph graph) {
+    CUgraphExec exec;
+    EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+    EXPECT_CU(cuGraphLaunch(exec, nullptr));
+    EXPECT_CU(cuCtxSynchronize());
+    EXPECT_CU(cuGraphExecDestroy(exec));
+}
+
+// A kernel that begins when the one before it lets it.
+static void edges_with_data() {
+    DeviceArray<int> data(1);
+    CHECK(cudaMemset(data.data(), 0, sizeof(int)));
+    CUgraph graph;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    int *at = data.data(), value = 3;
+    void* arguments[2];
+    const CUgraphNodeParams params = kernel_params(at, value, arguments);
+    const CUgraphNode first = add_node(graph, nullptr, params);
+    CUgraphEdgeData edge{};
+    edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    CUgraphNode second = nullptr, found = nullptr;
+    CUgraphNodeParams copy = params;
+    EXPECT_CU(cuGraphAddNode(&second, graph, &first, &edge, 1, &copy));
+    CUgraphEdgeData told{};
+    size_t count = 1;
+    EXPECT_EQ(cuGraphNodeGetDependencies(second, &found, nullptr, &count), CUDA_ERROR_LOSSY_QUERY);
+    count = 1;
+    EXPECT_CU(cuGraphNodeGetDependencies(second, &found, &told, &count));
+    EXPECT(count == 1 && found == first && told.from_port == edge.from_port && told.type == edge.type);
+    CUgraphNode none = nullptr;
+    EXPECT(cuGraphAddNode(&none, graph, nullptr, &edge, 1, &copy) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT_CU(cuGraphGetNodes(graph, nullptr, &count));
+    EXPECT_EQ(count, 2u);
+    run(graph);
+    EXPECT_EQ(data.download()[0], 6);
+    EXPECT_CU(cuGraphDestroy(graph));
+}
+
+// The child graph itself becomes the node's, with its handles, and may allocate memory.
+static void moved() {
+    DeviceArray<int> data(1);
+    CHECK(cudaMemset(data.data(), 0, sizeof(int)));
+    CUgraph graph, child, same;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    EXPECT_CU(cuGraphCreate(&child, 0));
+    int *at = data.data(), value = 5;
+    void* arguments[2];
+    const CUgraphNode inner = add_node(child, nullptr, kernel_params(at, value, arguments));
+    CUgraphNodeParams alloc{};
+    alloc.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    alloc.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    alloc.alloc.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    alloc.alloc.bytesize = 1024;
+    CUgraphNode memory = nullptr;
+    EXPECT_CU(cuGraphAddNode(&memory, child, &inner, nullptr, 1, &alloc));
+    CUgraphNodeParams release{};
+    release.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+    release.free.dptr = alloc.alloc.dptr;
+    add_node(child, &memory, release);
+
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = child;
+    CUgraphNode node = nullptr;
+    EXPECT(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params) != CUDA_SUCCESS);  // it allocates: it cannot be copied
+    params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+    EXPECT_CU(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+    EXPECT_CU(cuGraphChildGraphNodeGetGraph(node, &same));
+    EXPECT(same == child);
+    EXPECT_EQ(cuGraphDestroy(child), CUDA_ERROR_INVALID_VALUE);
+    CUgraphExec exec = nullptr;
+    EXPECT_EQ(cuGraphInstantiate(&exec, child, 0), CUDA_ERROR_INVALID_VALUE);
+    CUgraphNode again = nullptr;
+    EXPECT_EQ(cuGraphAddNode(&again, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_VALUE);
+    params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+    EXPECT_EQ(cuGraphAddNode(&again, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_VALUE);
+
+    EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+    EXPECT_CU(cuGraphLaunch(exec, nullptr));
+    value = 100;  // the node inside is the one that was made before the graph was moved
+    const CUgraphNodeParams changed = kernel_params(at, value, arguments);
+    CUDA_KERNEL_NODE_PARAMS kernel{};
+    kernel.func = changed.kernel.func;
+    kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+    kernel.kernelParams = arguments;
+    EXPECT_CU(cuGraphExecKernelNodeSetParams(exec, inner, &kernel));
+    EXPECT_CU(cuGraphLaunch(exec, nullptr));
+    EXPECT_CU(cuCtxSynchronize());
+    EXPECT_EQ(data.download()[0], 105);
+    EXPECT_CU(cuGraphExecDestroy(exec));
+    EXPECT_CU(cuGraphDestroy(graph));
+    size_t count = 0;
+    EXPECT_EQ(cuGraphGetNodes(child, nullptr, &count), CUDA_ERROR_INVALID_VALUE);
+}
+
+// Graphs with conditional nodes are neither copied nor part of others.
+static void conditional() {
+    CUcontext context;
+    EXPECT_CU(cuCtxGetCurrent(&context));
+    CUgraph graph, copy = nullptr, outer;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    EXPECT_CU(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, context, 0, 0));
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    params.conditional.ctx = context;
+    CUgraphNode node = nullptr;
+    EXPECT_CU(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+    EXPECT_EQ(cuGraphDestroy(params.conditional.phGraph_out[0]), CUDA_ERROR_INVALID_VALUE);
+    void* function = nullptr;
+    CHECK(cudaGetDriverEntryPointByVersion("cuGraphNodeGetParams", &function, 13020, cudaEnableDefault, nullptr));
+    CUgraphNodeParams told{};
+    EXPECT_CU(reinterpret_cast<CUresult (*)(CUgraphNode, CUgraphNodeParams*)>(function)(node, &told));
+    EXPECT(told.type == params.type && told.conditional.handle == params.conditional.handle);
+    EXPECT(told.conditional.size == 1 && told.conditional.phGraph_out[0] == params.conditional.phGraph_out[0]);
+    EXPECT(cuGraphClone(&copy, graph) != CUDA_SUCCESS);
+    EXPECT_CU(cuGraphCreate(&outer, 0));
+    CUgraphNodeParams child{};
+    child.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    child.graph.graph = graph;
+    child.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+    CUgraphNode refused = nullptr;
+    EXPECT(cuGraphAddNode(&refused, outer, nullptr, nullptr, 0, &child) != CUDA_SUCCESS);
+    EXPECT_CU(cuGraphDestroy(outer));
+    EXPECT_CU(cuGraphDestroy(graph));
+}
+
+// A node has one handle, however it is found.
+static void in_a_clone() {
+    CUgraph graph, clone;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    CUgraphNode node = nullptr, found = nullptr, again = nullptr, listed = nullptr;
+    EXPECT_CU(cuGraphAddEmptyNode(&node, graph, nullptr, 0));
+    EXPECT_CU(cuGraphClone(&clone, graph));
+    EXPECT_CU(cuGraphNodeFindInClone(&found, node, clone));
+    EXPECT_CU(cuGraphNodeFindInClone(&again, node, clone));
+    size_t count = 1;
+    EXPECT_CU(cuGraphGetNodes(clone, &listed, &count));
+    EXPECT(found == listed && again == found && found != node);
+    EXPECT(cuGraphNodeFindInClone(&found, listed, graph) != CUDA_SUCCESS);
+    EXPECT_CU(cuGraphDestroy(clone));
+    EXPECT_CU(cuGraphDestroy(graph));
+}
+
+// More nodes than there can be at a time.
+static void many() {
+    for (int round = 0; round < 2200; ++round) {
+        CUgraph graph;
+        EXPECT_CU(cuGraphCreate(&graph, 0));
+        CUgraphNode last = nullptr;
+        for (int i = 0; i < 1000; ++i) EXPECT_CU(cuGraphAddEmptyNode(&last, graph, nullptr, 0));
+        EXPECT_CU(cuGraphDestroy(graph));
+    }
+}
+
+// More launches, with a copy to the host, than there can be under way at a time.
+static void many_launches() {
+    DeviceArray<int> data(1);
+    CHECK(cudaMemset(data.data(), 0, sizeof(int)));
+    int host = 0, *at = data.data(), value = 1;
+    void* arguments[2];
+    CUgraph graph;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    const CUgraphNode kernel = add_node(graph, nullptr, kernel_params(at, value, arguments));
+    cudaGraphNode_t copy;
+    CHECK(cudaGraphAddMemcpyNode1D(&copy, graph, &kernel, 1, &host, at, sizeof host, cudaMemcpyDeviceToHost));
+    CUgraphExec exec;
+    EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+    const int launches = 135000;
+    for (int i = 1; i <= launches; ++i) {
+        EXPECT_CU(cuGraphLaunch(exec, nullptr));
+        if (i % 1000 == 0) EXPECT_CU(cuCtxSynchronize());
+    }
+    EXPECT_EQ(host, launches);
+    EXPECT_CU(cuGraphExecDestroy(exec));
+    EXPECT_CU(cuGraphDestroy(graph));
+}
+
+int main() {
+    CHECK(cudaFree(nullptr));
+    edges_with_data();
+    moved();
+    conditional();
+    in_a_clone();
+    many();
+    many_launches();
+    return passed("nodes of graphs");
+}
