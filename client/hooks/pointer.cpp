@@ -2,7 +2,9 @@
 #include <cstring>
 
 #include "client/call/common.h"
+#include "client/call/mapped.h"
 #include "client/gen/pointer_calls.gen.h"
+#include "client/gen/vmm_calls.gen.h"
 
 namespace warpline::client {
 
@@ -13,6 +15,7 @@ struct Pointer {
     CUdeviceptr address = 0;
     std::optional<DeviceRange> device;
     std::optional<HostRange> host;
+    std::optional<RangeHeap::Range> reserved;  ///< by cuMemAddressReserve, whether anything is mapped there or not
     bool known() const { return device || host; }
 };
 
@@ -21,6 +24,8 @@ Pointer look_up(const State& state, CUdeviceptr address) {
     pointer.address = address;
     pointer.device = state.memory.find(address);
     if (!pointer.device) pointer.host = state.host_memory.find(address);
+    if (!pointer.host && (!pointer.device || pointer.device->kind == MemoryKind::mapped))
+        pointer.reserved = state.memory.reservation_of(address);
     if (!pointer.device || pointer.device->kind != MemoryKind::page_locked) return pointer;
     // Memory of the host that kernels use: by either of its addresses.
     pointer.host = state.host_memory.find_mapped(address);
@@ -52,15 +57,56 @@ CUresult put_type(const Pointer& pointer, void* data) {
     return put(data, static_cast<unsigned>(pointer.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
 }
 
+/// The program has said that kernels will use registered memory: its address for them is what it asks for then.
+void map_if_asked_for(Call& call, Pointer& pointer) {
+    if (!pointer.host || pointer.host->origin != HostOrigin::registered || pointer.host->device_base != 0) return;
+    if ((pointer.host->flags & CU_MEMHOSTREGISTER_DEVICEMAP) == 0 || !can_be_mapped(call, pointer.address)) return;
+    uint64_t device_address = 0;
+    if (map_host_memory(call, pointer.address, device_address) == CUDA_SUCCESS)
+        pointer.host->device_base = device_address - (pointer.address - pointer.host->base);
+}
+
+uint64_t handle_types_of(const State& state, const DeviceRange& range) {
+    if (const PhysicalMemory* memory = state.physical_memory.find(range.owner)) return memory->handle_types;
+    if (const Pool* pool = state.pools.find(range.owner)) return pool->properties.handleTypes;
+    return CU_MEM_HANDLE_TYPE_NONE;
+}
+
+/// What the device of the current context may do there.
+CUresult put_access(Call& call, const Pointer& pointer, void* data) {
+    unsigned flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    if (pointer.device && pointer.device->kind == MemoryKind::mapped) {
+        const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {call.device()}};
+        gen::CuMemGetAccessValues answer;
+        const CUresult result = gen::request_cuMemGetAccess(call, struct_bytes(&location), pointer.address, answer);
+        if (result != CUDA_SUCCESS) return result;
+        flags = static_cast<unsigned>(answer.flags);
+    }
+    return put(data, flags);
+}
+
+/// Of addresses that the program has reserved, also where nothing is mapped. False: it is another attribute.
+bool put_reserved(const Pointer& pointer, CUpointer_attribute attribute, void* data) {
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(data, CUdeviceptr{pointer.reserved->base}); return true;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(data, size_t{pointer.reserved->size_bytes}); return true;
+        case CU_POINTER_ATTRIBUTE_MAPPED: put(data, pointer.device ? 1u : 0u); return true;
+        default: return false;
+    }
+}
+
 /// The value of one attribute for a known pointer.
-CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, void* data) {
+CUresult attribute_of(Call& call, Pointer& pointer, CUpointer_attribute attribute, void* data) {
     const bool device = pointer.device.has_value();
+    if (pointer.reserved && put_reserved(pointer, attribute, data)) return CUDA_SUCCESS;
+    if (!pointer.known()) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             return put(data, to_handle<CUcontext>(device ? pointer.device->context : pointer.host->context));
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put_type(pointer, data);
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
             if (device) return put(data, pointer.address);
+            map_if_asked_for(call, pointer);
             // What CUDA has allocated kernels find at the same address, whether they have been given it yet or not.
             if (pointer.host->device_base != 0)
                 return put(data, CUdeviceptr{pointer.host->device_base + (pointer.address - pointer.host->base)});
@@ -80,10 +126,10 @@ CUresult attribute_of(const Pointer& pointer, CUpointer_attribute attribute, voi
             return put(data, size_t{device ? pointer.device->size_bytes : pointer.host->size_bytes});
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return put(data, device || pointer.host->device_base != 0 || pointer.host->block_bytes != 0 ? 1u : 0u);
-        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(data, 0ull);
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+            return put(data, static_cast<unsigned long long>(device ? handle_types_of(call.state, *pointer.device) : 0));
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(data, 0u);
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            return put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put_access(call, pointer, data);
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             return put(data, device && token_is(HandleKind::mem_pool, pointer.device->owner)
                                  ? to_handle<CUmemoryPool>(pointer.device->owner)
@@ -136,8 +182,7 @@ void put_default(CUdeviceptr address, CUpointer_attribute attribute, void* data)
 
 CUresult hook_client_cuPointerGetAttribute(Call& call, void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     Pointer pointer = look_up(call.state, ptr);
-    if (!pointer.known()) return CUDA_ERROR_INVALID_VALUE;
-    return attribute_of(pointer, attribute, data);
+    return attribute_of(call, pointer, attribute, data);
 }
 
 CUresult hook_client_cuPointerGetAttributes(Call& call, unsigned int numAttributes, CUpointer_attribute* attributes,
@@ -149,8 +194,9 @@ CUresult hook_client_cuPointerGetAttributes(Call& call, unsigned int numAttribut
         if (!data[i] || !exists) return CUDA_ERROR_INVALID_VALUE;
         // Here, unlike with a single attribute, what does not apply is answered with zeros (and an unknown pointer is no
         // error).
-        if (pointer.known()) {
-            if (attribute_of(pointer, attributes[i], data[i]) != CUDA_SUCCESS) std::memset(data[i], 0, size_of(attributes[i]));
+        if (pointer.known() || (pointer.reserved && put_reserved(pointer, attributes[i], data[i]))) {
+            if (pointer.known() && attribute_of(call, pointer, attributes[i], data[i]) != CUDA_SUCCESS)
+                std::memset(data[i], 0, size_of(attributes[i]));
         } else {
             put_default(pointer.address, attributes[i], data[i]);
         }

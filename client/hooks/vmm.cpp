@@ -1,4 +1,7 @@
 // Virtual memory management: addresses are reserved here, in the window that client and server share.
+#include <algorithm>
+#include <span>
+
 #include "client/call/allocate.h"
 #include "client/call/share.h"
 #include "client/gen/internal_calls.gen.h"
@@ -40,6 +43,13 @@ bool is_ordinary(const CUmemAllocationProp& prop, size_t size_bytes, unsigned lo
             device->attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0);
 }
 
+CUresult properties_of(Call& call, CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
+    gen::CuMemGetAllocationPropertiesFromHandleValues answer;
+    const CUresult result = gen::request_cuMemGetAllocationPropertiesFromHandle(call, handle, answer);
+    if (result == CUDA_SUCCESS) copy_struct(&prop, answer.prop);
+    return result;
+}
+
 /// Makes memory: without waiting while the server's grant lasts.
 CUresult create_memory(Call& call, uint64_t token, size_t size_bytes, const CUmemAllocationProp& prop,
                        unsigned long long flags) {
@@ -58,6 +68,8 @@ CUresult create_memory(Call& call, uint64_t token, size_t size_bytes, const CUme
 
 CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
                                  unsigned long long flags) {
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE && prop->location.type != CU_MEM_LOCATION_TYPE_INVALID)
+        return WL_REFUSE_CALL("cuMemCreate", "memory of the host, which would be the server's, or of a part of a device");
     settle_shares(call);  // what nobody can import any more takes memory
     auto made = make_object<HandleKind::allocation>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -67,25 +79,48 @@ CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handl
         return result;
     }
     made.object->size_bytes = size;
+    made.object->device = prop->location.id;
+    made.object->handle_types = prop->requestedHandleTypes;
     *handle = made.token;
     return CUDA_SUCCESS;
 }
 
-CUresult hook_client_cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
+namespace {
+
+/// The memory of a handle that the program has.
+PhysicalMemory* find_held(const Call& call, CUmemGenericAllocationHandle handle) {
+    PhysicalMemory* memory = call.state.physical_memory.find(handle);
+    if (!memory) return nullptr;
+    MutexLock lock(memory->mutex);
+    return memory->references != 0 ? memory : nullptr;
+}
+
+/// Memory has lost a mapping, or its handle a reference: `count` says which. False if it had none.
+CUresult let_go(Call& call, CUmemGenericAllocationHandle handle, unsigned PhysicalMemory::*count) WL_NO_THREAD_SAFETY_ANALYSIS {
     PhysicalMemory* memory = call.state.physical_memory.find(handle);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
-    // Retained handles are counted here: the server knows one.
-    if (memory->references.fetch_sub(1) > 1) return CUDA_SUCCESS;
+    {
+        MutexLock lock(memory->mutex);
+        if (memory->*count == 0) return CUDA_ERROR_INVALID_VALUE;
+        --(memory->*count);
+        if (memory->references != 0 || memory->mappings != 0) return CUDA_SUCCESS;
+    }
     settle_shares(call);
-    CUresult result = gen::issue_cuMemRelease(call, handle);
+    const CUresult result = gen::issue_cuMemRelease(call, handle);
     call.state.physical_memory.remove(handle);
     return result;
+}
+
+}  // namespace
+
+CUresult hook_client_cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
+    return let_go(call, handle, &PhysicalMemory::references);
 }
 
 CUresult hook_client_cuMemMap(Call& call, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                               unsigned long long flags) {
     if (flags != 0 || offset != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    const PhysicalMemory* memory = call.state.physical_memory.find(handle);
+    PhysicalMemory* memory = find_held(call, handle);
     if (!memory || !call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
     // A whole piece of memory fits where nothing is. What else there may be the driver decides.
     const bool fits =
@@ -93,11 +128,15 @@ CUresult hook_client_cuMemMap(Call& call, CUdeviceptr ptr, size_t size, size_t o
     const CUresult result = fits ? gen::issue_cuMemMap(call, ptr, size, offset, handle, flags)
                                  : gen::request_cuMemMap(call, ptr, size, offset, handle, flags);
     if (result != CUDA_SUCCESS) return result;
+    {
+        MutexLock lock(memory->mutex);
+        ++memory->mappings;
+    }
     DeviceRange range;
     range.base = ptr;
     range.size_bytes = size;
     range.context = call.context;
-    range.device = call.device();
+    range.device = memory->device;
     range.owner = handle;
     range.kind = MemoryKind::mapped;
     call.state.memory.register_range(range);
@@ -105,8 +144,31 @@ CUresult hook_client_cuMemMap(Call& call, CUdeviceptr ptr, size_t size, size_t o
 }
 
 CUresult hook_client_cuMemUnmap(Call& call, CUdeviceptr ptr, size_t size) {
-    if (size == 0 || !call.state.memory.forget_mapped(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
-    return gen::issue_cuMemUnmap(call, ptr, size);
+    const std::vector<DeviceRange> gone = call.state.memory.forget_mapped(ptr, size);
+    if (size == 0 || gone.empty()) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = gen::issue_cuMemUnmap(call, ptr, size);
+    for (const DeviceRange& range : gone) static_cast<void>(let_go(call, range.owner, &PhysicalMemory::mappings));
+    return result;
+}
+
+CUresult hook_client_cuMemSetAccess(Call& call, CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+    const std::vector<DeviceRange> ranges = call.state.memory.mapped_in(ptr, size);
+    if (count == 0 || ranges.empty()) return CUDA_ERROR_INVALID_VALUE;
+    bool others = false;
+    for (const CUmemAccessDesc& one : std::span(desc, count)) {
+        if (one.location.type != CU_MEM_LOCATION_TYPE_DEVICE && one.location.type != CU_MEM_LOCATION_TYPE_INVALID)
+            return WL_REFUSE_CALL("cuMemSetAccess", "access of the host to memory of a device");
+        if (one.location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(one.location.id)) return CUDA_ERROR_INVALID_DEVICE;
+        const bool exists = one.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || one.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                            one.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (!exists) return CUDA_ERROR_INVALID_VALUE;
+        // What a device may do with its own memory every driver gives; whether others reach it the program is to know at once.
+        others = others || one.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                 std::any_of(ranges.begin(), ranges.end(),
+                             [&](const DeviceRange& range) { return range.device != one.location.id; });
+    }
+    const auto set = others ? gen::request_cuMemSetAccess : gen::issue_cuMemSetAccess;
+    return set(call, ptr, size, array_bytes(desc, count), count);
 }
 
 CUresult hook_client_cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocationHandle* handle, void* addr) {
@@ -114,14 +176,21 @@ CUresult hook_client_cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocat
     if (!range || range->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
     PhysicalMemory* memory = call.state.physical_memory.find(range->owner);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
-    memory->references.fetch_add(1);
+    MutexLock lock(memory->mutex);
+    ++memory->references;
     *handle = range->owner;
     return CUDA_SUCCESS;
 }
 
+CUresult hook_client_cuMemGetAllocationPropertiesFromHandle(Call& call, CUmemAllocationProp* prop,
+                                                            CUmemGenericAllocationHandle handle) {
+    if (!find_held(call, handle)) return CUDA_ERROR_INVALID_VALUE;
+    return properties_of(call, handle, *prop);
+}
+
 CUresult hook_client_cuMemExportToShareableHandle(Call& call, void* shareableHandle, CUmemGenericAllocationHandle handle,
                                                   CUmemAllocationHandleType handleType, unsigned long long flags) {
-    if (flags != 0 || !call.state.physical_memory.find(handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0 || !find_held(call, handle)) return CUDA_ERROR_INVALID_VALUE;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return WL_REFUSE_CALL("cuMemExportToShareableHandle", "handles other than file descriptors");
     settle_shares(call);
@@ -153,6 +222,11 @@ CUresult hook_client_cuMemImportFromShareableHandle(Call& call, CUmemGenericAllo
         return told_why("cuMemImportFromShareableHandle", answer.why, result);
     }
     note_shared(call);
+    CUmemAllocationProp prop{};
+    if (properties_of(call, made.token, prop) == CUDA_SUCCESS && prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        made.object->device = prop.location.id;
+        made.object->handle_types = prop.requestedHandleTypes;
+    }
     *handle = made.token;
     return CUDA_SUCCESS;
 }

@@ -50,17 +50,47 @@ void read_peers(wire::Device::Reader from, Device& device) {
 /// What the client cannot do for the program, whatever the device can.
 void hide_unsupported(Device& device) {
     constexpr CUdevice_attribute k_hidden[] = {
+        // The program's memory is not the device's.
         CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
         CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
         CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+        CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS,
+        CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_NUMA_CONFIG,  // nodes of the server's machine
+        // Other devices and drivers of the program's machine.
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+        CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
-        CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
+        // Calls that are refused.
+        CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
+        CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH,
     };
     for (CUdevice_attribute id : k_hidden) device.attributes[id] = 0;
+    // What CUDA has added up to 13.5 is of that kind, too, but for a size; what comes later is not known here.
+    constexpr size_t k_first_added = CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED + 1;
+    constexpr size_t k_oversized_shared_memory = 150, k_last_known = 161;
+    for (size_t id = k_first_added; id < Device::k_attribute_ids; ++id) {
+        if (id != k_oversized_shared_memory) device.attributes[id] = 0;
+        if (id > k_last_known) device.has_attribute[id] = false;
+    }
+    // "Returns -1 when system does not support NUMA" (CUDA Driver API, CUdevice_attribute).
+    device.attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = device.attributes[CU_DEVICE_ATTRIBUTE_NUMA_ID] = -1;
     device.attributes[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1;
     // Kernels use a copy of what is registered.
     device.attributes[CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED] = 1;

@@ -72,13 +72,18 @@ bool DeviceMemory::unreserve(uint64_t base, uint64_t size_bytes) {
     return true;
 }
 
-bool DeviceMemory::is_reserved(uint64_t base, uint64_t size_bytes) const {
+std::optional<RangeHeap::Range> DeviceMemory::reservation_of(uint64_t address) const {
     MutexLock lock(m_mutex);
-    auto it = m_reserved.upper_bound(base);
-    if (it == m_reserved.begin()) return false;
+    auto it = m_reserved.upper_bound(address);
+    if (it == m_reserved.begin()) return std::nullopt;
     --it;
-    uint64_t offset = base - it->first;
-    return offset < it->second && size_bytes <= it->second - offset;
+    if (address - it->first >= it->second) return std::nullopt;
+    return RangeHeap::Range{it->first, it->second};
+}
+
+bool DeviceMemory::is_reserved(uint64_t base, uint64_t size_bytes) const {
+    const auto reserved = reservation_of(base);
+    return reserved && size_bytes <= reserved->size_bytes - (base - reserved->base);
 }
 
 bool DeviceMemory::is_vacant(uint64_t base, uint64_t size_bytes) const {
@@ -88,8 +93,8 @@ bool DeviceMemory::is_vacant(uint64_t base, uint64_t size_bytes) const {
     return next == m_ranges.end() || next->first - base >= size_bytes;
 }
 
-bool DeviceMemory::forget_mapped(uint64_t base, uint64_t size_bytes) {
-    MutexLock lock(m_mutex);
+std::pair<DeviceMemory::Ranges::const_iterator, DeviceMemory::Ranges::const_iterator> DeviceMemory::find_mapped(
+    uint64_t base, uint64_t size_bytes) const {
     auto first = m_ranges.find(base);
     auto last = first;
     uint64_t end = base;
@@ -97,9 +102,24 @@ bool DeviceMemory::forget_mapped(uint64_t base, uint64_t size_bytes) {
         end += last->second.size_bytes;
         ++last;
     }
-    if (end - base != size_bytes) return false;
+    return end - base == size_bytes ? std::pair{first, last} : std::pair{last, last};
+}
+
+std::vector<DeviceRange> DeviceMemory::mapped_in(uint64_t base, uint64_t size_bytes) const {
+    MutexLock lock(m_mutex);
+    std::vector<DeviceRange> found;
+    const auto [first, last] = find_mapped(base, size_bytes);
+    for (auto range = first; range != last; ++range) found.push_back(range->second);
+    return found;
+}
+
+std::vector<DeviceRange> DeviceMemory::forget_mapped(uint64_t base, uint64_t size_bytes) {
+    MutexLock lock(m_mutex);
+    std::vector<DeviceRange> gone;
+    const auto [first, last] = find_mapped(base, size_bytes);
+    for (auto range = first; range != last; ++range) gone.push_back(range->second);
     m_ranges.erase(first, last);
-    return true;
+    return gone;
 }
 
 void DeviceMemory::register_range(DeviceRange range) {

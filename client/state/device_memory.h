@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "client/state/range_heap.h"
@@ -65,8 +66,12 @@ public:
     bool is_reserved(uint64_t base, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
     /// True if nothing that is known lies in [base, base + size).
     bool is_vacant(uint64_t base, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
-    /// Forgets the mapped ranges that make up exactly this one. False if they do not.
-    bool forget_mapped(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
+    /// The program's own reservation in which an address lies.
+    std::optional<RangeHeap::Range> reservation_of(uint64_t address) const WL_EXCLUDES(m_mutex);
+    /// The ranges that the program has mapped and that make up exactly this one. Empty: they do not.
+    std::vector<DeviceRange> mapped_in(uint64_t base, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
+    /// Forgets them.
+    std::vector<DeviceRange> forget_mapped(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
 
     /// Makes a range known: it is now a valid argument of copies, and has attributes. Fills in buffer_id.
     void register_range(DeviceRange range) WL_EXCLUDES(m_mutex);
@@ -99,6 +104,8 @@ private:
         uint32_t free_blocks = 0;         // how many of them are wholly free
     };
     using Ranges = std::map<uint64_t, DeviceRange>;
+    std::pair<Ranges::const_iterator, Ranges::const_iterator> find_mapped(uint64_t base, uint64_t size_bytes) const
+        WL_REQUIRES(m_mutex);
     Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
     template <typename Predicate>
     std::vector<DeviceRange> forget_if(Predicate predicate) WL_EXCLUDES(m_mutex);

@@ -170,7 +170,14 @@ struct Pool {
 struct PhysicalMemory {
     uint64_t context = 0;
     uint64_t size_bytes = 0;  ///< 0: not known here, as of what another process has made
-    std::atomic<unsigned> references{1};
+    int device = 0;
+    CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
+    Mutex mutex;  // protects what follows
+    /// Of its handle, which the server has once. "The handle can be freed when there are still outstanding mappings" (CUDA
+    /// Driver API, cuMemRelease), and be had again by an address (cuMemRetainAllocationHandle): so it goes with the last of
+    /// both.
+    unsigned references WL_GUARDED_BY(mutex) = 1;
+    unsigned mappings WL_GUARDED_BY(mutex) = 0;
 };
 
 /// A cuLink… operation: where the program wants the logs of its steps, and the result, which is ours until it is destroyed.

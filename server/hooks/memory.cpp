@@ -100,11 +100,13 @@ CUresult create_memory(ServerCall& call, uint64_t token, uint64_t size_bytes, By
     CUmemAllocationProp properties{};
     if (!read_struct(prop, properties)) return CUDA_ERROR_INVALID_VALUE;
     const CUmemLocation location = properties.location;  // as the client counts devices
+    // Memory of this machine would be charged to nobody, and no client could reach it.
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (!to_driver(call, properties)) return CUDA_ERROR_INVALID_DEVICE;
     MemoryChargePtr charge;
     CUmemGenericAllocationHandle handle{};
     const auto make = [&] { return create(&handle, size_bytes, &properties, flags); };
-    WL_CUDA(location.type == CU_MEM_LOCATION_TYPE_DEVICE ? take(location.id, charge, make) : make());
+    WL_CUDA(take(location.id, charge, make));
     call.bind(HandleKind::allocation, token, handle, 0, std::move(charge));
     return CUDA_SUCCESS;
 }

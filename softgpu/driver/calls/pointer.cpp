@@ -76,6 +76,18 @@ CUresult known(const Allocation& a, CUpointer_attribute attribute, CUdeviceptr a
     return CUDA_SUCCESS;
 }
 
+/// Of addresses that are reserved and have no memory. Invalid value: it is no such address, or says nothing of the attribute.
+CUresult reserved(CUpointer_attribute attribute, CUdeviceptr at, void* data) {
+    uint64_t base = 0, size_bytes = 0;
+    if (!VirtualMemory::instance().find_reservation(at, base, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put<CUdeviceptr>(data, base); return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put<size_t>(data, size_bytes); return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_MAPPED: put<unsigned int>(data, 0); return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
 /// What cuPointerGetAttributes says of memory that the driver does not know, instead of failing. Where devices reach ordinary
 /// memory, it is the processor's, at the same address for them.
 void unknown(CUpointer_attribute attribute, CUdeviceptr at, void* data) {
@@ -104,8 +116,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     Context* context = nullptr;
     CU_TRY(current_context(context));
     AllocationPtr allocation = process().addresses.find(ptr);
-    if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return known(*allocation, attribute, ptr, data);
+    return allocation != nullptr ? known(*allocation, attribute, ptr, data) : reserved(attribute, ptr, data);
 }
 
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
@@ -116,9 +127,9 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
         if (attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT || attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE) {
             return CUDA_ERROR_INVALID_VALUE;
         }
-        if (allocation == nullptr || known(*allocation, attributes[i], ptr, data[i]) != CUDA_SUCCESS) {
-            unknown(attributes[i], ptr, data[i]);
-        }
+        const CUresult told =
+            allocation != nullptr ? known(*allocation, attributes[i], ptr, data[i]) : reserved(attributes[i], ptr, data[i]);
+        if (told != CUDA_SUCCESS) unknown(attributes[i], ptr, data[i]);
     }
     return CUDA_SUCCESS;
 }

@@ -121,6 +121,10 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
     CU_TRY(check_supported());
     if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
+        const CUmemAccess_flags flags = desc[i].flags;
+        if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+            flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return CUDA_ERROR_INVALID_VALUE;
         int accessor = 0;
         CU_TRY(accessor_of(desc[i].location, accessor));
         CU_TRY(check_reach(ptr, accessor, desc[i].flags));

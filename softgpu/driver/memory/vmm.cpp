@@ -128,6 +128,11 @@ bool VirtualMemory::reserved(uint64_t address, uint64_t size_bytes, uint64_t* ba
     return offset <= *base_bytes && size_bytes <= *base_bytes - offset;
 }
 
+bool VirtualMemory::find_reservation(uint64_t address, uint64_t& base, uint64_t& size_bytes) const {
+    MutexLock lock(m_mutex);
+    return reserved(address, 1, &base, &size_bytes);
+}
+
 CUresult VirtualMemory::map(uint64_t address, uint64_t size_bytes, uint64_t offset,
                             const std::shared_ptr<PhysicalMemory>& memory, uint64_t handle) {
     if (size_bytes == 0 || size_bytes % k_chunk_bytes != 0 || address % k_chunk_bytes != 0 || offset % k_chunk_bytes != 0) {

@@ -29,6 +29,8 @@ public:
     CUresult access(uint64_t address, int device, CUmemAccess_flags* flags) const;
     /// The memory that is mapped at an address, and its handle; null if there is none.
     std::shared_ptr<PhysicalMemory> memory_at(uint64_t address, uint64_t* handle) const;
+    /// The reservation in which an address lies. False: none.
+    bool find_reservation(uint64_t address, uint64_t& base, uint64_t& size_bytes) const;
 
 private:
     struct Mapping {
