@@ -17,6 +17,13 @@ class Session;
 class Watch;
 struct GraphLaunch;
 
+/// When a copy may read its source in the program's memory, where it says so (CUmemcpySrcAccessOrder).
+enum class SourceAccess : uint8_t {
+    as_usual,     ///< pageable memory before the call returns, page-locked memory in the order of the stream
+    in_order,     ///< in the order of the stream, whatever memory it is
+    during_call,  ///< before the call returns
+};
+
 /// One call of the program while it is being answered: what every hook and every generated body is given.
 struct Call {
     cuda::CallId id;
@@ -39,6 +46,7 @@ struct Call {
     Watch* background = nullptr;
     /// What comes along with a wait, if it travels. Set around it (with_pages_along)
     PagesAlong* pages = nullptr;
+    SourceAccess source = SourceAccess::as_usual;  ///< of a copy. Set by a hook
     bool payload_stays = false;  ///< the payload is page-locked: it is read in place, until the program takes the memory back
     bool copy_repeats = false;   ///< the copy becomes part of a graph: its bytes come after each launch
     /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.

@@ -44,8 +44,18 @@ CUresult id_of_stream(State& state, uint64_t context, CUstream stream, uint64_t&
     return CUDA_SUCCESS;
 }
 
-CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered) {
-    is_registered = is_registered_memory(call.state, address);
+bool is_synchronous(const Call& call, uint64_t address) {
+    if (!call.state.any_sync_memops.load(std::memory_order_acquire)) [[likely]]
+        return false;
+    const Context* context = call.current();
+    if (context && (context->flags.load() & CU_CTX_SYNC_MEMOPS) != 0) return true;
+    const auto range = call.state.memory.find(address);
+    return range && range->sync_memops;
+}
+
+CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles) {
+    const bool is_registered = is_registered_memory(call.state, address);
+    settles = is_registered || is_synchronous(call, address);
     if (!is_registered) [[likely]]
         return CUDA_SUCCESS;
     Call own = call;
@@ -55,7 +65,7 @@ CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered) {
     return result;
 }
 
-CUresult settle_registered(Call& call, CUstream stream) {
+CUresult settle_fill(Call& call, CUstream stream) {
     const uint64_t token = stream_token(call, stream);
     if (!is_special_stream(to_handle<CUstream>(token))) return CUDA_SUCCESS;
     const bool may_be_captured = token == to_token(CU_STREAM_PER_THREAD);

@@ -85,11 +85,14 @@ inline bool is_registered_memory(const State& state, uint64_t address) {
     const auto range = state.host_memory.find(address);
     return range && range->origin == HostOrigin::registered && !state.memory.find(address);
 }
-/// For a fill: if the address is of such memory, it becomes the one where the device finds it.
-CUresult use_registered(Call& call, CUdeviceptr& address, bool& is_registered);
-/// Such a fill has been given to a stream. In a default stream, where the call may be a synchronous one, the program finds it
-/// in its memory when the call returns, unless it is captured. @blocks for a default stream
-CUresult settle_registered(Call& call, CUstream stream);
+/// True if synchronous copies and fills there are to be waited for, also those from which CUDA returns at once otherwise.
+bool is_synchronous(const Call& call, uint64_t address);
+/// For a fill: an address of registered memory becomes the one where the device finds it.
+/// @param settles  whether settle_fill() is to follow
+CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles);
+/// Such a fill has been given to a stream. In a default stream, where the call may be a synchronous one, it is over when the
+/// call returns, unless it is captured. @blocks for a default stream
+CUresult settle_fill(Call& call, CUstream stream);
 
 /// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then; page-locked
 /// memory that is named so becomes the device's as well.

@@ -114,9 +114,9 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
     const bool copies = session.copy_pending(base, size_bytes);
     const bool functions = !session.host_calls().idle() || session.graph_functions_pending();
     if ((!functions && !copies) || HostCalls::in_callback()) return;
-    // From pageable memory CUDA takes the bytes when the call is made, as we do; and what it copies to it is there when that
-    // call returns.
-    if (!copies && !call.state.host_memory.find(base)) return;
+    // From pageable memory CUDA takes the bytes when the call is made, as we do, if it is not said to take them in the order of
+    // the stream; and what it copies to it is there when that call returns.
+    if (!copies && call.source != SourceAccess::in_order && !call.state.host_memory.find(base)) return;
     settle_context(call, call.context, base, size_bytes);
 }
 

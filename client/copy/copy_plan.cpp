@@ -126,9 +126,10 @@ CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timin
         plan.source.rows.gather(rows.data());
         bytes = rows;
     }
-    call.payload_stays =
-        timing == Timing::asynchronous && rows.empty() && is_page_locked(call.state, bytes.data(), bytes.size());
-    const auto send = !async && copy_may_wait(call) ? gen::request_wlCopyToDevice : gen::issue_wlCopyToDevice;
+    call.payload_stays = timing == Timing::asynchronous && call.source != SourceAccess::during_call && rows.empty() &&
+                         is_page_locked(call.state, bytes.data(), bytes.size());
+    const bool waits = copy_may_wait(call) || is_synchronous(call, plan.copy.dstDevice);
+    const auto send = !async && waits ? gen::request_wlCopyToDevice : gen::issue_wlCopyToDevice;
     return send(call, plan.source.array, plan.destination.array, plan.source.context, plan.destination.context, copy, stream,
                 async, bytes);
 }
@@ -152,6 +153,11 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
     return synchronize_stream(call, stream);
 }
 
+/// A synchronous copy there has to be over when it returns.
+bool waits_for(const Call& call, uint64_t address) {
+    return is_used_here(call.state, address) || is_synchronous(call, address);
+}
+
 /// A copy of memory that the program uses as well: when a synchronous one returns, the program may write to either end.
 CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t stream, Timing timing) {
     if (result != CUDA_SUCCESS || !shared || timing == Timing::asynchronous || is_capturing(call, stream)) return result;
@@ -164,7 +170,7 @@ CUresult copy_within_device(Call& call, CUdeviceptr destination, CUdeviceptr sou
     call.stream = stream;
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_device_range(call, source, size_bytes); refused != CUDA_SUCCESS) return refused;
-    const bool shared = is_used_here(call.state, destination) || is_used_here(call.state, source);
+    const bool shared = waits_for(call, destination) || waits_for(call, source);
     const CUresult result = gen::issue_cuMemcpyDtoDAsync_v2(call, destination, source, size_bytes, stream);
     return settle_shared_copy(call, result, shared, stream, timing);
 }
@@ -232,8 +238,8 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
     const CUresult result =
         gen::issue_wlCopyOnDevice(call, plan.source.array, plan.destination.array, plan.source.context,
                                   plan.destination.context, as_bytes(&plan.copy, sizeof plan.copy), stream, async);
-    const bool shared = (plan.copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && is_used_here(call.state, plan.copy.srcDevice)) ||
-                        (plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_used_here(call.state, plan.copy.dstDevice));
+    const bool shared = (plan.copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && waits_for(call, plan.copy.srcDevice)) ||
+                        (plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && waits_for(call, plan.copy.dstDevice));
     return settle_shared_copy(call, result, shared, stream, timing);
 }
 
@@ -244,7 +250,8 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
     call.stream = call.default_stream();
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     settle_host_memory(call, source, size_bytes);
-    if (!copy_may_wait(call)) return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
+    if (!copy_may_wait(call) && !is_synchronous(call, destination))
+        return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
     const uint64_t records = call.state.records();
     const CUresult result = gen::request_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
     if (result == CUDA_SUCCESS) note_default_idle(call, records);
@@ -265,7 +272,7 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
         return planned == CUDA_SUCCESS ? capture_host_copy(call, plan, stream) : planned;
     }
     settle_host_memory(call, source, size_bytes);
-    call.payload_stays = is_page_locked(call.state, source, size_bytes);
+    call.payload_stays = call.source != SourceAccess::during_call && is_page_locked(call.state, source, size_bytes);
     return gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));
 }
 

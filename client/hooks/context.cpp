@@ -95,6 +95,11 @@ void note_context_used(State& state) {
     if (state.contexts_used.fetch_add(1) != 0) state.works_beside_default.store(true);
 }
 
+void set_flags(const Call& call, Context& context, unsigned flags) {
+    context.flags.store(flags);
+    if ((flags & CU_CTX_SYNC_MEMOPS) != 0) call.state.any_sync_memops.store(true, std::memory_order_release);
+}
+
 CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +108,7 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
     made.object->token = made.token;
     made.object->id = call.state.next_id();
     made.object->device = dev;
-    made.object->flags.store(flags);
+    set_flags(call, *made.object, flags);
     made.object->retained.store(1);
     note_context_used(call.state);
     CUresult result = gen::issue_cuCtxCreate_v2(call, made.token, flags, dev);
@@ -169,7 +174,7 @@ CUresult hook_client_cuDevicePrimaryCtxSetFlags_v2(Call& call, CUdevice dev, uns
     Context* context = primary_context(call, dev);
     if (!context) return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
-    context->flags.store(flags);
+    set_flags(call, *context, flags);
     return gen::issue_cuDevicePrimaryCtxSetFlags_v2(call, dev, flags);
 }
 
@@ -298,7 +303,7 @@ CUresult hook_client_cuCtxSetFlags(Call& call, unsigned int flags) {
     Context* context = call.current();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
-    context->flags.store(flags);
+    set_flags(call, *context, flags);
     return CUDA_SUCCESS;
 }
 

@@ -52,17 +52,44 @@ CUresult copy_linear(Call& call, const LinearEnd& source, const LinearEnd& targe
     return copy_shaped(call, copy, stream, timing);
 }
 
-CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUstream stream) {
-    if (count == 0 || !dsts || !srcs || !sizes) return CUDA_ERROR_INVALID_VALUE;
-    // CUDA leaves the order within a batch open, and takes no default stream.
-    if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
+/// "Each memcpy operation in the batch must have a valid … srcAccessOrder setting, otherwise the API will return
+/// CUDA_ERROR_INVALID_VALUE" (CUDA Driver API, cuMemcpyBatchAsync).
+CUresult read_access(CUmemcpySrcAccessOrder order, unsigned flags, SourceAccess& access) {
+    if ((flags & ~static_cast<unsigned>(CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    switch (order) {
+        case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM: access = SourceAccess::in_order; return CUDA_SUCCESS;
+        case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL: access = SourceAccess::during_call; return CUDA_SUCCESS;
+        case CU_MEMCPY_SRC_ACCESS_ORDER_ANY: access = SourceAccess::as_usual; return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/// One after the other, as single copies. CUDA leaves the order within a batch open.
+template <typename Copy>
+CUresult copy_all(Call& call, std::span<const SourceAccess> access, uint64_t stream, Copy&& copy) {
+    bool reads_device = false;
+    for (size_t i = 0; i < access.size(); ++i) {
+        Call own = call;
+        own.source = access[i];
+        bool from_device = false;
+        const CUresult result = copy(own, i, from_device);
+        call.number = own.number;
+        if (result != CUDA_SUCCESS) return result;
+        reads_device = reads_device || (from_device && access[i] == SourceAccess::during_call);
+    }
+    // What is copied on the device has been read when it is over.
+    return reads_device && !is_capturing(call, stream) ? synchronize_stream(call, stream) : CUDA_SUCCESS;
+}
+
+CUresult copy_batch(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, std::span<const SourceAccess> access,
+                    CUstream stream) {
+    if (access.empty() || !dsts || !srcs || !sizes) return CUDA_ERROR_INVALID_VALUE;
     uint64_t token = 0;
     if (CUresult refused = enter_stream(call, stream, token); refused != CUDA_SUCCESS) return refused;
-    for (size_t i = 0; i < count; ++i) {
-        CUresult result = copy_any(call, dsts[i], srcs[i], sizes[i], token, Timing::asynchronous);
-        if (result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
+    return copy_all(call, access, token, [&](Call& own, size_t i, bool& from_device) {
+        from_device = side_of(own.state, srcs[i]) == Side::device;
+        return copy_any(own, dsts[i], srcs[i], sizes[i], token, Timing::asynchronous);
+    });
 }
 
 CUresult plan_batch_copy(Call& call, const CUDA_MEMCPY3D_BATCH_OP& described, CopyPlan& plan) {
@@ -77,22 +104,27 @@ CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list,
                        CUstream stream) {
     if (failed) *failed = SIZE_MAX;
     if (list.empty() || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (is_special_stream(stream) && stream != CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_VALUE;
     uint64_t token = 0;
     if (CUresult refused = enter_stream(call, stream, token); refused != CUDA_SUCCESS) return refused;
     std::vector<CopyPlan> plans(list.size());
+    std::vector<SourceAccess> access(list.size());
     for (size_t i = 0; i < list.size(); ++i) {
-        const CUresult result = plan_batch_copy(call, list[i], plans[i]);
+        CUresult result = read_access(list[i].srcAccessOrder, list[i].flags, access[i]);
+        if (result == CUDA_SUCCESS) result = plan_batch_copy(call, list[i], plans[i]);
+        // "The width, height and depth … must not be zero" (CUDA Driver API, cuMemcpy3DBatchAsync).
+        if (result == CUDA_SUCCESS && plans[i].empty()) result = CUDA_ERROR_INVALID_VALUE;
         if (result == CUDA_SUCCESS) continue;
         if (failed) *failed = i;
         return result;
     }
-    for (CopyPlan& plan : plans) {
-        CUresult result = run_copy(call, plan, token, Timing::asynchronous);
-        if (result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
+    return copy_all(call, access, token, [&](Call& own, size_t i, bool& from_device) {
+        from_device = !plans[i].source.is_host;
+        return run_copy(own, plans[i], token, Timing::asynchronous);
+    });
 }
+
+/// Batches take no default stream but the thread's own.
+bool takes_batches(CUstream stream) { return !is_special_stream(stream) || stream == CU_STREAM_PER_THREAD; }
 
 CUresult check_peers(const Call& call, CUcontext destination, CUcontext source) {
     const bool known = call.state.contexts.find(to_token(destination)) && call.state.contexts.find(to_token(source));
@@ -163,7 +195,8 @@ CUresult hook_client_cuMemcpyDtoHAsync_v2(Call& call, void* dstHost, CUdeviceptr
 CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     const uint64_t stream = call.default_stream();
     return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::synchronous, [&] {
-        if (is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
+        const bool waits = is_synchronous(call, dstDevice) || is_synchronous(call, srcDevice);
+        if (waits || is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
             return copy_any(call, dstDevice, srcDevice, ByteCount, stream, Timing::synchronous);
         if (call.per_thread) return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream);
         return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);
@@ -271,23 +304,36 @@ CUresult hook_client_cuMemcpyBatchAsync(Call& call, CUdeviceptr* dsts, CUdevicep
 CUresult hook_client_cuMemcpyBatchAsync_v2(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                                            CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream hStream) {
     if (numAttrs == 0 || numAttrs > count || !attrs || !attrsIdxs || attrsIdxs[0] != 0) return CUDA_ERROR_INVALID_VALUE;
-    // Whatever order of access the attributes allow: the source is read when the call is made, in stream order.
-    return copy_batch(call, dsts, srcs, sizes, count, hStream);
+    if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<SourceAccess> access(count);
+    for (size_t k = 0; k < numAttrs; ++k) {
+        // "Each entry must be greater than the previous entry and the last entry should be less than count".
+        const size_t end = k + 1 < numAttrs ? attrsIdxs[k + 1] : count;
+        if (end <= attrsIdxs[k] || end > count) return CUDA_ERROR_INVALID_VALUE;
+        SourceAccess order{};
+        if (CUresult refused = read_access(attrs[k].srcAccessOrder, attrs[k].flags, order); refused != CUDA_SUCCESS)
+            return refused;
+        std::fill(access.begin() + static_cast<ptrdiff_t>(attrsIdxs[k]), access.begin() + static_cast<ptrdiff_t>(end), order);
+    }
+    return copy_batch(call, dsts, srcs, sizes, access, hStream);
 }
 
 CUresult hook_client_cuMemcpy3DBatchAsync(Call& call, size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx,
                                           unsigned long long flags, CUstream hStream) {
+    if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
     return copy_batch_3d(call, {opList, numOps}, failIdx, flags, hStream);
 }
 
 CUresult hook_client_cuMemcpy3DBatchAsync_v2(Call& call, size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList,
                                              unsigned long long flags, CUstream hStream) {
-    return copy_batch_3d(call, {opList, numOps}, nullptr, flags, hStream);
+    return hook_client_cuMemcpy3DBatchAsync(call, numOps, opList, nullptr, flags, hStream);
 }
 
-CUresult hook_client_cuMemcpyWithAttributesAsync(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes*,
-                                                 CUstream hStream) {
-    return copy_batch(call, &dst, &src, &size, 1, hStream);
+CUresult hook_client_cuMemcpyWithAttributesAsync(Call& call, CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                                 CUmemcpyAttributes* attr, CUstream hStream) {
+    SourceAccess access{};
+    if (CUresult refused = read_access(attr->srcAccessOrder, attr->flags, access); refused != CUDA_SUCCESS) return refused;
+    return copy_batch(call, &dst, &src, &size, {&access, 1}, hStream);
 }
 
 CUresult hook_client_cuMemcpy3DWithAttributesAsync(Call& call, CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags,

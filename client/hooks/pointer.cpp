@@ -211,7 +211,11 @@ CUresult hook_client_cuPointerSetAttribute(Call& call, const void* value, CUpoin
     unsigned on = 0;
     std::memcpy(&on, value, sizeof on);
     call.state.memory.set_sync_memops(range->base, on != 0);
-    return CUDA_SUCCESS;
+    if (on == 0) return CUDA_SUCCESS;
+    call.state.any_sync_memops.store(true, std::memory_order_release);
+    // "If there are any previously initiated synchronous memory operations that are pending when this attribute is set, the
+    // function does not return until those memory operations are complete" (CUDA Driver API, cuPointerSetAttribute).
+    return synchronize_stream(call, call.default_stream());
 }
 
 }  // namespace warpline::client

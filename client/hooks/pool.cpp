@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "client/call/allocate.h"
 #include "client/call/pooled.h"
@@ -47,31 +48,52 @@ void count_allocation(Pool& pool, uint64_t bytes) {
     raise(pool.reserved_high, reserved_bytes(pool));
 }
 
+/// The call as one about a context of this device: "The specified memory pool may be from a device different than that of the
+/// specified hStream" (CUDA Driver API, cuMemAllocFromPoolAsync), and than the current one.
+Call on_device(const Call& call, int device, uint64_t stream) {
+    Call own = call;
+    if (call.device() == device) [[likely]]
+        return own;
+    own.converted = 0;
+    own.context = context_of_work(call, stream);
+    const Device* found = find_device(device);
+    if (own.device() != device && found) own.context = found->primary_context;
+    return own;
+}
+
 CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_token, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     Pool* pool = call.state.pools.find(pool_token);
     if (!pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t stream = stream_token(call, hStream);
-    if (is_capturing(call, stream)) return capture_allocation(call, dptr, bytes, pool->device, stream);
+    Call own = on_device(call, pool->device, stream);
+    if (is_capturing(call, stream)) {
+        MutexLock lock(pool->mutex);
+        if (!pool->access.empty() || pool->properties.maxSize != 0)
+            return WL_REFUSE_CALL("cuMemAllocFromPoolAsync",
+                                  "captured memory of a pool that other devices may use, or that has a largest size");
+        return capture_allocation(own, dptr, bytes, pool->device, stream);
+    }
     if (const uint64_t most = DeviceMemory::rounded_to_blocks(pool->properties.maxSize);
         most != 0 && DeviceMemory::rounded(bytes) > most - std::min(most, pool->used_bytes.load()))
         return CUDA_ERROR_OUT_OF_MEMORY;
     PoolHeap& heap = call.state.pool_heap;
     DeviceRange range;
     auto reused = heap.take(PoolHeap::key(stream, call.scope(), call.thread.number), pool_token, bytes);
-    if (!reused) reused = heap.take_kept(pool_token, call.context, bytes);
+    if (!reused) reused = heap.take_kept(pool_token, own.context, bytes);
     if (reused) {
         range = *reused;
         range.size_bytes = bytes;
+        range.sync_memops = false;
         call.state.memory.register_range(range);
     } else {
         uint64_t address = 0;
-        exchange_kept(call, pool_token, bytes);
-        CUresult result = allocate_device_memory(call, bytes, address, pool_token);
+        exchange_kept(own, pool_token, bytes);
+        CUresult result = allocate_device_memory(own, bytes, address, pool_token);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
             // What was freed in other streams' order can be had after waiting for them.
-            if (CUresult waited = synchronize_context(call); waited != CUDA_SUCCESS) return waited;
-            result = allocate_device_memory(call, bytes, address, pool_token);
+            if (CUresult waited = synchronize_context(own); waited != CUDA_SUCCESS) return waited;
+            result = allocate_device_memory(own, bytes, address, pool_token);
         }
         if (result != CUDA_SUCCESS) return result;
         range.base = address;
@@ -109,7 +131,10 @@ CUresult pool_of_location(Call& call, const CUmemLocation* location, CUmemAlloca
 }  // namespace
 
 CUresult hook_client_cuMemAllocAsync(Call& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-    uint64_t pool = current_pool(call, call.device());
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    // "… from the memory pool current to the stream's device" (CUDA Driver API, cuMemAllocAsync).
+    const Context* context = call.state.contexts.find(context_of_work(call, stream_token(call, hStream)));
+    const uint64_t pool = current_pool(call, context ? context->device : call.device());
     if (pool == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     return allocate(call, dptr, bytesize, pool, hStream);
 }
@@ -228,15 +253,20 @@ CUresult hook_client_cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemP
 CUresult hook_client_cuMemPoolSetAccess(Call& call, CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
     Pool* found = call.state.pools.find(to_token(pool));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; ++i) {
-        const CUmemAccessDesc& wanted = map[i];
+    // All of it before anything is changed (DB-34).
+    for (const CUmemAccessDesc& wanted : std::span(map, count)) {
         if (wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(wanted.location.id))
             return CUDA_ERROR_INVALID_DEVICE;
-        const bool on = wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
-        if (wanted.location.id == found->device && on) continue;
-        if (wanted.location.id == found->device || wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (wanted.location.id == found->device && wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return CUDA_ERROR_INVALID_DEVICE;
+        const bool possible =
+            wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (!possible) return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (const CUmemAccessDesc& wanted : std::span(map, count)) {
+        if (wanted.location.id == found->device) continue;
         // Pools share blocks of memory: a device that may use one of them may use all of that device's memory.
+        const bool on = wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
         if (CUresult result = gen::request_cuMemPoolSetAccess(call, found->device, wanted.location.id, to_token(pool), on);
             result != CUDA_SUCCESS) {
             return result;

@@ -63,6 +63,9 @@ public:
     Captures captures;
     GraphEnds graph_ends;
     DevicePools device_pools;
+    /// Some memory, or a context, has been said to make synchronous copies and fills wait (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+    /// CU_CTX_SYNC_MEMOPS).
+    std::atomic<bool> any_sync_memops{false};
     std::atomic<bool> pools_to_trim{false};  ///< one of them says so
     Textures textures;
     Foresight foresight;

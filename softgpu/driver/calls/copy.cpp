@@ -70,44 +70,72 @@ CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcon
     return bytes != 0 ? enqueue_copy(*stream, std::move(operation), mode) : CUDA_SUCCESS;
 }
 
-CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
-                    size_t* indices, size_t attribute_count, size_t* failed, CUstream handle) {
-    if (to == nullptr || from == nullptr || sizes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (attribute_count != 0 && (attributes == nullptr || indices == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    if (attribute_count > count) return CUDA_ERROR_INVALID_VALUE;
-    // The order of a batch cannot be told from that of a default stream, which CUDA therefore does not allow.
-    if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
-    if (failed != nullptr) *failed = SIZE_MAX;
-    std::vector<CopyOperation> operations(count);
-    for (size_t i = 0; i < count; ++i) {
-        CUresult result = linear_copy(to[i], Endpoint::any, from[i], Endpoint::any, sizes[i], operations[i]);
-        if (result == CUDA_SUCCESS) continue;
-        if (failed != nullptr) *failed = i;
-        return result;
+/// "Each memcpy operation in the batch must have a valid … srcAccessOrder setting, otherwise the API will return
+/// CUDA_ERROR_INVALID_VALUE" (CUDA Driver API, cuMemcpyBatchAsync).
+CUresult mode_of(CUmemcpySrcAccessOrder order, unsigned int flags, CopyMode& mode) {
+    if ((flags & ~static_cast<unsigned int>(CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    switch (order) {
+        case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM: mode = CopyMode::in_order; return CUDA_SUCCESS;
+        case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL: mode = CopyMode::read_now; return CUDA_SUCCESS;
+        case CU_MEMCPY_SRC_ACCESS_ORDER_ANY: mode = k_async; return CUDA_SUCCESS;
+        default: return CUDA_ERROR_INVALID_VALUE;
     }
+}
+
+/// The order of a batch cannot be told from that of a default stream, which CUDA therefore does not allow.
+bool takes_batches(CUstream handle) { return handle != nullptr && handle != CU_STREAM_LEGACY; }
+
+struct BatchCopy {
+    CopyOperation operation;
+    CopyMode mode = k_async;
+};
+
+CUresult enqueue_batch(std::vector<BatchCopy>& batch, CUstream handle) {
     StreamPtr stream;
     CU_TRY(find_stream(handle, stream));
-    for (CopyOperation& operation : operations) {
-        if (operation.width_bytes != 0) CU_TRY(enqueue_copy(*stream, std::move(operation), k_async));
+    for (BatchCopy& one : batch) {
+        if (one.operation.width_bytes != 0) CU_TRY(enqueue_copy(*stream, std::move(one.operation), one.mode));
     }
     return CUDA_SUCCESS;
 }
 
-CUresult copy_batch_3d(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed, CUstream handle) {
-    if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+                    size_t* indices, size_t attribute_count, size_t* failed, CUstream handle) {
+    if (to == nullptr || from == nullptr || sizes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (attributes == nullptr || indices == nullptr || attribute_count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute_count > count || indices[0] != 0) return CUDA_ERROR_INVALID_VALUE;
     if (failed != nullptr) *failed = SIZE_MAX;
-    std::vector<CopyOperation> operations(count);
+    std::vector<BatchCopy> batch(count);
+    for (size_t k = 0; k < attribute_count; ++k) {
+        const size_t end = k + 1 < attribute_count ? indices[k + 1] : count;
+        if (end <= indices[k] || end > count) return CUDA_ERROR_INVALID_VALUE;
+        CopyMode mode{};
+        CU_TRY(mode_of(attributes[k].srcAccessOrder, attributes[k].flags, mode));
+        for (size_t i = indices[k]; i < end; ++i) batch[i].mode = mode;
+    }
     for (size_t i = 0; i < count; ++i) {
-        CUresult result = batch_copy(list[i], operations[i]);
+        CUresult result = linear_copy(to[i], Endpoint::any, from[i], Endpoint::any, sizes[i], batch[i].operation);
         if (result == CUDA_SUCCESS) continue;
         if (failed != nullptr) *failed = i;
         return result;
     }
-    StreamPtr stream;
-    CU_TRY(find_stream(handle, stream));
-    for (CopyOperation& operation : operations) CU_TRY(enqueue_copy(*stream, std::move(operation), k_async));
-    return CUDA_SUCCESS;
+    return enqueue_batch(batch, handle);
+}
+
+CUresult copy_batch_3d(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed, CUstream handle) {
+    if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (failed != nullptr) *failed = SIZE_MAX;
+    std::vector<BatchCopy> batch(count);
+    for (size_t i = 0; i < count; ++i) {
+        CUresult result = mode_of(list[i].srcAccessOrder, list[i].flags, batch[i].mode);
+        if (result == CUDA_SUCCESS) result = batch_copy(list[i], batch[i].operation);
+        const CUextent3D& extent = list[i].extent;
+        if (extent.width == 0 || extent.height == 0 || extent.depth == 0) result = CUDA_ERROR_INVALID_VALUE;
+        if (result == CUDA_SUCCESS) continue;
+        if (failed != nullptr) *failed = i;
+        return result;
+    }
+    return enqueue_batch(batch, handle);
 }
 
 }  // namespace
@@ -183,18 +211,20 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream) 
 
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
                             size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream) {
+    if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
     return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
 }
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
                                size_t* attrsIdxs, size_t numAttrs, CUstream hStream) {
-    return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, nullptr, hStream);
+    return driver::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, nullptr, hStream);
 }
 CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx, unsigned long long flags,
                               CUstream hStream) {
-    return flags == 0 ? copy_batch_3d(numOps, opList, failIdx, hStream) : CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0 || !takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
+    return copy_batch_3d(numOps, opList, failIdx, hStream);
 }
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream) {
-    return flags == 0 ? copy_batch_3d(numOps, opList, nullptr, hStream) : CUDA_ERROR_INVALID_VALUE;
+    return driver::cuMemcpy3DBatchAsync(numOps, opList, nullptr, flags, hStream);
 }
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes* attr,
                                      CUstream hStream) {

@@ -49,7 +49,9 @@ CUresult enqueue(Stream& stream, MemsetOperation operation, CopyMode mode) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, operation);
-    if (mode == CopyMode::synchronous && is_host_visible(operation.params.dst)) {
+    const bool waits =
+        is_host_visible(operation.params.dst) || always_waits(stream, reinterpret_cast<const void*>(operation.params.dst));
+    if (mode == CopyMode::synchronous && waits) {
         stream.submit_and_wait([&] { execute(stream.context(), operation); });
         return CUDA_SUCCESS;
     }

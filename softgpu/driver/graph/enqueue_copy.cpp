@@ -28,18 +28,20 @@ bool on_host(const CopySide& side) {
 /// How much pageable memory a copy to a device takes along, instead of waiting for its turn.
 uint64_t most_staged_bytes(CopyMode mode) {
     const Profile& profile = process().config().profile;
-    if (mode == CopyMode::asynchronous) return profile.pageable_staging_bytes;
+    if (mode != CopyMode::synchronous) return profile.pageable_staging_bytes;
     return profile.small_copies_staged ? k_small_copy_bytes : 0;
 }
 
 bool staged(const CopyOperation& operation, CopyMode mode) {
-    const bool linear = operation.height == 1 && operation.depth == 1;
+    const bool linear = operation.height == 1 && operation.depth == 1 && mode != CopyMode::in_order;
     return linear && operation.width_bytes <= most_staged_bytes(mode) && pageable(operation.from) && !on_host(operation.to);
 }
 
-bool waited_for(const CopyOperation& operation, CopyMode mode) {
-    if (mode == CopyMode::synchronous) return on_host(operation.from) || on_host(operation.to);
-    if (pageable(operation.from)) return true;
+bool waited_for(const Stream& stream, const CopyOperation& operation, CopyMode mode) {
+    if (mode == CopyMode::synchronous)
+        return on_host(operation.from) || on_host(operation.to) || always_waits(stream, operation.from.base) ||
+               always_waits(stream, operation.to.base);
+    if (mode == CopyMode::read_now || pageable(operation.from)) return true;
     return pageable(operation.to) && process().config().profile.pageable_landed;
 }
 
@@ -51,6 +53,12 @@ CUresult check_reach(const Stream& stream, const CopySide& side) {
 
 }  // namespace
 
+bool always_waits(const Stream& stream, const void* address) {
+    if ((stream.context().flags.load() & CU_CTX_SYNC_MEMOPS) != 0) return true;
+    const auto allocation = process().addresses.find(reinterpret_cast<uint64_t>(address));
+    return allocation != nullptr && allocation->sync_memops;
+}
+
 CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
     if (mode == CopyMode::synchronous) CU_TRY(check_not_capturing(stream));
     CU_TRY(check_reach(stream, operation.from));
@@ -58,14 +66,14 @@ CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, std::move(operation));
-    if (staged(operation, mode)) {
+    if (staged(operation, mode) && !(mode == CopyMode::synchronous && always_waits(stream, operation.to.base))) {
         auto staging = std::make_shared<Bytes>(operation.width_bytes);
         std::memcpy(staging->data(), operation.from.base, staging->size());
         operation.from.base = reinterpret_cast<uint8_t*>(staging->data());
         stream.submit([context = stream.context_ptr(), operation, staging] { execute(*context, operation); });
         return CUDA_SUCCESS;
     }
-    if (!waited_for(operation, mode)) {
+    if (!waited_for(stream, operation, mode)) {
         stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
         return CUDA_SUCCESS;
     }
