@@ -5,10 +5,6 @@
 
 namespace warpline::client {
 
-namespace {
-
-constexpr unsigned k_max_items = 256;
-
 CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
     uint64_t bytes = 8;
     switch (item.operation) {
@@ -18,17 +14,15 @@ CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
         case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
         case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
         case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-            return WL_REFUSE_CALL("cuGraphAddBatchMemOpNode",
-                                  "the flush of other devices' writes: none of them is the program's");
+            return WL_REFUSE_CALL("cuStreamBatchMemOp", "the flush of other devices' writes: none of them is the program's");
         default: return CUDA_ERROR_INVALID_VALUE;
     }
     if (item.waitValue.address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
     return check_device_range(call, item.waitValue.address, bytes);
 }
 
-}  // namespace
-
 CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+    constexpr unsigned k_max_items = 256;
     if (params.count == 0 || params.count > k_max_items || !params.paramArray || params.flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < params.count; ++i) {

@@ -5,6 +5,8 @@
 
 namespace warpline::client {
 
+/// One operation: its address is the device's, or that of page-locked memory, which becomes the device's, too.
+CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item);
 /// @errors  invalid value (their number, an operation, an address), not supported
 CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
 

@@ -1,0 +1,58 @@
+// Streams that wait for values in memory, or write them.
+#include "client/gen/stream_calls.gen.h"
+#include "client/graph/batch.h"
+
+namespace warpline::client {
+
+namespace {
+
+CUresult enter(Call& call, CUstream handle, CUstreamBatchMemOpType operation, CUdeviceptr address, uint64_t& stream) {
+    if (CUresult refused = enter_stream(call, handle, stream); refused != CUDA_SUCCESS) return refused;
+    call.stream = stream;
+    CUstreamBatchMemOpParams item{};
+    item.operation = operation;
+    item.waitValue.address = address;
+    return check_item(call, item);
+}
+
+}  // namespace
+
+CUresult hook_client_cuStreamWaitValue32_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint32_t value,
+                                            unsigned int flags) {
+    uint64_t stream = 0;
+    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, stream);
+    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWaitValue32_v2(call, stream, addr, value, flags);
+}
+
+CUresult hook_client_cuStreamWriteValue32_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint32_t value,
+                                             unsigned int flags) {
+    uint64_t stream = 0;
+    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, stream);
+    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWriteValue32_v2(call, stream, addr, value, flags);
+}
+
+CUresult hook_client_cuStreamWaitValue64_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint64_t value,
+                                            unsigned int flags) {
+    uint64_t stream = 0;
+    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, stream);
+    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWaitValue64_v2(call, stream, addr, value, flags);
+}
+
+CUresult hook_client_cuStreamWriteValue64_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint64_t value,
+                                             unsigned int flags) {
+    uint64_t stream = 0;
+    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, stream);
+    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWriteValue64_v2(call, stream, addr, value, flags);
+}
+
+CUresult hook_client_cuStreamBatchMemOp_v2(Call& call, CUstream handle, unsigned int count,
+                                           CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, handle, stream); refused != CUDA_SUCCESS) return refused;
+    call.stream = stream;
+    const CUDA_BATCH_MEM_OP_NODE_PARAMS batch{nullptr, count, paramArray, flags};
+    if (CUresult refused = check_batch(call, batch); refused != CUDA_SUCCESS) return refused;
+    return gen::issue_cuStreamBatchMemOp_v2(call, stream, count, array_bytes(paramArray, count), flags);
+}
+
+}  // namespace warpline::client
