@@ -92,14 +92,17 @@ int answer(void* device, size_t first, size_t count, std::initializer_list<uint3
 }
 
 int answer_pair(void* device, void* other, size_t first, size_t count, std::initializer_list<uint32_t> inputs,
-                uint32_t* output) noexcept {
+                std::optional<uint32_t> otherwise, uint32_t* output) noexcept {
     Known known, known_other;
     if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
     if (const int result = find_device(other, Age::any, known_other); result != abi::k_success) return result;
     const abi::Question* question = question_with(first, count, inputs);
     if (output == nullptr || question == nullptr) return abi::k_invalid_argument;
     const auto found = answer_to(known, static_cast<uint16_t>(question->id + known_other.index));
-    return found ? give(*question, *found, {output}, 0) : unknown_answer();
+    const int result = found ? give(*question, *found, {output}, 0) : unknown_answer();
+    if (result == abi::k_success || !otherwise) return result;
+    *output = *otherwise;
+    return abi::k_success;
 }
 
 int refuse(const char* function, std::atomic<bool>& told) noexcept {

@@ -33,8 +33,9 @@ int give_text(std::string_view text, char* out, uint32_t length) noexcept;
 /// The answer to one of `count` questions from the place `first` on, whose inputs are these. Generated entry points are this.
 int answer(void* device, size_t first, size_t count, std::initializer_list<uint32_t> inputs,
            std::initializer_list<void*> outputs, uint32_t text_bytes) noexcept;
+/// The same of two devices. @param otherwise  the value of the pairs that the server has none of; nothing: that is an error
 int answer_pair(void* device, void* other, size_t first, size_t count, std::initializer_list<uint32_t> inputs,
-                uint32_t* output) noexcept;
+                std::optional<uint32_t> otherwise, uint32_t* output) noexcept;
 int answer_system(size_t question, char* text, uint32_t length) noexcept;
 
 /// Not supported, and one line of the log.

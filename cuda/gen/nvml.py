@@ -62,9 +62,9 @@ class Description:
             self.mistakes.append(f"{name} is described twice")
         self.mistakes += [f"{n} is no function of symbols.txt" for n in live if n not in self.symbols]
         self.mistakes += [f"`{key}` is none of {', '.join(KINDS)}" for key in document if key not in KINDS]
-        known = {"call", "id", "in", "out", "version", "once", "aliases", "own"}
-        for call in [*self.asked, *self.pairs, *self.system]:
-            self.mistakes += [f"{call['call']}: `{key}` is no key here" for key in call if key not in known]
+        asked = {"call", "id", "in", "out", "version", "once", "aliases", "own"}
+        for calls, known in ((self.asked, asked), (self.pairs, {"call", "id", "in", "else"}), (self.system, {"call", "id"})):
+            self.mistakes += [f"{call['call']}: `{key}` is no key here" for call in calls for key in call if key not in known]
         for call in self.asked:
             wrong = [o for o in call["out"] if not isinstance(o, int) and o not in SIZES]
             self.mistakes += [f"{call['call']}: `{o}` is no output" for o in wrong]
@@ -153,7 +153,7 @@ def pair_entry(call, first: int, count: int) -> str:
     inputs = ["in0"] if call.get("in") else []
     params = ["void* device", "void* other", *(f"uint32_t {i}" for i in inputs), "uint32_t* out0"]
     return (f"WL_NVML int {call['call']}({', '.join(params)}) {{\n"
-            f"    return answer_pair(device, other, {first}, {count}, {{{', '.join(inputs)}}}, out0);\n}}")
+            f"    return answer_pair(device, other, {first}, {count}, {{{', '.join(inputs)}}}, {call.get('else', 'std::nullopt')}, out0);\n}}")
 
 
 def entries(api: Description) -> str:

@@ -278,6 +278,19 @@ def without_library():
         except nv.NVMLError_NotSupported:
             continue
         raise AssertionError(f"{unknown} answers")
+    unknown_peers(device, nv.nvmlDeviceGetHandleByIndex(0))
+
+
+def unknown_peers(device, other):
+    """NCCL ends the program at any error."""
+    for index in range(nv.NVML_P2P_CAPS_INDEX_UNKNOWN):
+        status = ctypes.c_uint(9)
+        check(library().nvmlDeviceGetP2PStatus(device, other, index, ctypes.byref(status)))
+        assert status.value == nv.NVML_P2P_STATUS_UNKNOWN, status
+    check(library().nvmlDeviceGetP2PStatus(device, other, nv.NVML_P2P_CAPS_INDEX_UNKNOWN, ctypes.byref(status)), INVALID_ARGUMENT)
+    check(library().nvmlDeviceGetP2PStatus(device, other, 0, None), INVALID_ARGUMENT)
+    check(library().nvmlDeviceGetP2PStatus(device, None, 0, ctypes.byref(status)), INVALID_ARGUMENT)
+    check(library().nvmlDeviceGetTopologyCommonAncestor(device, other, ctypes.byref(status)), NOT_SUPPORTED)
 
 
 def foreign():
@@ -365,6 +378,7 @@ def nvidias():
     assert nv.nvmlDeviceGetUtilizationRates(device).gpu == 37
     memory = nv.nvmlDeviceGetMemoryInfo(device)
     assert (memory.total, memory.free, memory.used) == (8 << 30, 6 << 30, 2 << 30)
+    unknown_peers(device, nv.nvmlDeviceGetHandleByIndex(1))  # there is no such function, as before NVML 8
 
 
 globals()[sys.argv[1]]()
