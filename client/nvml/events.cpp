@@ -42,11 +42,13 @@ WL_NVML int nvmlEventSetCreate(void** set) {
     return abi::k_memory;
 }
 
-/// None of the types can be had; the set can be used all the same.
-WL_NVML int nvmlDeviceRegisterEvents(void* device, uint64_t, void* set) {
+/// None of the types can be had; the set can be used all the same. Who asks for no more than is supported asks for none, and
+/// takes a refusal for a broken GPU (Kubernetes' device plugin).
+WL_NVML int nvmlDeviceRegisterEvents(void* device, uint64_t types, void* set) {
     Known known;
     if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
-    return set_of(set) != nullptr ? abi::k_not_supported : abi::k_invalid_argument;
+    if (set_of(set) == nullptr) return abi::k_invalid_argument;
+    return types == 0 ? abi::k_success : abi::k_not_supported;
 }
 
 WL_NVML int nvmlDeviceGetSupportedEventTypes(void* device, uint64_t* types) {

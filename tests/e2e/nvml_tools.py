@@ -325,6 +325,8 @@ def dcgm():
     for device in gpus:
         assert ask("nvmlDeviceGetSupportedEventTypes", device, out=(U64,)) == 0
         assert call("nvmlDeviceRegisterEvents", device, U64(8), events) == NOT_SUPPORTED
+        assert call("nvmlDeviceRegisterEvents", device, U64(0), events) == SUCCESS  # of what is wanted, all that is supported
+        assert call("nvmlDeviceRegisterEvents", device, U64(0), None) == INVALID_ARGUMENT
     # Topology
     for one in gpus:
         for other in gpus:
