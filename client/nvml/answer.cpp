@@ -53,7 +53,7 @@ int find_device(void* device, Age age, Known& out) noexcept {
     if (const int result = Library::instance().snapshot(Age::any, out.snapshot); result != abi::k_success) return result;
     const auto* handle = static_cast<const char*>(device);
     if (handle < g_handles || handle >= g_handles + k_most_devices) return abi::k_invalid_argument;
-    if (age == Age::now) {
+    if (age != Age::any) {
         if (const int result = Library::instance().snapshot(age, out.snapshot); result != abi::k_success) return result;
     }
     out.index = static_cast<size_t>(handle - g_handles);
@@ -77,7 +77,7 @@ int answer(void* device, size_t first, size_t count, std::initializer_list<uint3
     const abi::Question* question = question_with(first, count, inputs);
     Known known;
     const bool now = question != nullptr && !question->once;
-    if (const int result = find_device(device, now ? Age::now : Age::any, known); result != abi::k_success) return result;
+    if (const int result = find_device(device, now ? Age::now : Age::answered, known); result != abi::k_success) return result;
     if (std::find(outputs.begin(), outputs.end(), nullptr) != outputs.end()) return abi::k_invalid_argument;
     if (question == nullptr) return unknown_answer();
     if (question->version != 0) {
@@ -94,7 +94,7 @@ int answer(void* device, size_t first, size_t count, std::initializer_list<uint3
 int answer_pair(void* device, void* other, size_t first, size_t count, std::initializer_list<uint32_t> inputs,
                 std::optional<uint32_t> otherwise, uint32_t* output) noexcept {
     Known known, known_other;
-    if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
+    if (const int result = find_device(device, Age::answered, known); result != abi::k_success) return result;
     if (const int result = find_device(other, Age::any, known_other); result != abi::k_success) return result;
     const abi::Question* question = question_with(first, count, inputs);
     if (output == nullptr || question == nullptr) return abi::k_invalid_argument;

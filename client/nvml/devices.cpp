@@ -47,7 +47,7 @@ constexpr uint16_t k_pci_info = 51;
 /// Where the device is says CUDA; what kind it is, the server's NVML, where there is one.
 int pci_of(void* handle, abi::PciInfo& info) {
     Known device;
-    if (const int result = find_device(handle, Age::any, device); result != abi::k_success) return result;
+    if (const int result = find_device(handle, Age::answered, device); result != abi::k_success) return result;
     unsigned place[3];
     info = {};
     const auto told = answer_to(device, k_pci_info);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -23,8 +24,12 @@ constexpr std::chrono::milliseconds k_fresh{250};
 /// A server that has not answered is not asked again for so long, or each of hundreds of calls waited for it.
 constexpr std::chrono::milliseconds k_rest{1'000};
 
-SnapshotPtr make_snapshot(protocol::ServerStatus status) {
+/// @param before  the one that it takes the place of, if there is one
+SnapshotPtr make_snapshot(protocol::ServerStatus status, const SnapshotPtr& before) {
     auto snapshot = std::make_shared<Snapshot>();
+    const auto has_answers = [](const protocol::DeviceSheet& device) { return !device.answers.empty(); };
+    snapshot->answered = std::any_of(status.sheets.begin(), status.sheets.end(), has_answers);
+    snapshot->may_change = !snapshot->answered && (before == nullptr || before->answered);
     for (const protocol::DeviceSheet& device : status.sheets) {
         CUuuid uuid;
         std::memcpy(uuid.bytes, device.uuid.data(), sizeof uuid.bytes);
@@ -102,11 +107,12 @@ int Library::shut_down() noexcept {
 /// Lets `ask()` ask a server while others may come, who wait for the answer. Null, with the reason in `why`.
 template <typename Ask>
 SnapshotPtr Library::ask_open(State& state, std::string& why, Ask&& ask) {
+    const SnapshotPtr before = state.snapshot;
     state.asking = true;
     state.mutex.unlock();
     SnapshotPtr snapshot;
     try {
-        if (auto status = ask(); status.ok()) snapshot = make_snapshot(std::move(*status));
+        if (auto status = ask(); status.ok()) snapshot = make_snapshot(std::move(*status), before);
     } catch (...) {
         why = "out of memory";
     }
@@ -162,14 +168,17 @@ int Library::snapshot(Age age, SnapshotPtr& out) noexcept {
         for (;;) {
             if (state.users == 0) return abi::k_uninitialized;
             const auto now = Clock::now();
-            if (age == Age::any || now - state.snapshot->taken < k_fresh) break;
+            const Snapshot& last = *state.snapshot;
+            const bool is_fresh = now - last.taken < k_fresh && !last.may_change;
+            if (age == Age::any || is_fresh || (age == Age::answered && last.answered)) break;
             if (state.asking) {
                 state.changed.wait(state.mutex);
                 continue;
             }
             const bool rests = state.failed_at != Clock::time_point{} && now - state.failed_at < k_rest;
-            if (rests) return abi::k_gpu_is_lost;
-            if (const int renewed = renew(state); renewed != abi::k_success) return renewed;
+            const int renewed = rests ? int{abi::k_gpu_is_lost} : renew(state);
+            // What does not change can be told without: it is as if there were no NVML.
+            if (renewed != abi::k_success && age == Age::now) return renewed;
             if (state.snapshot != nullptr) break;  // however long it took
         }
         if (state.snapshot == nullptr) return abi::k_uninitialized;

@@ -19,13 +19,15 @@ struct Snapshot {
     std::vector<std::string> uuids;  ///< as text: "GPU-…"
     std::chrono::steady_clock::time_point taken;
     uint64_t taken_at_us = 0;  ///< since 1970: what NVML puts on values
+    bool answered = false;     ///< by the server's NVML; there is none, or it was not ready
+    bool may_change = false;   ///< not answered, and the one before was, or there was none
 
     const std::vector<protocol::DeviceSheet>& devices() const { return status.sheets; }
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-/// What of a snapshot is wanted: values that do not change, or those of now.
-enum class Age : uint8_t { any, now };
+/// What of a snapshot is wanted: what CUDA says; also what the server's NVML says, and does not change; or its values of now.
+enum class Age : uint8_t { any, answered, now };
 
 /// The library's state. Values of now are at most a quarter of a second old; of all threads that want newer ones, one asks. In
 /// a child of fork everything goes on: no connection is kept, and so none is shared.
@@ -38,6 +40,8 @@ public:
     /// nvmlShutdown.
     int shut_down() noexcept;
 
+    /// A server whose NVML has not answered is asked again at the next question, and if it has not then, either, as seldom as
+    /// others: it may have none.
     /// @return success, uninitialized, GPU is lost (the server does not answer any more) @blocks for a round trip @thread any
     int snapshot(Age age, SnapshotPtr& out) noexcept;
 

@@ -41,7 +41,7 @@ namespace warpline::client::nvml {
 
 int answer_system(size_t question, char* text, uint32_t length) noexcept {
     Known first;
-    if (const int result = Library::instance().snapshot(Age::any, first.snapshot); result != abi::k_success) return result;
+    if (const int result = Library::instance().snapshot(Age::answered, first.snapshot); result != abi::k_success) return result;
     const abi::Question& asked = abi::questions()[question];
     if (!first.snapshot->devices().empty()) {
         const auto found = answer_to(first, asked.id);

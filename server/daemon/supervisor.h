@@ -131,6 +131,7 @@ private:
     bool knows_load() const;
     const LoadMessage* load() const;  // nullptr: none, or too old
     bool knows_sheets() const;        // those of now
+    bool may_tell_sheets() const;     // those of a moment ago
     void with_load(bool sheets, std::function<void()> then);
     bool ask_gauge(bool sheets);
     void tell_sheets(DoorProcess& door, const AskMessage& ask);
@@ -212,7 +213,7 @@ private:
     std::chrono::steady_clock::time_point m_next_gauge;
     LoadMessage m_load{};
     std::chrono::steady_clock::time_point m_load_at;
-    std::deque<AwaitsLoad> m_await_load;                // oldest first
+    std::deque<AwaitsLoad> m_await_load;                // by their deadlines
     bool m_asked_sheets = false;                        // the gauge was asked for them, too
     std::vector<SheetMessage> m_sheets, m_next_sheets;  // by device; the latter are those of the answer that is coming
     std::chrono::steady_clock::time_point m_sheets_at;

@@ -21,8 +21,13 @@ namespace {
 constexpr std::chrono::milliseconds k_load_is_fresh{500};
 /// Likewise for those who look at them all the time, a person for one.
 constexpr std::chrono::milliseconds k_sheets_are_fresh{250};
-/// Who asks is told without it after so long.
+/// Who asks is told without it after so long, or with the last sheets there are.
 constexpr std::chrono::milliseconds k_load_patience{1'000};
+/// Without sheets clients say of everything that it is not supported: it is waited longer for the first ones, which come once
+/// the kernel's driver has looked at all GPUs. Less than the door's patience with us.
+constexpr std::chrono::milliseconds k_first_sheets_patience{4'000};
+/// Sheets that are older are not told: nobody knows then how the devices are.
+constexpr std::chrono::seconds k_sheets_are_told{10};
 /// A gauge that has not answered for so long hangs in the driver, and another one is started in its place.
 constexpr std::chrono::seconds k_gauge_hangs{10};
 /// Between the starts of gauges that fail.
@@ -43,11 +48,18 @@ bool Supervisor::knows_sheets() const {
     return m_sheets_at != Clock::time_point{} && Clock::now() - m_sheets_at < k_sheets_are_fresh;
 }
 
+bool Supervisor::may_tell_sheets() const {
+    return m_sheets_at != Clock::time_point{} && Clock::now() - m_sheets_at < k_sheets_are_told;
+}
+
 /// Calls `then` once load() has something to say, and with `sheets` knows_sheets() as well, or will not have it soon.
 void Supervisor::with_load(bool sheets, std::function<void()> then) {
     const bool known = sheets ? knows_sheets() : load() != nullptr;
     if (!knows_load() || known || m_await_load.size() >= k_most_await_load || !ask_gauge(sheets)) return then();
-    m_await_load.push_back({Clock::now() + k_load_patience, sheets, std::move(then)});
+    const auto deadline = Clock::now() + (sheets && !may_tell_sheets() ? k_first_sheets_patience : k_load_patience);
+    const auto is_later = [deadline](const AwaitsLoad& waits) { return waits.deadline > deadline; };
+    const auto place = std::find_if(m_await_load.begin(), m_await_load.end(), is_later);
+    m_await_load.insert(place, {deadline, sheets, std::move(then)});
 }
 
 /// False: there is nobody to wait for. Who wants sheets while the gauge answers without is asked for when it has.
@@ -126,7 +138,7 @@ bool Supervisor::take_sheet(const ControlMessage& message) {
 
 /// All devices, with what NVML says of them, if it does, and which of the tenant's programs use them.
 void Supervisor::tell_sheets(DoorProcess& door, const AskMessage& ask) {
-    const bool known = knows_sheets();
+    const bool known = may_tell_sheets();
     const std::string tenant = get_text(ask.tenant);
     for (uint32_t device = 0; device < std::min<uint32_t>(m_offer.device_count, k_max_devices); ++device) {
         TellSheetMessage told{};

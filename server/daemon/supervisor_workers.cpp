@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <map>
 
 #include "common/log/log.h"
@@ -185,6 +186,8 @@ void Supervisor::handle_ready(WorkerProcess& worker, const ControlMessage& messa
     m_failed_starts = 0;
     if (m_draining) return stop_worker(worker, "the server is shutting down");
     if (worker.driver_settings == 0) {
+        // Sheets are of devices by their places.
+        if (std::memcmp(m_offer.devices, ready.devices, sizeof ready.devices) != 0) m_sheets_at = {};
         m_offer = ready;
         m_has_offer = true;
     }

@@ -381,5 +381,15 @@ def nvidias():
     unknown_peers(device, nv.nvmlDeviceGetHandleByIndex(1))  # there is no such function, as before NVML 8
 
 
+def slow():
+    """A survey takes longer than the server waits for it, and each one is told once it is there, until there is a newer one."""
+    nv.nvmlInit()
+    device = nv.nvmlDeviceGetHandleByIndex(0)
+    assert nv.nvmlSystemGetDriverVersion() == "570.11"
+    for _ in range(2):
+        assert nv.nvmlDeviceGetUtilizationRates(device).gpu == 37
+        time.sleep(0.5)  # what is known is older then than what is told without asking anew
+
+
 globals()[sys.argv[1]]()
 print("verified")

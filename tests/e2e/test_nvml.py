@@ -116,12 +116,19 @@ class NvmlTest(unittest.TestCase):
     def test_a5_a_server_without_nvml(self):
         self.run_step("without_library", server=self.server("--nvml=none"))
 
-    def test_a5_what_nvidias_library_says(self):
-        path = pathlib.Path(self.folder.name) / "says"
-        server = self.server(f"--nvml={harness.FAKE_NVML}", FAKE_NVML=str(path))
+    def stand_in(self, *lines):
+        """A server whose NVML says this of the first device, and what the lines say."""
+        path = pathlib.Path(self.folder.name) / self.id()
+        server = self.server(f"--nvml={harness.FAKE_NVML}", FAKE_NVML=f"{path}-says")
         uuid = re.search(r"GPU-[0-9a-f-]{36}", server.log_text())[0]
-        path.write_text(f"{uuid} 37 {6 << 30} {8 << 30}\n")
-        self.run_step("nvidias", server=server)
+        pathlib.Path(f"{path}-says").write_text("".join(f"{line}\n" for line in (f"{uuid} 37 {6 << 30} {8 << 30}", *lines)))
+        return server
+
+    def test_a5_what_nvidias_library_says(self):
+        self.run_step("nvidias", server=self.stand_in())
+
+    def test_a5_a_slow_library(self):
+        self.run_step("slow", server=self.stand_in("slow 2300"))
 
 
 class DeviceFilesTest(unittest.TestCase):

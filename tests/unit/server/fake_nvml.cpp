@@ -1,14 +1,17 @@
 // Stands in for NVIDIA's management library where there is no GPU: it tells what a file says, at every question anew, and hangs
 // or crashes when it is told to. FAKE_NVML names the file; a line of it: UUID PERCENT FREE_BYTES TOTAL_BYTES, where a PERCENT
-// below zero is one that is not supported (as of MIG devices), or the word `hang`, `crash`, or `no-init`.
+// below zero is one that is not supported (as of MIG devices), or the word `hang`, `crash`, or `no-init`, or a word and what it
+// is for: `slow MILLISECONDS`, for each reading of a utilisation.
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace {
@@ -35,6 +38,16 @@ std::vector<Reading> readings() {
         if (words >> reading.uuid >> reading.percent >> reading.free_bytes >> reading.total_bytes) all.push_back(reading);
     }
     return all;
+}
+
+/// What the file's line for a word says; nothing: there is none.
+std::string said_for(const std::string& word) {
+    const char* path = std::getenv("FAKE_NVML");
+    std::ifstream file(path != nullptr ? path : "");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(word + " ")) return line.substr(word.size() + 1);
+    }
+    return {};
 }
 
 /// Handles are places in the file, counted from 1.
@@ -87,6 +100,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char*, void**) { return k_not_found; 
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* utilization) {
     const auto reading = reading_of(device);
     if (!reading) return k_not_found;
+    poll(nullptr, 0, std::atoi(said_for("slow").c_str()));
     if (reading->percent < 0) return k_not_supported;
     *utilization = {static_cast<unsigned>(reading->percent), 0};
     return k_success;
@@ -96,6 +110,12 @@ int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
     const auto reading = reading_of(device);
     if (!reading) return k_not_found;
     *memory = {reading->total_bytes, reading->free_bytes, reading->total_bytes - reading->free_bytes};
+    return k_success;
+}
+
+int nvmlSystemGetDriverVersion(char* text, unsigned length) {
+    if (length < 7) return k_unknown;
+    std::strcpy(text, "570.11");
     return k_success;
 }
 
