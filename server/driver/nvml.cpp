@@ -45,6 +45,9 @@ std::string name_of(const DeviceRow& device) {
     return cuda::abi::device_name_of(uuid, get_text(device.name));
 }
 
+/// As old libraries say of the names of parts, too.
+bool is_unknown(int result) { return result == cuda::nvml::k_not_found || result == cuda::nvml::k_invalid_argument; }
+
 }  // namespace
 
 /// With the types of nvml.h, which toolkits have in a package of its own.
@@ -100,33 +103,41 @@ std::unique_ptr<Nvml> Nvml::load(const std::string& choice, const ReadyMessage& 
     return nullptr;
 }
 
-/// Null: NVML does not know it.
-void* Nvml::find(const DeviceRow& device) const {
+Nvml::Found Nvml::find(const DeviceRow& device) const {
     const std::string name = name_of(device);
     Functions::Device found = nullptr;
-    if (m_functions->by_uuid(name.c_str(), &found) == k_nvml_success) return found;
+    const int by_uuid = m_functions->by_uuid(name.c_str(), &found);
+    if (by_uuid == k_nvml_success) return {found, by_uuid};
     // A part of a GPU has the bus of the whole, whose figures are others.
-    if (name.starts_with("MIG-")) return nullptr;
-    return m_functions->by_bus(get_text(device.pci_bus_id).c_str(), &found) == k_nvml_success ? found : nullptr;
+    if (name.starts_with("MIG-")) return {nullptr, by_uuid};
+    // Also where a GPU is lost: looking for a UUID says so of whichever one is.
+    const int by_bus = m_functions->by_bus(get_text(device.pci_bus_id).c_str(), &found);
+    if (by_bus == k_nvml_success) return {found, by_bus};
+    return {nullptr, is_unknown(by_bus) ? by_uuid : by_bus};
 }
 
 SheetMessage Nvml::sheet(const ReadyMessage& offer, uint32_t index) {
     SheetMessage message{};
     message.device = index;
-    void* device = find(offer.devices[index]);
-    if (device == nullptr) return message;
+    const auto [device, found] = find(offer.devices[index]);
+    if (device == nullptr && is_unknown(found)) return message;
     cuda::nvml::SheetWriter sheet;
     Kept& kept = m_kept[name_of(offer.devices[index])];
     const auto questions = cuda::nvml::questions();
     for (size_t i = 0; i < questions.size(); ++i) {
-        if (questions[i].kind == cuda::nvml::QuestionKind::pair) continue;
-        if (questions[i].kind == cuda::nvml::QuestionKind::system && index != 0) continue;
-        const auto [result, value] = ask_once(i, device, kept);
+        const bool of_system = questions[i].kind == cuda::nvml::QuestionKind::system;
+        if (questions[i].kind == cuda::nvml::QuestionKind::pair || (of_system && index != 0)) continue;
+        const bool can_be_asked = device != nullptr || of_system;
+        const auto [result, value] = can_be_asked ? ask_once(i, device, kept) : std::pair(found, Bytes{});
         sheet.add(questions[i].id, result, value);
     }
-    add_fields(device, sheet);
-    add_pairs(offer, device, sheet);
-    add_processes(device, message);
+    if (device != nullptr) {
+        add_fields(device, sheet);
+        add_pairs(offer, device, sheet);
+        add_processes(device, message);
+    } else {
+        add_refusals(offer, found, sheet);
+    }
     message.bytes = sheet.bytes().size();
     std::memcpy(message.answers, sheet.bytes().data(), sheet.bytes().size());
     return message;
@@ -135,7 +146,7 @@ SheetMessage Nvml::sheet(const ReadyMessage& offer, uint32_t index) {
 DeviceFigures Nvml::read(const DeviceRow& device) const {
     DeviceFigures figures{};
     figures.utilisation_percent = -1;
-    auto* found = static_cast<Functions::Device>(find(device));
+    auto* found = static_cast<Functions::Device>(find(device).device);
     if (found == nullptr) return figures;
     Functions::Utilization utilization{};
     if (m_functions->utilization(found, &utilization) == k_nvml_success)

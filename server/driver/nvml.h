@@ -38,10 +38,15 @@ private:
     /// What is asked once of a device, by the places of the questions.
     using Kept = std::map<size_t, std::pair<int, Bytes>>;
     Nvml(void* library, std::unique_ptr<Functions> functions);
-    void* find(const DeviceRow& device) const;
+    struct Found {
+        void* device;  // null: NVML does not know it, or does not give it
+        int result;    // of the look for it
+    };
+    Found find(const DeviceRow& device) const;
     std::pair<int, Bytes> ask(size_t question, void* device, void* other) const;
     std::pair<int, Bytes> ask_once(size_t question, void* device, Kept& kept) const;
     void add_pairs(const ReadyMessage& offer, void* device, cuda::nvml::SheetWriter& sheet) const;
+    static void add_refusals(const ReadyMessage& offer, int result, cuda::nvml::SheetWriter& sheet);
     void add_fields(void* device, cuda::nvml::SheetWriter& sheet) const;
     void add_processes(void* device, SheetMessage& message) const;
 

@@ -69,13 +69,23 @@ std::pair<int, Bytes> Nvml::ask_once(size_t place, void* device, Kept& kept) con
 void Nvml::add_pairs(const ReadyMessage& offer, void* device, nvml::SheetWriter& sheet) const {
     const auto questions = nvml::questions();
     for (uint32_t i = 0; i < std::min<uint32_t>(offer.device_count, k_max_devices); ++i) {
-        void* other = find(offer.devices[i]);
+        void* other = find(offer.devices[i]).device;
         if (other == nullptr) continue;
         for (size_t place = 0; place < questions.size(); ++place) {
             if (questions[place].kind != nvml::QuestionKind::pair) continue;
             const auto [result, value] = ask(place, device, other);
             sheet.add(static_cast<uint16_t>(questions[place].id + i), result, value);
         }
+    }
+}
+
+/// All fields and pairs of a device that cannot be asked.
+void Nvml::add_refusals(const ReadyMessage& offer, int result, nvml::SheetWriter& sheet) {
+    for (const uint32_t field : nvml::fields()) sheet.add(nvml::field_id(field), result);
+    for (const nvml::Question& question : nvml::questions()) {
+        if (question.kind != nvml::QuestionKind::pair) continue;
+        for (uint32_t i = 0; i < std::min<uint32_t>(offer.device_count, k_max_devices); ++i)
+            sheet.add(static_cast<uint16_t>(question.id + i), result);
     }
 }
 

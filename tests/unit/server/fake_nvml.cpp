@@ -1,7 +1,7 @@
 // Stands in for NVIDIA's management library where there is no GPU: it tells what a file says, at every question anew, and hangs
 // or crashes when it is told to. FAKE_NVML names the file; a line of it: UUID PERCENT FREE_BYTES TOTAL_BYTES, where a PERCENT
 // below zero is one that is not supported (as of MIG devices), or the word `hang`, `crash`, or `no-init`, or a word and what it
-// is for: `slow MILLISECONDS`, for each reading of a utilisation.
+// is for: `slow MILLISECONDS`, for each reading of a utilisation, or `lost BUS_ID`, a GPU that has fallen off the bus.
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr int k_success = 0, k_uninitialized = 1, k_not_supported = 3, k_not_found = 6, k_unknown = 999;
+constexpr int k_success = 0, k_uninitialized = 1, k_not_supported = 3, k_not_found = 6, k_gpu_is_lost = 15, k_unknown = 999;
 
 bool g_initialised = false;
 
@@ -92,10 +92,14 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
         *device = reinterpret_cast<void*>(i + 1);
         return k_success;
     }
-    return k_not_found;
+    // As NVIDIA's, which says so whichever GPU it was looking for.
+    return said_for("lost").empty() ? k_not_found : k_gpu_is_lost;
 }
 
-int nvmlDeviceGetHandleByPciBusId_v2(const char*, void**) { return k_not_found; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, void**) {
+    const std::string lost = said_for("lost");
+    return !lost.empty() && lost == bus ? k_gpu_is_lost : k_not_found;
+}
 
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* utilization) {
     const auto reading = reading_of(device);

@@ -93,6 +93,43 @@ TEST_F(NvmlTest, AsksWhatTheDescriptionLists_A5) {
     EXPECT_EQ(unknown.device, 2u);
 }
 
+TEST_F(NvmlTest, SaysOfALostDeviceThatItIsLost_A5) {
+    say("GPU-00000000-0000-0000-0000-000000000001 37 3000 8000\n"
+        "lost 0000:41:00.0\n");
+    std::string problem;
+    const auto nvml = Nvml::load(FAKE_NVML_LIBRARY, {}, problem);
+    ASSERT_NE(nvml, nullptr) << problem;
+    ReadyMessage offer{};
+    offer.device_count = 2;
+    for (uint8_t i = 0; i < 2; ++i) offer.devices[i] = device(static_cast<uint8_t>(2 - i), "NVIDIA H100");
+    set_text(offer.devices[0].pci_bus_id, "0000:41:00.0");
+    const SheetMessage lost = nvml->sheet(offer, 0);
+    const BytesView answers(lost.answers, lost.bytes);
+    const auto is_lost = [&answers](unsigned question) {
+        const auto answer = cuda::nvml::find_answer(answers, static_cast<uint16_t>(question));
+        return answer.has_value() && answer->result == cuda::nvml::k_gpu_is_lost;
+    };
+    for (const auto& question : cuda::nvml::questions()) {
+        const bool of_system = question.kind == cuda::nvml::QuestionKind::system;
+        EXPECT_NE(is_lost(question.id), of_system) << question.function;
+        const bool of_pair = question.kind == cuda::nvml::QuestionKind::pair;
+        EXPECT_EQ(is_lost(question.id + (of_pair ? 1u : 0u)), !of_system) << question.function;
+    }
+    for (const uint32_t field : cuda::nvml::fields()) EXPECT_TRUE(is_lost(cuda::nvml::field_id(field))) << field;
+    EXPECT_EQ(lost.process_count, 0u);
+    const SheetMessage other = nvml->sheet(offer, 1);
+    const auto utilisation = cuda::nvml::find_answer(BytesView(other.answers, other.bytes), 100);
+    ASSERT_TRUE(utilisation.has_value());
+    EXPECT_EQ(utilisation->result, cuda::nvml::k_success) << "another one is not";
+    say("GPU-00000000-0000-0000-0000-000000000001 37 3000 8000\n"
+        "GPU-00000000-0000-0000-0000-000000000002 3 1 2\n");
+    const SheetMessage back = nvml->sheet(offer, 0);
+    for (const auto& question : cuda::nvml::questions()) {
+        const auto answer = cuda::nvml::find_answer(BytesView(back.answers, back.bytes), question.id);
+        EXPECT_TRUE(answer.has_value() && answer->result != cuda::nvml::k_gpu_is_lost) << question.function;
+    }
+}
+
 TEST_F(NvmlTest, SaysWhyThereIsNone_C4) {
     std::string problem;
     EXPECT_EQ(Nvml::load("/nowhere/libnvidia-ml.so.1", {}, problem), nullptr);
