@@ -63,7 +63,10 @@ std::pair<int, Bytes> Nvml::ask_once(size_t place, void* device, Kept& kept) con
     if (!nvml::questions()[place].once) return ask(place, device, nullptr);
     const auto found = kept.find(place);
     if (found != kept.end()) return found->second;
-    return kept.emplace(place, ask(place, device, nullptr)).first->second;
+    auto answer = ask(place, device, nullptr);
+    // Other errors pass: a device that is reset, a driver that is being loaded.
+    if (answer.first == nvml::k_success || answer.first == nvml::k_not_supported) kept.emplace(place, answer);
+    return answer;
 }
 
 void Nvml::add_pairs(const ReadyMessage& offer, void* device, nvml::SheetWriter& sheet) const {

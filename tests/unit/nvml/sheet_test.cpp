@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "cuda/nvml/questions.h"
 #include "cuda/nvml/types.h"
@@ -66,6 +67,14 @@ TEST(NvmlQuestions, AllFit_A5) {
         bytes += (4 + value) * (question.kind == QuestionKind::pair ? k_devices : 1);
     }
     EXPECT_LT(bytes, SheetWriter::k_most_bytes * 3 / 4);
+}
+
+/// A link may come up later, and with it all that is known of it.
+TEST(NvmlQuestions, LinksMayChange_A5) {
+    for (const Question& question : questions()) {
+        const bool of_link = std::string_view(question.function).starts_with("nvmlDeviceGetNvLink");
+        EXPECT_FALSE(of_link && question.once) << question.function;
+    }
 }
 
 TEST(NvmlErrors, EachHasItsWords_A5) {

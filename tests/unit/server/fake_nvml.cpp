@@ -1,7 +1,8 @@
 // Stands in for NVIDIA's management library where there is no GPU: it tells what a file says, at every question anew, and hangs
 // or crashes when it is told to. FAKE_NVML names the file; a line of it: UUID PERCENT FREE_BYTES TOTAL_BYTES, where a PERCENT
 // below zero is one that is not supported (as of MIG devices), or the word `hang`, `crash`, or `no-init`, or a word and what it
-// is for: `slow MILLISECONDS`, for each reading of a utilisation, or `lost BUS_ID`, a GPU that has fallen off the bus.
+// is for: `slow MILLISECONDS`, for each reading of a utilisation, or `lost BUS_ID`, a GPU that has fallen off the bus, or `fans
+// COUNT`.
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -115,6 +116,13 @@ int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
     if (!reading) return k_not_found;
     *memory = {reading->total_bytes, reading->free_bytes, reading->total_bytes - reading->free_bytes};
     return k_success;
+}
+
+/// Fails where nothing is said of it.
+int nvmlDeviceGetNumFans(void*, unsigned* count) {
+    const std::string said = said_for("fans");
+    *count = static_cast<unsigned>(std::atoi(said.c_str()));
+    return said.empty() ? k_unknown : k_success;
 }
 
 int nvmlSystemGetDriverVersion(char* text, unsigned length) {

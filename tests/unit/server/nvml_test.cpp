@@ -130,6 +130,28 @@ TEST_F(NvmlTest, SaysOfALostDeviceThatItIsLost_A5) {
     }
 }
 
+TEST_F(NvmlTest, AsksAgainAfterAFailure_A5) {
+    const std::string known = "GPU-00000000-0000-0000-0000-000000000001 37 3000 8000\n";
+    say(known);
+    std::string problem;
+    const auto nvml = Nvml::load(FAKE_NVML_LIBRARY, {}, problem);
+    ASSERT_NE(nvml, nullptr) << problem;
+    ReadyMessage offer{};
+    offer.device_count = 1;
+    offer.devices[0] = device(1, "NVIDIA H100");
+    constexpr uint16_t k_fans = 9;
+    const auto fans = [&](const std::string& text) {
+        say(known + text);
+        const SheetMessage sheet = nvml->sheet(offer, 0);
+        const auto answer = cuda::nvml::find_answer(BytesView(sheet.answers, sheet.bytes), k_fans);
+        uint32_t count = 0;
+        return answer.has_value() && read_at(answer->value, 0, count) ? static_cast<int>(count) : -1;
+    };
+    EXPECT_EQ(fans(""), -1);
+    EXPECT_EQ(fans("fans 2\n"), 2) << "a failure is not kept";
+    EXPECT_EQ(fans("fans 3\n"), 2) << "a value that does not change is asked for once";
+}
+
 TEST_F(NvmlTest, SaysWhyThereIsNone_C4) {
     std::string problem;
     EXPECT_EQ(Nvml::load("/nowhere/libnvidia-ml.so.1", {}, problem), nullptr);
