@@ -104,19 +104,28 @@ WL_NVML int nvmlDeviceOnSameBoard(void* device, void* other, int* same) {
     return abi::k_success;
 }
 
+/// `count` is the room, and then how many are there; without room, how many there are.
 WL_NVML int nvmlDeviceGetTopologyNearestGpus(void* device, uint32_t level, uint32_t* count, void** devices) {
+    constexpr uint32_t k_farthest = 50, k_step = 10;  // NVML_TOPOLOGY_SYSTEM, and between the levels
     Known known;
     if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
-    if (count == nullptr) return abi::k_invalid_argument;
+    if (count == nullptr || level > k_farthest || level % k_step != 0) return abi::k_invalid_argument;
     const uint32_t room = *count;
+    if (room > 0 && devices == nullptr) return abi::k_invalid_argument;
     uint32_t found = 0;
+    int problem = abi::k_success;
     for (size_t i = 0; i < known.snapshot->devices().size(); ++i) {
         uint32_t common = 0;
-        if (i == known.index || nvmlDeviceGetTopologyCommonAncestor(device, handle_of(i), &common) != abi::k_success) continue;
-        if (common != level) continue;
-        if (found < room && devices != nullptr) devices[found] = handle_of(i);
+        if (i == known.index) continue;
+        const int result = nvmlDeviceGetTopologyCommonAncestor(device, handle_of(i), &common);
+        if (result != abi::k_success) problem = result;
+        if (result != abi::k_success || common != level) continue;
+        if (found < room) devices[found] = handle_of(i);
         ++found;
+        if (found == room) break;
     }
+    // That there are none is not known.
+    if (found == 0 && problem != abi::k_success) return problem;
     *count = found;
     return abi::k_success;
 }

@@ -196,6 +196,14 @@ def rules():
         value.version = ctypes.sizeof(struct) | version << 24
         check(getattr(lib, name)(device, ctypes.byref(value)))
         assert value.version == ctypes.sizeof(struct) | version << 24
+    nearest, room = (ctypes.c_void_p * 2)(), ctypes.c_uint(0)
+    check(lib.nvmlDeviceGetTopologyNearestGpus(device, nv.NVML_TOPOLOGY_SINGLE, ctypes.byref(room), None))
+    assert room.value == 2, room
+    room.value = 1
+    check(lib.nvmlDeviceGetTopologyNearestGpus(device, nv.NVML_TOPOLOGY_SINGLE, ctypes.byref(room), nearest))
+    assert room.value == 1 and nearest[0] and not nearest[1], room
+    check(lib.nvmlDeviceGetTopologyNearestGpus(device, nv.NVML_TOPOLOGY_SINGLE, ctypes.byref(room), None), INVALID_ARGUMENT)
+    check(lib.nvmlDeviceGetTopologyNearestGpus(device, 15, ctypes.byref(room), nearest), INVALID_ARGUMENT)
     table = ctypes.c_void_p(1)
     check(lib.nvmlInternalGetExportTable(ctypes.byref(table), bytes(16)), FUNCTION_NOT_FOUND)
     assert table.value is None
@@ -291,6 +299,8 @@ def unknown_peers(device, other):
     check(library().nvmlDeviceGetP2PStatus(device, other, 0, None), INVALID_ARGUMENT)
     check(library().nvmlDeviceGetP2PStatus(device, None, 0, ctypes.byref(status)), INVALID_ARGUMENT)
     check(library().nvmlDeviceGetTopologyCommonAncestor(device, other, ctypes.byref(status)), NOT_SUPPORTED)
+    count = ctypes.c_uint(0)
+    check(library().nvmlDeviceGetTopologyNearestGpus(device, nv.NVML_TOPOLOGY_SINGLE, ctypes.byref(count), None), NOT_SUPPORTED)
 
 
 def foreign():

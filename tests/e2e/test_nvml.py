@@ -61,7 +61,7 @@ class NvmlTest(unittest.TestCase):
         self.run_step("every_function", SYMBOLS)
 
     def test_a5_counting_versions_and_buffers(self):
-        self.run_step("rules")
+        self.run_step("rules", server=self.server(SOFTGPU_DEVICES="3"))
 
     def test_a5_a_program_at_work_is_seen(self):
         server = self.server()
