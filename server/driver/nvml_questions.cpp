@@ -1,10 +1,15 @@
 // Asking NVML what the description of it lists.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "cuda/nvml/questions.h"
 #include "cuda/nvml/types.h"
@@ -28,6 +33,33 @@ uintptr_t address_of(void* pointer) { return reinterpret_cast<uintptr_t>(pointer
 Bytes text_value(const char* text) {
     const auto* bytes = reinterpret_cast<const std::byte*>(text);
     return {bytes, bytes + strnlen(text, k_text_bytes)};
+}
+
+using ListProcesses = int (*)(void*, unsigned*, nvml::ProcessInfo*);
+
+/// All of them, workers and strangers; none: NVML does not say, or there are more than anybody has.
+std::vector<nvml::ProcessInfo> list_processes(ListProcesses function, void* device) {
+    constexpr size_t k_most = 4096;
+    for (size_t room = k_max_device_processes;;) {
+        std::vector<nvml::ProcessInfo> processes(room);
+        auto count = static_cast<unsigned>(room);
+        const int result = function(device, &count, processes.data());
+        processes.resize(std::min<size_t>(count, room));
+        if (result == nvml::k_success) return processes;
+        if (result != nvml::k_insufficient_size || room == k_most) return {};
+        room = std::min(std::max<size_t>(count, room) * 2, k_most);  // they may have become more by then
+    }
+}
+
+/// 0: not known.
+pid_t parent_of(uint32_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const size_t name_end = line.rfind(')');  // the name may have spaces and parentheses
+    int parent = 0;
+    if (name_end == std::string::npos || std::sscanf(line.c_str() + name_end, ") %*c %d", &parent) != 1) return 0;
+    return parent;
 }
 
 }  // namespace
@@ -113,14 +145,17 @@ void Nvml::add_fields(void* device, nvml::SheetWriter& sheet) const {
 }
 
 void Nvml::add_processes(void* device, SheetMessage& message) const {
-    using Function = int (*)(void*, unsigned*, nvml::ProcessInfo*);
-    auto function = reinterpret_cast<Function>(dlsym(m_library, "nvmlDeviceGetComputeRunningProcesses_v3"));
-    if (function == nullptr) function = reinterpret_cast<Function>(dlsym(m_library, "nvmlDeviceGetComputeRunningProcesses_v2"));
+    auto function = reinterpret_cast<ListProcesses>(dlsym(m_library, "nvmlDeviceGetComputeRunningProcesses_v3"));
+    if (function == nullptr)
+        function = reinterpret_cast<ListProcesses>(dlsym(m_library, "nvmlDeviceGetComputeRunningProcesses_v2"));
     if (function == nullptr) return;
-    nvml::ProcessInfo processes[k_max_device_processes] = {};
-    auto count = static_cast<unsigned>(std::size(processes));
-    if (function(device, &count, processes) != nvml::k_success) return;
-    message.process_count = std::min<uint32_t>(count, std::size(message.processes));
+    auto processes = list_processes(function, device);
+    // Only workers are told of in the end, who are the supervisor's children, as we are.
+    const auto is_worker = [supervisor = getppid()](const nvml::ProcessInfo& process) {
+        return parent_of(process.pid) == supervisor;
+    };
+    if (processes.size() > std::size(message.processes)) std::stable_partition(processes.begin(), processes.end(), is_worker);
+    message.process_count = static_cast<uint32_t>(std::min(processes.size(), std::size(message.processes)));
     for (uint32_t i = 0; i < message.process_count; ++i) message.processes[i] = {processes[i].pid, 0, processes[i].used_bytes};
 }
 

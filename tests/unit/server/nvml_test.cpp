@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -150,6 +151,29 @@ TEST_F(NvmlTest, AsksAgainAfterAFailure_A5) {
     EXPECT_EQ(fans(""), -1);
     EXPECT_EQ(fans("fans 2\n"), 2) << "a failure is not kept";
     EXPECT_EQ(fans("fans 3\n"), 2) << "a value that does not change is asked for once";
+}
+
+/// To this process, which stands in for the gauge, a child of its parent's is a worker: itself, for one.
+TEST_F(NvmlTest, FindsWorkersAmongManyProcesses_A5) {
+    ReadyMessage offer{};
+    offer.device_count = 1;
+    offer.devices[0] = device(1, "NVIDIA H100");
+    const std::string worker = std::to_string(getpid());
+    for (const size_t strangers : {0, 5, 63, 64, 127, 1'000, 4'000, 5'000}) {
+        say("GPU-00000000-0000-0000-0000-000000000001 37 3000 8000\nstrangers " + std::to_string(strangers) + "\nprocess " +
+            worker + " 77\n");
+        std::string problem;
+        const auto nvml = Nvml::load(FAKE_NVML_LIBRARY, {}, problem);
+        ASSERT_NE(nvml, nullptr) << problem;
+        const SheetMessage sheet = nvml->sheet(offer, 0);
+        const bool too_many = strangers == 5'000;
+        EXPECT_EQ(sheet.process_count, too_many ? 0 : std::min(strangers + 1, k_max_device_processes)) << strangers;
+        const auto* const end = sheet.processes + sheet.process_count;
+        const auto is_worker = [](const SheetMessage::Process& process) {
+            return process.pid == static_cast<uint32_t>(getpid()) && process.bytes == 77;
+        };
+        EXPECT_EQ(std::count_if(sheet.processes, end, is_worker), too_many ? 0 : 1) << strangers;
+    }
 }
 
 TEST_F(NvmlTest, SaysWhyThereIsNone_C4) {
