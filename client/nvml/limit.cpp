@@ -58,12 +58,14 @@ uint64_t limit_of_settings() {
     return limit;
 }
 
+/// 0 also where NVML does not say: taken as a number, that would be all of the device.
 uint64_t bytes_of_this_process(const Known& device) noexcept {
     char name[256] = {};
     if (::gethostname(name, sizeof name - 1) != 0) return 0;
     const auto pid = static_cast<uint32_t>(::getpid());
     for (const auto& process : device.sheet().processes)
-        if (process.pid == pid && process.host == std::string_view(name)) return process.bytes;
+        if (process.pid == pid && process.host == std::string_view(name))
+            return process.bytes != cuda::nvml::k_memory_not_known ? process.bytes : 0;
     return 0;
 }
 

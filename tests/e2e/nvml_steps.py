@@ -391,6 +391,21 @@ def nvidias():
     unknown_peers(device, nv.nvmlDeviceGetHandleByIndex(1))  # there is no such function, as before NVML 8
 
 
+def unknown_memory():
+    """The server's NVML does not say how much memory this process has, which has a limit of it."""
+    cuda = Cuda()
+    cuda.use(0)
+    cuda.allocate(1 << 20)
+    print("here", flush=True)
+    sys.stdin.readline()
+    nv.nvmlInit()
+    device = nv.nvmlDeviceGetHandleByIndex(0)
+    [process] = nv.nvmlDeviceGetComputeRunningProcesses(device)
+    assert (process.pid, process.usedGpuMemory) == (os.getpid(), None), process
+    memory = nv.nvmlDeviceGetMemoryInfo(device)
+    assert (memory.total, memory.free, memory.used) == (MEMORY, MEMORY, 0), memory
+
+
 def slow():
     """A survey takes longer than the server waits for it, and each one is told once it is there, until there is a newer one."""
     nv.nvmlInit()

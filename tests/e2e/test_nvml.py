@@ -127,6 +127,15 @@ class NvmlTest(unittest.TestCase):
     def test_a5_what_nvidias_library_says(self):
         self.run_step("nvidias", server=self.stand_in())
 
+    def test_a5_memory_of_a_process_that_is_not_known(self):
+        server = self.stand_in()
+        program = self.start("unknown_memory", server=server, WARPLINE_MEMORY="512MiB")
+        self.assertEqual(program.stdout.readline(), "here\n")
+        worker = re.search(r"session start .* worker=(\d+)", server.log_text())[1]
+        with open(f"{self.folder.name}/{self.id()}-says", "a", encoding="utf-8") as says:
+            says.write(f"process {worker} {(1 << 64) - 1}\n")
+        self.end(program)
+
     def test_a5_a_slow_library(self):
         self.run_step("slow", server=self.stand_in("slow 2300"))
 
