@@ -41,8 +41,8 @@ int find(void** out, Fits fits) {
     return abi::k_not_found;
 }
 
-/// Of nvmlDeviceGetPciInfo_v3 (cuda/nvml/calls.yaml).
-constexpr uint16_t k_pci_info = 51;
+/// Of nvmlDeviceGetPciInfo_v3 and nvmlDeviceGetAttributes_v2 (cuda/nvml/calls.yaml).
+constexpr uint16_t k_pci_info = 51, k_attributes = 372;
 
 /// Where the device is says CUDA; what kind it is, the server's NVML, where there is one.
 int pci_of(void* handle, abi::PciInfo& info) {
@@ -185,15 +185,13 @@ WL_NVML int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* mi
 
 WL_NVML int nvmlDeviceGetAttributes_v2(void* device, abi::DeviceAttributes* out) {
     Known known;
-    if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
+    if (const int result = find_device(device, Age::answered, known); result != abi::k_success) return result;
     if (out == nullptr) return abi::k_invalid_argument;
     // It is told of instances of partitioned GPUs only.
-    if (!is_part(known)) return abi::k_not_supported;
-    *out = {};
-    out->multiprocessors = known.sheet().multiprocessors;
-    out->gpu_slices = out->compute_slices = 1;
-    out->memory_mib = known.sheet().total_bytes >> 20;
-    return abi::k_success;
+    const auto told = is_part(known) ? answer_to(known, k_attributes) : std::nullopt;
+    if (!told) return abi::k_not_supported;
+    if (told->result != abi::k_success) return told->result;
+    return warpline::read_at(told->value, 0, *out) ? abi::k_success : abi::k_unknown;
 }
 WL_NVML int nvmlDeviceGetAttributes(void* device, abi::DeviceAttributes* out) {
     return nvmlDeviceGetAttributes_v2(device, out);

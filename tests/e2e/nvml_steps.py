@@ -406,6 +406,19 @@ def unknown_memory():
     assert (memory.total, memory.free, memory.used) == (MEMORY, MEMORY, 0), memory
 
 
+def part():
+    """An instance of a partitioned GPU has the attributes that the server's NVML (the argument) tells, or none."""
+    nv.nvmlInit()
+    device = nv.nvmlDeviceGetHandleByIndex(0)
+    assert nv.nvmlDeviceIsMigDeviceHandle(device)
+    if sys.argv[2] == "unknown":
+        check(library().nvmlDeviceGetAttributes_v2(device, ctypes.create_string_buffer(64)), NOT_SUPPORTED)
+        return
+    told = nv.nvmlDeviceGetAttributes(device)
+    assert (told.multiprocessorCount, told.gpuInstanceSliceCount, told.computeInstanceSliceCount, told.memorySizeMB) == (60, 4, 3, 40448)
+    assert told.sharedCopyEngineCount == told.sharedDecoderCount == told.sharedJpegCount == 3 and told.sharedEncoderCount == 0
+
+
 def slow():
     """A survey takes longer than the server waits for it, and each one is told once it is there, until there is a newer one."""
     nv.nvmlInit()

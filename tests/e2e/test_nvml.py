@@ -116,11 +116,11 @@ class NvmlTest(unittest.TestCase):
     def test_a5_a_server_without_nvml(self):
         self.run_step("without_library", server=self.server("--nvml=none"))
 
-    def stand_in(self, *lines):
+    def stand_in(self, *lines, **environment):
         """A server whose NVML says this of the first device, and what the lines say."""
         path = pathlib.Path(self.folder.name) / self.id()
-        server = self.server(f"--nvml={harness.FAKE_NVML}", FAKE_NVML=f"{path}-says")
-        uuid = re.search(r"GPU-[0-9a-f-]{36}", server.log_text())[0]
+        server = self.server(f"--nvml={harness.FAKE_NVML}", FAKE_NVML=f"{path}-says", **environment)
+        uuid = re.search(r"(?:GPU|MIG)-[0-9a-f-]{36}", server.log_text())[0]
         pathlib.Path(f"{path}-says").write_text("".join(f"{line}\n" for line in (f"{uuid} 37 {6 << 30} {8 << 30}", *lines)))
         return server
 
@@ -135,6 +135,11 @@ class NvmlTest(unittest.TestCase):
         with open(f"{self.folder.name}/{self.id()}-says", "a", encoding="utf-8") as says:
             says.write(f"process {worker} {(1 << 64) - 1}\n")
         self.end(program)
+
+    def test_a5_parts_of_gpus(self):
+        parts = {"SOFTGPU_PROFILE": "generous,mig=yes"}
+        self.run_step("part", "known", server=self.stand_in(**parts))
+        self.run_step("part", "unknown", server=self.server(**parts))
 
     def test_a5_a_slow_library(self):
         self.run_step("slow", server=self.stand_in("slow 2300"))

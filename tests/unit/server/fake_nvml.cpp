@@ -147,6 +147,19 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, Process* pro
     return k_success;
 }
 
+struct Attributes {
+    unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
+    unsigned long long memory_mib;
+};
+
+/// As a `3g.40gb` has them.
+int nvmlDeviceGetAttributes_v2(void* device, Attributes* attributes) {
+    const auto reading = reading_of(device);
+    if (!reading || !reading->uuid.starts_with("MIG-")) return k_not_supported;
+    *attributes = {60, 3, 3, 0, 3, 0, 4, 3, 40'448};
+    return k_success;
+}
+
 int nvmlSystemGetDriverVersion(char* text, unsigned length) {
     if (length < 7) return k_unknown;
     std::strcpy(text, "570.11");
