@@ -29,6 +29,14 @@ const abi::Question* question_with(size_t first, size_t count, std::initializer_
     return nullptr;
 }
 
+bool can_be(const abi::Question& question, std::initializer_list<uint32_t> inputs) {
+    const uint32_t* below = question.below;
+    return std::all_of(inputs.begin(), inputs.end(), [&below](uint32_t input) {
+        const uint32_t limit = *below++;
+        return limit == 0 || input < limit;
+    });
+}
+
 int give(const abi::Question& question, const abi::Answer& answer, std::initializer_list<void*> outputs, uint32_t text_bytes) {
     if (answer.result != abi::k_success) return answer.result;
     if (question.text) return give_text(as_text(answer.value), static_cast<char*>(*outputs.begin()), text_bytes);
@@ -79,7 +87,7 @@ int answer(void* device, size_t first, size_t count, std::initializer_list<uint3
     const bool now = question != nullptr && !question->once;
     if (const int result = find_device(device, now ? Age::now : Age::answered, known); result != abi::k_success) return result;
     if (std::find(outputs.begin(), outputs.end(), nullptr) != outputs.end()) return abi::k_invalid_argument;
-    if (question == nullptr) return unknown_answer();
+    if (question == nullptr) return can_be(abi::questions()[first], inputs) ? unknown_answer() : int{abi::k_invalid_argument};
     if (question->version != 0) {
         uint32_t tag = 0;
         std::memcpy(&tag, *outputs.begin(), sizeof tag);

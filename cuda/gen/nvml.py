@@ -62,7 +62,7 @@ class Description:
             self.mistakes.append(f"{name} is described twice")
         self.mistakes += [f"{n} is no function of symbols.txt" for n in live if n not in self.symbols]
         self.mistakes += [f"`{key}` is none of {', '.join(KINDS)}" for key in document if key not in KINDS]
-        asked = {"call", "id", "in", "out", "version", "once", "aliases", "own"}
+        asked = {"call", "id", "in", "below", "out", "version", "once", "aliases", "own"}
         for calls, known in ((self.asked, asked), (self.pairs, {"call", "id", "in", "else"}), (self.system, {"call", "id"})):
             self.mistakes += [f"{call['call']}: `{key}` is no key here" for call in calls for key in call if key not in known]
         for call in self.asked:
@@ -70,6 +70,8 @@ class Description:
             self.mistakes += [f"{call['call']}: `{o}` is no output" for o in wrong]
             if "text" in call["out"] and len(call["out"]) > 1 or len(call["out"]) > 4 or len(call.get("in", [])) > 3:
                 self.mistakes.append(f"{call['call']}: a text is alone, and there are at most 4 outputs and 3 inputs")
+            if "below" in call and [max(values) < below for values, below in zip(call["in"], call["below"])] != [True] * len(call["in"]):
+                self.mistakes.append(f"{call['call']}: `below` has one number for each input, and all values are less")
         for first, *more in self.functions():
             differs = any({**call, "id": 0, "in": []} != {**first, "id": 0, "in": []} for call in more)
             if differs or any(len(call["in"]) != len(first["in"]) for call in more):
@@ -108,10 +110,11 @@ def output_bytes(call) -> list[int]:
 
 def question(kind: str, call, number: int, inputs: tuple[int, ...], sizes: list[int]) -> str:
     values = ", ".join(map(str, inputs)) or "0"
+    below = ", ".join(map(str, call.get("below", []))) or "0"
     bytes_ = ", ".join(map(str, sizes)) or "0"
     text = "true" if "text" in call.get("out", []) or kind == "system" else "false"
     once = "true" if call.get("once") else "false"
-    return (f'    {{QuestionKind::{kind}, {number}, "{call["call"]}", {len(inputs)}, {{{values}}}, {len(sizes)}, {{{bytes_}}}, '
+    return (f'    {{QuestionKind::{kind}, {number}, "{call["call"]}", {len(inputs)}, {{{values}}}, {{{below}}}, {len(sizes)}, {{{bytes_}}}, '
             f'{call.get("version", 0)}, {text}, {once}}},')
 
 

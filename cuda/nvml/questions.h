@@ -22,6 +22,7 @@ struct Question {
     const char* function;
     uint8_t inputs;
     uint32_t input[k_most_inputs];
+    uint32_t below[k_most_inputs];  ///< what programs may ask for is less; 0: anything
     uint8_t outputs;
     uint8_t output_bytes[k_most_outputs];
     uint8_t version;  ///< not 0: of the struct that is the output

@@ -196,6 +196,12 @@ def rules():
         value.version = ctypes.sizeof(struct) | version << 24
         check(getattr(lib, name)(device, ctypes.byref(value)))
         assert value.version == ctypes.sizeof(struct) | version << 24
+    value = (ctypes.c_uint * 32)()
+    for name, *inputs in (("NvLinkState", 36), ("NvLinkRemotePciInfo_v2", 36), ("NvLinkCapability", 0, 6), ("ClockInfo", 4), ("Clock", 0, 4),
+                          ("MaxClockInfo", 4), ("Temperature", 2), ("TemperatureThreshold", 8), ("MemoryErrorCounter", 0, 0, 8)):
+        check(getattr(lib, f"nvmlDeviceGet{name}")(device, *inputs, value), INVALID_ARGUMENT)
+    for name, *inputs in (("NvLinkState", 35), ("NvLinkCapability", 35, 5), ("Clock", 0, 1), ("Temperature", 1), ("FanSpeed_v2", 99)):
+        check(getattr(lib, f"nvmlDeviceGet{name}")(device, *inputs, value), NOT_SUPPORTED)
     nearest, room = (ctypes.c_void_p * 2)(), ctypes.c_uint(0)
     check(lib.nvmlDeviceGetTopologyNearestGpus(device, nv.NVML_TOPOLOGY_SINGLE, ctypes.byref(room), None))
     assert room.value == 2, room

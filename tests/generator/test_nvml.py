@@ -16,7 +16,7 @@ import nvml  # noqa: E402
 
 TOY = """
 asked:
-- {call: nvmlA, id: 1, in: [[0, 1], [4]], out: [u64]}
+- {call: nvmlA, id: 1, in: [[0, 1], [4]], below: [3, 9], out: [u64]}
 - {call: nvmlB, id: 3, out: [text], once: yes, aliases: [nvmlB_v2]}
 pairs:
 - {call: nvmlP, id: 100, in: [0, 1]}
@@ -44,12 +44,12 @@ class NvmlTest(unittest.TestCase):
     def test_questions(self):
         status, said, files = self.generate(TOY)
         self.assertEqual((status, said), (0, ""))
-        rows = re.findall(r"\{QuestionKind::(\w+), (\d+), \"(\w+)\", (\d), \{([\d, ]+)\}, (\d), \{([\d, ]+)\}, 0, (\w+), (\w+)\}",
+        rows = re.findall(r"\{QuestionKind::(\w+), (\d+), \"(\w+)\", (\d), \{([\d, ]+)\}, \{([\d, ]+)\}, (\d), \{([\d, ]+)\}, 0, (\w+), (\w+)\}",
                           files["questions.gen.cpp"])
         self.assertEqual(rows, [
-            ("device", "1", "nvmlA", "2", "0, 4", "1", "8", "false", "false"), ("device", "2", "nvmlA", "2", "1, 4", "1", "8", "false", "false"),
-            ("device", "3", "nvmlB", "0", "0", "1", "0", "true", "true"), ("pair", "100", "nvmlP", "1", "0", "1", "4", "false", "false"),
-            ("pair", "164", "nvmlP", "1", "1", "1", "4", "false", "false"), ("system", "9", "nvmlS", "0", "0", "0", "0", "true", "false")])
+            ("device", "1", "nvmlA", "2", "0, 4", "3, 9", "1", "8", "false", "false"), ("device", "2", "nvmlA", "2", "1, 4", "3, 9", "1", "8", "false", "false"),
+            ("device", "3", "nvmlB", "0", "0", "0", "1", "0", "true", "true"), ("pair", "100", "nvmlP", "1", "0", "0", "1", "4", "false", "false"),
+            ("pair", "164", "nvmlP", "1", "1", "0", "1", "4", "false", "false"), ("system", "9", "nvmlS", "0", "0", "0", "0", "0", "true", "false")])
 
     def test_each_symbol_is_exported_and_has_one_body(self):
         _, _, files = self.generate(TOY)
@@ -61,7 +61,7 @@ class NvmlTest(unittest.TestCase):
                       files["entries.gen.cpp"])
 
     def test_inputs_that_were_added(self):
-        more = "- {call: nvmlA, id: 20, in: [[2], [4, 5]], out: [u64]}\n- {call: nvmlB, id: 3"
+        more = "- {call: nvmlA, id: 20, in: [[2], [4, 5]], below: [3, 9], out: [u64]}\n- {call: nvmlB, id: 3"
         status, said, files = self.generate(TOY.replace("- {call: nvmlB, id: 3", more))
         self.assertEqual((status, said), (0, ""))
         self.assertIn("answer(device, 0, 4, {in0, in1}, {out0}, 0)", files["entries.gen.cpp"])
@@ -77,6 +77,11 @@ class NvmlTest(unittest.TestCase):
         self.assertNotIn("int nvmlA(", files["entries.gen.cpp"])
         self.assertIn("    nvmlA;", files["exports.map"])
 
+    def test_what_is_told_where_a_server_has_no_value(self):
+        _, _, files = self.generate(TOY.replace("in: [0, 1]}", "in: [0, 1], else: 6}"))
+        self.assertIn("answer_pair(device, other, 3, 2, {in0}, 6, out0);", files["entries.gen.cpp"])
+        self.assertIn("answer_pair(device, other, 3, 2, {in0}, std::nullopt, out0);", self.generate(TOY)[2]["entries.gen.cpp"])
+
     def test_mistakes(self):
         for before, after, wanted in (
                 ("own: [nvmlOwn]", "own: [nvmlB]", "nvmlB is described twice"),
@@ -85,6 +90,8 @@ class NvmlTest(unittest.TestCase):
                 ("call: nvmlS, id: 9", "call: nvmlS, id: 70000", "nvmlS: the number 70000 is none"),
                 ("out: [u64]", "out: [u63]", "nvmlA: `u63` is no output"),
                 ("once: yes", "ones: yes", "nvmlB: `ones` is no key here"),
+                ("below: [3, 9]", "below: [1, 9]", "nvmlA: `below` has one number for each input"),
+                ("below: [3, 9]", "below: [2]", "nvmlA: `below` has one number for each input"),
                 ("out: [text]", "out: [text, u32]", "nvmlB: a text is alone")):
             with self.subTest(after):
                 status, said, files = self.generate(TOY.replace(before, after))
