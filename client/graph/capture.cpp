@@ -98,9 +98,12 @@ void forget_captures_of_context(Call& call, uint64_t context) {
     for (uint64_t id : call.state.captures.of_context(context)) end_capture(call, id);
 }
 
-void note_recorded(const Call& call, uint64_t stream, Event& event) {
+void note_record(const Call& call, uint64_t stream, Event& event) {
     const bool capturing = is_capturing(call, stream);
     event.capture_id.store(capturing ? stream_state(call, stream)->capture_id.load() : 0);
+    event.stream.store(stream, std::memory_order_relaxed);
+    event.scope.store(call.scope(), std::memory_order_relaxed);
+    event.record.store(call.state.next_record(), std::memory_order_release);
 }
 
 CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {

@@ -22,7 +22,7 @@ void forget_capture(Call& call, uint64_t token, Stream& stream);
 void forget_captures_of_context(Call& call, uint64_t context);
 
 /// Capture spreads by events: one recorded in a captured stream draws the streams that wait for it into the capture.
-void note_recorded(const Call& call, uint64_t stream, Event& event);
+void note_record(const Call& call, uint64_t stream, Event& event);
 /// @errors  stream capture isolation, merge, invalidated, implicit, captured event; captures that are concerned break
 CUresult join_capture(const Call& call, uint64_t stream, const Event& event);
 /// An event that was recorded last in a stream that was being captured is a place in a graph: it cannot be asked or waited for.

@@ -31,7 +31,7 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const uint64_t stream_name = stream_token(call, hStream);
     // Recorded by a node of the graph, it is no place in the graph.
     const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
-    if (!external || !is_capturing(call, stream_name)) note_recorded(call, stream_name, *event);
+    const bool capturing = is_capturing(call, stream_name);
     if (external) call.state.device_records_events.store(true);
     // Another process may be told that it is recorded as soon as we have returned.
     const bool waits = event->is_shared();
@@ -40,10 +40,8 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const CUresult result =
         flags == 0 ? send(call, to_token(hEvent), stream_name) : send_with_flags(call, to_token(hEvent), stream_name, flags);
     if (result != CUDA_SUCCESS) return result;
-    event->stream.store(stream_name, std::memory_order_relaxed);
-    event->scope.store(call.scope(), std::memory_order_relaxed);
-    event->record.store(call.state.next_record(), std::memory_order_release);
-    if (!external && !is_capturing(call, stream_name)) expect_question(call, to_token(hEvent), *event);
+    if (!external || !capturing) note_record(call, stream_name, *event);
+    if (!external && !capturing) expect_question(call, to_token(hEvent), *event);
     return result;
 }
 

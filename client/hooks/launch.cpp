@@ -89,6 +89,17 @@ CUresult check_cluster(const Device& device, const Function& function, const CUl
     return blocks <= k_largest && divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
+/// Events that the launch records are recorded in its stream, as by cuEventRecord: in a capture, streams join by them.
+void note_events(const Call& call, uint64_t stream, std::span<const CUlaunchAttribute> attributes) {
+    for (const CUlaunchAttribute& attribute : attributes) {
+        CUevent handle = nullptr;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) handle = attribute.value.programmaticEvent.event;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) handle = attribute.value.launchCompletionEvent.event;
+        Event* event = handle ? call.state.events.find(to_token(handle)) : nullptr;
+        if (event) note_record(call, stream, *event);
+    }
+}
+
 }  // namespace
 
 CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
@@ -160,6 +171,7 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
     CUresult result = gen::issue_cuLaunchKernelEx(call, to_token(f), shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
                                                   shape.block_y, shape.block_z, shape.shared_bytes, stream, params.params(),
                                                   params.sizes(), array_bytes(config->attrs, config->numAttrs));
+    if (result == CUDA_SUCCESS) note_events(call, stream, std::span(config->attrs, config->numAttrs));
     return settle(call, result, stream);
 }
 

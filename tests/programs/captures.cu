@@ -355,12 +355,66 @@ static void information() {
     CHECK(cudaGraphDestroy(graph));
 }
 
+#if CUDART_VERSION >= 12030
+// An event that a launch records is a place in the capture, as one that is recorded behind it.
+static void recorded_by_launches() {
+    for (auto kind : {cudaLaunchAttributeProgrammaticEvent, cudaLaunchAttributeLaunchCompletionEvent}) {
+        cudaStream_t stream = make_stream(), other = make_stream();
+        cudaEvent_t event = make_event();
+        CHECK(cudaMemset(g_memory, 0, 4 * sizeof(int)));
+        CHECK(cudaDeviceSynchronize());
+        cudaLaunchAttribute attribute = {};
+        attribute.id = kind;
+        if (kind == cudaLaunchAttributeProgrammaticEvent) {
+            attribute.val.programmaticEvent.event = event;
+        } else {
+            attribute.val.launchCompletionEvent.event = event;
+        }
+        cudaLaunchConfig_t config = {};
+        config.gridDim = config.blockDim = dim3(1);
+        config.stream = stream;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+        CHECK(cudaLaunchKernelEx(&config, store, g_memory, 1));
+        expect("query", cudaEventQuery(event), cudaErrorCapturedEvent);
+        CHECK(cudaStreamWaitEvent(other, event, 0));
+        EXPECT(status_of(other) == cudaStreamCaptureStatusActive);
+        CHECK(launch(other, 1, 2));
+        CHECK(cudaEventRecord(event, other));
+        CHECK(cudaStreamWaitEvent(stream, event, 0));
+        CHECK(launch(stream, 2, 3));
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        EXPECT_EQ(word(0), 0);
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(word(i), i + 1);
+        // Outside of a capture the event is one of the stream's again.
+        CHECK(cudaLaunchKernelEx(&config, store, g_memory + 3, 4));
+        CHECK(cudaStreamWaitEvent(other, event, 0));
+        CHECK(cudaEventSynchronize(event));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(word(3), 4);
+        CHECK(cudaGraphExecDestroy(exec));
+        CHECK(cudaGraphDestroy(graph));
+        CHECK(cudaEventDestroy(event));
+        for (cudaStream_t each : {stream, other}) CHECK(cudaStreamDestroy(each));
+    }
+}
+#endif
+
 int main() {
     CHECK(cudaMalloc(&g_memory, 4 * sizeof(int)));
     what_is_refused();
     modes();
     destroyed();
     information();
+#if CUDART_VERSION >= 12030
+    recorded_by_launches();
+#endif
     ended_otherwise();
     return passed("captures");
 }

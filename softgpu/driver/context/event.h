@@ -50,13 +50,18 @@ public:
     /// Records: `submit` submits work that does what it is given (nothing, if empty) at the place for which the event stands.
     void record(const std::function<FencePtr(std::function<void()>)>& submit);
 
+    /// Of a node that an event stands for: which of its ports what waits for the event depends on.
+    struct CapturedAfter {
+        std::shared_ptr<GraphNode> node;
+        CUgraphEdgeData edge;
+    };
     /// The capture in which it was last recorded, and the nodes that it stands for; null if it was recorded outside.
-    std::shared_ptr<Capture> capture(std::vector<std::shared_ptr<GraphNode>>* after) const {
+    std::shared_ptr<Capture> capture(std::vector<CapturedAfter>* after) const {
         MutexLock lock(m_mutex);
         if (after != nullptr) *after = m_captured_after;
         return m_capture;
     }
-    void record_captured(std::shared_ptr<Capture> capture, std::vector<std::shared_ptr<GraphNode>> after) {
+    void record_captured(std::shared_ptr<Capture> capture, std::vector<CapturedAfter> after) {
         MutexLock lock(m_mutex);
         m_capture = std::move(capture);
         m_captured_after = std::move(after);
@@ -70,7 +75,7 @@ private:
     FencePtr m_fence WL_GUARDED_BY(m_mutex);
     uint64_t m_number WL_GUARDED_BY(m_mutex) = 0;  // of the record that m_fence stands for, if shared
     std::shared_ptr<Capture> m_capture WL_GUARDED_BY(m_mutex);
-    std::vector<std::shared_ptr<GraphNode>> m_captured_after WL_GUARDED_BY(m_mutex);
+    std::vector<CapturedAfter> m_captured_after WL_GUARDED_BY(m_mutex);
 };
 using EventPtr = std::shared_ptr<Event>;
 

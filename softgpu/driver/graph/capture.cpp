@@ -36,9 +36,9 @@ void merge(std::vector<GraphEdge>& into, const std::vector<GraphEdge>& more) {
     }
 }
 
-std::vector<GraphEdge> edges_of(const std::vector<NodePtr>& nodes) {
+std::vector<GraphEdge> edges_of(const std::vector<Event::CapturedAfter>& nodes) {
     std::vector<GraphEdge> edges;
-    for (const NodePtr& node : nodes) edges.push_back({node.get(), {}});
+    for (const auto& [node, edge] : nodes) edges.push_back({node.get(), edge});
     return edges;
 }
 
@@ -319,8 +319,8 @@ CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, boo
         return CUDA_SUCCESS;
     }
     if (external) return capture->add(stream, EventRecordOperation{event, handle});
-    std::vector<NodePtr> after;
-    for (const GraphEdge& edge : capture->next_after(stream)) after.push_back(edge.node->shared_from_this());
+    std::vector<Event::CapturedAfter> after;
+    for (const GraphEdge& edge : capture->next_after(stream)) after.push_back({edge.node->shared_from_this(), edge.data});
     event->record_captured(capture, std::move(after));
     return CUDA_SUCCESS;
 }
@@ -329,7 +329,7 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(*stream, capture));
     if (external && capture != nullptr) return capture->add(*stream, EventWaitOperation{event, handle});
-    std::vector<NodePtr> after;
+    std::vector<Event::CapturedAfter> after;
     std::shared_ptr<Capture> recorded_in = event->capture(&after);
     if (recorded_in == nullptr) {
         if (capture != nullptr) {

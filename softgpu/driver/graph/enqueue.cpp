@@ -1,6 +1,8 @@
 // Operations become nodes of a capture, or work of their stream.
 #include "softgpu/driver/graph/enqueue.h"
 
+#include <span>
+
 #include "softgpu/driver/context/event.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
@@ -10,14 +12,47 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-void record_events(const KernelOperation& operation, Stream& stream) {
-    for (const CUlaunchAttribute& attribute : operation.attributes) {
+/// An event that a launch records, and the port of the kernel's node that it stands for in a graph.
+struct LaunchEvent {
+    EventPtr event;
+    unsigned char port;
+};
+
+std::vector<LaunchEvent> events_of(std::span<const CUlaunchAttribute> attributes) {
+    std::vector<LaunchEvent> events;
+    for (const CUlaunchAttribute& attribute : attributes) {
         CUevent handle = nullptr;
-        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) handle = attribute.value.programmaticEvent.event;
-        if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) handle = attribute.value.launchCompletionEvent.event;
+        unsigned char port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
+            handle = attribute.value.programmaticEvent.event;
+            // cuda.h: "A trigger can also be inserted at the beginning of each block's execution if triggerAtBlockStart is
+            // set to non-0."
+            if (attribute.value.programmaticEvent.triggerAtBlockStart != 0) port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+        } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+            handle = attribute.value.launchCompletionEvent.event;
+            port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+        }
         if (handle == nullptr) continue;
-        auto submit = [&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); };
-        if (auto event = process().events.find(handle)) event->record(submit);
+        if (auto event = process().events.find(handle)) events.push_back({std::move(event), port});
+    }
+    return events;
+}
+
+void record_events(const KernelOperation& operation, Stream& stream) {
+    auto submit = [&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); };
+    for (const LaunchEvent& recorded : events_of(operation.attributes)) recorded.event->record(submit);
+}
+
+/// The node that the launch has become is the only one that the stream comes after.
+void record_captured_events(const std::vector<LaunchEvent>& events, const std::shared_ptr<Capture>& capture,
+                            const Stream& stream) {
+    for (const auto& [event, port] : events) {
+        std::vector<Event::CapturedAfter> after;
+        CUgraphEdgeData edge{};
+        edge.from_port = port;
+        edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+        for (const GraphEdge& last : capture->next_after(stream)) after.push_back({last.node->shared_from_this(), edge});
+        event->record_captured(capture, std::move(after));
     }
 }
 
@@ -31,7 +66,12 @@ bool is_host_visible(CUdeviceptr address) {
 CUresult enqueue(Stream& stream, KernelOperation operation) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
-    if (capture != nullptr) return capture->add(stream, std::move(operation));
+    if (capture != nullptr) {
+        const std::vector<LaunchEvent> events = events_of(operation.attributes);
+        CU_TRY(capture->add(stream, std::move(operation)));
+        record_captured_events(events, capture, stream);
+        return CUDA_SUCCESS;
+    }
     auto context = stream.context_ptr();
     if (!context->device().config().execute) {
         // What is left of a kernel in dry mode is its turn.
