@@ -29,9 +29,11 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const Stream* stream = call.state.streams.find(to_token(hStream));
     if ((stream ? stream->context : call.context) != event->context) return CUDA_ERROR_INVALID_HANDLE;
     const uint64_t stream_name = stream_token(call, hStream);
-    // Recorded by a node of the graph, it is no place in the graph.
+    // Recorded by a node of the graph, it is no place in the graph. cuda.h: "This flag is invalid when used outside of
+    // capture."
     const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
     const bool capturing = is_capturing(call, stream_name);
+    if (external && !capturing) return CUDA_ERROR_INVALID_VALUE;
     if (external) call.state.device_records_events.store(true);
     // Another process may be told that it is recorded as soon as we have returned.
     const bool waits = event->is_shared();
@@ -40,8 +42,8 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const CUresult result =
         flags == 0 ? send(call, to_token(hEvent), stream_name) : send_with_flags(call, to_token(hEvent), stream_name, flags);
     if (result != CUDA_SUCCESS) return result;
-    if (!external || !capturing) note_record(call, stream_name, *event);
-    if (!external && !capturing) expect_question(call, to_token(hEvent), *event);
+    if (!external) note_record(call, stream_name, *event);
+    if (!capturing) expect_question(call, to_token(hEvent), *event);
     return result;
 }
 

@@ -93,7 +93,10 @@ CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEv
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (Flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_WAIT_EXTERNAL) == 0) {
+    if ((Flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
+        // cuda.h: "This flag is invalid when used outside of capture."
+        if (!is_capturing(call, stream_token(call, hStream))) return CUDA_ERROR_INVALID_VALUE;
+    } else {
         if (CUresult refused = join_capture(call, stream_token(call, hStream), *event); refused != CUDA_SUCCESS) return refused;
     }
     // What is waited for is the record of this moment: another process may be told to record anew as soon as we have returned.

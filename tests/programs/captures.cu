@@ -71,6 +71,11 @@ struct Kept {
 // It works as if it had never been captured.
 static void expect_ordinary(cudaStream_t stream) {
     EXPECT(status_of(stream) == cudaStreamCaptureStatusNone);
+    // Nodes of events are made in captures alone.
+    cudaEvent_t event = make_event();
+    expect("record", cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal), cudaErrorInvalidValue);
+    expect("wait", cudaStreamWaitEvent(stream, event, cudaEventWaitExternal), cudaErrorInvalidValue);
+    CHECK(cudaEventDestroy(event));
     CHECK(launch(stream, 3, 77));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(word(3), 77);

@@ -313,6 +313,8 @@ bool is_being_captured(const Graph& graph) {
 CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, bool external) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
+    // cuda.h of CU_EVENT_RECORD_EXTERNAL, and of CU_EVENT_WAIT_EXTERNAL: "This flag is invalid when used outside of capture."
+    if (external && capture == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (capture == nullptr) {
         stream.wait_for_room();
         event->record([&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); });
@@ -328,7 +330,8 @@ CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, boo
 CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent handle, bool external) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(*stream, capture));
-    if (external && capture != nullptr) return capture->add(*stream, EventWaitOperation{event, handle});
+    if (external && capture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (external) return capture->add(*stream, EventWaitOperation{event, handle});
     std::vector<Event::CapturedAfter> after;
     std::shared_ptr<Capture> recorded_in = event->capture(&after);
     if (recorded_in == nullptr) {
