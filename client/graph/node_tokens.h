@@ -10,6 +10,11 @@
 
 namespace warpline::client {
 
+/// True if an edge is more than a plain one: who asks without room for that would lose it.
+inline bool any_data(const Bytes& edges) {
+    return std::any_of(edges.begin(), edges.end(), [](std::byte byte) { return byte != std::byte{}; });
+}
+
 /// "Cloning is not supported for graphs which contain memory allocation nodes, memory free nodes, or conditional nodes" (CUDA
 /// Driver API, cuGraphClone), and a child graph's node has a clone.
 inline bool can_be_copied(const Graph& graph) { return !graph.memory.load() && !graph.has_conditional.load(); }

@@ -114,6 +114,8 @@ CUresult hook_client_cuThreadExchangeStreamCaptureMode(Call& call, CUstreamCaptu
 CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                                cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out,
                                                const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
+    // cuda.h: "If edgeData_out is non-NULL then dependencies_out must be as well."
+    if (edgeData_out && !dependencies_out) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (CUresult refused = status_of(call, hStream, status); refused != CUDA_SUCCESS) return refused;
     *captureStatus_out = status;
@@ -130,6 +132,7 @@ CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUs
     if (result != CUDA_SUCCESS || answer.graphOut != graph.token) call.state.graphs.remove(graph.token);
     if (result != CUDA_SUCCESS) return result;
     if (answer.graphOut != 0) call.state.captures.note_graph(stream->capture_id.load(), answer.graphOut);
+    if (dependencies_out && !edgeData_out && any_data(answer.edgeData)) return CUDA_ERROR_LOSSY_QUERY;
     *captureStatus_out = static_cast<CUstreamCaptureStatus>(answer.captureStatusOut);
     if (id_out) *id_out = answer.idOut;
     if (graph_out) *graph_out = to_handle<CUgraph>(answer.graphOut);

@@ -40,11 +40,6 @@ CUresult list_nodes(Call& call, uint64_t graph, CUgraphNode* nodes, size_t* coun
     return CUDA_SUCCESS;
 }
 
-/// True if an edge is more than a plain one: who asks without room for that would lose it.
-bool any_data(const Bytes& edges) {
-    return std::any_of(edges.begin(), edges.end(), [](std::byte byte) { return byte != std::byte{}; });
-}
-
 CUresult check_graph(const Call& call, CUgraph graph) {
     return call.state.graphs.find(to_token(graph)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "check.h"
+#include "driver_calls.h"
 
 static int* g_memory;  // four words
 
@@ -361,6 +362,29 @@ static void information() {
 }
 
 #if CUDART_VERSION >= 12030
+// What the next node of a stream comes after, by a port: who asks without room for that is told that it would be lost.
+static void expect_data_of_edges(cudaStream_t stream, int port) {
+    const auto without = find<CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*>(
+        "cuStreamGetCaptureInfo", 11030);
+    CUstreamCaptureStatus of_driver;
+    const CUgraphNode* none = nullptr;
+    size_t count = 0;
+    REFUSED(without(stream, &of_driver, nullptr, nullptr, &none, &count), CUDA_ERROR_LOSSY_QUERY);
+    DRIVER(without(stream, &of_driver, nullptr, nullptr, nullptr, &count));
+    EXPECT_EQ(count, size_t{1});
+    cudaStreamCaptureStatus status;
+    const cudaGraphNode_t* nodes = nullptr;
+    const cudaGraphEdgeData* edges = nullptr;
+    const auto ask = [&](const cudaGraphNode_t** to, const cudaGraphEdgeData** data) {
+        return cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, to, data, &count);
+    };
+    expect("nodes alone", ask(&nodes, nullptr), cudaErrorLossyQuery);
+    expect("edges alone", ask(nullptr, &edges), cudaErrorInvalidValue);
+    CHECK(ask(&nodes, &edges));
+    EXPECT(count == 1 && nodes[0] != nullptr && edges[0].from_port == port);
+    EXPECT(edges[0].type == cudaGraphDependencyTypeProgrammatic);
+}
+
 // An event that a launch records is a place in the capture, as one that is recorded behind it.
 static void recorded_by_launches() {
     for (auto kind : {cudaLaunchAttributeProgrammaticEvent, cudaLaunchAttributeLaunchCompletionEvent}) {
@@ -385,6 +409,7 @@ static void recorded_by_launches() {
         expect("query", cudaEventQuery(event), cudaErrorCapturedEvent);
         CHECK(cudaStreamWaitEvent(other, event, 0));
         EXPECT(status_of(other) == cudaStreamCaptureStatusActive);
+        expect_data_of_edges(other, kind == cudaLaunchAttributeProgrammaticEvent ? 1 : 2);
         CHECK(launch(other, 1, 2));
         CHECK(cudaEventRecord(event, other));
         CHECK(cudaStreamWaitEvent(stream, event, 0));

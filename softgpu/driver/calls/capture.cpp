@@ -1,6 +1,8 @@
 // Capturing streams into graphs.
 #include "softgpu/driver/graph/capture.h"
 
+#include <algorithm>
+
 #include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
@@ -34,15 +36,17 @@ CUstreamCaptureStatus status_of(const Capture* capture) {
 
 CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                       const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
-    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (status == nullptr || (edges != nullptr && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     std::shared_ptr<Capture> capture;
     CU_TRY(inspect(handle, stream, capture));
     *status = status_of(capture.get());
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    Capture::Shown& shown = capture->shown(*stream);
+    const bool loses = !std::all_of(shown.edges.begin(), shown.edges.end(), is_plain);
+    if (dependencies != nullptr && edges == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;
     if (id != nullptr) *id = capture->id();
     if (graph != nullptr) *graph = capture->graph()->handle();
-    Capture::Shown& shown = capture->shown(*stream);
     if (dependencies != nullptr) *dependencies = shown.nodes.data();
     if (edges != nullptr) *edges = shown.edges.data();
     if (count != nullptr) *count = shown.nodes.size();

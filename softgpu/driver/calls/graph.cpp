@@ -12,8 +12,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-bool plain(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
-
 /// Hands out a list of nodes in CUDA's way: with a null array the number is asked for; with one, what is left is cleared. An
 /// array without room is no question.
 CUresult list(const std::vector<GraphNode*>& found, CUgraphNode* out, size_t* count) {
@@ -41,7 +39,7 @@ CUresult list_edges(const std::vector<Edge>& found, CUgraphNode* from, CUgraphNo
         return CUDA_SUCCESS;
     }
     if (*count == 0) return CUDA_ERROR_INVALID_VALUE;
-    bool loses = std::any_of(found.begin(), found.end(), [](const Edge& edge) { return !plain(edge.data); });
+    bool loses = std::any_of(found.begin(), found.end(), [](const Edge& edge) { return !is_plain(edge.data); });
     if (data == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;
     for (size_t i = 0; i < *count; ++i) {
         bool exists = i < found.size();
@@ -74,7 +72,7 @@ CUresult neighbours(CUgraphNode handle, std::vector<GraphEdge> GraphNode::*side,
     if (out != nullptr && room == 0) return CUDA_ERROR_INVALID_VALUE;
     for (const GraphEdge& edge : (*node).*side) {
         if (data != nullptr && nodes.size() < room) data[nodes.size()] = edge.data;
-        loses = loses || !plain(edge.data);
+        loses = loses || !is_plain(edge.data);
         nodes.push_back(edge.node);
     }
     if (out != nullptr && data == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;

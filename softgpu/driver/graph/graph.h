@@ -22,6 +22,9 @@ class GraphNode;
 using GraphPtr = std::shared_ptr<Graph>;
 using NodePtr = std::shared_ptr<GraphNode>;
 
+/// True if an edge is nothing but an order: who asks without room for more loses nothing.
+inline bool is_plain(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
+
 struct EmptyOperation {};
 
 struct ChildGraphOperation {
