@@ -1,7 +1,10 @@
 // Linking at run time: the server's driver links; files are read here.
+#include <algorithm>
+
 #include "client/code/images.h"
 #include "client/code/jit_options.h"
 #include "client/gen/link_calls.gen.h"
+#include "cuda/abi/link_options.h"
 
 namespace warpline::client {
 
@@ -19,6 +22,7 @@ CUresult add(Call& call, CUlinkState state, CUjitInputType type, BytesView data,
     if (!link) return CUDA_ERROR_INVALID_HANDLE;
     JitOptions jit;
     if (CUresult refused = jit.read(count, options, values); refused != CUDA_SUCCESS) return refused;
+    if (std::any_of(options, options + count, cuda::abi::is_of_whole_link)) return CUDA_ERROR_INVALID_VALUE;
     gen::CuLinkAddDataV2Values answer;
     CUresult result = gen::request_cuLinkAddData_v2(call, to_token(state), static_cast<uint32_t>(type), text_or_empty(name),
                                                     jit.options(), jit.values(), data, answer);

@@ -1,4 +1,7 @@
 // Linking, with logs that the driver may write to until it ends.
+#include <algorithm>
+
+#include "cuda/abi/link_options.h"
 #include "server/gen/link_calls.gen.h"
 #include "server/hooks/common.h"
 #include "server/hooks/images.h"
@@ -60,10 +63,15 @@ CUresult hook_server_cuLinkAddData_v2(ServerCall& call, const CuLinkAddDataV2Arg
     std::memcpy(data.data(), payload->data(), payload->size());
     const bool text = static_cast<CUjitInputType>(args.type) == CU_JIT_INPUT_PTX;
     const bool ends = payload->empty() || payload->back() == std::byte{0};
+    // They overrule those of the link, for this input.
+    JitLog own;
+    const auto is_forbidden = [](uint64_t option) { return cuda::abi::is_of_whole_link(static_cast<CUjit_option>(option)); };
+    if (std::ranges::any_of(args.options, is_forbidden) || !own.prepare(args.options, args.values))
+        return CUDA_ERROR_INVALID_VALUE;
     const std::string name(args.name);
     const CUresult result =
         add(state, static_cast<CUjitInputType>(args.type), data.data(), payload->size() + (text && !ends ? 1 : 0),
-            name.empty() ? nullptr : name.c_str(), 0, nullptr, nullptr);
+            name.empty() ? nullptr : name.c_str(), own.count(), own.options(), own.values());
     call.session().links().answer(args.state, values);
     return result;
 }

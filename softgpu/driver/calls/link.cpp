@@ -1,8 +1,10 @@
 // Linking at run time.
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
 #include "common/log/log.h"
+#include "cuda/abi/link_options.h"
 #include "cuda/image/image.h"
 #include "softgpu/driver/code/link_state.h"
 #include "softgpu/driver/code/module.h"
@@ -19,6 +21,15 @@ using StatePtr = std::shared_ptr<LinkState>;
 CUresult find_state(CUlinkState handle, StatePtr& state) {
     state = process().link_states.find(handle);
     return state != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/// The options of an input mean nothing here.
+CUresult check_options(unsigned count, CUjit_option* options, void** values) {
+    JitOptions ignored;
+    if (count != 0 && options != nullptr && std::any_of(options, options + count, cuda::abi::is_of_whole_link)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return JitOptions::read(count, options, values, ignored);
 }
 
 CUresult add(LinkState& state, CUjitInputType type, BytesView data) {
@@ -67,8 +78,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, si
     StatePtr found;
     CU_TRY(find_state(state, found));
     if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    JitOptions ignored;
-    CU_TRY(JitOptions::read(numOptions, options, optionValues, ignored));
+    CU_TRY(check_options(numOptions, options, optionValues));
     return add(*found, type, as_bytes(data, size));
 }
 
@@ -77,8 +87,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
     StatePtr found;
     CU_TRY(find_state(state, found));
     if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    JitOptions ignored;
-    CU_TRY(JitOptions::read(numOptions, options, optionValues, ignored));
+    CU_TRY(check_options(numOptions, options, optionValues));
     std::ifstream file(path, std::ios::binary);
     if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
     std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -516,6 +516,17 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_op
     *library = reinterpret_cast<CUlibrary>(0x11b);
     return CUDA_SUCCESS;
 }
+EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* link) {
+    *link = reinterpret_cast<CUlinkState>(0x114);
+    return CUDA_SUCCESS;
+}
+// Accepts what is to be compiled for at most 32 registers, and for at least two blocks.
+EXPORT CUresult cuLinkAddData_v2(CUlinkState, CUjitInputType, void*, size_t, const char*, unsigned count, CUjit_option* options,
+                                 void** values) {
+    if (count != 2 || options[0] != CU_JIT_MAX_REGISTERS || options[1] != CU_JIT_MIN_CTA_PER_SM) return CUDA_ERROR_INVALID_PTX;
+    return values[0] == reinterpret_cast<void*>(32) && values[1] == reinterpret_cast<void*>(2) ? CUDA_SUCCESS
+                                                                                               : CUDA_ERROR_INVALID_PTX;
+}
 EXPORT CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
 EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary, const char* name) {
     for (uintptr_t i = 0; i < std::size(k_kernels); ++i) {

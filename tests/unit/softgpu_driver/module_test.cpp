@@ -175,6 +175,10 @@ TEST_F(ModuleTest, LinksSeveralTexts) {
 )";
     CUlinkState state = nullptr;
     ASSERT_CU(CU(cuLinkCreate_v2)(0, nullptr, nullptr, &state));
+    CUjit_option whole[] = {CU_JIT_MAX_REGISTERS, CU_JIT_WALL_TIME};
+    void* values[2] = {};
+    EXPECT_EQ(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_PTX, caller.data(), caller.size() + 1, "a", 2, whole, values),
+              CUDA_ERROR_INVALID_VALUE);
     EXPECT_CU(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_PTX, caller.data(), caller.size() + 1, "a", 0, nullptr, nullptr));
     EXPECT_CU(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_PTX, callee.data(), callee.size() + 1, "b", 0, nullptr, nullptr));
     void* image = nullptr;
