@@ -17,7 +17,6 @@ namespace warpline::client {
 
 namespace {
 
-constexpr unsigned k_context_flags = CU_CTX_FLAGS_MASK;
 /// Of every context, whichever form of cuCtxCreate has made it.
 constexpr unsigned k_api_version = 3020;
 
@@ -91,6 +90,16 @@ void end_primary(Call& call, Context& context) {
     context.peers = 0;
 }
 
+/// @errors  invalid value (also two ways of waiting at once), not supported
+CUresult check_flags(const char* function, unsigned flags) {
+    const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+    if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0 || (scheduling & (scheduling - 1)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE)) == 0) return CUDA_SUCCESS;
+    static std::atomic<bool> told{false};
+    return static_cast<CUresult>(refuse(function, "core dumps of the GPU are files on the server", told));
+}
+
 void note_context_used(State& state) {
     if (state.contexts_used.fetch_add(1) != 0) state.works_beside_default.store(true);
 }
@@ -102,7 +111,7 @@ void set_flags(const Call& call, Context& context, unsigned flags) {
 
 CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_flags("cuCtxCreate", flags); refused != CUDA_SUCCESS) return refused;
     auto made = call.state.contexts.make();
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made.object->token = made.token;
@@ -173,7 +182,7 @@ CUresult hook_client_cuDevicePrimaryCtxReset_v2(Call& call, CUdevice dev) {
 CUresult hook_client_cuDevicePrimaryCtxSetFlags_v2(Call& call, CUdevice dev, unsigned int flags) {
     Context* context = primary_context(call, dev);
     if (!context) return CUDA_ERROR_INVALID_DEVICE;
-    if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_flags("cuDevicePrimaryCtxSetFlags", flags); refused != CUDA_SUCCESS) return refused;
     set_flags(call, *context, flags);
     return gen::issue_cuDevicePrimaryCtxSetFlags_v2(call, dev, flags);
 }
@@ -302,7 +311,7 @@ CUresult hook_client_cuCtxGetFlags(Call& call, unsigned int* flags) {
 CUresult hook_client_cuCtxSetFlags(Call& call, unsigned int flags) {
     Context* context = call.current();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (flags & ~k_context_flags) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_flags("cuCtxSetFlags", flags); refused != CUDA_SUCCESS) return refused;
     set_flags(call, *context, flags);
     return CUDA_SUCCESS;
 }

@@ -29,12 +29,20 @@ unsigned with_sleeping_waits(unsigned flags) {
     return (flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_AUTO ? flags | CU_CTX_SCHED_BLOCKING_SYNC : flags;
 }
 
+/// The driver would write the core dumps of a context here.
+CUresult check_flags(unsigned flags) {
+    if ((flags & (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE)) == 0) return CUDA_SUCCESS;
+    WL_LOG(warn, "server", "a context with core dumps is refused: they would be files on this machine");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 CUresult hook_server_cuDevicePrimaryCtxSetFlags_v2(ServerCall& call, const CuDevicePrimaryCtxSetFlagsV2Args& args) {
     const auto set = WL_DRIVER(call, cuDevicePrimaryCtxSetFlags_v2);
     CUdevice device = 0;
     if (!call.find_device(args.dev, device)) return CUDA_ERROR_INVALID_DEVICE;
+    WL_CUDA(check_flags(args.flags));
     return set(device, with_sleeping_waits(args.flags));
 }
 
@@ -53,6 +61,7 @@ CUresult hook_server_cuCtxCreate_v2(ServerCall& call, const CuCtxCreateV2Args& a
     CUcontext context = nullptr;
     CUdevice device = 0;
     if (!call.session().contexts().driver_device(args.dev, device)) return CUDA_ERROR_INVALID_DEVICE;
+    WL_CUDA(check_flags(args.flags));
     if (create != nullptr) {
         WL_CUDA(create(&context, with_sleeping_waits(args.flags), device));
     } else if (create_v4 != nullptr) {

@@ -73,10 +73,24 @@ static void held_up(CUdevice device, Send send) {
     end(reader);
 }
 
+// There is one way of waiting for a context's work.
+static void flags(CUdevice device) {
+    const auto create = find<CUcontext*, unsigned, CUdevice>("cuCtxCreate", 3020);
+    CUcontext context = nullptr;
+    for (unsigned two : {CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD, CU_CTX_SCHED_YIELD | CU_CTX_SCHED_BLOCKING_SYNC}) {
+        REFUSED(create(&context, two, device), CUDA_ERROR_INVALID_VALUE);
+        REFUSED(cuDevicePrimaryCtxSetFlags(device, two), CUDA_ERROR_INVALID_VALUE);
+        DRIVER(create(&context, CU_CTX_SCHED_YIELD, device));
+        REFUSED(cuCtxSetFlags(two), CUDA_ERROR_INVALID_VALUE);
+        DRIVER(cuCtxDestroy(context));
+    }
+}
+
 int main() {
     CUdevice device;
     DRIVER(cuInit(0));
     DRIVER(cuDeviceGet(&device, 0));
+    flags(device);
     held_up(device, [](const Side& writer, int* shared) {
         DRIVER(cuMemcpyDtoHAsync(shared, writer.memory, k_bytes, writer.stream));
         return [] {};

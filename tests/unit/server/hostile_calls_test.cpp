@@ -268,6 +268,18 @@ TEST_F(HostileCallsTest, F3_TexturesAndAttributesAreChecked) {
     for (const uint32_t unknown : {15u, 17u, 99u, 0xffffffffu}) EXPECT_EQ(attribute(unknown, {}), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(HostileCallsTest, F3_ContextsWriteNoCoreDumps) {
+    const uint64_t context = make_token(HandleKind::context, 1, 100);
+    for (const unsigned flags : {CU_CTX_COREDUMP_ENABLE, CU_CTX_USER_COREDUMP_ENABLE, CU_CTX_FLAGS_MASK}) {
+        EXPECT_EQ(outcome(m_client->call<wire::CuCtxCreateV2>(CallId::cuCtxCreate_v2,
+                                                              [&](auto b) { b.setPctx(context), b.setFlags(flags); })),
+                  CUDA_ERROR_NOT_SUPPORTED);
+        EXPECT_EQ(outcome(m_client->call<wire::CuDevicePrimaryCtxSetFlagsV2>(CallId::cuDevicePrimaryCtxSetFlags_v2,
+                                                                             [&](auto b) { b.setFlags(flags); })),
+                  CUDA_ERROR_NOT_SUPPORTED);
+    }
+}
+
 TEST_F(HostileCallsTest, F3_ImagesAreWhatTheySay) {
     uint32_t images = 0;
     const auto load = [&](uint32_t kind, std::string_view bytes, std::vector<uint64_t> options = {}, uint64_t value = 0) {
