@@ -235,7 +235,7 @@ CUresult hook_client_cuGreenCtxStreamCreate(Call& call, CUstream* phStream, CUgr
     made.object->flags = flags;
     made.object->green = to_token(greenCtx);
     made.object->scope = call.context;  // waits for no default stream
-    made.object->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
+    made.object->priority.store(std::clamp(priority, device->greatest_priority, device->least_priority));
     call.state.works_beside_default.store(true);
     const CUresult result = gen::issue_cuGreenCtxStreamCreate(call, made.token, to_token(greenCtx), flags, priority);
     if (result != CUDA_SUCCESS) {

@@ -15,18 +15,22 @@ namespace warpline::client {
 
 namespace {
 
+/// Out of range is not an error: CUDA takes the nearest.
+int nearest_priority(const Call& call, int priority) {
+    const Device* device = find_device(call.device());
+    return std::clamp(priority, device->greatest_priority, device->least_priority);
+}
+
 CUresult create_stream(Call& call, CUstream* out, unsigned flags, int priority) {
     if (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) return CUDA_ERROR_INVALID_VALUE;
     auto made = make_object<HandleKind::stream>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    const Device* device = find_device(call.device());
     made.object->id = call.state.next_id();
     made.object->flags = flags;
     made.object->scope = call.scope();
     made.object->green = current_green(call);
     if (flags & CU_STREAM_NON_BLOCKING) call.state.works_beside_default.store(true);
-    // Out of range is not an error: CUDA takes the nearest.
-    made.object->priority = std::clamp(priority, device->greatest_priority, device->least_priority);
+    made.object->priority.store(nearest_priority(call, priority));
     CUresult result = priority == 0 ? gen::issue_cuStreamCreate(call, made.token, flags)
                                     : gen::issue_cuStreamCreateWithPriority(call, made.token, flags, priority);
     if (result != CUDA_SUCCESS) {
@@ -107,7 +111,7 @@ CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEv
 CUresult hook_client_cuStreamGetPriority(Call& call, CUstream hStream, int* priority) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const Stream* stream = call.state.streams.find(to_token(hStream));
-    *priority = stream ? stream->priority : 0;
+    *priority = stream ? stream->priority.load() : 0;
     return CUDA_SUCCESS;
 }
 
@@ -224,7 +228,22 @@ CUresult hook_client_cuLaunchHostFunc_v2(Call& call, CUstream hStream, CUhostFn 
 CUresult hook_client_cuStreamSetAttribute(Call& call, CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_attribute(call, attr, *value); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuStreamSetAttribute(call, stream_token(call, hStream), static_cast<uint32_t>(attr), struct_bytes(value));
+    CUresult result =
+        gen::issue_cuStreamSetAttribute(call, stream_token(call, hStream), static_cast<uint32_t>(attr), struct_bytes(value));
+    Stream* stream = call.state.streams.find(to_token(hStream));
+    if (result == CUDA_SUCCESS && stream && attr == CU_STREAM_ATTRIBUTE_PRIORITY)
+        stream->priority.store(nearest_priority(call, value->priority));
+    return result;
+}
+
+CUresult hook_client_cuStreamCopyAttributes(Call& call, CUstream dst, CUstream src) {
+    if (CUresult refused = check_stream(call, dst); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_stream(call, src); refused != CUDA_SUCCESS) return refused;
+    CUresult result = gen::issue_cuStreamCopyAttributes(call, stream_token(call, dst), stream_token(call, src));
+    Stream* to = call.state.streams.find(to_token(dst));
+    const Stream* from = call.state.streams.find(to_token(src));
+    if (result == CUDA_SUCCESS && to) to->priority.store(from ? from->priority.load() : 0);
+    return result;
 }
 
 CUresult hook_client_cuStreamAttachMemAsync(Call& call, CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {

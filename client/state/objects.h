@@ -48,7 +48,7 @@ struct Stream {
     std::atomic<uint64_t> synced{0};  ///< events recorded in it with numbers up to this are complete
     uint64_t id = 0;                  ///< unique in the process
     unsigned flags = 0;
-    int priority = 0;
+    std::atomic<int> priority{0};
     uint64_t green = 0;                 ///< token of the green context whose multiprocessors it has; 0: it has all
     uint64_t scope = 0;                 ///< token of the context whose legacy default stream it has to do with
     std::atomic<bool> detached{false};  ///< its green context has gone: it can only be destroyed

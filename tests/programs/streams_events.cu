@@ -8,7 +8,36 @@ __global__ void accumulate(float* sum, const float* data, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum[i] += data[i];
 }
 
+static int priority_of(cudaStream_t stream) {
+    int priority = 99;
+    CHECK(cudaStreamGetPriority(stream, &priority));
+    return priority;
+}
+
+// What a stream's priority is does not depend on how it has got it.
+static void priorities() {
+    int least, greatest;
+    CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    cudaStream_t urgent, other;
+    CHECK(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, greatest));
+    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    EXPECT_EQ(priority_of(urgent), greatest);
+    EXPECT_EQ(priority_of(other), least);
+    CHECK(cudaStreamCopyAttributes(other, urgent));
+    EXPECT_EQ(priority_of(other), greatest);
+    cudaStreamAttrValue value = {};
+    value.priority = least;
+    CHECK(cudaStreamSetAttribute(other, cudaStreamAttributePriority, &value));
+    EXPECT_EQ(priority_of(other), least);
+    EXPECT_EQ(priority_of(urgent), greatest);
+    value.priority = greatest;
+    CHECK(cudaStreamGetAttribute(other, cudaStreamAttributePriority, &value));
+    EXPECT_EQ(value.priority, least);
+    for (cudaStream_t each : {urgent, other}) CHECK(cudaStreamDestroy(each));
+}
+
 int main() {
+    priorities();
     const int n = 40000, count = 4;
     cudaStream_t streams[count];
     cudaEvent_t done[count], start, stop;

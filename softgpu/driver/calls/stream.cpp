@@ -208,6 +208,7 @@ CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {
         MutexLock lock(from->attribute_mutex);
         attributes = from->attributes;
     }
+    to->set_priority(from->priority());
     MutexLock lock(to->attribute_mutex);
     to->attributes = std::move(attributes);
     return CUDA_SUCCESS;
@@ -240,8 +241,8 @@ CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstr
     CU_TRY(find_stream(hStream, stream));
     switch (attr) {
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        case CU_STREAM_ATTRIBUTE_PRIORITY: stream->set_priority(param->priority); return CUDA_SUCCESS;
         case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-        case CU_STREAM_ATTRIBUTE_PRIORITY:
         case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
         case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN: break;
         default: return CUDA_ERROR_INVALID_VALUE;

@@ -58,7 +58,8 @@ private:
     std::vector<FencePtr> m_orphans;               // last work of queues that were retired with work outstanding
 };
 
-/// Work that is executed in the order in which it was submitted: a stream. All fields are guarded by the scheduler's mutex.
+/// Work that is executed in the order in which it was submitted: a stream. All fields but the priority
+/// are guarded by the scheduler's mutex.
 class Queue {
 public:
     Queue(std::shared_ptr<QueueGroup> group, QueueKind kind, int priority, uint64_t scope)
@@ -66,11 +67,14 @@ public:
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
 
+    /// Of what is submitted from now on.
+    void set_priority(int priority) { m_priority.store(priority); }
+
 private:
     friend class Scheduler;
     const std::shared_ptr<QueueGroup> m_group;  // shared: outlives the context as long as work is queued
     const QueueKind m_kind;
-    const int m_priority;
+    std::atomic<int> m_priority;
     const uint64_t m_scope;
     std::deque<std::unique_ptr<Work>> m_items;
     bool m_busy = false;  // its first item is ready or running

@@ -1,6 +1,8 @@
 // Streams: their work, their end, and finding one by its handle.
 #include "softgpu/driver/context/stream.h"
 
+#include <algorithm>
+
 #include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/memory_pool.h"
@@ -24,6 +26,12 @@ Stream::Stream(std::shared_ptr<Context> context, QueueKind kind, uint32_t flags,
       m_handle(handle) {}
 
 Stream::~Stream() { retire(); }
+
+void Stream::set_priority(int priority) {
+    priority = std::clamp(priority, k_greatest_priority, k_least_priority);
+    m_priority.store(priority);
+    m_queue->set_priority(priority);
+}
 
 void Stream::retire() {
     if (m_retired.exchange(true)) return;

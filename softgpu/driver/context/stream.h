@@ -32,7 +32,9 @@ public:
     const std::shared_ptr<Context>& context_ptr() const { return m_context; }
     const QueuePtr& queue() const { return m_queue; }
     uint32_t flags() const { return m_flags; }
-    int priority() const { return m_priority; }
+    int priority() const { return m_priority.load(); }
+    /// Of what is submitted from now on. Out of range is the nearest.
+    void set_priority(int priority);
     uint64_t id() const { return m_id; }
     QueueKind kind() const { return m_kind; }
     CUstream handle() const { return reinterpret_cast<CUstream>(m_handle); }
@@ -73,7 +75,7 @@ private:
     const QueuePtr m_queue;
     const QueueKind m_kind;
     const uint32_t m_flags;
-    const int m_priority;
+    std::atomic<int> m_priority;
     const uint64_t m_id;
     uint64_t m_handle;
     std::atomic<bool> m_retired{false};
