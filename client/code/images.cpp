@@ -111,6 +111,9 @@ CUresult compile_unless_later(Call& call, CodeImage& code, const LoadRequest& re
     JitOptions jit;
     if (CUresult result = jit.read(request.option_count, request.options, request.values); result != CUDA_SUCCESS)
         return result;
+    // Which part of another container the driver takes is its own choice, and machine code keeps its bound.
+    code.max_threads = jit.max_threads();
+    if (code.max_threads && code.image.container() != image::Container::ptx) code.max_threads = 0;
     Bytes joined;
     Call own = for_code(call, code);
     gen::WlImageCompileValues answer;
@@ -165,6 +168,7 @@ CUresult function_of(Call& call, CodeImage& code, uint64_t owner, std::string_vi
     made.object->owner = owner;
     made.object->context = code.context;
     fill_function(*made.object, *kernel, call.session.info().devices.size());
+    if (code.max_threads) made.object->max_threads = *code.max_threads;
     functions.emplace(name, made.token);
     token = made.token;
     return CUDA_SUCCESS;

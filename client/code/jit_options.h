@@ -2,6 +2,7 @@
 
 // The options of a compilation or link as the program passes them.
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,11 +21,15 @@ public:
     std::span<const uint64_t> options() const { return m_options; }
     std::span<const uint64_t> values() const { return m_values; }
     const JitOutputs& outputs() const { return m_outputs; }
+    /// The bound of the threads in a block, if what is compiled from text has this one whatever the text says.
+    std::optional<uint32_t> max_threads() const { return m_overrides ? m_max_threads : std::nullopt; }
 
 private:
     std::vector<uint64_t> m_options;
     std::vector<uint64_t> m_values;
     JitOutputs m_outputs;
+    std::optional<uint32_t> m_max_threads;
+    bool m_overrides = false;
 };
 
 }  // namespace warpline::client

@@ -30,7 +30,7 @@ struct CodeImage : std::enable_shared_from_this<CodeImage> {
     bool library = false;
     bool ask_driver =
         false;  ///< loading waits for the driver's judgement: PTX that the program wrote, or what only it can judge
-    std::vector<uint64_t> options;  ///< jit options of the load call that are passed on: pairs of option and value
+    std::optional<uint32_t> max_threads;  ///< in a block, as options bound them in place of the code; 0: the server knows
 
     Mutex mutex;  // protects what follows; held while the upload is queued, so that it is queued once and before its users
     bool uploaded WL_GUARDED_BY(mutex) = false;

@@ -111,6 +111,28 @@ static void check_array_copies() {
     EXPECT(to_host(back.data(), array, 0, 1) != CUDA_SUCCESS);
 }
 
+/// Options that take the place of what the text says of its kernels.
+static void check_bounds_by_options() {
+    const char* text =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry bounded()\n.maxntid 32, 1, 1\n{\n    ret;\n}\n";
+    for (uintptr_t overrides : {0, 1}) {
+        CUjit_option options[] = {CU_JIT_MAX_THREADS_PER_BLOCK, CU_JIT_OVERRIDE_DIRECTIVE_VALUES};
+        void* values[] = {reinterpret_cast<void*>(128), reinterpret_cast<void*>(overrides)};
+        CUmodule module;
+        CUfunction bounded;
+        int threads = 0;
+        CHECK(DRIVER(cuModuleLoadDataEx)(&module, text, 2, options, values));
+        CHECK(DRIVER(cuModuleGetFunction)(&bounded, module, "bounded"));
+        CHECK(DRIVER(cuFuncGetAttribute)(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, bounded));
+        EXPECT(threads == (overrides ? 128 : 32));
+        auto launch = DRIVER(cuLaunchKernel);
+        CHECK(launch(bounded, 1, 1, 1, threads, 1, 1, 0, nullptr, nullptr, nullptr));
+        EXPECT(launch(bounded, 1, 1, 1, threads + 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(DRIVER(cuCtxSynchronize)());
+        CHECK(DRIVER(cuModuleUnload)(module));
+    }
+}
+
 int main() {
     library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) {
@@ -205,6 +227,7 @@ int main() {
     CHECK(entry<CUresult (*)(CUdeviceptr)>("cuMemFree_v2")(data));
     EXPECT(entry<CUresult (*)(CUdeviceptr)>("cuMemFree_v2")(data) == CUDA_ERROR_INVALID_VALUE);
     CHECK(DRIVER(cuModuleUnload)(module));
+    check_bounds_by_options();
     CHECK(entry<CUresult (*)(CUdevice)>("cuDevicePrimaryCtxRelease_v2")(0));
     std::printf("driver API: verified\n");
     return 0;

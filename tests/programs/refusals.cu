@@ -6,7 +6,8 @@
 static void core_dumps() {
     const auto create = find<CUcontext*, unsigned, CUdevice>("cuCtxCreate", 3020);
     CUcontext context = nullptr;
-    for (unsigned flags : {CU_CTX_COREDUMP_ENABLE, CU_CTX_USER_COREDUMP_ENABLE, CU_CTX_COREDUMP_ENABLE | CU_CTX_SCHED_SPIN}) {
+    const unsigned dumps[] = {CU_CTX_COREDUMP_ENABLE, CU_CTX_USER_COREDUMP_ENABLE, CU_CTX_COREDUMP_ENABLE | CU_CTX_SCHED_SPIN};
+    for (unsigned flags : dumps) {
         REFUSED(create(&context, flags, 0), CUDA_ERROR_NOT_SUPPORTED);
         REFUSED(cuDevicePrimaryCtxSetFlags(0, flags), CUDA_ERROR_NOT_SUPPORTED);
         REFUSED(cuCtxSetFlags(flags), CUDA_ERROR_NOT_SUPPORTED);

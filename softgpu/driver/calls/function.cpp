@@ -22,7 +22,7 @@ CUresult potential_block_size(int* minGridSize, int* blockSize, CUfunction handl
     if (minGridSize == nullptr || blockSize == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(find(handle, function));
-    int most = static_cast<int>(function->info().max_threads);
+    int most = static_cast<int>(function->max_threads());
     if (limit != 0) most = std::min(most, limit);
     int best_threads = 0, best_block = 0, best_blocks = 0;
     for (int block = most; block > 0; block = block % k_warp != 0 ? block / k_warp * k_warp : block - k_warp) {
@@ -195,7 +195,7 @@ CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const C
     uint64_t blocks = cluster_blocks(*function, *config);
     if (blocks == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t threads = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
-    if (threads == 0 || threads > function->info().max_threads) return CUDA_ERROR_INVALID_VALUE;
+    if (threads == 0 || threads > function->max_threads()) return CUDA_ERROR_INVALID_VALUE;
     GreenContextPtr green = current_green();
     if (StreamPtr stream; config->hStream != nullptr && find_stream(config->hStream, stream) == CUDA_SUCCESS)
         green = stream->green();

@@ -14,7 +14,7 @@ namespace warpline::softgpu::driver {
 namespace {
 
 CUresult create(std::shared_ptr<const Code> code, JitOptions& jit, CUlibrary* out) {
-    auto library = std::make_shared<Library>(std::move(code));
+    auto library = std::make_shared<Library>(std::move(code), jit);
     library->set_handle(process().libraries.add(library));
     // With a context, mistakes in the code are reported here. Without one, at the first use.
     Context* context = nullptr;

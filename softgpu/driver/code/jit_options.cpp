@@ -21,6 +21,12 @@ CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** valu
                 out.m_info.capacity_bytes = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i]));
                 out.m_info.written = &values[i];
                 break;
+            case CU_JIT_MAX_THREADS_PER_BLOCK:
+                out.m_max_threads = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i]));
+                break;
+            case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+                out.m_overrides = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i])) != 0;
+                break;
             case CU_JIT_WALL_TIME: out.m_wall_times.push_back(&values[i]); break;
             default:
                 if (options[i] < 0 || options[i] >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
@@ -29,6 +35,13 @@ CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** valu
     append(out.m_error, "");
     append(out.m_info, "");
     return CUDA_SUCCESS;
+}
+
+JitOptions JitOptions::without_outputs() const {
+    JitOptions kept;
+    kept.m_max_threads = m_max_threads;
+    kept.m_overrides = m_overrides;
+    return kept;
 }
 
 void JitOptions::append(Log& log, std::string_view text) {

@@ -49,7 +49,7 @@ CUresult LoadedFunction::param_info(size_t index, size_t* offset, size_t* size) 
 CUresult LoadedFunction::attribute(CUfunction_attribute which, int* value) const {
     const exec::FunctionInfo& known = info();
     switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(known.max_threads); break;
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(max_threads()); break;
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(known.static_shared_bytes); break;
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(known.const_bytes); break;
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(known.local_bytes); break;

@@ -59,11 +59,8 @@ CUresult compile(exec::Module& module, JitOptions* jit) {
 }  // namespace
 
 Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code,
-               std::shared_ptr<const cuda::image::ImageInfo> compiled, uint32_t binary_version)
-    : m_context(std::move(context)),
-      m_code(std::move(code)),
-      m_compiled(std::move(compiled)),
-      m_binary_version(binary_version) {
+               std::shared_ptr<const cuda::image::ImageInfo> compiled, LoadedFunction::Compiled of_all)
+    : m_context(std::move(context)), m_code(std::move(code)), m_compiled(std::move(compiled)), m_of_all(of_all) {
     publish_globals(*m_code, *m_context);
 }
 
@@ -99,8 +96,10 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
     }
     context->device().flush_printf();
     // What a GPU's driver compiles is machine code for the device.
-    const uint32_t binary_version = code->machine_code != 0 ? code->machine_code : process().config().compute_capability;
-    module.reset(new Module(context, std::move(loaded), code->compiled, binary_version));
+    LoadedFunction::Compiled of_all;
+    of_all.binary_version = code->machine_code != 0 ? code->machine_code : process().config().compute_capability;
+    if (jit != nullptr && code->machine_code == 0) of_all.max_threads = jit->overriding_max_threads();
+    module.reset(new Module(context, std::move(loaded), code->compiled, of_all));
     return CUDA_SUCCESS;
 }
 
@@ -110,7 +109,7 @@ std::shared_ptr<LoadedFunction> Module::function(std::string_view name) {
     if (found != m_functions.end()) return found->second;
     auto code = m_code->function(name);
     if (code == nullptr) return nullptr;
-    LoadedFunction::Compiled compiled{m_binary_version, 0};
+    LoadedFunction::Compiled compiled = m_of_all;
     const cuda::image::Kernel* kernel = m_compiled != nullptr ? m_compiled->find_kernel(name) : nullptr;
     if (kernel != nullptr) compiled.registers = kernel->registers;
     auto function = std::make_shared<LoadedFunction>(m_context, m_code, std::move(code), compiled);
@@ -145,7 +144,8 @@ CUresult Library::module_in(Context& context, JitOptions* jit, std::shared_ptr<M
     MutexLock lock(m_load_mutex);
     module = context.module_of(m_handle);
     if (module != nullptr) return CUDA_SUCCESS;
-    CU_TRY(Module::load(context.shared_from_this(), m_code, jit, module));
+    JitOptions later = m_jit;
+    CU_TRY(Module::load(context.shared_from_this(), m_code, jit != nullptr ? jit : &later, module));
     context.own_module(m_handle, module);
     return CUDA_SUCCESS;
 }

@@ -51,12 +51,14 @@ public:
     struct Compiled {
         uint32_t binary_version = 0;  ///< as CU_FUNC_ATTRIBUTE_BINARY_VERSION
         uint32_t registers = 0;       ///< per thread; 0: they are estimated
+        uint32_t max_threads = 0;     ///< in a block, by options of the compilation; 0: as the code says
     };
     LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
                    std::shared_ptr<exec::Function> code, Compiled compiled);
 
     exec::Function& code() const { return *m_code; }
     const exec::FunctionInfo& info() const { return m_code->info(); }
+    uint32_t max_threads() const { return m_compiled.max_threads != 0 ? m_compiled.max_threads : info().max_threads; }
     uint32_t registers() const { return m_compiled.registers != 0 ? m_compiled.registers : info().registers; }
     Device& device() const { return m_device; }
 
@@ -122,12 +124,12 @@ public:
 
 private:
     Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code,
-           std::shared_ptr<const cuda::image::ImageInfo> compiled, uint32_t binary_version);
+           std::shared_ptr<const cuda::image::ImageInfo> compiled, LoadedFunction::Compiled of_all);
 
     const std::shared_ptr<Context> m_context;    // shared: a module of a destroyed context must still be recognised
     const std::shared_ptr<exec::Module> m_code;  // shared: running launches keep it
     const std::shared_ptr<const cuda::image::ImageInfo> m_compiled;  // null: the machine code is not known
-    const uint32_t m_binary_version;
+    const LoadedFunction::Compiled m_of_all;                         // what all its functions have in common
     mutable Mutex m_mutex;
     std::map<std::string, std::shared_ptr<LoadedFunction>, std::less<>> m_functions WL_GUARDED_BY(m_mutex);
     std::map<std::string, uint64_t> m_handles WL_GUARDED_BY(m_mutex);
@@ -137,7 +139,7 @@ private:
 /// A library: code that is loaded into each context that uses it.
 class Library : public std::enable_shared_from_this<Library> {
 public:
-    explicit Library(std::shared_ptr<const Code> code) : m_code(std::move(code)) {}
+    Library(std::shared_ptr<const Code> code, const JitOptions& jit) : m_code(std::move(code)), m_jit(jit.without_outputs()) {}
 
     uint64_t handle() const { return m_handle; }
     void set_handle(uint64_t handle) { m_handle = handle; }
@@ -157,6 +159,7 @@ private:
     CUresult any_module(std::shared_ptr<Module>& module);
 
     const std::shared_ptr<const Code> m_code;
+    const JitOptions m_jit;  // for the contexts that come later
     uint64_t m_handle = 0;
     mutable Mutex m_mutex;
     Mutex m_load_mutex;  // one load at a time, so that a context gets one module

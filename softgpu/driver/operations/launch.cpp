@@ -44,7 +44,7 @@ CUresult check_function(const LoadedFunction& function, const LaunchRequest& req
         for (size_t i = 0; i < 3; ++i) {
             if (request.block[i] != std::max(info.required_threads[i], 1U)) return CUDA_ERROR_INVALID_VALUE;
         }
-    } else if (threads > info.max_threads) {
+    } else if (threads > function.max_threads()) {
         return CUDA_ERROR_INVALID_VALUE;  // DB-38
     }
     return request.shared_bytes <= function.max_dynamic_shared_bytes() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -151,7 +151,7 @@ uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_
     const Device& device = function.device();
     const exec::FunctionInfo& info = function.info();
     auto limit = [&device](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
-    if (threads == 0 || threads > info.max_threads) return 0;
+    if (threads == 0 || threads > function.max_threads()) return 0;
     uint64_t shared = info.static_shared_bytes + dynamic_shared_bytes;
     if (shared > limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) return 0;
     uint64_t warps = (threads + k_warp - 1) / k_warp;
