@@ -5,6 +5,7 @@
 
 #include "client/code/images.h"
 #include "client/gen/internal_calls.gen.h"
+#include "cuda/abi/newer_values.h"
 
 namespace warpline::client {
 
@@ -12,6 +13,7 @@ namespace {
 
 /// True for attributes that a program can set, so that what was fetched may be out of date.
 bool is_settable(CUfunction_attribute attribute) {
+    if (attribute == cuda::abi::k_function_shared_memory_mode) return true;
     switch (attribute) {
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "client/call/refuse.h"
+#include "cuda/abi/newer_values.h"
 
 namespace warpline::client {
 
@@ -69,7 +70,7 @@ CUresult JitOptions::read(unsigned count, const CUjit_option* options, void** va
             case CU_JIT_MAX_THREADS_PER_BLOCK: m_max_threads = static_cast<uint32_t>(number); break;
             case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: m_overrides = static_cast<uint32_t>(number) != 0; break;
             default:
-                if (options[i] < 0 || options[i] >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+                if (options[i] < 0 || options[i] >= cuda::abi::k_jit_options) return CUDA_ERROR_INVALID_VALUE;
         }
         m_options.push_back(static_cast<uint64_t>(options[i]));
         m_values.push_back(number);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "cuda/abi/newer_values.h"
+
 namespace warpline::client {
 
 namespace {
@@ -15,8 +17,17 @@ bool exceeds(unsigned value, const Device& device, CUdevice_attribute limit) {
     return value == 0 || value > static_cast<unsigned>(device.attribute(limit));
 }
 
+/// The first driver that may know an attribute that is a number, of those that came late; 0: it is none of them.
+int first_driver(CUlaunchAttributeID id) {
+    constexpr int k_cuda_13 = 13000;
+    if (id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING) return k_cuda_13;
+    const bool is_newer = id == cuda::abi::k_portable_cluster_size_mode || id == cuda::abi::k_launch_shared_memory_mode;
+    return is_newer ? cuda::abi::k_newer_values_driver : 0;
+}
+
 /// True if the attribute is data that means the same on the server.
 bool can_travel(const Call& call, const CUlaunchAttribute& attribute) {
+    if (const int first = first_driver(attribute.id)) return call.session.info().driver_version >= first;
     switch (attribute.id) {
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
             call.state.device_records_events.store(true);
@@ -43,7 +54,7 @@ bool can_travel(const Call& call, const CUlaunchAttribute& attribute) {
 /// The enumeration has a gap.
 bool is_launch_attribute(CUlaunchAttributeID id) {
     constexpr int k_unused = 15;
-    return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING && id != k_unused;
+    return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= cuda::abi::k_launch_shared_memory_mode && id != k_unused;
 }
 
 /// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
@@ -147,6 +158,7 @@ CUresult check_attributes(const Call& call, const CUlaunchAttribute* attributes,
         if (can_travel(call, attributes[i])) continue;
         if (!is_launch_attribute(attributes[i].id)) return CUDA_ERROR_INVALID_VALUE;
         std::string reason = "launch attribute " + std::to_string(static_cast<int>(attributes[i].id));
+        if (first_driver(attributes[i].id) != 0) reason += ", which the server's driver does not know";
         static std::atomic<bool> told{false};
         return static_cast<CUresult>(refuse("cuLaunchKernelEx", reason.c_str(), told));
     }

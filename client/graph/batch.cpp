@@ -2,11 +2,14 @@
 #include "client/graph/batch.h"
 
 #include "client/gen/graph_node_calls.gen.h"
+#include "cuda/abi/newer_values.h"
 
 namespace warpline::client {
 
 CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
     uint64_t bytes = 8;
+    if (static_cast<int>(item.operation) == cuda::abi::k_atomic_reduction)
+        return WL_REFUSE_CALL("cuStreamBatchMemOp", "reductions as operations on memory");
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
         case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = 4; break;

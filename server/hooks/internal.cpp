@@ -13,11 +13,14 @@ constexpr DeviceMemory::Reach reach_of(bool every_device) {
     return every_device ? DeviceMemory::Reach::every_device : DeviceMemory::Reach::peers;
 }
 
+/// So many attributes are asked for, whatever the toolkit knows that this server was built with: drivers have more.
+constexpr int k_attributes = 32;
+
 /// What the driver answers for each attribute of a kernel (CUkernel) or function (CUfunction), or why there is none.
 template <typename Handle, typename Ask>
 void append_attributes(CUresult found, Handle of, const Ask& ask, std::vector<uint64_t>& values,
                        std::vector<uint64_t>& results) {
-    for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+    for (int i = 0; i < k_attributes; ++i) {
         int value = 0;
         const CUresult result = found == CUDA_SUCCESS ? ask(of, static_cast<CUfunction_attribute>(i), value) : found;
         values.push_back(static_cast<uint64_t>(static_cast<int64_t>(value)));

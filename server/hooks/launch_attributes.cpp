@@ -1,11 +1,14 @@
 // Which attributes the driver may see, with handles in place of tokens.
 #include "server/hooks/launch_attributes.h"
 
+#include "cuda/abi/newer_values.h"
 #include "server/session/regions.h"
 
 namespace warpline::server {
 
 CUresult resolve_launch_attribute(ServerCall& call, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
+    // Numbers, too.
+    if (id == cuda::abi::k_portable_cluster_size_mode || id == cuda::abi::k_launch_shared_memory_mode) return CUDA_SUCCESS;
     switch (id) {
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: {
             CUevent& event = value.programmaticEvent.event;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "cuda/abi/newer_values.h"
 
 namespace warpline::server {
 
@@ -16,6 +17,7 @@ enum class OptionUse : uint8_t { ours, passed_on, unknown };
 /// What the driver is told of an option: something of ours for those whose value is a pointer into the client's memory, or the
 /// size of a buffer there; and nothing that this server does not know, because its value could be a pointer.
 OptionUse use_of(CUjit_option option) {
+    if (option == cuda::abi::k_jit_loader_thread_count) return OptionUse::passed_on;
     switch (option) {
         case CU_JIT_MAX_REGISTERS:
         case CU_JIT_THREADS_PER_BLOCK:
@@ -67,7 +69,7 @@ bool JitLog::prepare(const std::vector<uint64_t>& options, const std::vector<uin
     if (options.size() != values.size() || options.size() > k_max_options) return false;
     for (size_t i = 0; i < options.size(); ++i) {
         const auto option = static_cast<CUjit_option>(options[i]);
-        const OptionUse use = options[i] < CU_JIT_NUM_OPTIONS ? use_of(option) : OptionUse::unknown;
+        const OptionUse use = options[i] < cuda::abi::k_jit_options ? use_of(option) : OptionUse::unknown;
         if (use == OptionUse::unknown) {
             WL_LOG(warn, "image", "option {} of a compilation is unknown here and refused", options[i]);
             return false;

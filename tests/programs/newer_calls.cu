@@ -22,6 +22,48 @@ static void parameters() {
     EXPECT_EQ(of_kernel(reinterpret_cast<CUkernel>(kernel), nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+// Values that enumerations have got.
+static void values() {
+    DeviceArray<int> data(1);
+    int* to = data.data();
+    int value = 7;
+    double unused = 0;
+    void* arguments[] = {&to, &value, &unused};
+    // How NVLink is used, which clusters and which configurations of shared memory a launch may have.
+    cudaLaunchAttribute attributes[3] = {};
+    for (int i = 0; i < 3; ++i) {
+        attributes[i].id = static_cast<cudaLaunchAttributeID>(16 + i);
+        attributes[i].val.nvlinkUtilCentricScheduling = i == 0 ? 1 : 0;
+    }
+    cudaLaunchConfig_t config = {};
+    config.gridDim = config.blockDim = dim3(1);
+    config.attrs = attributes;
+    config.numAttrs = 3;
+    CHECK(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(three_parameters), arguments));
+    EXPECT_EQ(data.download()[0], 7);
+    // Whether the device may change a function's nodes, and the function's mode of shared memory.
+    CUfunction function;
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(three_parameters)));
+    const auto ask = find<int*, CUfunction_attribute, CUfunction>("cuFuncGetAttribute", 2020);
+    const auto updates = static_cast<CUfunction_attribute>(16), mode = static_cast<CUfunction_attribute>(17);
+    int found = -1;
+    EXPECT_EQ(ask(&found, updates, function), CUDA_SUCCESS);
+    EXPECT(found == 0 || found == 1);
+    EXPECT_EQ((find<CUfunction, CUfunction_attribute, int>("cuFuncSetAttribute", 9000)(function, mode, 1)), CUDA_SUCCESS);
+    EXPECT_EQ(ask(&found, mode, function), CUDA_SUCCESS);
+    EXPECT_EQ(found, 1);
+    // In how many threads code is loaded.
+    CUjit_option option = static_cast<CUjit_option>(35);
+    void* threads = reinterpret_cast<void*>(2);
+    CUmodule module;
+    const char* text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 word;\n";
+    const auto load = find<CUmodule*, const void*, unsigned, CUjit_option*, void**>("cuModuleLoadDataEx", 2010);
+    EXPECT_EQ(load(&module, text, 1, &option, &threads), CUDA_SUCCESS);
+    EXPECT_EQ((find<CUmodule>("cuModuleUnload", 2000)(module)), CUDA_SUCCESS);
+    option = static_cast<CUjit_option>(36);
+    EXPECT_EQ(load(&module, text, 1, &option, &threads), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void host_functions() {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
@@ -307,6 +349,7 @@ int main() {
     CHECK(cudaFree(nullptr));
     if (driver < 13020) return passed("newer calls: the driver has none of them, nothing");
     parameters();
+    if (driver >= 13050) values();
     host_functions();
     resources();
     copies();

@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "cuda/abi/newer_values.h"
+#include "softgpu/driver/config/version.h"
+
 namespace warpline::softgpu::driver {
 
 CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** values, JitOptions& out) {
@@ -28,8 +31,11 @@ CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** valu
                 out.m_overrides = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i])) != 0;
                 break;
             case CU_JIT_WALL_TIME: out.m_wall_times.push_back(&values[i]); break;
-            default:
-                if (options[i] < 0 || options[i] >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+            default: {
+                const bool knows_all = driver_version() >= cuda::abi::k_all_newer_values_driver;
+                const int known = knows_all ? cuda::abi::k_jit_options : cuda::abi::k_jit_loader_thread_count;
+                if (options[i] < 0 || options[i] >= known) return CUDA_ERROR_INVALID_VALUE;
+            }
         }
     }
     append(out.m_error, "");

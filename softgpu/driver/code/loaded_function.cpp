@@ -2,7 +2,9 @@
 #include <optional>
 
 #include "common/log/log.h"
+#include "cuda/abi/newer_values.h"
 #include "softgpu/driver/code/module.h"
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/device/device.h"
 
@@ -46,8 +48,17 @@ CUresult LoadedFunction::param_info(size_t index, size_t* offset, size_t* size) 
     return CUDA_SUCCESS;
 }
 
+namespace {
+
+bool knows_newer_attributes() { return driver_version() >= cuda::abi::k_all_newer_values_driver; }
+
+}  // namespace
+
 CUresult LoadedFunction::attribute(CUfunction_attribute which, int* value) const {
     const exec::FunctionInfo& known = info();
+    if (knows_newer_attributes() && which == cuda::abi::k_function_node_update_supported) return *value = 0, CUDA_SUCCESS;
+    if (knows_newer_attributes() && which == cuda::abi::k_function_shared_memory_mode)
+        return *value = m_shared_memory_mode, CUDA_SUCCESS;
     switch (which) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(max_threads()); break;
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(known.static_shared_bytes); break;
@@ -80,6 +91,11 @@ CUresult LoadedFunction::set_attribute(CUfunction_attribute which, int value) {
         m_cluster[dimension] = static_cast<uint32_t>(value);
         return CUDA_SUCCESS;
     };
+    if (knows_newer_attributes() && which == cuda::abi::k_function_shared_memory_mode) {
+        if (static_cast<unsigned>(value) > cuda::abi::k_last_shared_memory_mode) return CUDA_ERROR_INVALID_VALUE;
+        m_shared_memory_mode = value;
+        return CUDA_SUCCESS;
+    }
     switch (which) {
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
             int limit = m_device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);

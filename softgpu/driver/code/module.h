@@ -94,7 +94,7 @@ private:
     const std::shared_ptr<exec::Function> m_code;  // shared with the engine's module
     const Compiled m_compiled;
     std::atomic<uint32_t> m_max_dynamic_shared;
-    std::atomic<int> m_carveout{-1}, m_non_portable_cluster{0}, m_scheduling_policy{0};
+    std::atomic<int> m_carveout{-1}, m_non_portable_cluster{0}, m_scheduling_policy{0}, m_shared_memory_mode{0};
     std::array<std::atomic<uint32_t>, 3> m_cluster{};
     std::atomic<bool> m_ready{false};
 };

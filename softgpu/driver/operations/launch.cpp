@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/abi/newer_values.h"
 #include "softgpu/driver/code/module.h"
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/process/process.h"
@@ -84,9 +86,14 @@ CUresult copy_params(const exec::FunctionInfo& info, const LaunchRequest& reques
     return CUDA_SUCCESS;
 }
 
-/// The enumeration has a gap.
-bool is_launch_attribute(CUlaunchAttributeID id) {
+/// The enumeration has a gap, and goes on in newer drivers.
+bool is_launch_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
     constexpr int k_unused = 15;
+    const bool knows_newer = driver_version() >= cuda::abi::k_all_newer_values_driver;
+    if (id == cuda::abi::k_portable_cluster_size_mode)
+        return knows_newer && cuda::abi::number_of(value) <= cuda::abi::k_cluster_mode_non_portable;
+    if (id == cuda::abi::k_launch_shared_memory_mode)
+        return knows_newer && cuda::abi::number_of(value) <= cuda::abi::k_last_shared_memory_mode;
     return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING && id != k_unused;
 }
 
@@ -107,7 +114,7 @@ CUresult read_attributes(const LaunchRequest& request, KernelOperation& operatio
                 if (process().events.find(value.launchCompletionEvent.event) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
                 break;
             default:
-                if (!is_launch_attribute(attribute.id)) return CUDA_ERROR_INVALID_VALUE;
+                if (!is_launch_attribute(attribute.id, value)) return CUDA_ERROR_INVALID_VALUE;
         }
     }
     operation.attributes.assign(request.attributes.begin(), request.attributes.end());
@@ -128,7 +135,13 @@ CUresult check_cluster(const Device& device, const LoadedFunction& function, Ker
     if (blocks == 1) return CUDA_SUCCESS;
     // A device that reports no clusters refuses them, although the engine could form them.
     if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0 && given) return CUDA_ERROR_NOT_SUPPORTED;
-    if (blocks > (function.non_portable_cluster() ? k_largest_cluster : k_portable_cluster)) {
+    bool non_portable = function.non_portable_cluster();
+    for (const CUlaunchAttribute& attribute : operation.attributes) {
+        if (attribute.id != cuda::abi::k_portable_cluster_size_mode) continue;
+        const unsigned mode = cuda::abi::number_of(attribute.value);
+        if (mode != cuda::abi::k_cluster_mode_default) non_portable = mode == cuda::abi::k_cluster_mode_non_portable;
+    }
+    if (blocks > (non_portable ? k_largest_cluster : k_portable_cluster)) {
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     }
     bool divides = operation.grid.x % operation.cluster.x == 0 && operation.grid.y % operation.cluster.y == 0 &&

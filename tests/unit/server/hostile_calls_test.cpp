@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "cuda/abi/newer_values.h"
 #include "protocol/schema/array.capnp.h"
 #include "protocol/schema/capture.capnp.h"
 #include "protocol/schema/graph.capnp.h"
@@ -265,7 +266,8 @@ TEST_F(HostileCallsTest, F3_TexturesAndAttributesAreChecked) {
     EXPECT_EQ(attribute(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window), CUDA_SUCCESS);
     window.accessPolicyWindow.base_ptr = reinterpret_cast<void*>(0x1000);
     EXPECT_EQ(attribute(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, window), CUDA_ERROR_INVALID_VALUE);
-    for (const uint32_t unknown : {15u, 17u, 99u, 0xffffffffu}) EXPECT_EQ(attribute(unknown, {}), CUDA_ERROR_INVALID_VALUE);
+    for (const uint32_t unknown : {15u, 17u, 19u, 99u, 0xffffffffu})
+        EXPECT_EQ(attribute(unknown, {}), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(HostileCallsTest, F3_ContextsWriteNoCoreDumps) {
@@ -312,7 +314,7 @@ TEST_F(HostileCallsTest, F3_ImagesAreWhatTheySay) {
     // Options: those that this server knows not to be pointers.
     EXPECT_EQ(load(3, k_ptx, {CU_JIT_MAX_REGISTERS}, 32), CUDA_SUCCESS);
     EXPECT_EQ(load(3, k_ptx, {CU_JIT_GLOBAL_SYMBOL_NAMES, CU_JIT_INFO_LOG_BUFFER, CU_JIT_WALL_TIME}, 0x1000), CUDA_SUCCESS);
-    for (const uint64_t unknown : {uint64_t{CU_JIT_NUM_OPTIONS}, uint64_t{1000}, uint64_t{1} << 32, UINT64_MAX})
+    for (const uint64_t unknown : {uint64_t{cuda::abi::k_jit_options}, uint64_t{1000}, uint64_t{1} << 32, UINT64_MAX})
         EXPECT_EQ(load(3, k_ptx, {unknown}, 0x1000), CUDA_ERROR_INVALID_VALUE);
     const uint64_t link = make_token(HandleKind::link, 1, 0);
     m_client->send<wire::CuLinkCreateV2>(CallId::cuLinkCreate_v2, [&](auto b) { b.setStateOut(link); });

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "common/base/region.h"
+#include "cuda/abi/newer_values.h"
 #include "protocol/codec/outbox.h"
 #include "server/daemon/worker_process.h"
 #include "server/hooks/images.h"
@@ -209,13 +210,16 @@ TEST(GraphTickets, C5_OfAnExecutableGraphEndWhenItsLaunchesHave) {
 }
 
 TEST(JitLog, F3_TakesOnlyOptionsThatItKnows) {
+    JitLog newer;
+    EXPECT_TRUE(newer.prepare({cuda::abi::k_jit_loader_thread_count}, {2}));
+    EXPECT_EQ(newer.options()[0], cuda::abi::k_jit_loader_thread_count);
     JitLog log;
     EXPECT_TRUE(log.prepare({CU_JIT_MAX_REGISTERS, CU_JIT_INFO_LOG_BUFFER, CU_JIT_REFERENCED_KERNEL_COUNT}, {32, 0x1000, 5}));
     ASSERT_EQ(log.count(), 2u);  // the number, and a log of our own
     EXPECT_EQ(log.options()[0], CU_JIT_MAX_REGISTERS);
     EXPECT_EQ(log.options()[1], CU_JIT_INFO_LOG_BUFFER);
     EXPECT_NE(log.values()[1], reinterpret_cast<void*>(0x1000));
-    for (const uint64_t unknown : {uint64_t{CU_JIT_NUM_OPTIONS}, uint64_t{500}, uint64_t{1} << 32}) {
+    for (const uint64_t unknown : {uint64_t{cuda::abi::k_jit_options}, uint64_t{500}, uint64_t{1} << 32}) {
         JitLog other;
         EXPECT_FALSE(other.prepare({unknown}, {0x1000}));
     }

@@ -1,0 +1,39 @@
+// Enumerators of CUDA 13.1 to 13.5, which cuda.h of older toolkits does not have.
+#pragma once
+
+#include "cuda/abi/cuda_types.h"
+
+namespace warpline::cuda::abi {
+
+/// The first driver that may know any of what follows.
+inline constexpr int k_newer_values_driver = 13010;
+/// The first one that knows all of it.
+inline constexpr int k_all_newer_values_driver = 13050;
+
+/// CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE and CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE: numbers.
+inline constexpr auto k_portable_cluster_size_mode = static_cast<CUlaunchAttributeID>(17);
+inline constexpr auto k_launch_shared_memory_mode = static_cast<CUlaunchAttributeID>(18);
+/// CUlaunchAttributePortableClusterMode
+inline constexpr unsigned k_cluster_mode_default = 0, k_cluster_mode_portable = 1, k_cluster_mode_non_portable = 2;
+/// The last of CUsharedMemoryMode.
+inline constexpr unsigned k_last_shared_memory_mode = 4;
+
+/// CU_FUNC_ATTRIBUTE_DEVICE_NODE_UPDATE_SUPPORTED and CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE, of which the second can be set.
+inline constexpr auto k_function_node_update_supported = static_cast<CUfunction_attribute>(16);
+inline constexpr auto k_function_shared_memory_mode = static_cast<CUfunction_attribute>(17);
+
+/// CU_JIT_BINARY_LOADER_THREAD_COUNT, and what CU_JIT_NUM_OPTIONS is with it.
+inline constexpr auto k_jit_loader_thread_count = static_cast<CUjit_option>(35);
+inline constexpr int k_jit_options = 36;
+
+/// CU_STREAM_MEM_OP_ATOMIC_REDUCTION. The enumeration of an older header does not reach as far.
+inline constexpr int k_atomic_reduction = 8;
+
+/// The value of an attribute that is a number: the union of an older header has no member for it.
+inline unsigned number_of(const CUlaunchAttributeValue& value) {
+    unsigned number = 0;
+    __builtin_memcpy(&number, &value, sizeof number);
+    return number;
+}
+
+}  // namespace warpline::cuda::abi
