@@ -5,6 +5,7 @@
 #include "client/code/images.h"
 #include "client/code/launch_params.h"
 #include "client/gen/function_calls.gen.h"
+#include "client/session/environment.h"
 
 namespace warpline::client {
 
@@ -86,7 +87,7 @@ CUresult hook_client_cuFuncGetModule(Call& call, CUmodule* hmod, CUfunction hfun
 CUresult hook_client_cuFuncIsLoaded(Call& call, CUfunctionLoadingState* state, CUfunction function) {
     const Function* found = find_function(call, function);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    *state = found->announced.load() ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    *state = found->announced.load() || loads_eagerly() ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 

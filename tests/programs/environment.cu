@@ -41,6 +41,11 @@ static int tell_loading() {
     CHECK(cudaFree(nullptr));
     CUmoduleLoadingMode mode;
     EXPECT_EQ(entry<CUresult (*)(CUmoduleLoadingMode*)>("cuModuleGetLoadingMode")(&mode), CUDA_SUCCESS);
+    CUfunction function;
+    CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_MAX;
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(add_one)));
+    EXPECT_EQ(entry<CUresult (*)(CUfunctionLoadingState*, CUfunction)>("cuFuncIsLoaded")(&state, function), CUDA_SUCCESS);
+    EXPECT(mode != CU_MODULE_EAGER_LOADING || state == CU_FUNCTION_LOADING_STATE_LOADED);
     std::printf("%s\n", mode == CU_MODULE_EAGER_LOADING ? "eager" : "lazy");
     return 0;
 }
