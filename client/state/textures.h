@@ -16,7 +16,7 @@ public:
     struct Description {
         CUDA_RESOURCE_DESC resource{};
         CUDA_TEXTURE_DESC texture{};
-        CUDA_RESOURCE_VIEW_DESC view{};
+        std::optional<CUDA_RESOURCE_VIEW_DESC> view;
     };
     enum class Kind : uint8_t { texture, surface };
 

@@ -82,6 +82,9 @@ int main() {
     linear.res.linear.desc = cudaCreateChannelDesc<float>();
     linear.res.linear.sizeInBytes = n * sizeof(float);
     cudaTextureObject_t t = texture(linear, cudaFilterModePoint, cudaAddressModeClamp);
+    cudaResourceViewDesc view;
+    EXPECT_EQ(cudaGetTextureObjectResourceViewDesc(&view, t), cudaErrorInvalidValue);  // it was made without
+    cudaGetLastError();
     fetch_linear<<<8, 128>>>(t, dout.data(), n);
     CHECK(cudaGetLastError());
     auto out = dout.download();
