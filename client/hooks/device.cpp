@@ -123,7 +123,10 @@ CUresult hook_client_cuDeviceGetP2PAttribute(Call&, int* value, CUdevice_P2PAttr
                                              CUdevice dstDevice) {
     const Device* source = find_device(srcDevice);
     if (!source || !find_device(dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
-    if (attrib <= 0 || static_cast<size_t>(attrib) >= Device::Peer{}.attributes.size()) return CUDA_ERROR_INVALID_VALUE;
+    // CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED came with CUDA 13.
+    constexpr int k_last = 5, k_last_before_cuda_13 = 4;
+    const int last = Process::instance().driver_version() >= 13000 ? k_last : k_last_before_cuda_13;
+    if (attrib <= 0 || static_cast<int>(attrib) > last) return CUDA_ERROR_INVALID_VALUE;
     auto peer = static_cast<size_t>(dstDevice);
     *value = peer < source->peers.size() ? source->peers[peer].attributes[attrib] : 0;
     return CUDA_SUCCESS;

@@ -8,10 +8,12 @@ namespace warpline::client {
 namespace {
 
 /// The values may be missing: there are options without one.
-CUresult check_options(const CUlibraryOption* options, unsigned count) {
+CUresult check_options(const CUlibraryOption* options, unsigned count, bool from_file) {
     if (count != 0 && !options) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; ++i) {
         if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+        // cuda.h: "Specifying this option with cuLibraryLoadFromFile() is invalid and will return CUDA_ERROR_INVALID_VALUE."
+        if (from_file && options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
@@ -23,7 +25,7 @@ const Function* find_function(const Call& call, CUkernel kernel) { return call.s
 CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const void* code, CUjit_option* jitOptions,
                                        void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                                        void**, unsigned int numLibraryOptions) {
-    if (CUresult refused = check_options(libraryOptions, numLibraryOptions); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_options(libraryOptions, numLibraryOptions, false); refused != CUDA_SUCCESS) return refused;
     // The library's options say who keeps the bytes; we always keep a copy of our own.
     return load_code<HandleKind::library>(call, {code, numJitOptions, jitOptions, jitOptionsValues}, library);
 }
@@ -31,7 +33,7 @@ CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const voi
 CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
                                            void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                                            void**, unsigned int numLibraryOptions) {
-    if (CUresult refused = check_options(libraryOptions, numLibraryOptions); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_options(libraryOptions, numLibraryOptions, true); refused != CUDA_SUCCESS) return refused;
     Bytes bytes;
     if (CUresult result = read_file(fileName, bytes); result != CUDA_SUCCESS) return result;
     return load_code<HandleKind::library>(call, {bytes.data(), numJitOptions, jitOptions, jitOptionsValues}, library);

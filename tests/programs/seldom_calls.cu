@@ -1,4 +1,6 @@
 // Functions of the driver that neither libcudart nor other programs of these tests call, by their effect.
+#include <unistd.h>
+
 #include "driver_calls.h"
 
 __global__ void store(int* to, int value) { *to = value; }
@@ -105,8 +107,28 @@ static void first_form_of_parameters_of_a_launch() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+static void libraries_of_files() {
+    char path[] = "/tmp/seldom_calls.XXXXXX";
+    const int file = mkstemp(path);
+    EXPECT(file >= 0);
+    const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 word;\n";
+    EXPECT(write(file, text, sizeof text - 1) == sizeof text - 1);
+    close(file);
+    const auto load = find<CUlibrary*, const char*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned>(
+        "cuLibraryLoadFromFile", 12000);
+    CUlibrary library;
+    // Who reads the file keeps what was read.
+    CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void* yes = reinterpret_cast<void*>(1);
+    EXPECT(load(&library, path, nullptr, nullptr, 0, &preserved, &yes, 1) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(load(&library, path, nullptr, nullptr, 0, nullptr, nullptr, 0), CUDA_SUCCESS);
+    EXPECT_EQ((find<CUlibrary>("cuLibraryUnload", 12000)(library)), CUDA_SUCCESS);
+    unlink(path);
+}
+
 int main() {
     CHECK(cudaFree(nullptr));
+    libraries_of_files();
     devices();
     atomic_capabilities();
     shaped_peer_copy();

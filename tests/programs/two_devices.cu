@@ -153,6 +153,15 @@ static void in_a_stream_of_the_other_device(int current, int owner) {
     CHECK(cudaStreamDestroy(stream));
 }
 
+static void attributes_of_the_pair() {
+    int value = -1;
+    CHECK(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrCudaArrayAccessSupported, 0, 1));
+    EXPECT(value == 0 || value == 1);
+    for (int unknown : {0, 9, 15, 16, 1000})
+        EXPECT(cudaDeviceGetP2PAttribute(&value, static_cast<cudaDeviceP2PAttr>(unknown), 0, 1) == cudaErrorInvalidValue);
+    cudaGetLastError();
+}
+
 int main() {
     int count = 0;
     CHECK(cudaGetDeviceCount(&count));
@@ -160,6 +169,7 @@ int main() {
         std::printf("one device only: nothing to copy between\n");
         return 0;
     }
+    attributes_of_the_pair();
     for (int device = 0; device < 2; ++device) {
         CHECK(cudaSetDevice(device));
         CHECK(cudaMalloc(&device_memory[device], k_bytes));

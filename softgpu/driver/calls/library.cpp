@@ -29,10 +29,12 @@ CUresult create(std::shared_ptr<const Code> code, JitOptions& jit, CUlibrary* ou
     return CUDA_SUCCESS;
 }
 
-CUresult check_library_options(CUlibraryOption* options, unsigned int count) {
+CUresult check_library_options(CUlibraryOption* options, unsigned int count, bool from_file) {
     if (count != 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {
         if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+        // cuda.h: "Specifying this option with cuLibraryLoadFromFile() is invalid and will return CUDA_ERROR_INVALID_VALUE."
+        if (from_file && options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
@@ -76,7 +78,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
     if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
     JitOptions jit;
     CU_TRY(JitOptions::read(numJitOptions, jitOptions, jitOptionsValues, jit));
-    CU_TRY(check_library_options(libraryOptions, numLibraryOptions));
+    CU_TRY(check_library_options(libraryOptions, numLibraryOptions, false));
     std::shared_ptr<const Code> read;
     CU_TRY(read_code(code, read));
     return create(std::move(read), jit, library);
@@ -89,7 +91,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
     if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
     JitOptions jit;
     CU_TRY(JitOptions::read(numJitOptions, jitOptions, jitOptionsValues, jit));
-    CU_TRY(check_library_options(libraryOptions, numLibraryOptions));
+    CU_TRY(check_library_options(libraryOptions, numLibraryOptions, true));
     std::shared_ptr<const Code> read;
     CU_TRY(read_code_file(fileName, read));
     return create(std::move(read), jit, library);
