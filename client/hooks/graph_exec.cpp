@@ -11,12 +11,23 @@ namespace warpline::client {
 
 namespace {
 
-CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags) {
+/// Why it has failed.
+struct Failure {
+    CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_ERROR;
+    CUgraphNode node = nullptr;
+};
+
+CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags, Failure& failure) {
     const Graph* source = call.state.graphs.find(to_token(graph));
     if (!source || source->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags);
+    gen::CuGraphInstantiateWithFlagsValues answer;
+    CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags, answer);
+    if (result != CUDA_SUCCESS && answer.reason != 0) {
+        failure.reason = static_cast<CUgraphInstantiateResult>(answer.reason);
+        if (call.state.graph_nodes.find(answer.errorNode)) failure.node = to_handle<CUgraphNode>(answer.errorNode);
+    }
     if (result == CUDA_SUCCESS) result = learn_copies(call, made.token);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         result = WL_REFUSE_CALL("cuGraphInstantiate", "this graph, for the reason that the server's log tells");
@@ -33,23 +44,27 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
 
 CUresult hook_client_cuGraphInstantiateWithFlags(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                                                  unsigned long long flags) {
-    return instantiate(call, phGraphExec, hGraph, flags);
+    Failure failure;
+    return instantiate(call, phGraphExec, hGraph, flags, failure);
 }
 
 CUresult hook_client_cuGraphInstantiate_v2(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
                                            char* logBuffer, size_t bufferSize) {
-    if (phErrorNode) *phErrorNode = nullptr;
     if (logBuffer && bufferSize != 0) *logBuffer = '\0';
-    return instantiate(call, phGraphExec, hGraph, 0);
+    Failure failure;
+    const CUresult result = instantiate(call, phGraphExec, hGraph, 0, failure);
+    if (phErrorNode) *phErrorNode = failure.node;
+    return result;
 }
 
 CUresult hook_client_cuGraphInstantiateWithParams(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                                                   CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
     const uint64_t flags = instantiateParams->flags;
-    instantiateParams->hErrNode_out = nullptr;
+    Failure failure;
     // The upload is a call of its own here.
-    CUresult result = instantiate(call, phGraphExec, hGraph, flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
-    instantiateParams->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    CUresult result = instantiate(call, phGraphExec, hGraph, flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}, failure);
+    instantiateParams->hErrNode_out = failure.node;
+    instantiateParams->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : failure.reason;
     if (result != CUDA_SUCCESS || !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) return result;
     CUstream stream = instantiateParams->hUploadStream;
     if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;

@@ -15,6 +15,22 @@ CUresult update_exec(ServerCall& call, CUgraphExec exec, CUgraph graph, CUgraphE
     return WL_DRIVER(call, cuGraphExecUpdate)(exec, graph, &info.errorNode, &info.result);
 }
 
+/// By the form that the driver has: before CUDA 12 it told neither the node nor the reason.
+CUresult instantiate(ServerCall& call, CUgraph graph, uint64_t flags, CUgraphExec& exec,
+                     CuGraphInstantiateWithFlagsValues& values) {
+    const auto with_params = call.driver()->cuGraphInstantiateWithParams;
+    // With parameters it would be uploaded, too, in a stream that they name.
+    if (with_params == nullptr || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+        return WL_DRIVER(call, cuGraphInstantiateWithFlags)(&exec, graph, flags);
+    CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+    params.flags = flags;
+    const CUresult result = with_params(&exec, graph, &params);
+    const CUgraphNode node = params.hErrNode_out;
+    values.reason = static_cast<uint32_t>(params.result_out);
+    values.errorNode = node != nullptr ? call.session().handles().token_of(HandleKind::graph_node, handle_to_value(node)) : 0;
+    return result;
+}
+
 /// By a graph of one node: so an event may be of another context than the stream.
 CUresult record_by_graph(ServerCall& call, CUevent event, CUstream stream) {
     const auto create = WL_DRIVER(call, cuGraphCreate);
@@ -42,8 +58,8 @@ CUresult record_again(ServerCall& call, CUevent event, CUstream stream) {
 
 }  // namespace
 
-CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraphInstantiateWithFlagsArgs& args) {
-    const auto instantiate = WL_DRIVER(call, cuGraphInstantiateWithFlags);
+CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraphInstantiateWithFlagsArgs& args,
+                                                 CuGraphInstantiateWithFlagsValues& values) {
     if (!call.may_bind(HandleKind::graph_exec, args.phGraphExec)) return CUDA_ERROR_INVALID_HANDLE;
     const auto graph = WL_FIND(call, CUgraph, graph, args.hGraph);
     GraphCopies& copies = call.session().graph_copies();
@@ -53,7 +69,7 @@ CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraph
     {
         Placement placement(call.driver());
         WL_CUDA(placement.place(surveyed.survey));
-        WL_CUDA(instantiate(&exec, graph, args.flags));
+        WL_CUDA(instantiate(call, graph, args.flags, exec, values));
     }
     copies.instantiated(exec, std::move(surveyed));
     call.session().graph_memory().instantiated(exec, graph);

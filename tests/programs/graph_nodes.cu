@@ -1,8 +1,6 @@
 // Nodes of graphs, as the newer calls make and tell them: edges that carry data, child graphs that are moved, what a
 // conditional node is; and that nodes end with their graph.
-#include <cuda.h>
-
-#include "check.h"
+#include "driver_calls.h"
 
 #define EXPECT_CU(call) EXPECT_EQ(static_cast<int>(call), static_cast<int>(CUDA_SUCCESS))
 
@@ -208,8 +206,33 @@ static void many_launches() {
     EXPECT_CU(cuGraphDestroy(graph));
 }
 
+// Nodes that come after each other cannot be executed: why, and which of them, the program is told.
+static void cycle() {
+    DeviceArray<int> data(1);
+    CUgraph graph;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    int *at = data.data(), value = 3;
+    void* arguments[2];
+    const CUgraphNodeParams params = kernel_params(at, value, arguments);
+    const CUgraphNode before = add_node(graph, nullptr, params), first = add_node(graph, &before, params);
+    const CUgraphNode second = add_node(graph, &first, params), after = add_node(graph, &second, params);
+    EXPECT_CU(cuGraphAddDependencies(graph, &second, &first, nullptr, 1));
+    CUgraphExec exec = nullptr;
+    CUDA_GRAPH_INSTANTIATE_PARAMS wanted{};
+    wanted.hErrNode_out = after;
+    EXPECT_EQ(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(wanted.result_out, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
+    EXPECT(wanted.hErrNode_out == first || wanted.hErrNode_out == second);
+    CUgraphNode failed = nullptr;
+    const auto instantiate = find<CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t>("cuGraphInstantiate", 11000);
+    EXPECT_EQ(instantiate(&exec, graph, &failed, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(failed == first || failed == second);
+    EXPECT_CU(cuGraphDestroy(graph));
+}
+
 int main() {
     CHECK(cudaFree(nullptr));
+    cycle();
     edges_with_data();
     moved();
     conditional();

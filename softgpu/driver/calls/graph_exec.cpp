@@ -50,7 +50,8 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
     if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GraphExec::Failure failure;
     CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags, failure);
-    instantiateParams->hErrNode_out = failure.node;
+    // cuda.h of CUDA_GRAPH_INSTANTIATE_ERROR: "hErrNode_out will be set to NULL."
+    instantiateParams->hErrNode_out = failure.result != CUDA_GRAPH_INSTANTIATE_ERROR ? failure.node : nullptr;
     instantiateParams->result_out = failure.result;
     return result;
 }

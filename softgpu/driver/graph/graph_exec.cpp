@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/event.h"
@@ -40,6 +41,24 @@ void run_conditional(const ConditionalOperation& operation, const std::vector<st
             if (operation.conditional->value() < bodies.size()) run(operation.conditional->value());
             break;
     }
+}
+
+/// What is not sorted comes after a cycle, or is in one: that is where its dependencies lead back to.
+CUgraphNode node_of_cycle(const Graph& graph, const std::vector<GraphNode*>& sorted) {
+    const std::set<const GraphNode*> fine(sorted.begin(), sorted.end());
+    const auto is_fine = [&fine](const GraphNode* node) { return fine.count(node) != 0; };
+    const GraphNode* at = nullptr;
+    for (const NodePtr& node : graph.nodes()) {
+        if (at == nullptr && !is_fine(node.get())) at = node.get();
+    }
+    for (size_t step = 0; at != nullptr && step < graph.nodes().size(); ++step) {
+        for (const GraphEdge& edge : at->dependencies) {
+            if (is_fine(edge.node)) continue;
+            at = edge.node;
+            break;
+        }
+    }
+    return at != nullptr ? at->handle() : nullptr;
 }
 
 CUresult make_inner(NodeBody& body, uint64_t flags, ExecNode& node, GraphExec::Failure& failure) {
@@ -92,7 +111,8 @@ CUresult GraphExec::create(const Graph& graph, uint64_t flags, std::shared_ptr<G
     }
     std::vector<GraphNode*> order;
     if (!graph.sorted(order)) {
-        failure.result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+        // cuda.h: "hErrNode_out will be set to one of the offending nodes."
+        failure = {node_of_cycle(graph, order), CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE};
         return CUDA_ERROR_INVALID_VALUE;
     }
     exec.reset(new GraphExec);
