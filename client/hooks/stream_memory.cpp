@@ -1,5 +1,5 @@
 // Streams that wait for values in memory, or write them.
-#include "client/gen/stream_calls.gen.h"
+#include "client/gen/stream_memory_calls.gen.h"
 #include "client/graph/batch.h"
 
 namespace warpline::client {

@@ -43,13 +43,6 @@ bool is_ordinary(const CUmemAllocationProp& prop, size_t size_bytes, unsigned lo
             device->attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0);
 }
 
-CUresult properties_of(Call& call, CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
-    gen::CuMemGetAllocationPropertiesFromHandleValues answer;
-    const CUresult result = gen::request_cuMemGetAllocationPropertiesFromHandle(call, handle, answer);
-    if (result == CUDA_SUCCESS) copy_struct(&prop, answer.prop);
-    return result;
-}
-
 /// Makes memory: without waiting while the server's grant lasts.
 CUresult create_memory(Call& call, uint64_t token, size_t size_bytes, const CUmemAllocationProp& prop,
                        unsigned long long flags) {
@@ -185,7 +178,10 @@ CUresult hook_client_cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocat
 CUresult hook_client_cuMemGetAllocationPropertiesFromHandle(Call& call, CUmemAllocationProp* prop,
                                                             CUmemGenericAllocationHandle handle) {
     if (!find_held(call, handle)) return CUDA_ERROR_INVALID_VALUE;
-    return properties_of(call, handle, *prop);
+    gen::CuMemGetAllocationPropertiesFromHandleValues answer;
+    const CUresult result = gen::request_cuMemGetAllocationPropertiesFromHandle(call, handle, answer);
+    if (result == CUDA_SUCCESS) copy_struct(prop, answer.prop);
+    return result;
 }
 
 CUresult hook_client_cuMemExportToShareableHandle(Call& call, void* shareableHandle, CUmemGenericAllocationHandle handle,
@@ -222,11 +218,8 @@ CUresult hook_client_cuMemImportFromShareableHandle(Call& call, CUmemGenericAllo
         return told_why("cuMemImportFromShareableHandle", answer.why, result);
     }
     note_shared(call);
-    CUmemAllocationProp prop{};
-    if (properties_of(call, made.token, prop) == CUDA_SUCCESS && prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        made.object->device = prop.location.id;
-        made.object->handle_types = prop.requestedHandleTypes;
-    }
+    made.object->device = static_cast<int>(answer.device);
+    made.object->handle_types = static_cast<CUmemAllocationHandleType>(answer.handleTypes);
     *handle = made.token;
     return CUDA_SUCCESS;
 }

@@ -201,6 +201,13 @@ CUresult hook_server_cuMemImportFromShareableHandle(ServerCall& call, const CuMe
     CUmemGenericAllocationHandle memory{};
     WL_CUDA(import_file(call, loan.file, memory));
     call.bind(HandleKind::allocation, token, memory, 0);
+    // What the importer's pointers tell.
+    CUmemAllocationProp properties{};
+    CUdevice device = 0;
+    const auto ask = call.driver()->cuMemGetAllocationPropertiesFromHandle;
+    if (ask == nullptr || ask(&properties, memory) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    if (call.session().contexts().client_device(properties.location.id, device)) values.device = static_cast<uint32_t>(device);
+    values.handleTypes = static_cast<uint32_t>(properties.requestedHandleTypes);
     return CUDA_SUCCESS;
 }
 

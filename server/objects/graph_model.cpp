@@ -8,7 +8,7 @@ namespace warpline::server {
 
 namespace {
 
-constexpr size_t k_max_nodes = 1u << 20;
+constexpr size_t k_max_model_nodes = 1u << 20;
 constexpr int k_max_depth = 32;
 
 #define WL_DRIVER_TRY(expression)                        \
@@ -51,7 +51,7 @@ CUresult Reader::nodes_of(CUgraph graph, std::vector<CUgraphNode>& nodes) const 
     if (m_driver->cuGraphGetNodes == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     size_t count = 0;
     WL_DRIVER_TRY(m_driver->cuGraphGetNodes(graph, nullptr, &count));
-    if (count + m_nodes.size() > k_max_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (count + m_nodes.size() > k_max_model_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
     nodes.resize(count);
     return count == 0 ? CUDA_SUCCESS : m_driver->cuGraphGetNodes(graph, nodes.data(), &count);
 }
