@@ -1,4 +1,4 @@
-// Streams: making, asking and waiting for them, callbacks, attributes, operations on memory.
+// Streams: making, asking and waiting for them, callbacks, attributes.
 #include "softgpu/driver/context/stream.h"
 
 #include <algorithm>
@@ -43,40 +43,6 @@ CUresult inspect(CUstream handle, StreamPtr& stream) {
     return find_stream(handle, stream);
 }
 
-CUresult check_item(const CUstreamBatchMemOpParams& item) {
-    switch (item.operation) {
-        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            if (item.waitValue.address % 4 != 0) return CUDA_ERROR_INVALID_VALUE;
-            return check_device_range(item.waitValue.address, 4, Access::write);
-        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-            if (item.waitValue.address % 8 != 0) return CUDA_ERROR_INVALID_VALUE;
-            return check_device_range(item.waitValue.address, 8, Access::write);
-        case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
-        case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-CUresult batch(CUstream handle, std::vector<CUstreamBatchMemOpParams> items, unsigned int flags) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(find_stream(handle, stream));
-    CU_TRY(check_memory_operations(items));
-    return enqueue(*stream, BatchMemoryOperation{std::move(items), flags});
-}
-
-CUresult value_operation(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr address, uint64_t value,
-                         unsigned int flags) {
-    CUstreamBatchMemOpParams item{};
-    item.waitValue.operation = type;
-    item.waitValue.address = address;
-    item.waitValue.value64 = value;
-    item.waitValue.flags = flags;
-    return batch(stream, {item}, 0);
-}
-
 struct Callback {
     CUstreamCallback function;
     CUstream stream;
@@ -84,12 +50,6 @@ struct Callback {
 };
 
 }  // namespace
-
-CUresult check_memory_operations(std::span<const CUstreamBatchMemOpParams> items) {
-    if (items.size() > 256) return CUDA_ERROR_INVALID_VALUE;
-    for (const auto& item : items) CU_TRY(check_item(item));
-    return CUDA_SUCCESS;
-}
 
 CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) { return create(phStream, Flags, k_least_priority); }
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
@@ -250,23 +210,6 @@ CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstr
     MutexLock lock(stream->attribute_mutex);
     stream->attributes[attr] = *param;
     return CUDA_SUCCESS;
-}
-
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-    return value_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags);
-}
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
-    return value_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
-}
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-    return value_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
-}
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
-    return value_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
-}
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
-    if (paramArray == nullptr || count == 0 || count > 256) return CUDA_ERROR_INVALID_VALUE;
-    return batch(stream, {paramArray, paramArray + count}, flags);
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
