@@ -76,7 +76,9 @@ uint64_t handle_types_of(const State& state, const DeviceRange& range) {
 CUresult put_access(Call& call, const Pointer& pointer, void* data) {
     unsigned flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
     if (pointer.device && pointer.device->kind == MemoryKind::mapped) {
-        const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {call.device()}};
+        CUmemLocation location{};
+        location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        location.id = call.device();
         gen::CuMemGetAccessValues answer;
         const CUresult result = gen::request_cuMemGetAccess(call, struct_bytes(&location), pointer.address, answer);
         if (result != CUDA_SUCCESS) return result;

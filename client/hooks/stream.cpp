@@ -10,6 +10,7 @@
 #include "client/gen/stream_calls.gen.h"
 #include "client/graph/capture.h"
 #include "client/graph/holds.h"
+#include "client/session/connection_to_server.h"
 
 namespace warpline::client {
 
