@@ -74,7 +74,8 @@ void StagingMemory::lock_in_hand(const Slab& slab, CUcontext context) {
 
 bool StagingMemory::lock_pages(void* data, uint64_t bytes) const {
     if (m_driver->cuMemHostRegister_v2 == nullptr || m_driver->cuMemHostUnregister == nullptr) return false;
-    const CUresult result = m_driver->cuMemHostRegister_v2(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    const CUresult result =
+        m_driver->cuMemHostRegister_v2(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     if (result != CUDA_SUCCESS)
         WL_LOG(debug, "copies", "{} bytes cannot be page-locked: {}", bytes, cuda::abi::error_name_for_log(result));
     return result == CUDA_SUCCESS;
