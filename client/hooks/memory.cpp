@@ -38,6 +38,7 @@ constexpr unsigned k_host_register_flags =
 CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
     if (CUresult refused = check_context(call); refused != CUDA_SUCCESS) return refused;
     if (flags & ~k_host_alloc_flags) return CUDA_ERROR_INVALID_VALUE;
+    settle_freed(call);  // addresses of what kernels have used, too
     // No bytes are no error, and have an address that can be freed.
     void* address = call.state.host_memory.allocate(std::max<size_t>(bytes, 1), call.context, call.device(), flags);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
