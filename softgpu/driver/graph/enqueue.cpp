@@ -89,9 +89,10 @@ CUresult enqueue(Stream& stream, MemsetOperation operation, CopyMode mode) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, operation);
-    const bool waits =
-        is_host_visible(operation.params.dst) || always_waits(stream, reinterpret_cast<const void*>(operation.params.dst));
-    if (mode == CopyMode::synchronous && waits) {
+    const auto waits = [&](CUdeviceptr at) {
+        return is_host_visible(at) || always_waits(stream, reinterpret_cast<const void*>(at));
+    };
+    if (mode == CopyMode::synchronous && waits(operation.params.dst)) {
         stream.submit_and_wait([&] { execute(stream.context(), operation); });
         return CUDA_SUCCESS;
     }
