@@ -121,9 +121,11 @@ CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& par
         switch (params.type) {
             case CU_GRAPH_NODE_TYPE_EMPTY: return gen::issue_cuGraphAddEmptyNode(call, token, graph, dependencies, node.count);
             case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+                if (!call.state.events.find(to_token(params.eventWait.event))) return CUDA_ERROR_INVALID_HANDLE;
                 return gen::issue_cuGraphAddEventWaitNode(call, token, graph, dependencies, node.count,
                                                           to_token(params.eventWait.event));
             case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+                if (!call.state.events.find(to_token(params.eventRecord.event))) return CUDA_ERROR_INVALID_HANDLE;
                 call.state.device_records_events.store(true);
                 return gen::issue_cuGraphAddEventRecordNode(call, token, graph, dependencies, node.count,
                                                             to_token(params.eventRecord.event));
@@ -224,7 +226,6 @@ CUresult hook_client_cuGraphAddEmptyNode(Call& call, CUgraphNode* phGraphNode, C
 
 CUresult hook_client_cuGraphAddEventWaitNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                              const CUgraphNode* dependencies, size_t numDependencies, CUevent event) {
-    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
     params.eventWait.event = event;
@@ -233,7 +234,6 @@ CUresult hook_client_cuGraphAddEventWaitNode(Call& call, CUgraphNode* phGraphNod
 
 CUresult hook_client_cuGraphAddEventRecordNode(Call& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                                const CUgraphNode* dependencies, size_t numDependencies, CUevent event) {
-    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
     params.eventRecord.event = event;

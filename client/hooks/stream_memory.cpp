@@ -6,43 +6,40 @@ namespace warpline::client {
 
 namespace {
 
-CUresult enter(Call& call, CUstream handle, CUstreamBatchMemOpType operation, CUdeviceptr address, uint64_t& stream) {
+/// One operation, which `issue` sends.
+template <typename Issue, typename Value>
+CUresult operate(Call& call, CUstream handle, CUstreamBatchMemOpType operation, CUdeviceptr address, Value value,
+                 unsigned int flags, Issue issue) {
+    uint64_t stream = 0;
     if (CUresult refused = enter_stream(call, handle, stream); refused != CUDA_SUCCESS) return refused;
     call.stream = stream;
     CUstreamBatchMemOpParams item{};
     item.operation = operation;
     item.waitValue.address = address;
-    return check_item(call, item);
+    const CUresult refused = check_item(call, item);
+    return refused != CUDA_SUCCESS ? refused : issue(call, stream, address, value, flags);
 }
 
 }  // namespace
 
 CUresult hook_client_cuStreamWaitValue32_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint32_t value,
                                             unsigned int flags) {
-    uint64_t stream = 0;
-    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, stream);
-    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWaitValue32_v2(call, stream, addr, value, flags);
+    return operate(call, handle, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags, gen::issue_cuStreamWaitValue32_v2);
 }
 
 CUresult hook_client_cuStreamWriteValue32_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint32_t value,
                                              unsigned int flags) {
-    uint64_t stream = 0;
-    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, stream);
-    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWriteValue32_v2(call, stream, addr, value, flags);
+    return operate(call, handle, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags, gen::issue_cuStreamWriteValue32_v2);
 }
 
 CUresult hook_client_cuStreamWaitValue64_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint64_t value,
                                             unsigned int flags) {
-    uint64_t stream = 0;
-    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, stream);
-    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWaitValue64_v2(call, stream, addr, value, flags);
+    return operate(call, handle, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags, gen::issue_cuStreamWaitValue64_v2);
 }
 
 CUresult hook_client_cuStreamWriteValue64_v2(Call& call, CUstream handle, CUdeviceptr addr, cuuint64_t value,
                                              unsigned int flags) {
-    uint64_t stream = 0;
-    const CUresult refused = enter(call, handle, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, stream);
-    return refused != CUDA_SUCCESS ? refused : gen::issue_cuStreamWriteValue64_v2(call, stream, addr, value, flags);
+    return operate(call, handle, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags, gen::issue_cuStreamWriteValue64_v2);
 }
 
 CUresult hook_client_cuStreamBatchMemOp_v2(Call& call, CUstream handle, unsigned int count,
