@@ -87,11 +87,11 @@ CUresult GraphCopies::updated(CUgraphExec exec, Surveyed surveyed) {
 
 /// Makes a change, if that leaves the client's memory right.
 ///
-/// @param model    of what the executable graph will be
+/// @param model    of what the executable graph will be; the caller keeps it
 /// @param changed  the node that `set` sees to
 /// @param set      asks the driver; `set(const GraphSurvey& now)`
 template <typename Set>
-CUresult GraphCopies::adopt_change(CUgraphExec handle, Exec& exec, GraphModel model, CUgraphNode changed, Set&& set) {
+CUresult GraphCopies::adopt_change(CUgraphExec handle, Exec& exec, const GraphModel& model, CUgraphNode changed, Set&& set) {
     GraphSurvey now;
     if (const char* refusal = survey_graph(model, now)) return refuse(refusal);
     Moves moves(m_driver, handle);
@@ -109,7 +109,6 @@ CUresult GraphCopies::adopt_change(CUgraphExec handle, Exec& exec, GraphModel mo
         if (result != CUDA_SUCCESS) moves.undo();
     }
     if (result != CUDA_SUCCESS) return result;
-    exec.model = std::move(model);
     exec.survey = std::move(now);
     exec.links = nullptr;
     return CUDA_SUCCESS;
@@ -123,17 +122,18 @@ CUresult GraphCopies::change_copy(CUgraphExec handle, CUgraphNode node, HostCopy
     if (exec == nullptr) return host == nullptr ? set() : CUDA_ERROR_INVALID_VALUE;
     if (exec->is_foreign && (host != nullptr || !exec->survey.entries.empty()))
         return refuse("a copy of a node, where the host copies came from another graph");
-    const GraphModel::Node* const known = exec->model.find(node);
+    GraphModel::Node* const known = exec->model.find(node);
     const HostCopyPtr then = known != nullptr ? known->copy : nullptr;
     if (then == nullptr && host == nullptr) return set();
     if (then == nullptr || host == nullptr || (then->source == 0) != (host->source == 0)) return CUDA_ERROR_INVALID_VALUE;
     if (known->body != 0 && host->source == 0) return refuse("another copy to host memory in the body of a conditional node");
-    GraphModel model = exec->model;
-    model.find(node)->copy = host;
-    return adopt_change(handle, *exec, std::move(model), node, [&](const GraphSurvey& now) {
+    const HostCopyPtr before = std::exchange(known->copy, host);
+    const CUresult result = adopt_change(handle, *exec, exec->model, node, [&](const GraphSurvey& now) {
         put_host_end(copy, host->source != 0, now.find(node)->place());
         return set();
     });
+    if (result != CUDA_SUCCESS) known->copy = before;
+    return result;
 }
 
 CUresult GraphCopies::change_child(CUgraphExec handle, CUgraphNode node, CUgraph child) {
@@ -151,21 +151,24 @@ CUresult GraphCopies::change_child(CUgraphExec handle, CUgraphNode node, CUgraph
     if (exec->is_foreign) return refuse("another child graph, where the host copies came from another graph");
     GraphModel model = exec->model;
     if (!model.exchange_child(node, inside.model)) return CUDA_ERROR_INVALID_VALUE;  // it has another shape
-    return adopt_change(handle, *exec, std::move(model), node, [&](const GraphSurvey& now) { return set(now); });
+    const CUresult result = adopt_change(handle, *exec, model, node, set);
+    if (result == CUDA_SUCCESS) exec->model = std::move(model);
+    return result;
 }
 
 CUresult GraphCopies::set_enabled(CUgraphExec handle, CUgraphNode node, bool on) {
     const auto set = [&](const GraphSurvey&) { return m_driver->cuGraphNodeSetEnabled(handle, node, on ? 1 : 0); };
     Exec* const exec = find(handle);
-    const GraphModel::Node* const known = exec != nullptr ? exec->model.find(node) : nullptr;
+    GraphModel::Node* const known = exec != nullptr ? exec->model.find(node) : nullptr;
     if (known == nullptr || known->copy == nullptr) {
         if (exec != nullptr && exec->is_foreign && !exec->survey.entries.empty())
             return refuse("a node that is switched on or off, where the host copies came from another graph");
         return set({});
     }
-    GraphModel model = exec->model;
-    model.find(node)->enabled = on;
-    return adopt_change(handle, *exec, std::move(model), nullptr, set);
+    const bool before = std::exchange(known->enabled, on);
+    const CUresult result = adopt_change(handle, *exec, exec->model, nullptr, set);
+    if (result != CUDA_SUCCESS) known->enabled = before;
+    return result;
 }
 
 CUresult GraphCopies::change_event(CUgraphExec handle, CUgraphNode node, CUevent event) {

@@ -159,7 +159,7 @@ private:
     CUresult mark_runs(const GraphSurvey& survey);
     Exec* find(CUgraphExec exec);
     template <typename Set>
-    CUresult adopt_change(CUgraphExec handle, Exec& exec, GraphModel model, CUgraphNode changed, Set&& set);
+    CUresult adopt_change(CUgraphExec handle, Exec& exec, const GraphModel& model, CUgraphNode changed, Set&& set);
     static void CUDA_CB run_prepare(void* launch);
     static void CUDA_CB run_finish(void* launch);
     CUresult run(CUgraphExec exec, const LaunchCall& call, Launch& launch);
