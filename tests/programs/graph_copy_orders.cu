@@ -3,43 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "check.h"
-
-__global__ void add(int* data, int n, int value) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) data[i] += value;
-}
-
-struct Pinned {
-    explicit Pinned(size_t count) { CHECK(cudaMallocHost(&data, count * sizeof(int))); }
-    ~Pinned() { CHECK(cudaFreeHost(data)); }
-    int* data = nullptr;
-};
-
-struct Stream {
-    Stream() { CHECK(cudaStreamCreate(&handle)); }
-    ~Stream() { CHECK(cudaStreamDestroy(handle)); }
-    cudaStream_t handle = nullptr;
-};
-
-static cudaGraphNode_t add_copy(cudaGraph_t graph, const cudaGraphNode_t* after, void* to, const void* from, size_t bytes,
-                                cudaMemcpyKind kind) {
-    cudaGraphNode_t node;
-    CHECK(cudaGraphAddMemcpyNode1D(&node, graph, after, after ? 1 : 0, to, from, bytes, kind));
-    return node;
-}
-
-static cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* after, void* function, int threads,
-                                  void** arguments) {
-    cudaKernelNodeParams params{};
-    params.func = function;
-    params.gridDim = dim3(1);
-    params.blockDim = dim3(threads);
-    params.kernelParams = arguments;
-    cudaGraphNode_t node;
-    CHECK(cudaGraphAddKernelNode(&node, graph, after, after ? 1 : 0, &params));
-    return node;
-}
+#include "graph_parts.h"
 
 static std::atomic<bool> may_begin;
 static void CUDART_CB wait_to_begin(void*) {
