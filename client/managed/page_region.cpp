@@ -79,9 +79,15 @@ bool PageRegion::map(bool adopts) {
     return m_valid_units != 0 || protect(0, m_states.size(), PROT_NONE);
 }
 
-PageRegion::~PageRegion() {
+void PageRegion::withdraw() {
+    if (m_withdrawn) return;
+    m_withdrawn = true;
     ::mmap(reinterpret_cast<void*>(m_range.base), m_range.size_bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+PageRegion::~PageRegion() {
+    withdraw();
     if (m_alias) ::munmap(m_alias, m_range.size_bytes);
     if (m_twins) ::munmap(m_twins, m_range.size_bytes);
     if (file_is_ours()) ::close(m_file);
@@ -116,7 +122,7 @@ void PageRegion::set(size_t unit, uint8_t state) {
 
 bool PageRegion::protect(size_t first, size_t last, int protection) {
     const uint64_t begin = address_of(first), end = std::min(address_of(last), m_range.end());
-    return begin >= end || ::mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
+    return m_withdrawn || begin >= end || ::mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
 }
 
 AddressRange PageRegion::units_of(AddressRange what) const {

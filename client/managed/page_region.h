@@ -38,10 +38,12 @@ public:
     };
     /// Puts memory behind addresses that are reserved in this process. Null: there is no memory, or not at this address.
     static std::shared_ptr<PageRegion> make(AddressRange range, const Options& options);
-    /// The addresses are reserved again, without memory.
     ~PageRegion();
     PageRegion(const PageRegion&) = delete;
     PageRegion& operator=(const PageRegion&) = delete;
+
+    /// The addresses are reserved again, without memory: whoever still knows the region changes nothing there any more.
+    void withdraw();
 
     const AddressRange& range() const { return m_range; }
     uint64_t unit_bytes() const { return m_unit_bytes; }
@@ -178,6 +180,7 @@ private:
     Sharing m_sharing;
     int m_file = -1;
     uint64_t m_inode = 0;
+    bool m_withdrawn = false;
     std::byte* m_alias = nullptr;
     std::byte* m_twins = nullptr;  ///< of units that are dirty and not fresh: what the device has
     std::vector<uint8_t> m_states;

@@ -61,6 +61,13 @@ SharedRegion& SharedPages::add(std::shared_ptr<PageRegion> region, uint64_t cont
     return added;
 }
 
+void SharedPages::remove(uint64_t base) {
+    const auto found = regions.find(base);
+    if (found == regions.end()) return;
+    found->second.region->withdraw();
+    regions.erase(found);
+}
+
 void SharedPages::note_busy(uint64_t context) {
     if (std::find(busy_contexts.begin(), busy_contexts.end(), context) == busy_contexts.end()) busy_contexts.push_back(context);
 }

@@ -89,7 +89,8 @@ public:
     /// Accesses to this range are looked after from now on; an empty one: there is memory without pages of its own.
     void expect(AddressRange range) WL_REQUIRES(mutex);
     SharedRegion& add(std::shared_ptr<PageRegion> region, uint64_t context) WL_REQUIRES(mutex);
-    void remove(uint64_t base) WL_REQUIRES(mutex) { regions.erase(base); }
+    /// Its addresses can be used for other memory from now on, though somebody may be fetching its pages in this moment.
+    void remove(uint64_t base) WL_REQUIRES(mutex);
     /// True if the address is in a region. @thread any
     bool contains(uint64_t address) WL_EXCLUDES(mutex) {
         MutexLock lock(mutex);

@@ -271,6 +271,22 @@ TEST_F(PageRegionTest, LeavesTheAddressesReserved_A7) {
     EXPECT_TRUE(got == MAP_FAILED);
 }
 
+/// Somebody is fetching its pages while it goes, and its addresses are another one's by then.
+TEST_F(PageRegionTest, LeavesTheAddressesAloneOnceItIsWithdrawn_A7) {
+    auto region = make(2);
+    *program(page(0)) = 1;
+    (void)region->hand_over(region->range());
+    region->withdraw();
+    auto next = PageRegion::make(region->range(), {});
+    ASSERT_NE(next, nullptr);
+    *program(page(0)) = 2;
+    EXPECT_TRUE(region->fetched(region->range(), false));
+    *program(page(1)) = 3;  // it can be written as before
+    region.reset();
+    EXPECT_EQ(*program(page(0)), 2);
+    EXPECT_EQ(*program(page(1)), 3);
+}
+
 TEST_F(PageRegionTest, TakesLargerUnitsForLargeMemory_A7) {
     auto region = make((uint64_t{1} << 30) / k_page_bytes);
     EXPECT_EQ(region->unit_bytes(), 64u << 10);
