@@ -53,9 +53,13 @@ bool is_synchronous(const Call& call, uint64_t address) {
     return range && range->sync_memops;
 }
 
+bool is_looked_at(const Call& call, uint64_t address) {
+    return is_shared_memory(address) && (call.session.has_other_threads() || call.session.host_calls().has_thread());
+}
+
 CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles) {
     const bool is_registered = is_registered_memory(call.state, address);
-    settles = is_registered || is_synchronous(call, address);
+    settles = is_registered || is_synchronous(call, address) || is_looked_at(call, address);
     if (!is_registered) [[likely]]
         return CUDA_SUCCESS;
     Call own = call;

@@ -109,7 +109,7 @@ private:
     CUresult read(uint64_t context, const std::vector<PieceOfRegion>& pieces, PageQuestion& question);
     CUresult ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question);
     void recall(bool in_turns);
-    void read_mirrored(bool busy);
+    void read_mirrored();
     CUresult read_bytes(uint64_t context, uint64_t address, Bytes& bytes);
     /// The program's memory, where the device has changed its copy.
     void take_over(const MirroredRange& mirrored, const Bytes& bytes);

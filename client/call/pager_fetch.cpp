@@ -8,8 +8,6 @@
 
 namespace warpline::client {
 
-namespace {}  // namespace
-
 void narrow(const State& state, uint64_t address, SharedRegion& shared, Wanted& wanted) {
     for (const AttachedPiece& piece : attached_pieces(state, shared, shared.region->range())) {
         if (piece.stream == 0 || address - piece.range.base >= piece.range.size_bytes) continue;
@@ -50,7 +48,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         return true;
     }
     if (fault.wish == Wish::mirrored) {
-        read_mirrored(true);
+        read_mirrored();
         return true;
     }
     pages.counters.faults.fetch_add(1, std::memory_order_relaxed);
@@ -170,8 +168,8 @@ void Pager::recall(bool in_turns) {
             }
         }
     }
+    read_mirrored();
     const bool busy = is_busy();
-    read_mirrored(busy);
     std::vector<Fetch> fetches;
     for (const Wanted& one : wanted) {
         // What is attached to a stream that may not be done yet comes with an access, which waits for that.

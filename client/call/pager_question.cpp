@@ -76,13 +76,14 @@ bool Pager::begin_fetch(PageQuestion& question) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     bool any = false;
+    const bool busy = is_device_busy(pages, *m_session, *m_state);
     look_beside(pages, question);
     for (Fetch& one : question.fetches) {
         // What others had when they were given away is older than this.
         if (one.while_busy)
             for (auto& [base, shared] : pages.regions) shared.region->forget_seen();
-        // What a call that is about to be queued does to it is not to be told from here.
-        one.out_of_date = pages.launching != 0 && !one.while_busy && one.wanted.stream == 0;
+        // The device has been given something since it was found at rest: what is read now may be of before that is done.
+        one.out_of_date = busy && !one.while_busy && one.wanted.stream == 0;
         if (one.out_of_date) continue;
         any = true;
         one.open = one.wanted.from.region->not_here(one.wanted.what);

@@ -35,12 +35,16 @@ CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
 }
 
 /// What the device has changed of the program's own memory: these bytes are written there, and no others.
-void Pager::read_mirrored(bool busy) {
+void Pager::read_mirrored() {
     SharedPages& pages = SharedPages::instance();
     std::vector<std::pair<std::shared_ptr<MirroredRange>, uint64_t>> all;
-    const uint64_t work = m_session->last_work();
+    uint64_t work = 0;
+    bool busy = false;
     {
         MutexLock lock(pages.mutex);
+        // Of one moment: what the device is given behind it has another number.
+        busy = is_device_busy(pages, *m_session, *m_state);
+        work = m_session->last_work();
         for (const auto& [base, mirrored] : pages.mirrored) {
             if (mirrored->read_only) mirrored->read_work = work;
             if (!mirrored->twin.empty() && mirrored->read_work != work) all.emplace_back(mirrored, mirrored->epoch);
@@ -101,7 +105,7 @@ void Pager::refresh_now(PageClock::time_point now) {
     }
     if (mirrored_bytes != 0 && now >= m_mirror_again && is_busy()) {
         (void)write_all_mirrored(call_in(0));
-        read_mirrored(true);
+        read_mirrored();
         if (mirrored_bytes > k_much_mirrored) {
             const auto done = PageClock::now();
             m_mirror_again = done + k_mirror_pause * (done - now);

@@ -200,18 +200,34 @@ CUresult give_pages_before(const Call& call) {
     return CUDA_SUCCESS;
 }
 
-void pages_given(cuda::CallId id) {
-    if (!lets_kernels_run(id) && !uses_named_memory(id)) return;
+namespace {
+
+/// What the program has fetched of it since it was given, and before the call was queued, is of the time before.
+void give_again(const Call& call, SharedPages& pages) WL_REQUIRES(pages.mutex) {
+    for (const auto& [base, size_bytes] : call.thread.given) {
+        SharedRegion* shared = pages.find(base);
+        if (!shared) continue;
+        const auto changed = shared->region->hand_over({base, size_bytes}, true);
+        // Its result is that of a lost session, which the call has as well.
+        (void)write_to_device(call, *shared, changed);
+    }
+    call.thread.given.clear();
+    // What is being fetched in this moment may be, too.
+    for (auto& [base, shared] : pages.regions) shared.region->outdate();
+}
+
+}  // namespace
+
+void pages_given(const Call& call) {
+    if (!lets_kernels_run(call.id) && !uses_named_memory(call.id)) return;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
-    if (lets_kernels_run(id)) {
+    if (lets_kernels_run(call.id)) {
         if (pages.launching != 0) --pages.launching;
         // No access will tell the thread that answers them that there is something to read from now on.
         if (!pages.mirrored.empty()) faults::wake();
     }
-    // What was fetched since may be of the time before.
-    if (uses_named_memory(id))
-        for (auto& [base, shared] : pages.regions) shared.region->outdate();
+    if (uses_named_memory(call.id)) give_again(call, pages);
 }
 
 CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
@@ -230,6 +246,9 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     if (call.known_stream()) shared->let_work_use({address, size_bytes}, call.known_stream());
     for (Attachment& attached : shared->attached) ++attached.given;
     shared->was_copied = true;
+    constexpr size_t k_most_given = 8;
+    if (call.thread.given.size() == k_most_given) call.thread.given.erase(call.thread.given.begin());
+    call.thread.given.emplace_back(address, size_bytes);
     const auto changed = shared->region->hand_over({address, size_bytes}, true);
     return write_to_device(call, *shared, changed);
 }

@@ -10,16 +10,15 @@ namespace warpline::client {
 /// program can reach the pages no more, until it needs them. Other calls pass.
 CUresult give_pages_before(const Call& call);
 /// The call has been queued, or will not be.
-void pages_given(cuda::CallId id);
+void pages_given(const Call& call);
 /// Around the queueing of a call.
 template <typename Queue>
 CUresult with_pages_given(const Call& call, Queue queue) {
     if (!SharedPages::in_use()) [[likely]]
         return queue();
-    const cuda::CallId id = call.id;
     CUresult result = give_pages_before(call);
     if (result == CUDA_SUCCESS) result = queue();
-    pages_given(id);
+    pages_given(call);
     return result;
 }
 
@@ -48,6 +47,8 @@ CUresult write_all_mirrored(const Call& call);
 std::vector<uint64_t> contexts_at_work(const Session& session, const State& state);
 /// True if there are such, or will be with a call that is about to be queued. @thread any
 bool is_device_busy(const Session& session, const State& state);
+/// The same for who decides something by it that must hold as long as he has the lock of the pages.
+bool is_device_busy(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex);
 
 class PagesAlong;
 /// What the program was told of.

@@ -59,10 +59,14 @@ std::vector<uint64_t> contexts_at_work(const Session& session, const State& stat
     return at_work(pages, session, state);
 }
 
+bool is_device_busy(SharedPages& pages, const Session& session, const State& state) {
+    return pages.launching != 0 || !at_work(pages, session, state).empty();
+}
+
 bool is_device_busy(const Session& session, const State& state) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
-    return pages.launching != 0 || !at_work(pages, session, state).empty();
+    return is_device_busy(pages, session, state);
 }
 
 CUresult refresh_pages(const Call& call) {
@@ -95,7 +99,7 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
             if (along && !along->is_newest(pages)) along = nullptr;
             if (along) along->leave_out_changed(pages);
             (void)refresh(call, pages, nullptr);
-            if (along) along->put_in_place(pages, pages.launching != 0 || !at_work(pages, call.session, call.state).empty());
+            if (along) along->put_in_place(pages, is_device_busy(pages, call.session, call.state));
         }
         // Page-locked memory whose copies have events is used after many of them: an access brings it.
         for (const auto& [base, shared] : pages.regions)

@@ -112,11 +112,18 @@ CopyEnd device_end(CUdeviceptr address) {
     return end;
 }
 
+/// A copy of memory that the program uses as well: when a synchronous one returns, the program may write to either end.
+CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t stream, Timing timing) {
+    if (result != CUDA_SUCCESS || !shared || timing == Timing::asynchronous || is_capturing(call, stream)) return result;
+    return with_pages_along(call, [&] { return synchronize_stream(call, stream); });
+}
+
 CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
     if (is_capturing(call, stream)) return capture_host_copy(call, plan, stream);
     settle_host_memory(call, plan.source.rows.base, plan.source.rows.span_bytes());
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
-    bool async = timing == Timing::asynchronous || stream != 0;
+    const bool settles = plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_looked_at(call, plan.copy.dstDevice);
+    const bool async = timing == Timing::asynchronous || stream != 0 || settles;
     Bytes rows;
     BytesView bytes;
     if (plan.source.rows.is_linear()) {
@@ -130,8 +137,9 @@ CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timin
                          is_page_locked(call.state, bytes.data(), bytes.size());
     const bool waits = copy_may_wait(call) || is_synchronous(call, plan.copy.dstDevice);
     const auto send = !async && waits ? gen::request_wlCopyToDevice : gen::issue_wlCopyToDevice;
-    return send(call, plan.source.array, plan.destination.array, plan.source.context, plan.destination.context, copy, stream,
-                async, bytes);
+    const CUresult result = send(call, plan.source.array, plan.destination.array, plan.source.context, plan.destination.context,
+                                 copy, stream, async, bytes);
+    return settle_shared_copy(call, result, settles, stream, timing);
 }
 
 CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
@@ -156,12 +164,6 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
 /// A synchronous copy there has to be over when it returns.
 bool waits_for(const Call& call, uint64_t address) {
     return is_used_here(call.state, address) || is_synchronous(call, address);
-}
-
-/// A copy of memory that the program uses as well: when a synchronous one returns, the program may write to either end.
-CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t stream, Timing timing) {
-    if (result != CUDA_SUCCESS || !shared || timing == Timing::asynchronous || is_capturing(call, stream)) return result;
-    return with_pages_along(call, [&] { return synchronize_stream(call, stream); });
 }
 
 /// A linear copy that the device makes.
@@ -247,6 +249,8 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
         return copy_within_device(call, destination, there, size_bytes, 0, Timing::synchronous);
+    if (is_looked_at(call, destination))
+        return copy_to_device_async(call, destination, source, size_bytes, 0, Timing::synchronous);
     call.stream = call.default_stream();
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
     settle_host_memory(call, source, size_bytes);
@@ -273,7 +277,9 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
     }
     settle_host_memory(call, source, size_bytes);
     call.payload_stays = call.source != SourceAccess::during_call && is_page_locked(call.state, source, size_bytes);
-    return gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));
+    const CUresult result =
+        gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));
+    return settle_shared_copy(call, result, is_looked_at(call, destination), stream, timing);
 }
 
 CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr source, size_t size_bytes, uint64_t stream,

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "client/state/objects.h"
@@ -38,6 +39,9 @@ struct ThreadState {
     };
     std::shared_ptr<OwnCompletion> own_completion;
     std::chrono::steady_clock::time_point told_not_ready;  ///< when a question was answered so here, the last time
+    /// Address and bytes of what the device was given for the call that is being made; of one that was not made after all,
+    /// until others take its place.
+    std::vector<std::pair<uint64_t, uint64_t>> given;
     bool used_own_stream = false;  ///< a call named the per-thread default stream: the server has made one
     std::array<std::atomic<uint64_t>, k_class_count> calls{};  ///< by class; written by this thread, summed for the statistics
 
