@@ -100,6 +100,8 @@ private:
     bool fetch(std::vector<Fetch>& fetches);
     bool begin_fetch(PageQuestion& question);
     bool end_fetch(PageQuestion& question, CUresult result, bool may_be_used);
+    /// True if memory that was asked about has been freed since: nothing was fetched, and all is out of date.
+    bool leave_if_withdrawn(PageQuestion& question);
     CUresult read_all(PageQuestion& question);
     void look_beside(SharedPages& pages, PageQuestion& question) WL_REQUIRES(pages.mutex);
     void drop_changed(SharedPages& pages, const PageQuestion& question) WL_REQUIRES(pages.mutex);

@@ -69,7 +69,8 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
             if (is_here(pages, region, fault, window, answer)) return true;
             const AddressRange named{fault.address, fault.size_bytes};
             wanted = {*shared, fault.wish == Wish::bring ? named : AddressRange{fault.address / window * window, window}};
-            if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes) wanted.what = shared->wanted_here;
+            if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes)
+                wanted.what = hull(named, shared->wanted_here);
             // What is attached to one stream is nobody else's, unless both sides write as they like by now.
             if (!in_callback && region.sharing() == Sharing::in_turns) narrow(*m_state, fault.address, *shared, wanted);
             must_wait = region.must_wait(named) && !access.waited && !in_callback;

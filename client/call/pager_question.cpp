@@ -17,12 +17,21 @@ constexpr size_t k_most_read_ranges = 512;
 /// Of what the program has beside a busy device: both sides read it with each question.
 constexpr uint64_t k_most_seen_bytes = 4ull << 20;
 
+/// True if the stream that the memory is attached to may have been given something since it was found to be done.
+bool has_new_work(SharedPages& pages, const Wanted& wanted) WL_REQUIRES(pages.mutex) {
+    SharedRegion* shared = pages.find(wanted.what.base);
+    const Attachment* attached = shared ? shared->attachment_at(wanted.what.base) : nullptr;
+    return !attached || attached->stream != wanted.stream || attached->given != wanted.given;
+}
+
 }  // namespace
 
 bool Pager::fetch(std::vector<Fetch>& fetches) {
     PageQuestion question{fetches};
     if (!begin_fetch(question)) return true;
     const CUresult result = read_all(question);
+    // The server knows nothing of memory that was freed meanwhile: who still wants other memory asks again.
+    if (result == CUDA_ERROR_INVALID_VALUE && leave_if_withdrawn(question)) return true;
     WL_LOG(debug, "client", "pages at {:#x} were fetched, with those of {} regions ahead", fetches.front().wanted.what.base,
            std::count_if(fetches.begin(), fetches.end(), [](const Fetch& one) { return one.ahead; }));
     // What a failed context has left is undefined; the program may look at it nevertheless.
@@ -58,6 +67,22 @@ void Pager::look_beside(SharedPages& pages, PageQuestion& question) {
     }
 }
 
+bool Pager::leave_if_withdrawn(PageQuestion& question) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    const auto is_gone = [](const std::shared_ptr<PageRegion>& region) { return region->is_withdrawn(); };
+    const bool any =
+        std::any_of(question.fetches.begin(), question.fetches.end(),
+                    [&](const Fetch& one) { return is_gone(one.wanted.from.region); }) ||
+        std::any_of(question.seen.begin(), question.seen.end(), [&](const Seen& one) { return is_gone(one.region); });
+    if (!any) return false;
+    for (Fetch& one : question.fetches) {
+        if (!one.out_of_date) one.wanted.from.region->end_fetch();
+        one.out_of_date = true;
+    }
+    return true;
+}
+
 /// What has changed meanwhile the program has no more.
 void Pager::drop_changed(SharedPages& pages, const PageQuestion& question) {
     std::vector<const Seen*> dropped;
@@ -83,7 +108,7 @@ bool Pager::begin_fetch(PageQuestion& question) {
         if (one.while_busy)
             for (auto& [base, shared] : pages.regions) shared.region->forget_seen();
         // The device has been given something since it was found at rest: what is read now may be of before that is done.
-        one.out_of_date = busy && !one.while_busy && one.wanted.stream == 0;
+        one.out_of_date = one.wanted.stream == 0 ? busy && !one.while_busy : has_new_work(pages, one.wanted);
         if (one.out_of_date) continue;
         any = true;
         one.open = one.wanted.from.region->not_here(one.wanted.what);
@@ -103,7 +128,7 @@ bool Pager::end_fetch(PageQuestion& question, CUresult result, bool may_be_used)
         PageRegion& region = *one.wanted.from.region;
         region.end_fetch();
         // Work of other streams, which goes on all the time, does not concern what is attached to one.
-        one.out_of_date = one.wanted.stream == 0 && region.epoch() != one.epoch;
+        one.out_of_date = one.wanted.stream == 0 ? region.epoch() != one.epoch : has_new_work(pages, one.wanted);
     }
     // Before the program can see any of the answer.
     if (result == CUDA_SUCCESS) drop_changed(pages, question);

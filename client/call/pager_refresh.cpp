@@ -37,7 +37,12 @@ CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
 /// What the device has changed of the program's own memory: these bytes are written there, and no others.
 void Pager::read_mirrored() {
     SharedPages& pages = SharedPages::instance();
-    std::vector<std::pair<std::shared_ptr<MirroredRange>, uint64_t>> all;
+    struct Reading {
+        std::shared_ptr<MirroredRange> mirrored;
+        Bytes twin;  ///< when it was asked
+        uint64_t epoch = 0;
+    };
+    std::vector<Reading> all;
     uint64_t work = 0;
     bool busy = false;
     {
@@ -47,18 +52,23 @@ void Pager::read_mirrored() {
         work = m_session->last_work();
         for (const auto& [base, mirrored] : pages.mirrored) {
             if (mirrored->read_only) mirrored->read_work = work;
-            if (!mirrored->twin.empty() && mirrored->read_work != work) all.emplace_back(mirrored, mirrored->epoch);
+            if (!mirrored->twin.empty() && mirrored->read_work != work)
+                all.push_back({mirrored, mirrored->twin, mirrored->epoch});
         }
     }
-    for (const auto& [mirrored, epoch] : all) {
+    for (const auto& [mirrored, twin, epoch] : all) {
         Bytes bytes(mirrored->size_bytes);
-        if (read_bytes(mirrored->context, mirrored->device, bytes) != CUDA_SUCCESS) return;
+        if (read_bytes(mirrored->context, mirrored->device, bytes) != CUDA_SUCCESS) continue;  // unregistered meanwhile, say
         MutexLock lock(pages.mutex);
         const auto still = pages.mirrored.find(mirrored->host);
-        if (mirrored->epoch != epoch || still == pages.mirrored.end() || still->second != mirrored) continue;
+        if (still == pages.mirrored.end() || still->second != mirrored) continue;
+        const bool was_written = mirrored->epoch != epoch;
+        // Another thread's launch has written to it meanwhile: whether that is in what was read is not to be told.
+        for (size_t i = 0; was_written && i < bytes.size(); ++i)
+            if (mirrored->twin[i] != twin[i]) bytes[i] = mirrored->twin[i];
         take_over(*mirrored, bytes);
         mirrored->twin = std::move(bytes);
-        if (!busy) mirrored->read_work = work;
+        if (!busy && !was_written) mirrored->read_work = work;
     }
 }
 

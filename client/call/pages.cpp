@@ -53,6 +53,11 @@ constexpr bool uses_named_memory(cuda::CallId id) {
     }
 }
 
+/// True if the call gives work to the stream that memory is attached to, or may.
+bool may_work_on(const Call& call, const Attachment& attached) {
+    return call.stream == Call::k_unknown_stream || call.stream == attached.stream;
+}
+
 /// A call of ours on behalf of the program's.
 Call own_call(const Call& call, uint64_t context) {
     Call own{call.id, call.thread, call.session, call.state, context};
@@ -188,8 +193,7 @@ CUresult give_pages_before(const Call& call) {
         }
     }
     for (auto& [base, shared] : pages.regions) {
-        for (Attachment& attached : shared.attached)
-            attached.given += call.stream == Call::k_unknown_stream || call.stream == attached.stream;
+        for (Attachment& attached : shared.attached) attached.given += may_work_on(call, attached);
     }
     for (auto& [base, mirrored] : pages.mirrored) {
         if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
@@ -216,6 +220,19 @@ void give_again(const Call& call, SharedPages& pages) WL_REQUIRES(pages.mutex) {
     for (auto& [base, shared] : pages.regions) shared.region->outdate();
 }
 
+/// The same for a launch and what is attached to its stream. (Elsewhere nothing is taken from beside a launch.)
+void give_attached_again(const Call& call, SharedPages& pages) WL_REQUIRES(pages.mutex) {
+    for (auto& [base, shared] : pages.regions) {
+        for (Attachment& attached : shared.attached) {
+            if (!may_work_on(call, attached)) continue;
+            ++attached.given;
+            if (attached.host_only || !shared.region->any_valid_here()) continue;
+            const auto changed = shared.region->hand_over(attached.range);
+            (void)write_to_device(call, shared, changed);
+        }
+    }
+}
+
 }  // namespace
 
 void pages_given(const Call& call) {
@@ -226,6 +243,7 @@ void pages_given(const Call& call) {
         if (pages.launching != 0) --pages.launching;
         // No access will tell the thread that answers them that there is something to read from now on.
         if (!pages.mirrored.empty()) faults::wake();
+        if (SharedPages::any_attached()) give_attached_again(call, pages);
     }
     if (uses_named_memory(call.id)) give_again(call, pages);
 }
@@ -244,7 +262,8 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     }
     if (!shared || size_bytes == 0) return CUDA_SUCCESS;
     if (call.known_stream()) shared->let_work_use({address, size_bytes}, call.known_stream());
-    for (Attachment& attached : shared->attached) ++attached.given;
+    const AddressRange named{address, size_bytes};
+    for (Attachment& attached : shared->attached) attached.given += may_work_on(call, attached) || meet(attached.range, named);
     shared->was_copied = true;
     constexpr size_t k_most_given = 8;
     if (call.thread.given.size() == k_most_given) call.thread.given.erase(call.thread.given.begin());

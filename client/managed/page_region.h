@@ -19,6 +19,13 @@ struct AddressRange {
     uint64_t end() const { return base + size_bytes; }
 };
 
+inline bool meet(AddressRange a, AddressRange b) { return a.base < b.end() && b.base < a.end(); }
+/// Both, and what lies between them.
+inline AddressRange hull(AddressRange a, AddressRange b) {
+    const uint64_t base = std::min(a.base, b.base);
+    return {base, std::max(a.end(), b.end()) - base};
+}
+
 /// Who may write while the other side does.
 enum class Sharing : uint8_t {
     in_turns,    ///< managed memory: the program's while the device rests, the device's while a kernel runs
@@ -44,6 +51,7 @@ public:
 
     /// The addresses are reserved again, without memory: whoever still knows the region changes nothing there any more.
     void withdraw();
+    bool is_withdrawn() const { return m_withdrawn; }
 
     const AddressRange& range() const { return m_range; }
     uint64_t unit_bytes() const { return m_unit_bytes; }

@@ -8,8 +8,7 @@
 namespace warpline::client {
 
 void SharedRegion::attach(AddressRange range, const Attachment* with) {
-    std::erase_if(attached,
-                  [&](const Attachment& one) { return one.range.base < range.end() && range.base < one.range.end(); });
+    std::erase_if(attached, [&](const Attachment& one) { return meet(one.range, range); });
     if (!with) return;
     const auto behind =
         std::find_if(attached.begin(), attached.end(), [&](const Attachment& one) { return one.range.base > range.base; });
@@ -26,7 +25,7 @@ Attachment* SharedRegion::attachment_at(uint64_t address) {
 void SharedRegion::let_work_use(AddressRange range, std::optional<uint64_t> stream) {
     if (attachment_at(range.base) == nullptr) host_only = false;
     for (Attachment& one : attached) {
-        if (one.range.base >= range.end() || range.base >= one.range.end()) continue;
+        if (!meet(one.range, range)) continue;
         one.host_only = false;
         if (stream && *stream != one.stream) one.stream = 0;
     }
