@@ -66,7 +66,6 @@ CUresult mirror(Call& call, const HostRange& range, uint64_t& device_address) {
     device_address = made->device;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
-    pages.expect({});
     pages.mirrored.emplace(range.base, std::move(made));
     return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client/call/completion.h"
+#include "client/call/load_turn.h"
 #include "client/gen/stream_calls.gen.h"
 #include "client/session/session.h"
 #include "client/session/watch.h"
@@ -197,6 +198,12 @@ void Pager::take_told() {
     }
 }
 
-bool start_pager(const Call& call) { return Pager::instance().start(call); }
+bool start_pager(Call& call) {
+    LoadTurn first;
+    if (!SharedPages::in_use()) first.begin_use(call);
+    const bool started = Pager::instance().start(call);
+    if (started) SharedPages::note_in_use();
+    return started;
+}
 
 }  // namespace warpline::client

@@ -83,7 +83,7 @@ void run_between_kernels(Session& session, State& state, uint64_t context, Funct
     function();
     pages_after_function(call, written);
 }
-/// The thread that answers accesses is there from now on. False: it cannot be started.
-bool start_pager(const Call& call);
+/// The threads that answer accesses are there from now on. False: they cannot be started. @blocks the first time, as LoadTurn
+bool start_pager(Call& call);
 
 }  // namespace warpline::client

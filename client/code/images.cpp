@@ -1,6 +1,7 @@
 // Images are uploaded only when something of them is used on the server (docs/session.md, Modules).
 #include "client/code/images.h"
 
+#include "client/call/load_turn.h"
 #include "client/call/managed.h"
 #include "client/code/jit_options.h"
 #include "client/gen/internal_calls.gen.h"
@@ -116,6 +117,7 @@ CUresult compile_unless_later(Call& call, CodeImage& code, const LoadRequest& re
     if (code.max_threads && code.image.container() != image::Container::ptx) code.max_threads = 0;
     Bytes joined;
     Call own = for_code(call, code);
+    const LoadTurn loading(own);
     gen::WlImageCompileValues answer;
     CUresult result = gen::request_wlImageCompile(own, code.owner, upload_kind(code), code.library, jit.options(), jit.values(),
                                                   upload_bytes(code, joined), answer);
@@ -132,10 +134,12 @@ CUresult compile_unless_later(Call& call, CodeImage& code, const LoadRequest& re
 }
 
 CUresult ensure_uploaded(Call& call, CodeImage& code) {
+    LoadTurn loading;
     MutexLock lock(code.mutex);
     if (code.uploaded) return CUDA_SUCCESS;
     Bytes joined;
     Call own = for_code(call, code);
+    loading.begin(own);
     CUresult result = gen::issue_wlImageLoad(own, code.owner, upload_kind(code), code.library, upload_bytes(code, joined));
     if (result == CUDA_SUCCESS) code.uploaded = true;
     return result;
@@ -144,9 +148,10 @@ CUresult ensure_uploaded(Call& call, CodeImage& code) {
 CUresult ensure_announced(Call& call, uint64_t token, Function& function) {
     if (function.announced.load(std::memory_order_acquire)) return CUDA_SUCCESS;
     if (CUresult result = ensure_uploaded(call, *function.code); result != CUDA_SUCCESS) return result;
+    Call own = for_code(call, *function.code);
+    const LoadTurn loading(own);
     MutexLock lock(function.code->mutex);
     if (function.announced.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
-    Call own = for_code(call, *function.code);
     CUresult result = gen::issue_wlFunctionGet(own, token, function.owner, function.kernel->name);
     if (result == CUDA_SUCCESS) function.announced.store(true, std::memory_order_release);
     return result;

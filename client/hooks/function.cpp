@@ -1,6 +1,7 @@
 // Functions: what the program asks and sets of them, and the search for a block size.
 #include <algorithm>
 
+#include "client/call/load_turn.h"
 #include "client/code/functions.h"
 #include "client/code/images.h"
 #include "client/code/launch_params.h"
@@ -95,6 +96,7 @@ CUresult hook_client_cuFuncLoad(Call& call, CUfunction function) {
     Function* found = find_function(call, function);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(function), *found); result != CUDA_SUCCESS) return result;
+    const LoadTurn loading(call);
     return gen::issue_cuFuncLoad(call, to_token(function));
 }
 

@@ -1,6 +1,7 @@
 // Executable graphs: made, changed as a whole, launched.
 #include <optional>
 
+#include "client/call/load_turn.h"
 #include "client/copy/graph_copies.h"
 #include "client/gen/graph_exec_calls.gen.h"
 #include "client/graph/capture.h"
@@ -23,6 +24,7 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     gen::CuGraphInstantiateWithFlagsValues answer;
+    const LoadTurn loading(call);
     CUresult result = gen::request_cuGraphInstantiateWithFlags(call, made.token, to_token(graph), flags, answer);
     if (result != CUDA_SUCCESS && answer.reason != 0) {
         failure.reason = static_cast<CUgraphInstantiateResult>(answer.reason);
@@ -96,6 +98,8 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
         launch.targets = exec->targets;
         launch.host_functions = exec->host_functions;
     }
+    std::optional<LoadTurns::Function> giving;
+    if (launch.host_functions) giving.emplace(call.session.load_turns(), launch.context);
     const std::optional<Bytes> bytes = gather_sources(call, sources);
     if (!launch.targets.empty() || launch.host_functions || tell_end) call.graph_launch = &launch;
     const CUresult result = bytes ? gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, sources, tell_end, *bytes)

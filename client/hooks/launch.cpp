@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "client/call/load_turn.h"
 #include "client/code/functions.h"
 #include "client/code/launch_image.h"
 #include "client/code/launch_params.h"
@@ -13,8 +14,19 @@ namespace warpline::client {
 
 namespace {
 
+/// A launch on its way. The first one of a function on a device lets the driver load its code.
+struct Launch {
+    Function* function = nullptr;
+    LoadTurn loading;
+    int first_on = -1;  ///< device
+    ~Launch() {
+        if (first_on >= 0) function->note_launched(first_on);
+    }
+};
+
 /// The function behind a launch, ready to be named to the server.
-CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& shape, Function*& function) {
+CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& shape, Launch& launch) {
+    Function*& function = launch.function;
     function = call.state.functions.find(to_token(f));
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (function->context != 0 && function->context != call.context) return CUDA_ERROR_INVALID_CONTEXT;
@@ -27,6 +39,10 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_shape(*find_device(call.device()), *function, shape); refused != CUDA_SUCCESS) return refused;
+    if (!function->was_launched(call.device())) [[unlikely]] {
+        launch.first_on = call.device();
+        launch.loading.begin(call);
+    }
     if (CUresult refused = ensure_announced(call, to_token(f), *function); refused != CUDA_SUCCESS) return refused;
     call.subject = to_token(f);
     call.stream = stream_token(call, stream);
@@ -106,9 +122,10 @@ CUresult hook_client_cuLaunchKernel(Call& call, CUfunction f, unsigned int gridD
                                     unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
                                     unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
                                     void** extra) {
-    Function* function = nullptr;
+    Launch launch;
     const LaunchShape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
-    if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = prepare(call, f, hStream, shape, launch); refused != CUDA_SUCCESS) return refused;
+    Function* const function = launch.function;
     if (CUresult refused = map_parameters(call, *function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     if (!extra && !call.background) {
@@ -126,9 +143,10 @@ CUresult hook_client_cuLaunchCooperativeKernel(Call& call, CUfunction f, unsigne
                                                unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
                                                unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                                                void** kernelParams) {
-    Function* function = nullptr;
+    Launch launch;
     const LaunchShape shape{gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes};
-    if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = prepare(call, f, hStream, shape, launch); refused != CUDA_SUCCESS) return refused;
+    Function* const function = launch.function;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, nullptr); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_cooperative(call, f, shape, hStream); refused != CUDA_SUCCESS) return refused;
@@ -150,10 +168,11 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
                                           extra);
     }
     if (CUresult refused = check_attributes(call, config->attrs, config->numAttrs); refused != CUDA_SUCCESS) return refused;
-    Function* function = nullptr;
+    Launch launch;
     const LaunchShape shape{config->gridDimX,  config->gridDimY,  config->gridDimZ,      config->blockDimX,
                             config->blockDimY, config->blockDimZ, config->sharedMemBytes};
-    if (CUresult refused = prepare(call, f, hStream, shape, function); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = prepare(call, f, hStream, shape, launch); refused != CUDA_SUCCESS) return refused;
+    Function* const function = launch.function;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;

@@ -188,6 +188,7 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
                 userData](CUresult status) {
         run_between_kernels(session, state, context, [&] { callback(hStream, status, userData); });
     };
+    const LoadTurns::Function giving(call.session.load_turns(), context);
     uint64_t id = call.session.host_calls().add(run, HostCalls::Life::once);
     CUresult result = gen::issue_cuStreamAddCallback(call, stream, id);
     if (result != CUDA_SUCCESS) {
@@ -208,6 +209,7 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     auto run = [&session = call.session, &state = call.state, context = call.context, fn, userData](CUresult) {
         run_between_kernels(session, state, context, [&] { fn(userData); });
     };
+    const LoadTurns::Function giving(call.session.load_turns(), context);
     uint64_t id = call.session.host_calls().add(run, life);
     if (life == HostCalls::Life::persistent) call.state.graph_ends.add_function(id, {fn, userData});
     CUresult result = gen::issue_cuLaunchHostFunc(call, stream, id);

@@ -44,11 +44,8 @@ SharedRegion* SharedPages::find(uint64_t address) {
 }
 
 void SharedPages::expect(AddressRange range) {
-    if (range.size_bytes != 0) {
-        faults::watch(range.base, range.size_bytes);
-        faults::install();
-    }
-    s_in_use.store(true, std::memory_order_relaxed);
+    faults::watch(range.base, range.size_bytes);
+    faults::install();
 }
 
 SharedRegion& SharedPages::add(std::shared_ptr<PageRegion> region, uint64_t context) {

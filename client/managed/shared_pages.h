@@ -67,6 +67,8 @@ public:
     static SharedPages& instance();
     /// False as long as the program has no such memory: all that other programs pay.
     static bool in_use() { return s_in_use.load(std::memory_order_relaxed); }
+    /// There is going to be some (start_pager()).
+    static void note_in_use() { s_in_use.store(true, std::memory_order_relaxed); }
     /// False as long as nothing was attached to the host, or to a stream.
     static bool any_attached() { return s_any_attached.load(std::memory_order_relaxed); }
     /// Something is from now on.
@@ -86,7 +88,7 @@ public:
     static constexpr uint64_t k_first_window = 64ull << 10, k_last_window = 4ull << 20;
 
     SharedRegion* find(uint64_t address) WL_REQUIRES(mutex);
-    /// Accesses to this range are looked after from now on; an empty one: there is memory without pages of its own.
+    /// Accesses to this range are looked after from now on.
     void expect(AddressRange range) WL_REQUIRES(mutex);
     SharedRegion& add(std::shared_ptr<PageRegion> region, uint64_t context) WL_REQUIRES(mutex);
     /// Its addresses can be used for other memory from now on, though somebody may be fetching its pages in this moment.

@@ -15,6 +15,7 @@
 
 #include "client/report/session_report.h"
 #include "client/session/host_calls.h"
+#include "client/session/load_turns.h"
 #include "client/session/memory_credit.h"
 #include "client/state/copy_target.h"
 #include "client/state/devices.h"
@@ -159,6 +160,7 @@ public:
     void copies_settled(uint64_t context, uint64_t address, uint64_t size_bytes, uint64_t last_number) WL_EXCLUDES(m_mutex);
 
     HostCalls& host_calls() { return m_host_calls; }
+    LoadTurns& load_turns() { return m_load_turns; }
 
     /// What calls up to this one have freed is used by nobody any more.
     uint64_t freed_through() const { return m_freed_through.load(std::memory_order_acquire); }
@@ -262,6 +264,7 @@ private:
     std::atomic<bool> m_has_output{false};
 
     HostCalls m_host_calls;
+    LoadTurns m_load_turns;
 
     net::Socket m_watcher;  // this and the next two: set before other threads know the session
     uint64_t m_watcher_inode = 0;

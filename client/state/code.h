@@ -86,6 +86,10 @@ struct Function {
 
     /// A kernel of a library is set up for each device, a function of a module for that of its context.
     size_t place_of(int device) const { return context == 0 ? static_cast<size_t>(device) : 0; }
+    std::atomic<uint64_t> launched{0};  ///< by place, as bits: launches of it have been queued
+    bool was_launched(int device) const { return (launched.load(std::memory_order_acquire) & bit_of(device)) != 0; }
+    void note_launched(int device) { launched.fetch_or(bit_of(device), std::memory_order_release); }
+    uint64_t bit_of(int device) const { return uint64_t{1} << (place_of(device) % 64); }
     /// By place: how much dynamic shared memory a launch may have, as the program has set it; -1: the default.
     std::vector<std::atomic<int>> shared_limits;
     int shared_limit(int device) const {
