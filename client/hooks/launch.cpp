@@ -38,9 +38,10 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
         if (found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_shape(*find_device(call.device()), *function, shape); refused != CUDA_SUCCESS) return refused;
-    if (!function->was_launched(call.device())) [[unlikely]] {
-        launch.first_on = call.device();
+    const int device = call.device();
+    if (CUresult refused = check_shape(*find_device(device), *function, shape); refused != CUDA_SUCCESS) return refused;
+    if (!function->was_launched(device)) [[unlikely]] {
+        launch.first_on = device;
         launch.loading.begin(call);
     }
     if (CUresult refused = ensure_announced(call, to_token(f), *function); refused != CUDA_SUCCESS) return refused;
