@@ -6,6 +6,7 @@
 #include "client/call/completion.h"
 #include "client/call/pages_along.h"
 #include "client/call/pooled.h"
+#include "client/gen/internal_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
 
 namespace warpline::client {
@@ -97,7 +98,11 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
     return result;
 }
 
-CUresult synchronize_context(Call& call) {
+namespace {
+
+/// @param wait  is to say if there was anything that it did not wait for
+template <typename Wait>
+CUresult settle_context(Call& call, Wait wait) {
     PoolHeap& pools = call.state.pool_heap;
     const uint64_t mark = pools.mark();
     const uint64_t records = call.state.records();
@@ -106,8 +111,9 @@ CUresult synchronize_context(Call& call) {
         settle();
         return CUDA_SUCCESS;
     }
-    CUresult result = wait_for_context(call);
-    if (result != CUDA_SUCCESS) return result;
+    bool whole = true;
+    const CUresult result = wait(whole);
+    if (result != CUDA_SUCCESS || !whole) return result;
     if (Context* synced = call.scope_context()) {
         raise_to(synced->synced, records);
         raise_to(synced->idle_at, call.number);
@@ -115,6 +121,22 @@ CUresult synchronize_context(Call& call) {
     }
     settle();
     return result;
+}
+
+}  // namespace
+
+CUresult synchronize_context(Call& call) {
+    return settle_context(call, [&](bool&) { return wait_for_context(call); });
+}
+
+CUresult wait_beside_captures(Call& call) {
+    if (!call.state.captures.ever()) return synchronize_context(call);
+    return settle_context(call, [&](bool& whole) {
+        gen::WlWaitBesideCapturesValues values;
+        const CUresult result = gen::request_wlWaitBesideCaptures(call, values);
+        whole = values.whole;
+        return result;
+    });
 }
 
 }  // namespace warpline::client

@@ -68,6 +68,8 @@ inline CUresult enter_stream(Call& call, CUstream stream, uint64_t& token) {
 CUresult synchronize_stream(Call& call, uint64_t stream);
 /// The same for all streams of the call's context.
 CUresult synchronize_context(Call& call);
+/// The same where the program has not asked for it: what is being captured, in whatever thread, is not waited for, and goes on.
+CUresult wait_beside_captures(Call& call);
 
 /// The call that was just answered has waited for the legacy default stream. @param records  State::records() before the call
 inline void note_default_idle(const Call& call, uint64_t records) {

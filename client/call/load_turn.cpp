@@ -23,7 +23,7 @@ void LoadTurn::begin_use(Call& call) {
         if (context != call.context) own.converted = 0;
         own.context = context;
         // Its result is told to the program by its own calls.
-        (void)synchronize_context(own);
+        (void)wait_beside_captures(own);
     }
 }
 

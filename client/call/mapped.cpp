@@ -89,7 +89,7 @@ void settle_context(const Call& call, uint64_t context, uint64_t base, uint64_t 
     if (context != call.context) own.converted = 0;
     own.context = context;
     // Its result is not ours to report: whoever waits for the streams gets it. A context that has gone has nothing under way.
-    const CUresult result = call.state.contexts.find(context) ? synchronize_context(own) : CUDA_SUCCESS;
+    const CUresult result = call.state.contexts.find(context) ? wait_beside_captures(own) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) {
         session.defer(result);
         session.host_calls().failed(context, last_number);
@@ -179,7 +179,7 @@ CUresult map_host_pointers(Call& call, BytesView bytes) {
 void unmap_host_memory(Call& call, const HostRange& range) {
     Call own = call;
     own.context = range.context;
-    const CUresult result = synchronize_context(own);
+    const CUresult result = wait_beside_captures(own);
     if (result != CUDA_SUCCESS) call.session.defer(result);
     call.state.memory.forget(range.device_base, MemoryKind::page_locked);
     RangeHeap::Range block{range.base, range.block_bytes};

@@ -109,7 +109,7 @@ void Pager::run_waiting() {
         for (uint64_t context : contexts_at_work(*m_session, *m_state)) {
             Call own = call_in(context);
             // Its result is told to the program by its own calls.
-            (void)synchronize_context(own);
+            (void)wait_beside_captures(own);
         }
         lock.lock();
         // Those that came meanwhile wait for another turn.

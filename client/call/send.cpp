@@ -25,6 +25,7 @@ constexpr bool leaves_work(cuda::CallId id) {
         case cuda::CallId::wlWritePages:
         case cuda::CallId::wlReadPages:
         case cuda::CallId::wlWaitPages:
+        case cuda::CallId::wlWaitBesideCaptures:
         case cuda::CallId::wlReadAhead:
         case cuda::CallId::wlEventTimes:
         case cuda::CallId::wlImageLoad:

@@ -14,6 +14,7 @@ CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& s
     state = stream_state(call, stream);
     if (!state) return stream <= 1 ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
     if (is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    call.state.captures.announce();
     return mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE
                                                                                          : CUDA_SUCCESS;
 }

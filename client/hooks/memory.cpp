@@ -25,7 +25,7 @@ bool is_idle(const Call& call, uint64_t context_token) {
 /// As in CUDA: the device has done with it when this returns.
 CUresult free_managed(Call& call, const DeviceRange& range) {
     call.context = range.context;
-    const CUresult result = is_idle(call, range.context) ? CUDA_SUCCESS : synchronize_context(call);
+    const CUresult result = is_idle(call, range.context) ? CUDA_SUCCESS : wait_beside_captures(call);
     call.state.advice.forget(range.base, range.size_bytes);
     release_managed(call, range);
     return result;

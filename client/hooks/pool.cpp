@@ -92,7 +92,7 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
         CUresult result = allocate_device_memory(own, bytes, address, pool_token);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
             // What was freed in other streams' order can be had after waiting for them.
-            if (CUresult waited = synchronize_context(own); waited != CUDA_SUCCESS) return waited;
+            if (CUresult waited = wait_beside_captures(own); waited != CUDA_SUCCESS) return waited;
             result = allocate_device_memory(own, bytes, address, pool_token);
         }
         if (result != CUDA_SUCCESS) return result;

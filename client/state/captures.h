@@ -43,6 +43,10 @@ public:
         over = m_active.extract(id);
         m_count.store(m_active.size(), std::memory_order_release);
     }
+    /// One is about to begin, for the first time perhaps.
+    void announce() { m_ever.store(true, std::memory_order_release); }
+    /// True if one has begun in this process.
+    bool ever() const { return m_ever.load(std::memory_order_acquire); }
     bool any() const { return m_count.load(std::memory_order_acquire) != 0; }
     std::optional<Capture> find(uint64_t id) const WL_EXCLUDES(m_mutex) {
         if (id == 0 || !any()) return std::nullopt;
@@ -166,6 +170,7 @@ private:
                            [context](const auto& stream) { return stream.second == context; });
     }
 
+    std::atomic<bool> m_ever{false};
     std::atomic<size_t> m_count{0};
     mutable Mutex m_mutex;  // protects the map
     std::map<uint64_t, Active> m_active WL_GUARDED_BY(m_mutex);

@@ -152,6 +152,13 @@ CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args, 
     return result;
 }
 
+CUresult hook_server_wlWaitBesideCaptures(ServerCall& call, const WlWaitBesideCapturesArgs&,
+                                          WlWaitBesideCapturesValues& values) {
+    FreedMemory& streams = call.session().freed();
+    return streams.wait_beside_captures(
+        call.scope(), [&] { call.release_order(); }, values.whole);
+}
+
 CUresult hook_server_wlWaitPages(ServerCall& call, const WlWaitPagesArgs& args) {
     PagesAlong pages(call, args.ranges);
     pages.prepare();

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "common/log/log.h"
 #include "cuda/abi/error_names.h"
@@ -189,6 +190,38 @@ void FreedMemory::capture_ended(CUstream stream) {
         if (const auto found = m_frees.find(call); found != m_frees.end()) std::erase(found->second.held, one);
         reap();
     }
+}
+
+CUresult FreedMemory::wait_beside_captures(uint64_t context, FunctionRef<void()> before_waiting, bool& whole) {
+    struct Points {
+        size_t left = 0;
+        CUresult result = CUDA_SUCCESS;
+    };
+    const auto points = std::make_shared<Points>();  // under our mutex
+    const auto reached_one = [this, points](CUresult result) {
+        MutexLock lock(m_mutex);
+        if (result != CUDA_SUCCESS) points->result = result;
+        if (--points->left == 0) m_changed.notify_all();
+    };
+    whole = true;
+    // In order: no capture begins while the streams' points are set.
+    for (const Place& place : places_of(context, Contexts::current_base(m_driver))) {
+        const InContext named(m_driver, place.context);
+        if (captures(place.stream)) {
+            whole = false;
+            continue;
+        }
+        {
+            MutexLock lock(m_mutex);
+            ++points->left;
+        }
+        const CUresult watched = m_watch.add(place.stream, StreamWatch::Urgency::soon, reached_one);
+        if (watched != CUDA_SUCCESS) reached_one(watched);
+    }
+    before_waiting();
+    MutexLock lock(m_mutex);
+    while (points->left != 0 && !m_closed) m_changed.wait(m_mutex);
+    return m_closed ? CUDA_ERROR_DEINITIALIZED : points->result;
 }
 
 void FreedMemory::context_ended(uint64_t context) {

@@ -38,6 +38,12 @@ public:
     /// Before one begins. @blocks while a block is being unmapped
     void capture_begins(CUstream stream) WL_EXCLUDES(m_mutex);
     void capture_ended(CUstream stream) WL_EXCLUDES(m_mutex);
+    /// Waits for the streams of a context that are not being captured, without the driver's own wait, which would break
+    /// captures.
+    /// @param before_waiting  gives the order free
+    /// @param whole           set: none is being captured
+    /// @blocks until they have done what they were given
+    CUresult wait_beside_captures(uint64_t context, FunctionRef<void()> before_waiting, bool& whole) WL_EXCLUDES(m_mutex);
     /// Before a stream is destroyed: what it was given is still watched.
     void stream_ends(CUstream stream) WL_EXCLUDES(m_mutex) { capture_ended(stream); }
     /// A context has gone, and with it everything that ran in it.

@@ -377,6 +377,40 @@ static void circles() {
     for (int* data : {a, b, c}) CHECK(cudaFree(data));
 }
 
+// The program comes to its memory while another stream works and one is being captured: that is no part of the capture.
+static void captures() {
+    constexpr int k_few = 20000;
+    int *other, *own;
+    cudaStream_t stream, beside;
+    CHECK(cudaMallocManaged(&other, k_few * sizeof(int)));
+    CHECK(cudaMallocManaged(&own, k_few * sizeof(int)));
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaStreamCreate(&beside));
+    for (int i = 0; i < k_few; ++i) other[i] = own[i] = i;
+    add<<<1, 64, 0, beside>>>(other, k_few, 1);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    add<<<1, 64, 0, stream>>>(own, k_few, 2);
+    for (int i = 0; i < k_few; ++i) own[i] = 5 * i;
+    add<<<1, 64, 0, stream>>>(own, k_few, 3);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaStreamSynchronize(beside));
+    for (int i = 0; i < k_few; ++i) {
+        EXPECT_EQ(own[i], 5 * i + 5);
+        EXPECT_EQ(other[i], i + 1);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(beside));
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaFree(own));
+    CHECK(cudaFree(other));
+}
+
 static void graphs() {
     int *data, *copy;
     CHECK(cudaMallocManaged(&data, 5000 * sizeof(int)));
@@ -500,6 +534,8 @@ int main(int argc, char** argv) {
         circles();
     else if (what == "graphs")
         graphs();
+    else if (what == "captures")
+        captures();
     else if (what == "system_calls")
         system_calls();
     else if (what == "forks")
