@@ -40,11 +40,12 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     const int device = call.device();
     if (CUresult refused = check_shape(*find_device(device), *function, shape); refused != CUDA_SUCCESS) return refused;
-    if (!function->was_launched(device)) [[unlikely]] {
-        launch.first_on = device;
+    const bool is_first = !function->was_launched(device);
+    if (is_first) [[unlikely]]
         launch.loading.begin(call);
-    }
     if (CUresult refused = ensure_announced(call, to_token(f), *function); refused != CUDA_SUCCESS) return refused;
+    if (is_first) [[unlikely]]
+        launch.first_on = device;
     call.subject = to_token(f);
     call.stream = stream_token(call, stream);
     return CUDA_SUCCESS;
