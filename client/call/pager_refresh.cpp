@@ -1,5 +1,7 @@
 // Memory that both sides use at the same time: what each sees of the other one's.
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "client/call/pager.h"
 #include "client/gen/internal_calls.gen.h"
@@ -37,12 +39,7 @@ CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
 /// What the device has changed of the program's own memory: these bytes are written there, and no others.
 void Pager::read_mirrored() {
     SharedPages& pages = SharedPages::instance();
-    struct Reading {
-        std::shared_ptr<MirroredRange> mirrored;
-        Bytes twin;  ///< when it was asked
-        uint64_t epoch = 0;
-    };
-    std::vector<Reading> all;
+    std::vector<std::shared_ptr<MirroredRange>> all;
     uint64_t work = 0;
     bool busy = false;
     {
@@ -52,20 +49,26 @@ void Pager::read_mirrored() {
         work = m_session->last_work();
         for (const auto& [base, mirrored] : pages.mirrored) {
             if (mirrored->read_only) mirrored->read_work = work;
-            if (!mirrored->twin.empty() && mirrored->read_work != work)
-                all.push_back({mirrored, mirrored->twin, mirrored->epoch});
+            if (mirrored->twin.empty() || mirrored->read_work == work) continue;
+            mirrored->is_being_read = true;
+            mirrored->written.clear();
+            all.push_back(mirrored);
         }
     }
-    for (const auto& [mirrored, twin, epoch] : all) {
+    for (const auto& mirrored : all) {
         Bytes bytes(mirrored->size_bytes);
-        if (read_bytes(mirrored->context, mirrored->device, bytes) != CUDA_SUCCESS) continue;  // unregistered meanwhile, say
+        const CUresult result = read_bytes(mirrored->context, mirrored->device, bytes);
         MutexLock lock(pages.mutex);
+        mirrored->is_being_read = false;
         const auto still = pages.mirrored.find(mirrored->host);
-        if (still == pages.mirrored.end() || still->second != mirrored) continue;
-        const bool was_written = mirrored->epoch != epoch;
-        // Another thread's launch has written to it meanwhile: whether that is in what was read is not to be told.
-        for (size_t i = 0; was_written && i < bytes.size(); ++i)
-            if (mirrored->twin[i] != twin[i]) bytes[i] = mirrored->twin[i];
+        // It may have been unregistered meanwhile.
+        if (result != CUDA_SUCCESS || still == pages.mirrored.end() || still->second != mirrored) continue;
+        // What another thread's launch has written meanwhile: whether that is in what was read is not to be told.
+        const bool was_written = !mirrored->written.empty();
+        for (const AddressRange& range : std::exchange(mirrored->written, {})) {
+            const uint64_t offset = range.base - mirrored->host;
+            std::memcpy(bytes.data() + offset, mirrored->twin.data() + offset, range.size_bytes);
+        }
         take_over(*mirrored, bytes);
         mirrored->twin = std::move(bytes);
         if (!busy && !was_written) mirrored->read_work = work;

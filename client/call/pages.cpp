@@ -104,7 +104,6 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begi
         Call own = own_call(call, mirrored.context);
         const CUresult result = gen::issue_wlWritePages(own, ranges, packed);
         SharedPages::instance().counters.written_back_bytes.fetch_add(packed.size(), std::memory_order_relaxed);
-        ++mirrored.epoch;
         ranges.clear();
         packed.clear();
         return result;
@@ -120,6 +119,7 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begi
             ++same;
         }
         ranges.insert(ranges.end(), {mirrored.device + i, same - i});
+        if (mirrored.is_being_read) mirrored.written.push_back({mirrored.host + i, same - i});
         packed.insert(packed.end(), twin + i, twin + same);
         i = same;
         if (packed.size() < k_most_bytes / 2 && ranges.size() < k_most_ranges) continue;

@@ -52,10 +52,11 @@ struct MirroredRange {
     uint64_t device = 0;
     AddressRange block;  ///< of the device's memory
     uint64_t context = 0;
-    Bytes twin;              ///< what the device had last; empty: nothing yet
-    uint64_t epoch = 0;      ///< grows when something is written to the device
-    uint64_t read_work = 0;  ///< the work after which it was read
-    bool read_only = false;  ///< was registered so: what kernels write there the program does not see
+    Bytes twin;  ///< what the device had last; empty: nothing yet
+    bool is_being_read = false;
+    std::vector<AddressRange> written;  ///< to the device while it is being read, by the program's addresses
+    uint64_t read_work = 0;             ///< the work after which it was read
+    bool read_only = false;             ///< was registered so: what kernels write there the program does not see
 };
 
 /// The regions, by address. Made with the first of them and never destroyed, like the session.
