@@ -1,7 +1,9 @@
 """Programs natively on a driver and through a gpu-server on the same driver: what they print must be the same (A1, A6, A8, C3). The
-tests' own programs, programs built with other CUDA versions, samples, and a smoke run of each framework that is installed."""
+tests' own programs, programs built with other CUDA versions, samples, and programs of each framework that is installed."""
 
+import concurrent.futures
 import importlib.util
+import itertools
 import os
 import pathlib
 import re
@@ -11,27 +13,13 @@ import time
 
 import harness
 
-TORCH = """
-import torch
-torch.manual_seed(1)
-a = torch.randn(256, 256, device="cuda"); b = torch.randn(256, 256, device="cuda")
-layer = torch.nn.Linear(256, 256).cuda()
-loss = (layer(a @ b) ** 2).mean(); loss.backward()
-print("gradient is finite:", bool(torch.isfinite(layer.weight.grad).all()))
-print("sum is right:", abs(float((a + b).sum()) - float((a.cpu() + b.cpu()).sum())) < 0.5)
-"""
-CUPY = "import cupy\na = cupy.arange(1 << 20, dtype=cupy.float64)\nprint(float((a * 2).sum()))\n"
-NUMBA = """
-import numpy, numba.cuda
-@numba.cuda.jit
-def add_one(a):
-    i = numba.cuda.grid(1)
-    if i < a.size: a[i] += 1
-a = numpy.zeros(1000); add_one[8, 128](a); print(a.sum())
-"""
-JAX = "import jax, jax.numpy as jnp\nassert jax.default_backend() == 'gpu'\nprint(float(jnp.arange(1000.0).sum()))\n"
 CARRIED_RUNTIMES = harness.ROOT / "build" / "runtimes"
-FRAMEWORKS = {"torch": TORCH, "cupy": CUPY, "numba": NUMBA, "jax": JAX}
+HERE = pathlib.Path(__file__).resolve().parent
+CASES = HERE.parent / "frameworks"
+# Scripts, and the frameworks that each needs.
+FRAMEWORKS = {HERE / "torch_models.py": ["torch"], CASES / "torch_calls.py": ["torch", "transformers"],
+              CASES / "triton_kernels.py": ["torch", "triton"], CASES / "cupy_arrays.py": ["cupy"],
+              CASES / "numba_kernels.py": ["numba"], CASES / "jax_arrays.py": ["jax"]}
 
 
 def comparable(text):
@@ -39,46 +27,82 @@ def comparable(text):
     return re.sub(r"\d+ questions", "_ questions", re.sub(r"\d+\.\d+ s", "_ s", text))
 
 
+def different_lines(there, here):
+    """The first few lines that differ, as a report has them."""
+    pairs = itertools.zip_longest(there.splitlines(), here.splitlines(), fillvalue="")
+    return [("output through a server", t, h) for t, h in pairs if comparable(t) != comparable(h)][:4]
+
+
 class Pair:
     """Runs a command at both places and reports the comparison."""
 
-    def __init__(self, report, place, remote):
-        self.report, self.place, self.remote = report, place, remote
+    def __init__(self, report, place, remote, jobs=1):
+        self.report, self.place, self.remote, self.jobs = report, place, remote, jobs
+        self.running = set()
+
+    def together(self, comparisons):
+        """Runs calls of compare, (arguments, more by name), some at a time. What is not the same then is asked again by itself: programs
+        beside one another share a device's memory and time."""
+        if self.jobs == 1:
+            for arguments, more in comparisons:
+                self.compare(*arguments, **more)
+            return
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            try:
+                good = list(pool.map(lambda c: self.compare(*c[0], **c[1], only_good=True), comparisons))
+            except BaseException:  # the report is to be written now
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(self.running):
+                    process.kill()
+                raise
+        for (arguments, more), is_good in zip(comparisons, good):
+            if not is_good:
+                self.compare(*arguments, **more)
 
     def _run(self, command, environment, seconds):
         began = time.monotonic()
-        try:
-            done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace",
-                                  timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return None, f"no end within {seconds} s", seconds
-        words = "" if done.returncode == 0 else f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}"
-        return done.stdout, words, time.monotonic() - began
+        with subprocess.Popen([str(c) for c in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              errors="replace") as process:
+            self.running.add(process)
+            try:
+                out, err = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return process.communicate()[0], f"no end within {seconds} s", seconds
+            finally:
+                self.running.remove(process)
+        words = "" if process.returncode == 0 else f"exit code {process.returncode}: {(err or out).strip()[-1000:]}"
+        return out, words, time.monotonic() - began
 
-    def compare(self, id, command, seconds=60, libraries=None, remote=True):
+    def compare(self, id, command, seconds=60, libraries=None, remote=True, only_good=False):
+        """Reports whether a command does the same at both places (with only_good: unless it does not), and returns that."""
         def with_libraries(environment):
             paths = os.pathsep.join(filter(None, [environment["LD_LIBRARY_PATH"], str(libraries or "")]))
             return {**environment, "LD_LIBRARY_PATH": paths}
 
+        def told(status, words="", **data):
+            good = status in ("same", "seen")
+            if good or not only_good:
+                self.report.add(id, status, words, **data)
+            return good
+
         here, problem, here_s = self._run(command, with_libraries(self.place.environment()), seconds)
         if problem:
-            self.report.add(id, "failed", f"natively: {problem}")
-            return
+            return told("failed", f"natively: {problem}", output=here[-2000:])
         if not remote:
-            self.report.add(id, "seen", f"{here_s:.2f} s natively; not offered through a server", native_s=round(here_s, 3))
-            return
+            return told("seen", f"{here_s:.2f} s natively; not offered through a server", native_s=round(here_s, 3))
         there, problem, there_s = self._run(command, with_libraries(self.remote.environment()), 3 * seconds)
         times = {"native_s": round(here_s, 3), "remote_s": round(there_s, 3)}
         if problem:
-            self.report.add(id, "failed", f"through a server: {problem}", **times)
-        elif comparable(here) != comparable(there):
-            self.report.add(id, "differs", **times, differences=[("output through a server", there[-300:], here[-300:])])
-        else:
-            self.report.add(id, "same", f"{here_s:.2f} s natively, {there_s:.2f} s through a server", **times)
+            return told("failed", f"through a server: {problem}", output=there[-2000:], **times)
+        if comparable(here) != comparable(there):
+            return told("differs", **times, differences=different_lines(there, here), outputs=[there[-4000:], here[-4000:]])
+        return told("same", f"{here_s:.2f} s natively, {there_s:.2f} s through a server", output=there[-2000:], **times)
 
 
 def own(report, pair, names, short):
     """The programs of programs.toml that have been built and need no test around them."""
+    comparisons = []
     for program in harness.programs().values():
         if not program.alone and "direct" not in program.modes:
             continue
@@ -88,8 +112,9 @@ def own(report, pair, names, short):
             report.add(program.name, "skipped", "not built (build/programs)")
             continue
         for arguments in program.args:
-            pair.compare(" ".join([program.name, *arguments]), [program.binary, *arguments], program.seconds,
-                         remote=program.alone or "remote" in program.modes)
+            comparisons.append(((" ".join([program.name, *arguments]), [program.binary, *arguments], program.seconds),
+                                {"remote": program.alone or "remote" in program.modes}))
+    pair.together(comparisons)
 
 
 def runtimes(report, pair, short):
@@ -118,9 +143,14 @@ def samples(report, pair):
             pair.compare(f"sample {sample.name}", [sample], 120)
 
 
-def frameworks(report, pair):
-    for name, text in FRAMEWORKS.items():
-        if importlib.util.find_spec(name) is None:
-            report.add(name, "skipped", f"not installed for {sys.executable}")
+def frameworks(report, pair, names):
+    comparisons = []
+    for script, needed in FRAMEWORKS.items():
+        if names and script.stem not in names:
+            continue
+        missing = [name for name in needed if importlib.util.find_spec(name) is None]
+        if missing:
+            report.add(script.stem, "skipped", f"{', '.join(missing)} not installed for {sys.executable}")
         else:
-            pair.compare(name, [sys.executable, "-c", text], 180)
+            comparisons.append(((script.stem, [sys.executable, script], 180), {}))
+    pair.together(comparisons)

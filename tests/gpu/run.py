@@ -2,12 +2,14 @@
 """Asks a machine's CUDA driver what Warpline depends on, compares the answers with the software GPU's strict profile, then runs programs
 natively and through a gpu-server, and writes one report file to send in. Needs a build (build/release), Python 3.9 and libc.
 
-Usage: run.py [--short] [--minutes N] [--report FILE] [PROGRAM …]
+Usage: run.py [--short] [--minutes N] [--only-programs] [--jobs N] [--report FILE] [PROGRAM …]
        run.py --pack FILE.tar.gz [PROGRAM …]
---short asks less of everything, --minutes limits the first part (5). PROGRAMs limit the programs that are run, or packed."""
+--short asks less of everything, --minutes limits the first part (5), --jobs is how many programs run at a time (1),
+--only-programs leaves the questions out. PROGRAMs limit the programs that are run, or packed."""
 
 import argparse
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -105,17 +107,18 @@ def everything(report, options, driver):
             report.add("gpu-server", "failed", str(problem))
         try:
             remote = machine.Remote(server) if server else None
-            pair = programs.Pair(report, place, remote) if remote else None
-            first_part(report, options, place, strict, pair)
-            arguments(report, options, place, remote)
+            pair = programs.Pair(report, place, remote, options.jobs) if remote else None
+            if not options.only_programs:
+                first_part(report, options, place, strict, pair)
+                arguments(report, options, place, remote)
             if pair:
                 report.part("Programs, natively and through a server")
                 programs.own(report, pair, options.programs, options.short)
                 programs.samples(report, pair)
-                programs.frameworks(report, pair)
+                programs.frameworks(report, pair, options.programs)
         finally:
             if server:
-                report.facts["server_log"] = server.log_text()[-20000:]
+                report.facts["server_log"] = server.log_text()[-1000000:]
                 server.__exit__()
 
 
@@ -123,6 +126,8 @@ def main(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--only-programs", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--report", type=pathlib.Path, default=harness.ROOT / "build" / "gpu-report.txt")
     parser.add_argument("--pack", metavar="FILE")
     parser.add_argument("programs", nargs="*", metavar="PROGRAM")
@@ -130,6 +135,7 @@ def main(words):
     if options.pack:
         return pack.main(options.pack, options.programs)
     report = Report()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # the report so far is written
     try:
         driver = machine.find_driver()
     except machine.NoDriver as problem:
