@@ -65,8 +65,9 @@ Choice choose(const image::Image& from, const Device& device) {
     const bool any_ptx = takes_any_ptx();
     const uint32_t capability = any_ptx ? k_any_ptx : device.compute_capability();
     if (const image::Entry* entry = any_ptx ? from.select_ptx(capability, true) : nullptr) return {{entry}, false};
-    // Relocatable code without a linked cubin: the driver links its PTX.
-    if (auto units = from.select_linkable_ptx(capability, any_ptx); !units.empty()) return {std::move(units), false};
+    // Relocatable code without a linked cubin that fits: the driver links its units.
+    auto units = any_ptx ? from.select_linkable_ptx(capability, true) : from.select_linkable(capability);
+    if (!units.empty()) return {std::move(units), false};
     // The PTX of machine code that was compiled with line information is executed.
     const image::Entry* cubin = any_ptx ? from.select(device.compute_capability()) : nullptr;
     if (!cubin) return {};

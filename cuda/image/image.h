@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/function_ref.h"
 #include "common/base/result.h"
 #include "cuda/image/image_info.h"
 
@@ -106,6 +107,11 @@ public:
     /// @param special_too  without plain PTX, the lowest that is for special architectures will do
     const Entry* select_ptx(uint32_t compute_capability_max, bool special_too = false) const;
 
+    /// What NVIDIA's driver links for such a device of a -rdc=true image whose linked code does not fit it: for each
+    /// translation unit what select() would take, in link order. The units of CUDA's own libraries have machine code for every
+    /// device and PTX for the newest only. Empty if some unit has nothing for the device, or if the image is not relocatable.
+    std::vector<const Entry*> select_linkable(uint32_t compute_capability) const;
+
     /// The PTX modules of a -rdc=true image to be linked by whoever executes PTX, one per translation unit, in link order.
     /// Empty if some unit has no usable PTX, or if the image is not relocatable.
     std::vector<const Entry*> select_linkable_ptx(uint32_t compute_capability_max, bool special_too = false) const;
@@ -115,6 +121,7 @@ private:
     static Result<Image> from_wrapper(const void* code);
     Result<void> add_part(BytesView bytes, bool relocatable);
     void set_bare(Container container, BytesView bytes);
+    std::vector<const Entry*> select_units(FunctionRef<void(const Entry&, const Entry*&)> take) const;
 
     Container m_container = Container::fatbin;
     bool m_in_wrapper = false;

@@ -35,18 +35,25 @@ void take_better_ptx(const Entry& entry, uint32_t capability_max, bool special_t
 // Of two codes for one architecture the more specific one wins.
 uint32_t rank(const Entry& entry) { return entry.arch * 4 + (entry.arch_specific ? 2 : entry.family_specific ? 1 : 0); }
 
+// Takes the entry if a driver prefers it to the best one so far: machine code that fits before PTX that can be compiled.
+void take_better(const Entry& entry, uint32_t capability, const Entry*& best) {
+    if (!cubin_fits(entry, capability) && !ptx_fits(entry, capability)) return;
+    const auto order = [](const Entry& code) { return std::pair(code.kind == EntryKind::cubin, rank(code)); };
+    if (best == nullptr || order(entry) > order(*best)) best = &entry;
+}
+
 }  // namespace
 
 const Entry* Image::select(uint32_t compute_capability) const {
-    const Entry* best_cubin = nullptr;
-    const Entry* best_ptx = nullptr;
+    const Entry* best = nullptr;
     for (const Entry& entry : m_entries) {
-        if (entry.relocatable) continue;
-        if (cubin_fits(entry, compute_capability) && (best_cubin == nullptr || rank(entry) > rank(*best_cubin)))
-            best_cubin = &entry;
-        if (ptx_fits(entry, compute_capability) && (best_ptx == nullptr || rank(entry) > rank(*best_ptx))) best_ptx = &entry;
+        if (!entry.relocatable) take_better(entry, compute_capability, best);
     }
-    return best_cubin != nullptr ? best_cubin : best_ptx;
+    return best;
+}
+
+std::vector<const Entry*> Image::select_linkable(uint32_t compute_capability) const {
+    return select_units([&](const Entry& entry, const Entry*& best) { take_better(entry, compute_capability, best); });
 }
 
 const Entry* Image::select_ptx(uint32_t compute_capability_max, bool special_too) const {
@@ -58,10 +65,14 @@ const Entry* Image::select_ptx(uint32_t compute_capability_max, bool special_too
 }
 
 std::vector<const Entry*> Image::select_linkable_ptx(uint32_t compute_capability_max, bool special_too) const {
+    return select_units(
+        [&](const Entry& entry, const Entry*& best) { take_better_ptx(entry, compute_capability_max, special_too, best); });
+}
+
+std::vector<const Entry*> Image::select_units(FunctionRef<void(const Entry&, const Entry*&)> take) const {
     std::vector<const Entry*> units(m_parts.size(), nullptr);
     for (size_t i = 0; i < m_entries.size(); i++) {
-        const Entry& entry = m_entries[i];
-        if (entry.relocatable) take_better_ptx(entry, compute_capability_max, special_too, units[m_part_of_entry[i]]);
+        if (m_entries[i].relocatable) take(m_entries[i], units[m_part_of_entry[i]]);
     }
     units.erase(units.begin());  // the linked fatbin
     // Linking some of the units only would leave symbols undefined.

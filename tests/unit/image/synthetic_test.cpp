@@ -90,6 +90,7 @@ TEST(Image, TheSoftwareGpuTakesTheLowestPlainPtx) {
     ASSERT_NE(image->select_ptx(90, true), nullptr);
     EXPECT_TRUE(image->select_ptx(90, true)->arch_specific);
     EXPECT_TRUE(image->select_linkable_ptx(121).empty());
+    EXPECT_TRUE(image->select_linkable(121).empty());
 }
 
 TEST(Image, LinkedAndRelocatableFatbinsComeBackFromTheUploadForm) {
@@ -114,6 +115,16 @@ TEST(Image, LinkedAndRelocatableFatbinsComeBackFromTheUploadForm) {
         EXPECT_EQ(each->select_linkable_ptx(121)[0]->arch, 80u);
         EXPECT_EQ(each->select_linkable_ptx(121)[1]->arch, 75u);
         EXPECT_TRUE(each->select_linkable_ptx(75).empty()) << "one unit has none";
+        EXPECT_TRUE(each->select_linkable(75).empty()) << "one unit has none";
+        for (const auto& [capability, kind, arch] :
+             {std::tuple(80u, EntryKind::cubin, 75u), std::tuple(90u, EntryKind::ptx, 90u)}) {
+            const auto linkable = each->select_linkable(capability);
+            ASSERT_EQ(linkable.size(), 2u) << capability;
+            EXPECT_EQ(linkable[0]->kind, kind) << "machine code where it fits";
+            EXPECT_EQ(linkable[0]->arch, 80u);
+            EXPECT_EQ(linkable[1]->kind, EntryKind::ptx);
+            EXPECT_EQ(linkable[1]->arch, arch) << "else the highest PTX that can be compiled";
+        }
         EXPECT_EQ(each->select(80)->arch, 80u);
         EXPECT_FALSE(each->select(80)->relocatable);
     }
