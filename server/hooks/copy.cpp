@@ -6,39 +6,40 @@
 
 namespace warpline::server {
 
+namespace {
+
+/// Of the context that is current: what synchronous copies come behind.
+constexpr CUstream k_legacy_stream = nullptr;
+
+CUresult send_linear(ServerCall& call, CUdeviceptr target, CUstream stream, Until until) {
+    const auto copy = WL_DRIVER(call, cuMemcpyHtoDAsync_v2);
+    return send_to_device(call, stream, until, [&](const void* source, uint64_t offset, uint64_t bytes) {
+        return copy_in_reach(call, target, stream, [&](CUstream in) { return copy(target + offset, source, bytes, in); });
+    });
+}
+
+}  // namespace
+
 CUresult hook_server_cuMemcpyHtoD_v2(ServerCall& call, const CuMemcpyHtoDV2Args& args) {
-    const auto copy = WL_DRIVER(call, cuMemcpyHtoD_v2);
     if (call.payload_bytes() != args.byteCount) return CUDA_ERROR_INVALID_VALUE;
     // The client waits where another thread of the program could be what the device waits for.
     if (call.wants_reply()) call.release_order();
-    return wait_in_reach(call, args.dstDevice, [&] {
-        for (uint64_t offset = 0;;) {
-            const auto part = call.next_part();
-            if (!part.ok()) return result_of(part.error());
-            if (part->empty()) return CUDA_SUCCESS;
-            WL_CUDA(copy(args.dstDevice + offset, part->data(), part->size()));
-            offset += part->size();
-        }
-    });
+    return send_linear(call, args.dstDevice, k_legacy_stream, Until::arrived);
 }
 
 CUresult hook_server_cuMemcpyHtoDAsync_v2(ServerCall& call, const CuMemcpyHtoDAsyncV2Args& args) {
-    const auto copy = WL_DRIVER(call, cuMemcpyHtoDAsync_v2);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     if (call.payload_bytes() != args.byteCount) return CUDA_ERROR_INVALID_VALUE;
-    return send_to_device(call, stream, [&](const void* source, uint64_t offset, uint64_t bytes) {
-        return copy_in_reach(call, args.dstDevice, stream,
-                             [&](CUstream in) { return copy(args.dstDevice + offset, source, bytes, in); });
-    });
+    return send_linear(call, args.dstDevice, stream, Until::queued);
 }
 
 CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args& args) {
-    const auto copy = WL_DRIVER(call, cuMemcpyDtoH_v2);
+    const auto copy = WL_DRIVER(call, cuMemcpyDtoHAsync_v2);
     if (args.byteCount == 0) return CUDA_SUCCESS;
     call.release_order();
     return wait_in_reach(call, args.srcDevice, [&] {
-        return reply_from_device(call, {args.byteCount}, [&](void* target, const Piece& piece) {
-            return copy(target, args.srcDevice + piece.offset, piece.bytes());
+        return reply_from_device(call, k_legacy_stream, {args.byteCount}, [&](void* target, const Piece& piece) {
+            return copy(target, args.srcDevice + piece.offset, piece.bytes(), k_legacy_stream);
         });
     });
 }

@@ -1,5 +1,6 @@
 // Copies with rows, layers, arrays or two contexts: the internal calls wlCopy….
 #include <algorithm>
+#include <utility>
 
 #include "cuda/abi/copy_forms.h"
 #include "server/gen/internal_calls.gen.h"
@@ -89,7 +90,6 @@ CUresult run_host_copy(ServerCall& call, Copy3d what) {
     const uint64_t address = address_of(what.copy);
     if (!is_out_of_reach(call, address, owner)) return run_copy(call, what);
     what.copy.srcContext = what.copy.dstContext = nullptr;
-    if (!what.async) return wait_in_reach(call, address, [&] { return run_copy(call, what); });
     return copy_in_reach(call, address, what.stream, [&](CUstream stream) {
         what.stream = stream;
         return run_copy(call, what);
@@ -144,10 +144,10 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
     WL_CUDA(read_copy(call, args, what));
     if (!is_on_device(what.copy.dstMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if (call.payload_bytes() != what.extent.total_bytes()) return CUDA_ERROR_INVALID_VALUE;
-    const auto copy = [&](const void* source, const Piece& piece) { return copy_piece_from_host(call, what, source, piece); };
-    if (what.async) return send_pieces_in_stream(call, what.stream, what.extent, copy);
-    if (call.wants_reply()) call.release_order();
-    return send_pieces(call, what.extent, copy);
+    const bool waits = !std::exchange(what.async, true);
+    if (waits && call.wants_reply()) call.release_order();
+    return send_pieces(call, what.stream, waits ? Until::arrived : Until::queued, what.extent,
+                       [&](const void* source, const Piece& piece) { return copy_piece_from_host(call, what, source, piece); });
 }
 
 CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& args) {
@@ -178,11 +178,10 @@ CUresult hook_server_wlCopyFromDevice(ServerCall& call, const WlCopyFromDeviceAr
     WL_CUDA(read_copy(call, args, what));
     if (!is_on_device(what.copy.srcMemoryType)) return CUDA_ERROR_INVALID_VALUE;
     if (what.extent.total_bytes() == 0) return CUDA_SUCCESS;
+    what.async = true;
     call.release_order();
-    return reply_from_device(call, what.extent, [&](void* target, const Piece& piece) {
-        WL_CUDA(copy_piece_to_host(call, what, target, piece));
-        return what.async ? WL_DRIVER(call, cuStreamSynchronize)(what.stream) : CUDA_SUCCESS;
-    });
+    return reply_from_device(call, what.stream, what.extent,
+                             [&](void* target, const Piece& piece) { return copy_piece_to_host(call, what, target, piece); });
 }
 
 CUresult hook_server_wlCopyFromDeviceAsync(ServerCall& call, const WlCopyFromDeviceAsyncArgs& args) {

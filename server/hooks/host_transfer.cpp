@@ -2,6 +2,10 @@
 #include "server/hooks/host_transfer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <vector>
 
 #include "protocol/codec/outbox.h"
 
@@ -46,49 +50,122 @@ private:
 
 }  // namespace
 
-CUresult send_to_device(ServerCall& call, CUstream stream, FunctionRef<CUresult(const void*, uint64_t, uint64_t)> copy) {
+namespace {
+
+/// Memory that a device copies from, and that the client wants back for what it sends next: what is kept here while a payload
+/// comes, is kept from that payload. So a copy waits for its own first parts when it has queued many; an asynchronous one only
+/// as long as its stream goes on, for what a busy stream waits for may come behind the payload.
+class LentPlaces {
+public:
+    LentPlaces(ServerCall& call, CUstream stream, Until until)
+        : m_call(call), m_stream(stream), m_until(until), m_lent(std::make_shared<Lent>()) {}
+
+    /// The device was told to copy from it. @blocks while many are on their way
+    CUresult add(protocol::Place place) {
+        if (m_until == Until::queued) return add_behind(std::move(place));
+        m_under_way.push_back({std::move(place), {}});
+        if (const CUresult result = watch().mark(m_stream, m_under_way.back().mark); result != CUDA_SUCCESS)
+            return fail(result);
+        return m_under_way.size() < k_most_places ? CUDA_SUCCESS : wait_for_first();
+    }
+
+    CUresult finish() {
+        while (!m_under_way.empty()) WL_CUDA(wait_for_first());
+        return m_until == Until::arrived && m_call.wants_reply() ? watch().wait(m_stream) : CUDA_SUCCESS;
+    }
+
+private:
+    static constexpr size_t k_most_places = 8;
+    /// Many times what a device takes for those places.
+    static constexpr std::chrono::milliseconds k_patience{2};
+
+    struct UnderWay {
+        protocol::Place place;
+        StreamWatch::Mark mark;
+    };
+    struct Lent {
+        Mutex mutex;
+        ConditionVariable changed;
+        size_t places WL_GUARDED_BY(mutex) = 0;
+    };
+
+    StreamWatch& watch() { return m_call.session().watch(); }
+
+    CUresult wait_for_first() {
+        if (const CUresult result = watch().wait(m_under_way.front().mark); result != CUDA_SUCCESS) return fail(result);
+        m_under_way.pop_front();
+        return CUDA_SUCCESS;
+    }
+    /// Nobody can tell when the device has done with them.
+    CUresult fail(CUresult result) {
+        for (UnderWay& each : m_under_way) each.place.forget();
+        m_under_way.clear();
+        return result;
+    }
+
+    CUresult add_behind(protocol::Place place) {
+        if (m_is_held_up) return m_call.session().copies().release_in_stream(std::move(place), m_stream);
+        const auto held = std::make_shared<protocol::Place>(std::move(place));
+        const auto give_back = [held, lent = m_lent](CUresult) {
+            held->clear();
+            MutexLock lock(lent->mutex);
+            --lent->places;
+            lent->changed.notify_all();
+        };
+        {
+            MutexLock lock(m_lent->mutex);
+            ++m_lent->places;
+        }
+        const CUresult result = watch().add(m_stream, StreamWatch::Urgency::soon, give_back);
+        if (result != CUDA_SUCCESS) held->forget();
+        const auto deadline = std::chrono::steady_clock::now() + k_patience;
+        MutexLock lock(m_lent->mutex);
+        while (m_lent->places >= k_most_places && !m_is_held_up)
+            m_is_held_up = !m_lent->changed.wait_until(m_lent->mutex, deadline);
+        return result;
+    }
+
+    ServerCall& m_call;
+    const CUstream m_stream;
+    const Until m_until;
+    std::deque<UnderWay> m_under_way;
+    const std::shared_ptr<Lent> m_lent;
+    bool m_is_held_up = false;  // the stream has something else to do
+};
+
+}  // namespace
+
+CUresult send_to_device(ServerCall& call, CUstream stream, Until until,
+                        FunctionRef<CUresult(const void*, uint64_t, uint64_t)> copy) {
     AsyncCopies& copies = call.session().copies();
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    LentPlaces lent(call, stream, until);
     for (uint64_t offset = 0;;) {
         const auto part = call.next_part();
         if (!part.ok()) return result_of(part.error());
-        if (part->empty()) return CUDA_SUCCESS;
-        if (part->size() <= k_copied_at_once_bytes) {
-            WL_CUDA(copy(part->data(), offset, part->size()));
+        if (part->empty()) return lent.finish();
+        const uint64_t bytes = part->size();
+        if (bytes <= k_copied_at_once_bytes) {
+            WL_CUDA(copy(part->data(), offset, bytes));
         } else if (protocol::Place place = call.take_place(); place.is_lent()) {
-            WL_CUDA(copy(place.data(), offset, place.size()));
-            WL_CUDA(copies.release_in_stream(std::move(place), stream));
+            WL_CUDA(copy(place.data(), offset, bytes));
+            WL_CUDA(lent.add(std::move(place)));
         } else {
-            AsyncCopies::Copy* staging = copies.begin(call.number(), part->size(), false);
+            AsyncCopies::Copy* staging = copies.begin(call.number(), bytes, false);
             if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-            std::memcpy(staging->data, part->data(), part->size());
-            const CUresult result = copy(staging->data, offset, part->size());
+            std::memcpy(staging->data, part->data(), bytes);
+            const CUresult result = copy(staging->data, offset, bytes);
             if (result != CUDA_SUCCESS) {
                 copies.cancel(staging);
                 return result;
             }
             WL_CUDA(copies.release_in_stream(staging, stream));
         }
-        offset += part->size();
+        offset += bytes;
     }
 }
 
-CUresult send_pieces(ServerCall& call, const Extent& extent, PieceToDevice copy) {
-    const uint64_t chunk_bytes = call.session().client().chunk_bytes();
-    protocol::Buffer between;
-    PayloadPieces payload(call);
-    for (uint64_t offset = 0; offset < extent.total_bytes();) {
-        const Piece piece = piece_at(extent, offset, chunk_bytes);
-        const auto bytes =
-            payload.next(piece.bytes(), [&] { return between.resize(piece.bytes()) ? between.data() : nullptr; });
-        if (!bytes.ok()) return result_of(bytes.error());
-        WL_CUDA(copy(bytes->data(), piece));
-        offset += piece.bytes();
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult send_pieces_in_stream(ServerCall& call, CUstream stream, const Extent& extent, PieceToDevice copy) {
+CUresult send_pieces(ServerCall& call, CUstream stream, Until until, const Extent& extent, PieceToDevice copy) {
     const uint64_t chunk_bytes = call.session().client().chunk_bytes();
     AsyncCopies& copies = call.session().copies();
     if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -108,32 +185,111 @@ CUresult send_pieces_in_stream(ServerCall& call, CUstream stream, const Extent& 
         WL_CUDA(copies.release_in_stream(staging, stream));
         offset += piece.bytes();
     }
+    return until == Until::arrived && call.wants_reply() ? call.session().watch().wait(stream) : CUDA_SUCCESS;
+}
+
+CUresult fetch_from_device(ServerCall& call, CUstream stream, MutableBytesView target, FunctionRef<CUresult(void*)> copy) {
+    protocol::Place staging = call.session().copies().take(target.size());
+    if (staging.data() == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    WL_CUDA(copy(staging.data()));
+    if (const CUresult result = call.session().watch().wait(stream); result != CUDA_SUCCESS) {
+        staging.forget();
+        return result;
+    }
+    std::memcpy(target.data(), staging.data(), target.size());
     return CUDA_SUCCESS;
 }
 
-CUresult reply_from_device(ServerCall& call, const Extent& extent, PieceToHost copy) {
-    const uint64_t chunk_bytes = call.session().client().chunk_bytes();
+namespace {
+
+/// Pieces that are fetched while those before them leave: as many as hide the wait for the device and its end.
+constexpr size_t k_pieces_at_once = 4;
+
+/// The payload of a reply on its way from the device, in groups of pieces.
+class Fetching {
+public:
+    Fetching(ServerCall& call, CUstream stream, const Extent& extent, PieceToHost copy)
+        : m_call(call), m_stream(stream), m_extent(extent), m_copy(copy), m_outbox(call.session().client().outbox()) {}
+
+    CUresult run() {
+        Group ready;
+        CUresult result = CUDA_SUCCESS;
+        do {
+            Group next;
+            if (m_queued < m_extent.total_bytes()) result = queue(next, ready.empty());
+            if (result == CUDA_SUCCESS && !send(ready)) return result;
+            if (!next.empty()) {
+                const CUresult waited = m_call.session().watch().wait(m_stream);
+                if (waited != CUDA_SUCCESS) forget(next);
+                if (result == CUDA_SUCCESS) result = waited;
+            }
+            ready = std::move(next);
+        } while (result == CUDA_SUCCESS && (!ready.empty() || m_queued < m_extent.total_bytes()));
+        return result;
+    }
+
+    uint64_t sent_bytes() const { return m_sent; }
+
+private:
+    using Group = std::vector<protocol::Place>;
+
+    /// The first piece of all waits for memory. Where others are on their way they are sent first.
+    CUresult queue(Group& next, bool may_wait) {
+        AsyncCopies& copies = m_call.session().copies();
+        while (next.size() < k_pieces_at_once && m_queued < m_extent.total_bytes()) {
+            const Piece piece = piece_at(m_extent, m_queued, m_outbox.part_bytes());
+            protocol::Place place =
+                may_wait && next.empty() ? copies.take(piece.bytes()) : copies.staging().place(piece.bytes());
+            if (place.data() == nullptr) return may_wait && next.empty() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+            WL_CUDA(m_copy(place.data(), piece));
+            next.push_back(std::move(place));
+            m_queued += piece.bytes();
+        }
+        return CUDA_SUCCESS;
+    }
+
+    /// False: the client is gone.
+    bool send(Group& ready) {
+        const auto urgency = m_outbox.sends_places() ? protocol::Urgency::caller : protocol::Urgency::writer;
+        for (protocol::Place& place : ready) {
+            const uint64_t bytes = place.size();
+            if (!m_outbox.add_bulk(m_call.number(), m_sent, m_extent.total_bytes(), std::move(place), urgency).ok())
+                return false;
+            if (urgency == protocol::Urgency::caller) m_call.session().client().flush();
+            m_sent += bytes;
+        }
+        ready.clear();
+        return true;
+    }
+
+    /// Nobody can tell when the device has done with them.
+    static void forget(Group& group) {
+        for (protocol::Place& place : group) place.forget();
+    }
+
+    ServerCall& m_call;
+    const CUstream m_stream;
+    const Extent m_extent;
+    const PieceToHost m_copy;
+    protocol::Outbox& m_outbox;
+    uint64_t m_queued = 0;
+    uint64_t m_sent = 0;
+};
+
+}  // namespace
+
+CUresult reply_from_device(ServerCall& call, CUstream stream, const Extent& extent, PieceToHost copy) {
     const uint64_t bytes = extent.total_bytes();
-    if (bytes <= chunk_bytes) {
+    if (bytes <= call.session().client().chunk_bytes()) {
         if (!call.reserve_reply_payload(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-        const CUresult result = copy(call.reply_payload().data(), Piece{.extent = extent});
+        const CUresult result = fetch_from_device(call, stream, call.reply_payload().first(bytes),
+                                                  [&](void* target) { return copy(target, Piece{.extent = extent}); });
         if (result != CUDA_SUCCESS) call.drop_reply_payload();
         return result;
     }
-    AsyncCopies& copies = call.session().copies();
-    protocol::Outbox& outbox = call.session().client().outbox();
-    const auto urgency = outbox.sends_places() ? protocol::Urgency::caller : protocol::Urgency::writer;
-    CUresult result = CUDA_SUCCESS;
-    uint64_t offset = 0;
-    while (offset < bytes) {
-        const Piece piece = piece_at(extent, offset, outbox.part_bytes());
-        protocol::Place staging = copies.take(piece.bytes());
-        result = staging.data() != nullptr ? copy(staging.data(), piece) : CUDA_ERROR_OUT_OF_MEMORY;
-        if (result != CUDA_SUCCESS || !outbox.add_bulk(call.number(), offset, bytes, std::move(staging), urgency).ok()) break;
-        if (urgency == protocol::Urgency::caller) call.session().client().flush();
-        offset += piece.bytes();
-    }
-    call.set_sent_payload(offset);
+    Fetching fetching(call, stream, extent, copy);
+    const CUresult result = fetching.run();
+    call.set_sent_payload(fetching.sent_bytes());
     return result;
 }
 

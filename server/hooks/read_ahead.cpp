@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "server/gen/internal_calls.gen.h"
+#include "server/hooks/host_transfer.h"
 #include "server/hooks/pages.h"
 #include "server/hooks/reach.h"
 #include "server/hooks/waits.h"
@@ -81,11 +82,14 @@ public:
 
     /// cuMemcpyDtoH of the next one.
     CUresult read_next() {
-        const auto copy = WL_DRIVER(m_call, cuMemcpyDtoH_v2);
+        const auto copy = WL_DRIVER(m_call, cuMemcpyDtoHAsync_v2);
         const uint64_t address = m_ranges[2 * m_read], bytes = m_ranges[2 * m_read + 1];
         WL_CUDA(check_region(m_call, Region{address, bytes}, Access::read));
-        std::byte* const out = m_call.reply_payload().data() + m_bytes;
-        WL_CUDA(wait_in_reach(m_call, address, [&] { return copy(out, address, bytes); }));
+        const MutableBytesView out = m_call.reply_payload().subspan(m_bytes, bytes);
+        WL_CUDA(wait_in_reach(m_call, address, [&] {
+            return fetch_from_device(m_call, nullptr, out,
+                                     [&](void* staging) { return copy(staging, address, bytes, nullptr); });
+        }));
         ++m_read;
         m_bytes += bytes;
         return CUDA_SUCCESS;

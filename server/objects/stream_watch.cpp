@@ -51,18 +51,37 @@ std::shared_ptr<void> StreamWatch::take_event(CUcontext context, CUresult& resul
             }};
 }
 
+bool StreamWatch::has_events() const {
+    return m_driver->cuEventCreate != nullptr && m_driver->cuEventRecord != nullptr && m_driver->cuEventQuery != nullptr &&
+           m_driver->cuEventSynchronize != nullptr;
+}
+
+CUresult StreamWatch::mark(CUcontext context, CUstream stream, Mark& mark) {
+    CUresult result = CUDA_SUCCESS;
+    mark = take_event(context, result);
+    return result == CUDA_SUCCESS ? m_driver->cuEventRecord(static_cast<CUevent>(mark.get()), stream) : result;
+}
+
+CUresult StreamWatch::mark(CUstream stream, Mark& mark) {
+    return has_events() ? this->mark(Contexts::current_base(m_driver), stream, mark) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult StreamWatch::wait(const Mark& mark) { return m_driver->cuEventSynchronize(static_cast<CUevent>(mark.get())); }
+
+CUresult StreamWatch::wait(CUstream stream) {
+    Mark here;
+    const CUresult result = mark(stream, here);
+    return result == CUDA_SUCCESS ? wait(here) : result;
+}
+
 CUresult StreamWatch::add(CUstream stream, Urgency urgency, Done done) {
-    if (m_driver->cuEventCreate == nullptr || m_driver->cuEventRecord == nullptr || m_driver->cuEventQuery == nullptr ||
-        m_driver->cuEventSynchronize == nullptr)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!has_events()) return CUDA_ERROR_NOT_SUPPORTED;
     CUcontext current = nullptr;
     if (m_driver->cuCtxGetCurrent != nullptr) m_driver->cuCtxGetCurrent(&current);
     // Events, and what waits for them, are the primary context's, also where what a green one was converted to is current.
     const CUcontext context = Contexts::current_base(m_driver);
-    CUresult result = CUDA_SUCCESS;
-    std::shared_ptr<void> event = take_event(context, result);
-    if (result == CUDA_SUCCESS) result = m_driver->cuEventRecord(static_cast<CUevent>(event.get()), stream);
-    if (result != CUDA_SUCCESS) return result;
+    Mark event;
+    if (const CUresult result = mark(context, stream, event); result != CUDA_SUCCESS) return result;
     auto point = std::make_shared<Point>(Point{std::move(event), std::move(done), urgency == Urgency::soon});
     // That has a default stream of its own, for which its name stands.
     const bool own_default = context != current && (stream == nullptr || stream == CU_STREAM_LEGACY);

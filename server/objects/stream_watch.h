@@ -39,6 +39,15 @@ public:
     /// @errors the driver's; `done` is not told then
     CUresult add(CUstream stream, Urgency urgency, Done done) WL_EXCLUDES(m_mutex);
 
+    /// A point of a stream that somebody waits for himself: an event of ours, as long as one lives.
+    using Mark = std::shared_ptr<void>;
+    /// Marks where the stream is now. Context and captures as for add(). @blocks no
+    CUresult mark(CUstream stream, Mark& mark) WL_EXCLUDES(m_pool_mutex);
+    /// In a wait of the driver's that holds up no other call (DB-50). @blocks until the stream has come to the mark
+    CUresult wait(const Mark& mark);
+    /// Until it has come to where it is now.
+    CUresult wait(CUstream stream);
+
     /// Tells of every point that has been reached. When it returns, nothing of that is still being told. @blocks while `done`
     /// does
     void collect() WL_EXCLUDES(m_mutex);
@@ -79,7 +88,9 @@ private:
     };
     using LaneKey = std::pair<CUcontext, CUstream>;
 
+    bool has_events() const;
     std::shared_ptr<void> take_event(CUcontext context, CUresult& result) WL_EXCLUDES(m_pool_mutex);
+    CUresult mark(CUcontext context, CUstream stream, Mark& mark) WL_EXCLUDES(m_pool_mutex);
     void hurry(int change) WL_EXCLUDES(m_mutex);
     bool wants_thread(const Lane& lane) const WL_REQUIRES(m_mutex);
     void call_thread(const LaneKey& key, Lane& lane) WL_REQUIRES(m_mutex);

@@ -41,6 +41,7 @@ def first_part():
     questions += [ask(meaning, "meaning", "mapped_copy_in_other_context", word) for word in ("no", "yes")]
     questions += [ask(meaning, "meaning", name) for name in ("mapped_memory_across_reset", "jit_log_of_library")]
     questions += [ask(meaning, "meaning", name, remote=True) for name in ("unknown_entry_point", "attributes_of_plain_memory")]
+    questions.append(ask(meaning, "graphs", "names_of_kernel_nodes", remote=True))
     questions += [ask(times, "timings", "start"), ask(times, "timings", "mapping", "2"),
                   ask(times, "timings", "mapping", "256", short=False), ask(times, "timings", "host_memory", "1"),
                   ask(times, "timings", "host_memory", "64", short=False), ask(times, "timings", "host_function_gap"),
