@@ -94,6 +94,10 @@ class WireField:
         return self.made or (param is not None and (param.makes or param.destroys or param.kind == "handle_out"))
 
     @property
+    def is_stream(self) -> bool:
+        return self.handle is not None and self.handle.name == "stream"
+
+    @property
     def is_blob(self) -> bool:
         """True for what lives behind a Cap'n Proto pointer: text, data, list_u64."""
         return self.type in ("text", "data", "list_u64")
@@ -375,7 +379,7 @@ class Call:
 
     @property
     def names_stream(self) -> bool:
-        return any(f.handle and f.handle.name == "stream" for f in self.touched)
+        return any(f.is_stream for f in self.touched)
 
     @property
     def created(self) -> list[Param]:

@@ -50,6 +50,15 @@ private:
 
 }  // namespace
 
+bool waits_for_nothing(ServerCall& call, uint64_t bytes) {
+    static const bool off = std::getenv("WARPLINE_X_ASYNC") != nullptr;
+    if (off) return false;
+    const auto is_busy = call.driver()->cuStreamQuery;
+    // To ask the legacy stream breaks captures that it would have to wait for.
+    if (bytes > k_copied_at_once_bytes || is_busy == nullptr || call.session().freed().any_capture()) return false;
+    return is_busy(nullptr) == CUDA_SUCCESS;
+}
+
 namespace {
 
 /// Memory that a device copies from, and that the client wants back for what it sends next: what is kept here while a payload
@@ -71,7 +80,7 @@ public:
 
     CUresult finish() {
         while (!m_under_way.empty()) WL_CUDA(wait_for_first());
-        return m_until == Until::arrived && m_call.wants_reply() ? watch().wait(m_stream) : CUDA_SUCCESS;
+        return m_until == Until::arrived ? watch().wait(m_stream) : CUDA_SUCCESS;
     }
 
 private:
@@ -185,7 +194,7 @@ CUresult send_pieces(ServerCall& call, CUstream stream, Until until, const Exten
         WL_CUDA(copies.release_in_stream(staging, stream));
         offset += piece.bytes();
     }
-    return until == Until::arrived && call.wants_reply() ? call.session().watch().wait(stream) : CUDA_SUCCESS;
+    return until == Until::arrived ? call.session().watch().wait(stream) : CUDA_SUCCESS;
 }
 
 CUresult fetch_from_device(ServerCall& call, CUstream stream, MutableBytesView target, FunctionRef<CUresult(void*)> copy) {
@@ -217,14 +226,13 @@ public:
         do {
             Group next;
             if (m_queued < m_extent.total_bytes()) result = queue(next, ready.empty());
-            if (result == CUDA_SUCCESS && !send(ready)) return result;
-            if (!next.empty()) {
-                const CUresult waited = m_call.session().watch().wait(m_stream);
-                if (waited != CUDA_SUCCESS) forget(next);
-                if (result == CUDA_SUCCESS) result = waited;
-            }
+            send(ready);
+            const CUresult waited = next.empty() ? CUDA_SUCCESS : m_call.session().watch().wait(m_stream);
+            if (waited != CUDA_SUCCESS) forget(next);
+            if (result == CUDA_SUCCESS) result = waited;
             ready = std::move(next);
-        } while (result == CUDA_SUCCESS && (!ready.empty() || m_queued < m_extent.total_bytes()));
+        } while (result == CUDA_SUCCESS && !m_is_over && (!ready.empty() || m_queued < m_extent.total_bytes()));
+        send(ready);  // of a copy that was refused in the middle, what came before
         return result;
     }
 
@@ -248,23 +256,22 @@ private:
         return CUDA_SUCCESS;
     }
 
-    /// False: the client is gone.
-    bool send(Group& ready) {
+    void send(Group& ready) {
         const auto urgency = m_outbox.sends_places() ? protocol::Urgency::caller : protocol::Urgency::writer;
         for (protocol::Place& place : ready) {
             const uint64_t bytes = place.size();
-            if (!m_outbox.add_bulk(m_call.number(), m_sent, m_extent.total_bytes(), std::move(place), urgency).ok())
-                return false;
+            m_is_over |= !m_outbox.add_bulk(m_call.number(), m_sent, m_extent.total_bytes(), std::move(place), urgency).ok();
+            if (m_is_over) break;
             if (urgency == protocol::Urgency::caller) m_call.session().client().flush();
             m_sent += bytes;
         }
         ready.clear();
-        return true;
     }
 
     /// Nobody can tell when the device has done with them.
     static void forget(Group& group) {
         for (protocol::Place& place : group) place.forget();
+        group.clear();
     }
 
     ServerCall& m_call;
@@ -274,6 +281,7 @@ private:
     protocol::Outbox& m_outbox;
     uint64_t m_queued = 0;
     uint64_t m_sent = 0;
+    bool m_is_over = false;  // the client is gone
 };
 
 }  // namespace

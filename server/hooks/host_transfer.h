@@ -14,16 +14,20 @@ namespace warpline::server {
 using PieceToDevice = FunctionRef<CUresult(const void* source, const Piece& piece)>;
 using PieceToHost = FunctionRef<CUresult(void* target, const Piece& piece)>;
 
+/// True if a synchronous copy of so few bytes has nothing to wait for but itself, as long as the caller keeps the order: then
+/// it may be the driver's own, which holds up nobody and costs no change of threads.
+bool waits_for_nothing(ServerCall& call, uint64_t bytes);
+
 /// When a copy to the device returns.
 enum class Until : uint8_t {
     queued,   ///< asynchronous
-    arrived,  ///< synchronous; for a client that waits, else what it does next comes behind it
+    arrived,  ///< synchronous: what comes next finds it there, also in streams that do not wait for the legacy one
 };
 
 /// Gives a call's payload to a linear copy, part by part: `copy(source, offset, bytes)` queues it in the stream. Small payloads
 /// are copied by the driver before it returns, as CUDA does with pageable memory; large ones are copied from where they have
 /// arrived, if that is page-locked, else put into staging memory, so that the order of calls is not held up by a busy stream.
-/// @blocks with Until::arrived for the stream: give the order free first, if the client waits
+/// @blocks with Until::arrived until the stream has copied all
 CUresult send_to_device(ServerCall& call, CUstream stream, Until until,
                         FunctionRef<CUresult(const void*, uint64_t, uint64_t)> copy);
 

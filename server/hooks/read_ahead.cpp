@@ -80,13 +80,15 @@ public:
     uint64_t bytes() const { return m_bytes; }
     bool has_next() const { return 2 * m_read < m_ranges.size(); }
 
-    /// cuMemcpyDtoH of the next one.
-    CUresult read_next() {
-        const auto copy = WL_DRIVER(m_call, cuMemcpyDtoHAsync_v2);
+    /// cuMemcpyDtoH of the next one. @param has_order  the caller has it
+    CUresult read_next(bool has_order) {
         const uint64_t address = m_ranges[2 * m_read], bytes = m_ranges[2 * m_read + 1];
         WL_CUDA(check_region(m_call, Region{address, bytes}, Access::read));
         const MutableBytesView out = m_call.reply_payload().subspan(m_bytes, bytes);
-        WL_CUDA(wait_in_reach(m_call, address, [&] {
+        const bool at_once = has_order && waits_for_nothing(m_call, bytes);
+        WL_CUDA(wait_in_reach(m_call, address, [&]() -> CUresult {
+            if (at_once) return WL_DRIVER(m_call, cuMemcpyDtoH_v2)(out.data(), address, bytes);
+            const auto copy = WL_DRIVER(m_call, cuMemcpyDtoHAsync_v2);
             return fetch_from_device(m_call, nullptr, out,
                                      [&](void* staging) { return copy(staging, address, bytes, nullptr); });
         }));
@@ -114,14 +116,15 @@ CUresult hook_server_wlReadAhead(ServerCall& call, const WlReadAheadArgs& args, 
     total_bytes += pages.bytes();
     if (total_bytes != 0 && !call.reserve_reply_payload(total_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Ranges ranges(call, args.ranges);
-    call.release_order();
+    if (after == After::nothing && !ranges.has_next()) return CUDA_ERROR_INVALID_VALUE;
     // What the client waits for. Of the rest it is enough that it does not come.
-    CUresult result = wait_for(call, after);
-    if (result == CUDA_SUCCESS && after == After::nothing)
-        result = ranges.has_next() ? ranges.read_next() : CUDA_ERROR_INVALID_VALUE;
+    const bool at_once = after == After::nothing && waits_for_nothing(call, args.ranges[1]);
+    CUresult result = at_once ? ranges.read_next(true) : CUDA_SUCCESS;
+    call.release_order();
+    if (!at_once) result = after == After::nothing ? ranges.read_next(false) : wait_for(call, after);
     if (const OrderAgain order(call.session().executor()); order && result == CUDA_SUCCESS) {
         const bool quiet = !ranges.has_next() || is_busy(nullptr) == CUDA_SUCCESS;
-        while (quiet && ranges.has_next() && ranges.read_next() == CUDA_SUCCESS) {
+        while (quiet && ranges.has_next() && ranges.read_next(true) == CUDA_SUCCESS) {
         }
         answer_times(call, args.events, values.times);
     }

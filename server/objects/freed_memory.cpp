@@ -192,6 +192,11 @@ void FreedMemory::capture_ended(CUstream stream) {
     }
 }
 
+bool FreedMemory::any_capture() const {
+    MutexLock lock(m_mutex);
+    return !m_capturing.empty();
+}
+
 CUresult FreedMemory::wait_beside_captures(uint64_t context, FunctionRef<void()> before_waiting, bool& whole) {
     struct Points {
         size_t left = 0;

@@ -38,6 +38,8 @@ public:
     /// Before one begins. @blocks while a block is being unmapped
     void capture_begins(CUstream stream) WL_EXCLUDES(m_mutex);
     void capture_ended(CUstream stream) WL_EXCLUDES(m_mutex);
+    /// Some stream is being captured.
+    bool any_capture() const WL_EXCLUDES(m_mutex);
     /// Waits for the streams of a context that are not being captured, without the driver's own wait, which would break
     /// captures.
     /// @param before_waiting  gives the order free

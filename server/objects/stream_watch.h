@@ -45,6 +45,8 @@ public:
     CUresult mark(CUstream stream, Mark& mark) WL_EXCLUDES(m_pool_mutex);
     /// In a wait of the driver's that holds up no other call (DB-50). @blocks until the stream has come to the mark
     CUresult wait(const Mark& mark);
+    /// Also where the context has failed. @blocks no
+    bool is_reached(const Mark& mark) const;
     /// Until it has come to where it is now.
     CUresult wait(CUstream stream);
 

@@ -121,6 +121,7 @@ void ServerCall::bind_value(HandleKind kind, uint64_t token, uint64_t value, uin
 
 void ServerCall::unbind(HandleKind kind, uint64_t token) {
     m_session.handles().remove(kind, token);
+    if (kind == HandleKind::stream) m_session.queues().stream_ended(token);
     if (kind == HandleKind::module || kind == HandleKind::library) m_session.images_ended();
 }
 
@@ -129,6 +130,20 @@ void ServerCall::allow_overtaking() {
     // Where the bytes are still on their way, the calls between them need not wait for them.
     if (m_stream != nullptr && !m_stream->has_arrived()) return will_wait();
     m_session.executor().allow_overtaking();
+}
+
+void ServerCall::queue_in(uint64_t stream) {
+    const bool is_default = stream <= 2, is_threads_own = stream == 2;
+    const StreamWatch::Mark before =
+        m_session.queues().enter({stream, is_default ? m_scope : 0, is_threads_own ? m_thread : 0}, [&](CUstream& found) {
+            uint64_t value = 0;
+            // A mark in a stream that waits for one that is being captured would break the capture.
+            if (m_session.freed().any_capture() || !find_value(HandleKind::stream, stream, value)) return false;
+            found = value_to_handle<CUstream>(value);
+            return true;
+        });
+    allow_overtaking();
+    if (before != nullptr) m_session.watch().wait(before);  // what has failed says so in the call
 }
 
 void ServerCall::will_wait() { m_session.executor().be_overtaken(); }

@@ -121,6 +121,9 @@ public:
     /// If the driver keeps this call waiting from here on, the calls after it that do not depend on it may begin meanwhile.
     /// Once, before anything else: what the call does from now on must not need the order (see docs/threading.md).
     void allow_overtaking();
+    /// The same for a call that gives a stream something: it waits first where the stream has been given much that it has not
+    /// done. @blocks until the stream has done some of it
+    void queue_in(uint64_t stream);
     /// The same for a call that will be kept waiting for certain: others need not look at it for a while first.
     void will_wait();
 

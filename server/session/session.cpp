@@ -112,6 +112,7 @@ void Session::context_ended(uint64_t context) {
     m_freed.context_ended(context);
     m_functions.context_ended(context);
     m_streams.context_ended(context);
+    m_queues.context_ended();
     m_handles.remove_owned(context);
     m_values.owner_ended(context);
     images_ended();

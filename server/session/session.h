@@ -31,6 +31,7 @@
 #include "server/objects/links.h"
 #include "server/objects/memory_ledger.h"
 #include "server/objects/sharing.h"
+#include "server/objects/stream_queues.h"
 #include "server/objects/stream_watch.h"
 #include "server/objects/streams.h"
 #include "server/objects/waits.h"
@@ -83,6 +84,7 @@ public:
     Sharing* sharing() { return m_options.sharing; }  ///< null: nothing is shared
     FreedMemory& freed() { return m_freed; }
     StreamWatch& watch() { return m_watch; }
+    StreamQueues& queues() { return m_queues; }
     AsyncCopies& copies() { return m_copies; }
     HostCalls& host_calls() { return m_host_calls; }
     GraphCopies& graph_copies() { return m_graph_copies; }
@@ -157,6 +159,7 @@ private:
     Streams m_streams;
     DeviceMemory m_memory;
     StreamWatch m_watch;
+    StreamQueues m_queues{m_watch};
     FreedMemory m_freed;
     AsyncCopies m_copies;
     HostCalls m_host_calls;

@@ -377,33 +377,44 @@ EXPORT CUresult cuMemHostUnregister(void*) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t bytes) {
-    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
-    if (!contains(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
+namespace {
+
+/// A copy to the device, when its turn has come. Somebody may be waiting for what it writes: the driver for its variable, a
+/// kernel at a gate.
+void write_to_device(CUdeviceptr target, const void* source, size_t bytes) {
     uint32_t word = 0;
     State& s = state();
     if (target == reinterpret_cast<CUdeviceptr>(&s.global)) {
         std::lock_guard lock(s.mutex);
         std::memcpy(&s.global, source, bytes);
         s.changed.notify_all();
-    } else if (bytes == sizeof word) {  // a gate, perhaps, which a kernel is looking at
+    } else if (bytes == sizeof word) {
         std::memcpy(&word, source, sizeof word);
         const std::atomic_ref gate(*reinterpret_cast<uint32_t*>(target));
         gate.store(word);
         gate.notify_all();
     } else {
-        legacy_stream().wait();
         std::memcpy(reinterpret_cast<void*>(target), source, bytes);
     }
+}
+
+}  // namespace
+
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t bytes) {
+    legacy_stream().wait();
+    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
+    if (!contains(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    write_to_device(target, source, bytes);
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream stream) {
+    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
     if (!contains(target, bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (bytes <= 64 * 1024) {
         std::string copy(static_cast<const char*>(source), bytes);
-        stream_of(stream).push([target, copy] { std::memcpy(reinterpret_cast<void*>(target), copy.data(), copy.size()); });
+        stream_of(stream).push([target, copy] { write_to_device(target, copy.data(), copy.size()); });
     } else {
-        stream_of(stream).push([=] { std::memcpy(reinterpret_cast<void*>(target), source, bytes); });
+        stream_of(stream).push([=] { write_to_device(target, source, bytes); });
     }
     return CUDA_SUCCESS;
 }
@@ -415,6 +426,7 @@ EXPORT CUresult cuMemcpyDtoH_v2(void* target, CUdeviceptr source, size_t bytes) 
     return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream stream) {
+    if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
     if (!contains(source, bytes)) return CUDA_ERROR_INVALID_VALUE;
     stream_of(stream).push([=] { std::memcpy(target, reinterpret_cast<const void*>(source), bytes); });
     return CUDA_SUCCESS;

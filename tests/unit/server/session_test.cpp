@@ -142,7 +142,8 @@ TEST_F(SessionTest, AWaitingCallDoesNotHoldUpOtherThreads) {
     program.map(k_window, k_block);
     program.load();
     const uint64_t gate = program.function("gate", 0);
-    program.make_stream();
+    // Not blocking: copies in the legacy default stream have nothing to wait for.
+    program.make_stream(k_stream, CU_STREAM_NON_BLOCKING);
     program.launch(gate, {k_window}, k_stream);
     const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
         CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true, 1);
@@ -243,18 +244,23 @@ TEST_F(OvertakenTest, C16_AClientMayLeaveWhileALaunchWaits) {
     EXPECT_TRUE(m_server.wait_log("session end"));
 }
 
+const uint64_t k_gatekeeper = make_token(HandleKind::stream, 1, 2);
+
 /// A kernel that runs until the gate at the window's start is opened.
 void launch_gate(Program& program, uint64_t stream) {
     program.map(k_window, k_block);
     program.map(k_window + k_block, k_block);
     program.load();
     const uint64_t gate = program.function("gate", 0);
-    if (stream != 0) program.make_stream();
+    // Not blocking: copies in the legacy default stream have nothing to wait for.
+    program.make_stream(k_stream, CU_STREAM_NON_BLOCKING);
+    program.make_stream(k_gatekeeper, CU_STREAM_NON_BLOCKING);
     program.launch(gate, {k_window}, stream);
 }
 void open_gate(Program& program) {
     const uint32_t open = 1;
-    program.put(k_window, as_bytes(&open, sizeof open));
+    const auto copy = [](auto b) { b.setDstDevice(k_window), b.setByteCount(sizeof open), b.setHStream(k_gatekeeper); };
+    program.client.send<wire::CuMemcpyHtoDAsyncV2>(CallId::cuMemcpyHtoDAsync_v2, copy, as_bytes(&open, sizeof open));
 }
 
 // Each of these waits on a GPU, and what it waits for is in the hands of the program's other thread.
