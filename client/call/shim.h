@@ -95,6 +95,20 @@ constexpr CUresult bad_handle() {
     }
 }
 
+/// What is answered to a handle that names nothing. NVIDIA's driver asks streams, events and texture references for their
+/// context before anything else: in an object of another kind it finds none.
+template <HandleKind kind>
+CUresult unknown_handle(uint64_t token) {
+    if constexpr (kind == HandleKind::context) return token == 0 ? bad_handle<kind>() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if constexpr (kind == HandleKind::tex_ref) return token == 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
+    if constexpr (kind == HandleKind::surf_ref) return token == 0 ? CUDA_ERROR_INVALID_HANDLE : bad_handle<kind>();
+    const uint64_t named = token >> 48;
+    const bool of_other_kind =
+        named != 0 && named <= static_cast<uint64_t>(cuda::k_last_handle_kind) && !cuda::abi::token_is(kind, token);
+    const bool has_context = kind == HandleKind::stream || kind == HandleKind::event;
+    return has_context && of_other_kind ? CUDA_ERROR_CONTEXT_IS_DESTROYED : bad_handle<kind>();
+}
+
 template <HandleKind kind>
 CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
     if (token == 0 && null_ok) return CUDA_SUCCESS;
@@ -106,7 +120,7 @@ CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
     if constexpr (kind == HandleKind::stream) {
         if (found && found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
     }
-    return found ? CUDA_SUCCESS : bad_handle<kind>();
+    return found ? CUDA_SUCCESS : unknown_handle<kind>(token);
 }
 
 template <HandleKind kind>

@@ -57,7 +57,8 @@ CUresult ask_variable(Call& call, const CodeImage& code, uint64_t owner, const c
 
 CUresult variable_of(Call& call, CodeImage& code, uint64_t owner, const char* name, CodeImage::Variable& variable) {
     const image::Global* global = code.info.find_global(name);
-    if (!global) return CUDA_ERROR_NOT_FOUND;
+    // The name of a function is no variable's, and known all the same.
+    if (!global) return code.info.find_kernel(name) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
     const uint64_t context = code.context ? code.context : call.context;
     const auto key = std::make_pair(context, std::string(name));
     {

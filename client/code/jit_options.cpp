@@ -67,6 +67,9 @@ CUresult JitOptions::read(unsigned count, const CUjit_option* options, void** va
                 return WL_REFUSE_CALL("cuModuleLoadDataEx", "lists of symbols as options of a compilation");
             // cuda.h: "For kernels already using PTX directive .maxntid, this option will be ignored by default. Use
             // CU_JIT_OVERRIDE_DIRECTIVE_VALUES to let this option take precedence over the PTX directive."
+            case CU_JIT_MAX_REGISTERS:
+                if (static_cast<uint32_t>(number) == 0) return CUDA_ERROR_INVALID_VALUE;
+                break;
             case CU_JIT_MAX_THREADS_PER_BLOCK: m_max_threads = static_cast<uint32_t>(number); break;
             case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: m_overrides = static_cast<uint32_t>(number) != 0; break;
             default:

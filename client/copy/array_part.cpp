@@ -14,7 +14,7 @@ namespace {
 
 CUresult find_extent(Call& call, CUarray handle, ArrayExtent& extent) {
     Array* array = call.state.arrays.find(to_token(handle));
-    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    if (!array) return CUDA_ERROR_INVALID_VALUE;
     {
         MutexLock lock(array->mutex);
         if (array->extent) {

@@ -3,6 +3,7 @@
 
 #include "client/gen/graph_node_calls.gen.h"
 #include "cuda/abi/newer_values.h"
+#include "cuda/abi/stream_values.h"
 
 namespace warpline::client {
 
@@ -21,6 +22,7 @@ CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
         default: return CUDA_ERROR_INVALID_VALUE;
     }
     if (item.waitValue.address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!cuda::abi::are_stream_value_flags(item.operation, item.waitValue.flags)) return CUDA_ERROR_INVALID_VALUE;
     return check_device_range(call, item.waitValue.address, bytes);
 }
 

@@ -30,6 +30,14 @@ inline CUresult check_not_captured(const Event& event) {
     return event.capture_id.load() != 0 ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
 
+/// The same for calls that ask or wait for it, which break the capture.
+inline CUresult check_not_of_capture(const Call& call, const Event& event) {
+    const uint64_t id = event.capture_id.load();
+    if (id == 0) return CUDA_SUCCESS;
+    call.state.captures.break_off(id);
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 // --- for the calls that begin and end captures ---
 
 /// The context that a stream's capture belongs to: a thread's own default streams have the same state in all contexts.

@@ -27,7 +27,7 @@ CUresult KernelNode::read(Call& call, uint64_t token, void** kernel_params, void
 }
 
 CUresult check_fill(Call& call, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
-    if (context && !call.state.contexts.find(to_token(context))) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context && !call.state.contexts.find(to_token(context))) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return map_host_pointers(call, as_bytes(&params.dst, sizeof params.dst));
 }
 

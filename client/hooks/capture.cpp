@@ -12,7 +12,7 @@ namespace {
 
 CUresult begin(Call& call, uint64_t stream, CUstreamCaptureMode mode, Stream*& state) {
     state = stream_state(call, stream);
-    if (!state) return stream <= 1 ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
+    if (!state) return stream <= 1 ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : unknown_handle<HandleKind::stream>(stream);
     if (is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
     call.state.captures.announce();
     return mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE
@@ -60,7 +60,7 @@ CUresult hook_client_cuStreamBeginCaptureToGraph(Call& call, CUstream hStream, C
     Stream* state = nullptr;
     if (CUresult refused = begin(call, stream, mode, state); refused != CUDA_SUCCESS) return refused;
     if (!call.state.graphs.find(to_token(hGraph))) return CUDA_ERROR_INVALID_VALUE;
-    if (numDependencies != 0 && !dependencies) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_nodes(call, dependencies, numDependencies); refused != CUDA_SUCCESS) return refused;
     CUresult result = gen::issue_cuStreamBeginCaptureToGraph(
         call, stream, to_token(hGraph), tokens_of(dependencies, numDependencies), array_bytes(dependencyData, numDependencies),
         numDependencies, static_cast<uint32_t>(mode));
@@ -72,7 +72,7 @@ CUresult hook_client_cuStreamBeginCaptureToGraph(Call& call, CUstream hStream, C
 CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* phGraph) {
     const uint64_t stream = stream_token(call, hStream);
     Stream* state = stream_state(call, stream);
-    if (!state) return stream <= 1 ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_HANDLE;
+    if (!state) return stream <= 1 ? CUDA_ERROR_ILLEGAL_STATE : unknown_handle<HandleKind::stream>(stream);
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
     const uint64_t id = state->capture_id.load();
     if (!state->capture_origin.load()) {
@@ -81,6 +81,7 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     }
     const auto capture = call.state.captures.find(id);
     if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
+        call.state.captures.break_off(id);
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
@@ -115,12 +116,12 @@ CUresult hook_client_cuThreadExchangeStreamCaptureMode(Call& call, CUstreamCaptu
 CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                                cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out,
                                                const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
-    // cuda.h: "If edgeData_out is non-NULL then dependencies_out must be as well."
-    if (edgeData_out && !dependencies_out) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (CUresult refused = status_of(call, hStream, status); refused != CUDA_SUCCESS) return refused;
     *captureStatus_out = status;
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    // cuda.h: "If edgeData_out is non-NULL then dependencies_out must be as well." Nobody minds where nothing is captured.
+    if (edgeData_out && !dependencies_out) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t token = stream_token(call, hStream);
     Stream* stream = stream_state(call, token);
     auto graph = make_object<HandleKind::graph>(call);
@@ -151,11 +152,11 @@ CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUs
 CUresult hook_client_cuStreamUpdateCaptureDependencies_v2(Call& call, CUstream hStream, CUgraphNode* dependencies,
                                                           const CUgraphEdgeData* dependencyData, size_t numDependencies,
                                                           unsigned int flags) {
-    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_capture(call, hStream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_nodes(call, dependencies, numDependencies); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuStreamUpdateCaptureDependencies_v2(call, stream, tokens_of(dependencies, numDependencies),

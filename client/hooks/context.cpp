@@ -130,6 +130,11 @@ CUresult create_context(Call& call, CUcontext* pctx, unsigned flags, CUdevice de
     return CUDA_SUCCESS;
 }
 
+/// What cuCtxDestroy answers to a handle that names no context: one that has been destroyed, or an object of another kind.
+CUresult unknown_context(uint64_t token) {
+    return cuda::abi::token_is(HandleKind::context, token) ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 /// Sets up the current context differently. What fits on a multiprocessor is asked for again afterwards, also if it was asked
 /// for while this was on its way.
 CUresult set_up(Call& call, FunctionRef<CUresult()> issue) {
@@ -202,8 +207,9 @@ CUresult hook_client_cuCtxCreate_v2(Call& call, CUcontext* pctx, unsigned int fl
 CUresult hook_client_cuCtxCreate_v3(Call& call, CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
                                     unsigned int flags, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if (paramsArray || numParams != 0)
-        return WL_REFUSE_CALL("cuCtxCreate_v3", "execution affinity needs an MPS server on this machine");
+    if (numParams < 0 || (numParams != 0 && !paramsArray)) return CUDA_ERROR_INVALID_VALUE;
+    // It needs an MPS server on the program's machine.
+    if (numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create_context(call, pctx, flags, dev);
 }
 
@@ -217,9 +223,10 @@ CUresult hook_client_cuCtxCreate_v4(Call& call, CUcontext* pctx, CUctxCreatePara
 }
 
 CUresult hook_client_cuCtxDestroy_v2(Call& call, CUcontext ctx) {
+    if (!ctx) return CUDA_ERROR_INVALID_VALUE;
     uint64_t token = to_token(ctx);
     Context* context = call.state.contexts.find(token);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context) return unknown_context(token);
     if (context->primary || context->base != 0) return CUDA_ERROR_INVALID_CONTEXT;
     cuda::abi::context_storage_clear(ctx);
     auto& stack = call.thread.contexts;
@@ -244,7 +251,7 @@ CUresult hook_client_cuCtxAttach(Call& call, CUcontext* pctx, unsigned int flags
 CUresult hook_client_cuCtxDetach(Call& call, CUcontext ctx) {
     Context* context = call.state.contexts.find(to_token(ctx));
     if (context && context->base != 0) context = call.state.contexts.find(context->base);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context || context->primary || context->token != call.context) return CUDA_ERROR_INVALID_CONTEXT;
     if (context->attached.fetch_sub(1) > 1) return CUDA_SUCCESS;
     return hook_client_cuCtxDestroy_v2(call, ctx);
 }
@@ -274,6 +281,7 @@ CUresult hook_client_cuCtxSetCurrent(Call& call, CUcontext ctx) {
 }
 
 CUresult hook_client_cuCtxPushCurrent_v2(Call& call, CUcontext ctx) {
+    if (!ctx) return CUDA_ERROR_INVALID_VALUE;
     const Context* context = call.state.contexts.find(to_token(ctx));
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     constexpr size_t k_max_depth = 4096;
@@ -318,7 +326,7 @@ CUresult hook_client_cuCtxSetFlags(Call& call, unsigned int flags) {
 
 CUresult hook_client_cuCtxGetId(Call& call, CUcontext ctx, unsigned long long* ctxId) {
     const Context* context = context_or_current(call, ctx);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context) return ctx ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
     *ctxId = context->id;
     return CUDA_SUCCESS;
 }
@@ -353,17 +361,20 @@ uint64_t green_of(const Call& call, CUcontext handle) {
 
 /// All streams of a context are concerned: none may be captured.
 CUresult check_whole_context(Call& call, CUcontext handle, const Context*& context) {
-    context = context_or_current(call, handle);
-    if (!context || !context->active()) return no_context(call, context);
+    if (!handle) return CUDA_ERROR_INVALID_CONTEXT;
+    context = call.state.contexts.find(to_token(handle));
+    if (!context || !context->active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return call.state.captures.break_for_context(context->token) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 }  // namespace
 
 CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent) {
+    if (!hCtx) return CUDA_ERROR_INVALID_CONTEXT;
     const Context* context = nullptr;
     Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
+    if ((event->flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_HANDLE;  // of all streams there is no one time
     if (const uint64_t green = green_of(call, hCtx))
         return hook_client_cuGreenCtxRecordEvent(call, to_handle<CUgreenCtx>(green), hEvent);
     if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
@@ -374,9 +385,10 @@ CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent
 }
 
 CUresult hook_client_cuCtxWaitEvent(Call& call, CUcontext hCtx, CUevent hEvent) {
+    if (!hCtx) return CUDA_ERROR_INVALID_CONTEXT;
     const Context* context = nullptr;
     const Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
     if (const uint64_t green = green_of(call, hCtx))
         return hook_client_cuGreenCtxWaitEvent(call, to_handle<CUgreenCtx>(green), hEvent);
     if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
@@ -390,8 +402,7 @@ CUresult hook_client_cuCtxWaitEvent(Call& call, CUcontext hCtx, CUevent hEvent) 
 CUresult hook_client_cuCtxSynchronize_v2(Call& call, CUcontext ctx) {
     const Context* context = context_or_current(call, ctx);
     if (!context || !context->active()) {
-        if (ctx) call.context = 0;  // a handle that is none of ours says nothing about what is current
-        return no_context(call, context);
+        return ctx ? CUDA_ERROR_CONTEXT_IS_DESTROYED : no_context(call, context);
     }
     static_cast<void>(work_in(call, ctx));  // it is there
     return with_pages_along(call, [&] { return synchronize_context(call); });

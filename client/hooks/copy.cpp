@@ -40,7 +40,7 @@ LinearEnd in_array(CUarray array, size_t offset) { return {CU_MEMORYTYPE_ARRAY, 
 CUresult copy_linear(Call& call, const LinearEnd& source, const LinearEnd& target, size_t size_bytes, uint64_t stream,
                      Timing timing) {
     for (const LinearEnd* end : {&source, &target}) {  // also where nothing is copied
-        if (end->type == CU_MEMORYTYPE_ARRAY && !call.state.arrays.find(to_token(end->array))) return CUDA_ERROR_INVALID_HANDLE;
+        if (end->type == CU_MEMORYTYPE_ARRAY && !call.state.arrays.find(to_token(end->array))) return CUDA_ERROR_INVALID_VALUE;
     }
     CUDA_MEMCPY3D copy{};
     copy.srcMemoryType = source.type, copy.srcHost = source.host, copy.srcDevice = source.device, copy.srcArray = source.array;
@@ -126,9 +126,13 @@ CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list,
 /// Batches take no default stream but the thread's own.
 bool takes_batches(CUstream stream) { return !is_special_stream(stream) || stream == CU_STREAM_PER_THREAD; }
 
-CUresult check_peers(const Call& call, CUcontext destination, CUcontext source) {
-    const bool known = call.state.contexts.find(to_token(destination)) && call.state.contexts.find(to_token(source));
-    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+/// Null means the current context.
+CUresult find_peers(const Call& call, CUcontext& destination, CUcontext& source) {
+    for (CUcontext* side : {&destination, &source}) {
+        if (!*side) *side = to_handle<CUcontext>(call.scope());
+        if (!call.state.contexts.find(to_token(*side))) return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    return CUDA_SUCCESS;
 }
 
 /// A linear copy whose ends are named as the device's, in the order of a stream: `issue` sends it, unless an end is memory that
@@ -213,7 +217,7 @@ CUresult hook_client_cuMemcpyDtoDAsync_v2(Call& call, CUdeviceptr dstDevice, CUd
 
 CUresult hook_client_cuMemcpyPeer(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                   CUcontext srcContext, size_t ByteCount) {
-    if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = find_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
     return copy_named(call, dstDevice, srcDevice, ByteCount, call.default_stream(), Timing::synchronous, [&] {
         return gen::issue_cuMemcpyPeer(call, dstDevice, to_token(dstContext), srcDevice, to_token(srcContext), ByteCount);
     });
@@ -221,7 +225,7 @@ CUresult hook_client_cuMemcpyPeer(Call& call, CUdeviceptr dstDevice, CUcontext d
 
 CUresult hook_client_cuMemcpyPeerAsync(Call& call, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                        CUcontext srcContext, size_t ByteCount, CUstream hStream) {
-    if (CUresult refused = check_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = find_peers(call, dstContext, srcContext); refused != CUDA_SUCCESS) return refused;
     uint64_t stream = 0;
     if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
     return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::asynchronous, [&] {
@@ -297,14 +301,16 @@ CUresult hook_client_cuMemcpyAtoHAsync_v2(Call& call, void* dstHost, CUarray src
 CUresult hook_client_cuMemcpyBatchAsync(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                                         CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx,
                                         CUstream hStream) {
+    if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
     if (failIdx) *failIdx = SIZE_MAX;
     return hook_client_cuMemcpyBatchAsync_v2(call, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
 }
 
 CUresult hook_client_cuMemcpyBatchAsync_v2(Call& call, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                                            CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream hStream) {
-    if (numAttrs == 0 || numAttrs > count || !attrs || !attrsIdxs || attrsIdxs[0] != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (numAttrs == 0 || numAttrs > count || !attrs || !attrsIdxs || attrsIdxs[0] != 0) return CUDA_ERROR_INVALID_VALUE;
     std::vector<SourceAccess> access(count);
     for (size_t k = 0; k < numAttrs; ++k) {
         // "Each entry must be greater than the previous entry and the last entry should be less than count".

@@ -116,7 +116,7 @@ CUresult hook_client_cuDeviceGetPCIBusId(Call&, char* pciBusId, int len, CUdevic
     if (!device) return CUDA_ERROR_INVALID_DEVICE;
     if (len <= 0) return CUDA_ERROR_INVALID_VALUE;
     copy_text(pciBusId, len, device->pci_bus_id);
-    return CUDA_SUCCESS;
+    return static_cast<size_t>(len) > std::string_view(device->pci_bus_id).size() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult hook_client_cuDeviceGetP2PAttribute(Call&, int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,

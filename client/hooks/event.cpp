@@ -23,7 +23,7 @@ CUresult settle_event(const Call& call, CUresult done, uint64_t token, uint64_t 
 CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
     if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
     // An event belongs to a context, and its stream has to be of the same.
     const Stream* stream = call.state.streams.find(to_token(hStream));
@@ -70,7 +70,7 @@ CUresult hook_client_cuEventCreate(Call& call, CUevent* phEvent, unsigned int Fl
 
 CUresult hook_client_cuEventDestroy_v2(Call& call, CUevent hEvent) {
     const Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
     call.context = event->context;
     CUresult result = gen::issue_cuEventDestroy_v2(call, to_token(hEvent));
     call.state.events.remove(to_token(hEvent));
@@ -85,8 +85,8 @@ CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream
 
 CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
+    if (CUresult refused = check_not_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
     call.context = event->context;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     return settle_event(call, query_event(call, to_token(hEvent), *event), to_token(hEvent), number);
@@ -94,8 +94,8 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
 
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_not_captured(*event); refused != CUDA_SUCCESS) return refused;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
+    if (CUresult refused = check_not_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     if (is_complete(call, *event, number)) return settle_event(call, CUDA_SUCCESS, to_token(hEvent), number);
@@ -112,10 +112,12 @@ CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUe
     const Event* end = call.state.events.find(to_token(hEnd));
     for (const Event* event : {start, end}) {
         if (event && check_not_captured(*event) != CUDA_SUCCESS) return CUDA_ERROR_CAPTURED_EVENT;
-        if (!event || (event->flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+        if (!event) return unknown_handle<HandleKind::event>(to_token(event == start ? hStart : hEnd));
+        if (event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
         // Graphs record events on the device, of which this side knows nothing.
         if (event->record.load() == 0 && !call.state.device_records_events.load()) return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (!pMilliseconds) return CUDA_ERROR_INVALID_VALUE;
     call.context = start->context;
     return elapsed_time(call, to_token(hStart), to_token(hEnd), *pMilliseconds);
 }

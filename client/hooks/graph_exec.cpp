@@ -74,9 +74,9 @@ CUresult hook_client_cuGraphInstantiateWithParams(Call& call, CUgraphExec* phGra
 }
 
 CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStream) {
-    GraphExec* exec = call.state.graph_execs.find(to_token(hGraph));
-    if (!exec) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    GraphExec* exec = call.state.graph_execs.find(to_token(hGraph));
+    if (!exec) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t stream = stream_token(call, hStream);
     call.stream = stream;
     std::vector<uint64_t> sources;
@@ -117,7 +117,8 @@ CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CU
     gen::CuGraphExecUpdateV2Values answer;
     answer.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
     CUresult result = gen::request_cuGraphExecUpdate_v2(call, to_token(hGraphExec), to_token(hGraph), answer);
-    *resultInfo = {};
+    CUgraphExecUpdateResultInfo unwanted{};
+    if (!resultInfo) resultInfo = &unwanted;
     resultInfo->result = static_cast<CUgraphExecUpdateResult>(answer.updateResult);
     resultInfo->errorNode = to_handle<CUgraphNode>(answer.errorNode);
     resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
@@ -147,7 +148,7 @@ CUresult hook_client_cuGraphExecUpdate(Call& call, CUgraphExec hGraphExec, CUgra
     CUgraphExecUpdateResultInfo info{};
     CUresult result = hook_client_cuGraphExecUpdate_v2(call, hGraphExec, hGraph, &info);
     if (hErrorNode_out) *hErrorNode_out = info.errorNode;
-    *updateResult_out = info.result;
+    if (updateResult_out) *updateResult_out = info.result;
     return result;
 }
 

@@ -92,7 +92,7 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     if (on_host != copy.on_host.has_value()) return CUDA_ERROR_INVALID_VALUE;
     if (on_host) {
         const uint64_t context = ctx ? to_token(ctx) : call.context;
-        if (!call.state.contexts.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+        if (!call.state.contexts.find(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         return set_callback(call, hGraphExec, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));
     }
     // What it is said to become may be what CUDA does not allow: then the program is to know.

@@ -62,18 +62,18 @@ CUresult hook_client_cuDeviceGetDevResource(Call& call, CUdevice device, CUdevRe
 }
 
 CUresult hook_client_cuCtxGetDevResource(Call& call, CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
+    if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
     const Context* context = call.state.contexts.find(to_token(hCtx));
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (context->green != 0)
         return hook_client_cuGreenCtxGetDevResource(call, to_handle<CUgreenCtx>(context->green), resource, type);
-    if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
     gen::CuCtxGetDevResourceValues answer;
     return give(gen::request_cuCtxGetDevResource(call, to_token(hCtx), type, answer), answer, resource);
 }
 
 CUresult hook_client_cuGreenCtxGetDevResource(Call& call, CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
-    if (!call.state.green_contexts.find(to_token(hCtx))) return CUDA_ERROR_INVALID_CONTEXT;
     if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
+    if (!call.state.green_contexts.find(to_token(hCtx))) return CUDA_ERROR_INVALID_CONTEXT;
     gen::CuGreenCtxGetDevResourceValues answer;
     return give(gen::request_cuGreenCtxGetDevResource(call, to_token(hCtx), type, answer), answer, resource);
 }

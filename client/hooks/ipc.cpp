@@ -76,9 +76,9 @@ CUresult hook_client_cuIpcCloseMemHandle(Call& call, CUdeviceptr dptr) {
 }
 
 CUresult hook_client_cuIpcGetEventHandle(Call& call, CUipcEventHandle* pHandle, CUevent event) {
+    *pHandle = {};
     const Event* found = call.state.events.find(to_token(event));
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
-    if ((found->flags & CU_EVENT_INTERPROCESS) == 0 || found->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0 || found->imported) return CUDA_ERROR_INVALID_HANDLE;
     call.context = found->context;
     gen::CuIpcGetEventHandleValues answer;
     const CUresult result = gen::request_cuIpcGetEventHandle(call, to_token(event), answer);

@@ -34,7 +34,8 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
         if (stream == CU_STREAM_PER_THREAD) call.thread.used_own_stream = true;
     } else {
         const Stream* found = call.state.streams.find(to_token(stream));
-        if (!found || found->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
+        if (!found) return unknown_handle<HandleKind::stream>(to_token(stream));
+        if (found->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
         if (found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
@@ -95,7 +96,7 @@ struct ClusterShape {
 CUresult check_cluster(const Device& device, const Function& function, const CUlaunchConfig& config, const ClusterShape& c) {
     constexpr uint64_t k_largest = 16;
     const uint64_t blocks = uint64_t{c.x} * c.y * c.z;
-    if (blocks == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (blocks == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     const auto& required = function.kernel->cluster;
     if (required[0] != 0 && blocks != 1) {
         const bool same = c.x == required[0] && c.y == std::max(required[1], 1u) && c.z == std::max(required[2], 1u);

@@ -33,9 +33,10 @@ CUresult hook_client_cuLibraryLoadData(Call& call, CUlibrary* library, const voi
 CUresult hook_client_cuLibraryLoadFromFile(Call& call, CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
                                            void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
                                            void**, unsigned int numLibraryOptions) {
-    if (CUresult refused = check_options(libraryOptions, numLibraryOptions, true); refused != CUDA_SUCCESS) return refused;
+    if (numJitOptions != 0 && (!jitOptions || !jitOptionsValues)) return CUDA_ERROR_INVALID_VALUE;
     Bytes bytes;
     if (CUresult result = read_file(fileName, bytes); result != CUDA_SUCCESS) return result;
+    if (CUresult refused = check_options(libraryOptions, numLibraryOptions, true); refused != CUDA_SUCCESS) return refused;
     return load_code<HandleKind::library>(call, {bytes.data(), numJitOptions, jitOptions, jitOptionsValues}, library);
 }
 

@@ -50,11 +50,16 @@ CUresult hook_client_cuLinkCreate_v2(Call& call, unsigned int numOptions, CUjit_
 
 CUresult hook_client_cuLinkAddData_v2(Call& call, CUlinkState state, CUjitInputType type, void* data, size_t size,
                                       const char* name, unsigned int numOptions, CUjit_option* options, void** optionValues) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (size == 0 || begin + size < begin) return CUDA_ERROR_INVALID_VALUE;  // more than there can be
     return add(call, state, type, as_bytes(data, size), name, numOptions, options, optionValues);
 }
 
 CUresult hook_client_cuLinkAddFile_v2(Call& call, CUlinkState state, CUjitInputType type, const char* path,
                                       unsigned int numOptions, CUjit_option* options, void** optionValues) {
+    if (!call.state.links.find(to_token(state))) return CUDA_ERROR_INVALID_HANDLE;
+    JitOptions checked;
+    if (CUresult refused = checked.read(numOptions, options, optionValues); refused != CUDA_SUCCESS) return refused;
     Bytes bytes;
     if (CUresult result = read_file(path, bytes); result != CUDA_SUCCESS) return result;
     // The zero that read_file puts behind the last byte belongs to PTX text only.

@@ -61,17 +61,17 @@ CUresult hook_client_cuMemGetInfo_v2(Call& call, size_t* free, size_t* total) {
         known = context->memory_info;
     }
     if (polls && known.number != 0 && known.number == call.session.last_number() && now - known.when < k_moment) {
-        *free = known.free_bytes;
-        *total = known.total_bytes;
+        if (free) *free = known.free_bytes;
+        if (total) *total = known.total_bytes;
         return CUDA_SUCCESS;
     }
     gen::CuMemGetInfoV2Values values;
     const CUresult result = gen::request_cuMemGetInfo_v2(call, values);
     if (result != CUDA_SUCCESS) return result;
-    *free = values.free;
-    *total = values.total;
+    if (free) *free = values.free;
+    if (total) *total = values.total;
     MutexLock lock(context->mutex);
-    context->memory_info = {call.number, std::chrono::steady_clock::now(), *free, *total};
+    context->memory_info = {call.number, std::chrono::steady_clock::now(), values.free, values.total};
     return result;
 }
 
@@ -161,8 +161,10 @@ CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, 
     // Memory of the device, or managed; or none that the program can use itself.
     const auto known = call.state.memory.find(range.base);
     if (known && known->kind != MemoryKind::page_locked) return CUDA_ERROR_INVALID_VALUE;
+    const auto own = call.state.host_memory.find(range.base);
+    if (own && own->origin != HostOrigin::registered) return CUDA_ERROR_INVALID_VALUE;  // of cuMemHostAlloc
     const auto can_be_used = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0 ? is_readable : is_writable;
-    if (!call.state.host_memory.find(range.base) && !can_be_used(range.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
+    if (!own && !can_be_used(range.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
     auto registered = call.state.host_memory.register_range(range);
     return registered == HostMemory::Registered::ok ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }

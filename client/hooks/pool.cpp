@@ -13,6 +13,7 @@
 #include "client/gen/pool_calls.gen.h"
 #include "client/graph/capture.h"
 #include "client/graph/memory.h"
+#include "cuda/abi/handle_types.h"
 #include "cuda/abi/pool_facts.h"
 
 namespace warpline::client {
@@ -65,6 +66,7 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     Pool* pool = call.state.pools.find(pool_token);
     if (!pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) return CUDA_SUCCESS;  // the address is 0
     const uint64_t stream = stream_token(call, hStream);
     Call own = on_device(call, pool->device, stream);
     if (is_capturing(call, stream)) {
@@ -145,8 +147,8 @@ CUresult hook_client_cuMemAllocFromPoolAsync(Call& call, CUdeviceptr* dptr, size
 }
 
 CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStream) {
-    if (dptr == 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (dptr == 0) return CUDA_SUCCESS;
     const uint64_t stream = stream_token(call, hStream);
     // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
@@ -296,7 +298,7 @@ CUresult hook_client_cuDeviceGetDefaultMemPool(Call& call, CUmemoryPool* pool_ou
 }
 
 CUresult hook_client_cuDeviceGetMemPool(Call& call, CUmemoryPool* pool, CUdevice dev) {
-    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_VALUE;
     uint64_t token = current_pool(call, dev);
     if (token == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     *pool = to_handle<CUmemoryPool>(token);
@@ -304,7 +306,7 @@ CUresult hook_client_cuDeviceGetMemPool(Call& call, CUmemoryPool* pool, CUdevice
 }
 
 CUresult hook_client_cuDeviceSetMemPool(Call& call, CUdevice dev, CUmemoryPool pool) {
-    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_VALUE;
     const Pool* found = call.state.pools.find(to_token(pool));
     if (!found || found->imported || found->device != dev) return CUDA_ERROR_INVALID_VALUE;
     call.state.device_pools.set_current(dev, to_token(pool));
@@ -350,7 +352,9 @@ CUresult hook_client_cuMemPoolExportToShareableHandle(Call& call, void* handle_o
 
 CUresult hook_client_cuMemPoolImportFromShareableHandle(Call& call, CUmemoryPool* pool_out, void* handle,
                                                         CUmemAllocationHandleType handleType, unsigned long long flags) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    *pool_out = nullptr;
+    if (flags != 0 || !cuda::abi::is_one_handle_type(handleType)) return CUDA_ERROR_INVALID_VALUE;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return WL_REFUSE_CALL("cuMemPoolImportFromShareableHandle", "handles other than file descriptors");
     const auto ticket = ticket_in(static_cast<int>(reinterpret_cast<intptr_t>(handle)), ShareKind::pool);

@@ -71,7 +71,7 @@ CUresult hook_client_cuStreamCreateWithPriority(Call& call, CUstream* phStream, 
 
 CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
     Stream* stream = call.state.streams.find(to_token(hStream));
-    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream) return unknown_handle<HandleKind::stream>(to_token(hStream));
     if (stream->detached.load(std::memory_order_relaxed)) {  // the server's went with its green context
         call.state.streams.remove(to_token(hStream));
         return CUDA_SUCCESS;
@@ -96,7 +96,7 @@ CUresult hook_client_cuStreamQuery(Call& call, CUstream hStream) {
 CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEvent, unsigned int Flags) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const Event* event = call.state.events.find(to_token(hEvent));
-    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
     if (Flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
         // cuda.h: "This flag is invalid when used outside of capture."
@@ -139,7 +139,7 @@ CUresult hook_client_cuStreamGetCtx_v2(Call& call, CUstream hStream, CUcontext* 
     if (hStream == CU_STREAM_PER_THREAD && current_green(call) != 0) return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = context_of(call, hStream, context);
     if (result != CUDA_SUCCESS) return result;
-    *pCtx = to_handle<CUcontext>(context);
+    if (pCtx) *pCtx = to_handle<CUcontext>(context);
     if (pGreenCtx) *pGreenCtx = green_of(call, hStream);
     return CUDA_SUCCESS;
 }

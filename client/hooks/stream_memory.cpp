@@ -16,6 +16,7 @@ CUresult operate(Call& call, CUstream handle, CUstreamBatchMemOpType operation, 
     CUstreamBatchMemOpParams item{};
     item.operation = operation;
     item.waitValue.address = address;
+    item.waitValue.flags = flags;
     const CUresult refused = check_item(call, item);
     return refused != CUDA_SUCCESS ? refused : issue(call, stream, address, value, flags);
 }
@@ -47,6 +48,7 @@ CUresult hook_client_cuStreamBatchMemOp_v2(Call& call, CUstream handle, unsigned
     uint64_t stream = 0;
     if (CUresult refused = enter_stream(call, handle, stream); refused != CUDA_SUCCESS) return refused;
     call.stream = stream;
+    if (count == 0 && flags == 0) return CUDA_SUCCESS;
     const CUDA_BATCH_MEM_OP_NODE_PARAMS batch{nullptr, count, paramArray, flags};
     if (CUresult refused = check_batch(call, batch); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuStreamBatchMemOp_v2(call, stream, count, array_bytes(paramArray, count), flags);

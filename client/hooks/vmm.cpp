@@ -6,6 +6,7 @@
 #include "client/call/share.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/gen/vmm_calls.gen.h"
+#include "cuda/abi/handle_types.h"
 
 namespace warpline::client {
 
@@ -112,9 +113,14 @@ CUresult hook_client_cuMemRelease(Call& call, CUmemGenericAllocationHandle handl
 
 CUresult hook_client_cuMemMap(Call& call, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                               unsigned long long flags) {
-    if (flags != 0 || offset != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     PhysicalMemory* memory = find_held(call, handle);
-    if (!memory || !call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    // What is no part of the memory is not supported, wherever it is to be; nor are parts behind its beginning.
+    const bool whole_blocks = size % DeviceMemory::k_block_bytes == 0;
+    const bool longer = memory->size_bytes != 0 && size > memory->size_bytes;  // of other processes' memory the driver knows
+    if (offset != 0 || !whole_blocks || longer) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0 || !call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
     // A whole piece of memory fits where nothing is. What else there may be the driver decides.
     const bool fits =
         memory->size_bytes == size && ptr % DeviceMemory::k_block_bytes == 0 && call.state.memory.is_vacant(ptr, size);
@@ -204,6 +210,7 @@ CUresult hook_client_cuMemExportToShareableHandle(Call& call, void* shareableHan
 
 CUresult hook_client_cuMemImportFromShareableHandle(Call& call, CUmemGenericAllocationHandle* handle, void* osHandle,
                                                     CUmemAllocationHandleType shHandleType) {
+    if (!cuda::abi::is_one_handle_type(shHandleType)) return CUDA_ERROR_INVALID_VALUE;
     if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return WL_REFUSE_CALL("cuMemImportFromShareableHandle", "handles other than file descriptors");
     const auto ticket = ticket_in(static_cast<int>(reinterpret_cast<intptr_t>(osHandle)), ShareKind::allocation);

@@ -337,9 +337,8 @@ void log_unknown(const Uuid& id) {
 void set_export_table_host(ExportTableHost* new_host) { g_host.store(new_host, std::memory_order_release); }
 
 CUresult get_export_table(const void** table, const CUuuid* id) noexcept {
-    if (table == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;
-    if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Uuid bytes;
     static_assert(sizeof bytes == sizeof id->bytes);
     std::memcpy(bytes.data(), id->bytes, sizeof bytes);
@@ -348,13 +347,13 @@ CUresult get_export_table(const void** table, const CUuuid* id) noexcept {
         if (known.table == nullptr) {
             WL_LOG(debug, "cuda", "export table {} refused", known.name);
             if (known.refuse != nullptr) known.refuse();
-            return CUDA_ERROR_NOT_FOUND;
+            return CUDA_ERROR_INVALID_VALUE;
         }
         *table = known.table();
         return CUDA_SUCCESS;
     }
     if (log::enabled(log::Level::info, "cuda")) log_unknown(bytes);
-    return CUDA_ERROR_NOT_FOUND;
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 void context_storage_clear(CUcontext context) noexcept { context_storage().clear(context); }

@@ -30,7 +30,7 @@ FLAGS = (
     ("may_wait", "may_wait"),
     ("foreign", "foreign"),
 )
-PARAM_KEYS = {"dir", "len", "null", "min", "destroys", "makes", "payload", "string", "max"}
+PARAM_KEYS = {"dir", "len", "null", "min", "destroys", "makes", "payload", "string", "max", "zeroed"}
 
 
 def load(folder: Path, prototypes: Prototypes) -> tuple[Api, Diagnostics]:
@@ -252,11 +252,13 @@ def _read_param(entry: Map, c_type: str, name: str, place: Place, call: Call, fo
     # Stream 0 is the legacy default stream: a handle parameter of that type never refuses it.
     param.null_ok = null in ("ok", "empty") or (param.type == "CUstream" and null is None)
     param.null_empty = null == "empty"
+    param.null_refused = null == "invalid_value" and param.type != "CUstream"
     param.len = str(entry["len"]) if "len" in entry else None
     param.min = entry.get("min")
     param.max = str(entry["max"]) if "max" in entry else None
     param.destroys = bool(entry.get("destroys", False))
     param.makes = bool(entry.get("makes", False))
+    param.zeroed = bool(entry.get("zeroed", False))
     param.wants_payload = bool(entry.get("payload", False))
     param.is_string = bool(entry.get("string", False))
     return param

@@ -168,9 +168,11 @@ class Param:
     place: Place
     len: str | None = None  # C++ expression of the number of elements (bytes for void*): a parameter's name or a number
     null_ok: bool = False  # a pointer or handle may be null / zero
+    null_refused: bool = False  # as written: a null handle is no valid value, rather than no valid handle
     null_empty: bool = False  # a pointer may be null only if its length is 0
     min: int | None = None  # smaller scalars are CUDA_ERROR_INVALID_VALUE
     max: str | None = None  # greater ones too, as unsigned numbers: a number or an enumerator
+    zeroed: bool = False  # NVIDIA's driver writes zero there before it checks anything
     destroys: bool = False  # the handle ends with this call
     makes: bool = False  # later uses of the handle mean what this call makes of it
     handle: HandleKind | None = None
@@ -201,7 +203,7 @@ class Param:
     @property
     def check_null(self) -> bool:
         """A null pointer must be refused with CUDA_ERROR_INVALID_VALUE before anything else."""
-        return self.is_pointer and not self.null_ok and self.kind != "none"
+        return (self.is_pointer and not self.null_ok and self.kind != "none") or (self.kind == "handle" and self.null_refused)
 
     @property
     def handle_by_value(self) -> HandleKind | None:

@@ -75,10 +75,10 @@ def arguments(report, options, place, remote):
     if not PROBE.exists():
         report.add("arguments", "skipped", f"{PROBE.name} is not in this build")
         return
-    known = expected.Expected()
-    for name, where in (("directly", place), ("through a server", remote)):
+    for name, where, ours in (("directly", place, None), ("through a server", remote, "remote")):
         if where is None:
             continue
+        known = expected.Expected(ours)
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "answers.json"
             command = [PROBE, "--driver", where.driver, "--out", out, *(["--only", "launch/*"] if options.short else [])]

@@ -59,16 +59,6 @@ void wait_for(const Context& context) {
     for (const FencePtr& fence : Scheduler::instance().pending(*context.group())) fence->wait();
 }
 
-CUresult requirements(uint64_t bytes, CUdevice ordinal, CUDA_ARRAY_MEMORY_REQUIREMENTS* out) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Device* device = nullptr;
-    CU_TRY(find_device(ordinal, device));
-    *out = CUDA_ARRAY_MEMORY_REQUIREMENTS{};
-    out->size = round_up(bytes, k_chunk_bytes);
-    out->alignment = k_chunk_bytes;
-    return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
@@ -123,25 +113,26 @@ CUresult cuArrayGetPlane(CUarray* pPlaneArray, CUarray hArray, unsigned int plan
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperties, CUarray array) {
     if (sparseProperties == nullptr) return CUDA_ERROR_INVALID_VALUE;
     ArrayPtr found;
-    CU_TRY(find_array(array, found));
+    if (array != nullptr) CU_TRY(find_array(array, found));
     return CUDA_ERROR_INVALID_VALUE;  // no array is sparse here
 }
 
-CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUarray array, CUdevice device) {
+// Only arrays whose memory is mapped later, or in parts, have requirements: no array is such a one here.
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray array, CUdevice) {
     ArrayPtr found;
-    CU_TRY(find_array(array, found));
-    return requirements(found->size_bytes(), device, memoryRequirements);
+    if (array != nullptr) CU_TRY(find_array(array, found));
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
                                 unsigned int numMipmapLevels) {
-    if (pHandle == nullptr || pMipmappedArrayDesc == nullptr || numMipmapLevels == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pHandle == nullptr || pMipmappedArrayDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     uint64_t element = 0, bytes = 0;
     CU_TRY(ArrayObject::check(context->device(), *pMipmappedArrayDesc, &element));
-    unsigned int count = std::min(numMipmapLevels, most_levels(*pMipmappedArrayDesc));
+    const unsigned int count = std::clamp(numMipmapLevels, 1U, most_levels(*pMipmappedArrayDesc));
     std::vector<uint64_t> offsets;
     for (unsigned int i = 0; i < count; ++i) {
         offsets.push_back(bytes);
@@ -184,15 +175,14 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperties, CUmipmappedArray mipmap) {
     if (sparseProperties == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<MipmappedArray> array;
-    CU_TRY(find_mipmapped(mipmap, array));
+    if (mipmap != nullptr) CU_TRY(find_mipmapped(mipmap, array));
     return CUDA_ERROR_INVALID_VALUE;  // no array is sparse here
 }
 
-CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUmipmappedArray mipmap,
-                                               CUdevice device) {
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray mipmap, CUdevice) {
     std::shared_ptr<MipmappedArray> array;
-    CU_TRY(find_mipmapped(mipmap, array));
-    return requirements(array->levels().front()->memory()->size_bytes(), device, memoryRequirements);
+    if (mipmap != nullptr) CU_TRY(find_mipmapped(mipmap, array));
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace warpline::softgpu::driver

@@ -40,12 +40,16 @@ CUresult create(CUcontext* out, unsigned int flags, CUdevice ordinal) {
     return CUDA_SUCCESS;
 }
 
-/// The context of a handle, nullptr meaning the current one.
+/// The context that a call works with. A handle that names none is taken for one of a destroyed context.
+CUresult find_living_context(CUcontext handle, NamedContext& named) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const bool found = find_named_context(handle, named) == CUDA_SUCCESS;
+    return found && named.context->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/// The same, nullptr meaning the current one.
 CUresult find_context(CUcontext handle, NamedContext& named) {
-    if (handle != nullptr) {
-        CU_TRY(find_named_context(handle, named));
-        return named.context->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    }
+    if (handle != nullptr) return find_living_context(handle, named);
     Context* current = nullptr;
     CU_TRY(current_context_even_failed(current));
     named = thread_state().contexts.back();
@@ -65,7 +69,10 @@ CUresult check_not_capturing(const NamedContext& named) {
 }
 
 CUresult destroy(CUcontext handle) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto context = process().contexts.find(handle);
+    if (context == nullptr && process().contexts.is_of_other_kind(reinterpret_cast<uint64_t>(handle)))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (context == nullptr || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
     end_context(*context);
     process().contexts.remove(handle);
@@ -152,7 +159,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
 CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { return create(pctx, flags, dev); }
 
 CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags, CUdevice dev) {
-    if (numParams < 0 || (numParams != 0 && paramsArray == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (pctx == nullptr || numParams < 0 || (numParams != 0 && paramsArray == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
     if (numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
@@ -180,12 +187,14 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
 
 CUresult cuCtxDetach(CUcontext ctx) {
     NamedContext named;
-    CU_TRY(find_context(ctx, named));
-    if (--named.context->attach_count != 0) return CUDA_SUCCESS;
-    return named.context->primary() ? CUDA_ERROR_INVALID_CONTEXT : destroy(ctx);
+    const auto& stack = thread_state().contexts;
+    if (stack.empty() || find_living_context(ctx, named) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
+    if (named.context != stack.back().context || named.context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
+    return --named.context->attach_count != 0 ? CUDA_SUCCESS : destroy(ctx);
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     NamedContext named;
     CU_TRY(find_named_context(ctx, named));
     thread_state().contexts.push_back(std::move(named));
@@ -349,17 +358,24 @@ CUresult cuCtxResetPersistingL2Cache() {
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType type) {
-    if (pExecAffinity == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (pExecAffinity == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    // Every context may use all multiprocessors, those of MPS with an affinity apart.
+    *pExecAffinity = {};
+    pExecAffinity->type = type;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    pExecAffinity->param.smCount.val =
+        static_cast<unsigned int>(context->device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     NamedContext named;
-    CU_TRY(find_context(hCtx, named));
-    auto event = process().events.find(hEvent);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CU_TRY(find_living_context(hCtx, named));
+    EventPtr event;
+    CU_TRY(find_event(hEvent, event));
+    if (event->timed()) return CUDA_ERROR_INVALID_HANDLE;  // of all streams there is no one time
     CU_TRY(check_not_capturing(named));
     auto before = named.green != nullptr ? work_of(*named.green) : Scheduler::instance().pending(*named.context->group());
     event->record([&before](std::function<void()> end) {
@@ -370,9 +386,9 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
 
 CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     NamedContext named;
-    CU_TRY(find_context(hCtx, named));
-    auto event = process().events.find(hEvent);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CU_TRY(find_living_context(hCtx, named));
+    EventPtr event;
+    CU_TRY(find_event(hEvent, event));
     CU_TRY(check_not_capturing(named));
     CU_TRY(check_event_not_captured(*event));
     FencePtr fence = event->fence();
@@ -390,8 +406,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     NamedContext peer;
-    CU_TRY(find_named_context(peerContext, peer));
-    if (peer.context.get() == context || &peer.context->device() == &context->device()) return CUDA_ERROR_INVALID_CONTEXT;
+    CU_TRY(find_living_context(peerContext, peer));
+    if (&peer.context->device() == &context->device()) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (!process().config().profile.peers) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;  // DB-21
     return context->enable_peer(*peer.context);
 }
@@ -400,8 +416,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     NamedContext peer;
-    CU_TRY(find_named_context(peerContext, peer));
-    if (peer.context.get() == context) return CUDA_ERROR_INVALID_CONTEXT;
+    CU_TRY(find_living_context(peerContext, peer));
     return context->disable_peer(*peer.context);
 }
 

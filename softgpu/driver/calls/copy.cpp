@@ -40,8 +40,14 @@ CUresult copy_2d(const CUDA_MEMCPY2D* described, CUstream handle, CopyMode mode)
     return copy_array(as_3d(*described), handle, mode);
 }
 
-/// The device of a context that a peer copy names for one of its sides.
+/// The device of a context that a peer copy names for one of its sides; the current one for null.
 CUresult device_of(CUcontext handle, const Device*& device) {
+    if (handle == nullptr) {
+        Context* current = nullptr;
+        CU_TRY(current_context(current));
+        device = &current->device();
+        return CUDA_SUCCESS;
+    }
     NamedContext named;
     CU_TRY(find_named_context(handle, named));
     device = &named.context->device();
@@ -85,6 +91,13 @@ CUresult mode_of(CUmemcpySrcAccessOrder order, unsigned int flags, CopyMode& mod
 /// The order of a batch cannot be told from that of a default stream, which CUDA therefore does not allow.
 bool takes_batches(CUstream handle) { return handle != nullptr && handle != CU_STREAM_LEGACY; }
 
+/// The stream is looked at before what is copied.
+CUresult check_batch_stream(CUstream handle, size_t* failed) {
+    if (failed != nullptr) *failed = SIZE_MAX;
+    StreamPtr stream;
+    return find_stream(handle, stream);
+}
+
 struct BatchCopy {
     CopyOperation operation;
     CopyMode mode = k_async;
@@ -101,10 +114,10 @@ CUresult enqueue_batch(std::vector<BatchCopy>& batch, CUstream handle) {
 
 CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
                     size_t* indices, size_t attribute_count, size_t* failed, CUstream handle) {
+    if (failed != nullptr) *failed = SIZE_MAX;
     if (to == nullptr || from == nullptr || sizes == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     if (attributes == nullptr || indices == nullptr || attribute_count == 0) return CUDA_ERROR_INVALID_VALUE;
     if (attribute_count > count || indices[0] != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (failed != nullptr) *failed = SIZE_MAX;
     std::vector<BatchCopy> batch(count);
     for (size_t k = 0; k < attribute_count; ++k) {
         const size_t end = k + 1 < attribute_count ? indices[k + 1] : count;
@@ -123,10 +136,11 @@ CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t co
 }
 
 CUresult copy_batch_3d(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed, CUstream handle) {
-    if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     if (failed != nullptr) *failed = SIZE_MAX;
-    std::vector<BatchCopy> batch(count);
+    if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<BatchCopy> batch;
     for (size_t i = 0; i < count; ++i) {
+        batch.emplace_back();  // one by one: what is wrong with a count shows in what is listed
         CUresult result = mode_of(list[i].srcAccessOrder, list[i].flags, batch[i].mode);
         if (result == CUDA_SUCCESS) result = batch_copy(list[i], batch[i].operation);
         const CUextent3D& extent = list[i].extent;
@@ -212,6 +226,7 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream) 
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
                             size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream) {
     if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(check_batch_stream(hStream, failIdx));
     return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
 }
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
@@ -220,7 +235,9 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* siz
 }
 CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx, unsigned long long flags,
                               CUstream hStream) {
-    if (flags != 0 || !takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
+    if (!takes_batches(hStream)) return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(check_batch_stream(hStream, failIdx));
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return copy_batch_3d(numOps, opList, failIdx, hStream);
 }
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream) {

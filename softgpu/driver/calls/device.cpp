@@ -121,7 +121,8 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
 CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
-    return copy_text(pciBusId, len, device->pci_bus_id());
+    CU_TRY(copy_text(pciBusId, len, device->pci_bus_id()));
+    return static_cast<size_t>(len) > device->pci_bus_id().size() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
@@ -141,7 +142,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev) {
-    if (pi == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    static_cast<void>(type);  // none is supported, known or not
+    if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
     CU_TRY(find_device(dev, device));
     *pi = 0;
@@ -197,6 +199,8 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int* capabilities, const CUat
     Device *source = nullptr, *destination = nullptr;
     CU_TRY(find_device(srcDevice, source));
     CU_TRY(find_device(dstDevice, destination));
+    if (source == destination && capabilities != nullptr && operations != nullptr && count != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
     return list_atomics(capabilities, operations, count);
 }
 

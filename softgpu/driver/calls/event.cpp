@@ -12,17 +12,12 @@ namespace {
 
 constexpr unsigned int k_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
-CUresult find_event(CUevent handle, EventPtr& event) {
-    event = process().events.find(handle);
-    return event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult record(CUevent handle, CUstream stream_handle, unsigned int flags) {
     if ((flags & ~static_cast<unsigned int>(CU_EVENT_RECORD_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    EventPtr event;
-    CU_TRY(find_event(handle, event));
     StreamPtr stream;
     CU_TRY(find_stream(stream_handle, stream));
+    EventPtr event;
+    CU_TRY(find_event(handle, event));
     if (event->context().get() != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
     return record_event(*stream, event, handle, (flags & CU_EVENT_RECORD_EXTERNAL) != 0);
 }
@@ -45,7 +40,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent) {
-    return process().events.remove(hEvent) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return process().events.remove(hEvent) != nullptr ? CUDA_SUCCESS : not_found(process().events, hEvent);
 }
 
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT); }
@@ -54,7 +49,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 CUresult cuEventQuery(CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
-    if (event->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    CU_TRY(check_event_not_of_capture(*event));
     CU_TRY(event->context()->sticky());
     if (event->shared() == nullptr) return event->last().done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     // Asked of what the processes share: no thread has to wait for an event that is only looked at.
@@ -68,7 +63,7 @@ CUresult cuEventQuery(CUevent hEvent) {
 CUresult cuEventSynchronize(CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
-    if (event->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    CU_TRY(check_event_not_of_capture(*event));
     CU_TRY(check_unsafe_call());
     if (FencePtr fence = event->fence()) fence->wait();
     event->context()->device().flush_printf();
@@ -76,7 +71,6 @@ CUresult cuEventSynchronize(CUevent hEvent) {
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
-    if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     EventPtr start, end;
     CU_TRY(find_event(hStart, start));
     CU_TRY(find_event(hEnd, end));
@@ -85,6 +79,7 @@ CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEn
     FencePtr from = start->fence(), to = end->fence();
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     CU_TRY(start->context()->sticky());
+    if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
     *pMilliseconds = std::chrono::duration<float, std::milli>(to->finished_at() - from->finished_at()).count();
     return CUDA_SUCCESS;

@@ -14,6 +14,7 @@ namespace {
 
 CUresult find(CUfunction handle, std::shared_ptr<LoadedFunction>& function) {
     Context* context = nullptr;
+    CU_TRY(current_context(context));  // before the function, other than where one is asked or set
     return find_function(handle, function, context);
 }
 
@@ -83,11 +84,11 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
 }
 
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
-    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Context* context = nullptr;
-    CU_TRY(current_context(context));
+    if (hmod == nullptr || hfunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto function = process().functions.find(hfunc);
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
     std::shared_ptr<Module> module;
     CU_TRY(function->module(*context, module));
     *hmod = module->handle(module);
@@ -103,7 +104,7 @@ CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
 }
 
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-    if (paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (paramOffset == nullptr || func == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(find_function(func, function, context));
@@ -178,7 +179,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunc
 }
 
 CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
-    if (clusterSize == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (clusterSize == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(find(func, function));
     if (function->device().attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
@@ -187,7 +188,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, c
 }
 
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
-    if (numClusters == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (numClusters == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(find(func, function));
     const Device& device = function->device();

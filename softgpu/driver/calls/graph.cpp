@@ -137,6 +137,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode, 
     if (phNode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GraphPtr graph;
     CU_TRY(find_graph(hClonedGraph, graph));
+    if (hOriginalNode != nullptr) *phNode = nullptr;
     for (const NodePtr& node : graph->nodes()) {
         if (node->cloned_from != reinterpret_cast<uint64_t>(hOriginalNode) || hOriginalNode == nullptr) continue;
         *phNode = node->handle();
@@ -241,12 +242,14 @@ CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int fla
 
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph, CUcontext ctx,
                                         unsigned int defaultLaunchValue, unsigned int flags) {
-    (void)ctx;
     if (pHandle_out == nullptr || (flags & ~static_cast<unsigned int>(CU_GRAPH_COND_ASSIGN_DEFAULT)) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     GraphPtr graph;
     CU_TRY(find_graph(hGraph, graph));
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    NamedContext named;
+    if (find_named_context(ctx, named) != CUDA_SUCCESS) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     auto conditional = Conditional::create(defaultLaunchValue, (flags & CU_GRAPH_COND_ASSIGN_DEFAULT) != 0);
     *pHandle_out = conditional->handle();
     graph->conditionals.push_back(std::move(conditional));

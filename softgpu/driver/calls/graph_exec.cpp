@@ -15,6 +15,8 @@ namespace {
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags, GraphExec::Failure& failure) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* current = nullptr;
+    CU_TRY(current_context_even_failed(current));
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
     if (graph->is_moved()) return CUDA_ERROR_INVALID_VALUE;
@@ -57,17 +59,17 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
 }
 
 CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
-    ExecPtr exec;
-    CU_TRY(find_exec(hGraph, exec));
     StreamPtr stream;
-    return find_stream(hStream, stream);
+    CU_TRY(find_stream(hStream, stream));
+    ExecPtr exec;
+    return find_exec(hGraph, exec);
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
-    ExecPtr exec;
-    CU_TRY(find_exec(hGraph, exec));
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
+    ExecPtr exec;
+    CU_TRY(find_exec(hGraph, exec));
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(*stream, capture));
     if (capture == nullptr) return exec->launch(*stream);
@@ -93,7 +95,8 @@ CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int* graphId) {
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {
-    if (resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUgraphExecUpdateResultInfo unwanted{};
+    if (resultInfo == nullptr) resultInfo = &unwanted;
     ExecPtr exec;
     CU_TRY(find_exec(hGraphExec, exec));
     GraphPtr graph;

@@ -41,12 +41,16 @@ CUresult add(CUgraphNode* out, const Place& place, Make make) {
     return CUDA_SUCCESS;
 }
 
+/// What is launched is looked at before where.
 CUresult add_kernel(CUgraphNode* out, const Place& place, const CUDA_KERNEL_NODE_PARAMS& params) {
+    if (params.func == nullptr && params.kern == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     return add(out, place, [&](NodeBody& body, auto& context) { return make_body(params, body, context); });
 }
 
 CUresult add_any(CUgraphNode* out, const Place& place, CUgraphNodeParams* params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const bool no_kernel = params->kernel.func == nullptr && params->kernel.kern == nullptr;
+    if (params->type == CU_GRAPH_NODE_TYPE_KERNEL && no_kernel) return CUDA_ERROR_INVALID_HANDLE;
     CU_TRY(add(out, place, [&](NodeBody& body, auto& context) { return make_body(*params, body, context); }));
     if (params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_SUCCESS;
     NodePtr node;

@@ -115,16 +115,17 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
     CU_TRY(find_node(hNode, node, kernel));
     KernelOperation scratch;
     scratch.grid = kernel->grid;
-    *value_out = CUkernelNodeAttrValue{};
+    CUkernelNodeAttrValue told{};
     if (attr == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
-        value_out->cooperative = kernel->cooperative ? 1 : 0;
+        told.cooperative = kernel->cooperative ? 1 : 0;
     } else if (attr == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-        value_out->clusterDim = {kernel->cluster.x, kernel->cluster.y, kernel->cluster.z};
+        told.clusterDim = {kernel->cluster.x, kernel->cluster.y, kernel->cluster.z};
     } else if (const CUlaunchAttribute* set = find_attribute(*kernel, attr)) {
-        *value_out = set->value;
+        told = set->value;
     } else {
-        return apply_attribute(scratch, attr, *value_out);  // a default, if there is such an attribute
+        CU_TRY(apply_attribute(scratch, attr, told));  // a default, if there is such an attribute
     }
+    *value_out = told;
     return CUDA_SUCCESS;
 }
 

@@ -20,6 +20,13 @@ namespace {
 /// The first driver to make green contexts without CU_GREEN_CTX_DEFAULT_STREAM.
 constexpr int k_optional_stream = 13010;
 
+/// Asked before whose resource it is.
+bool is_resource(CUdevResourceType type) {
+    const auto number = static_cast<unsigned>(type);
+    const bool queues = number == cuda::abi::k_resource_workqueue_config || number == cuda::abi::k_resource_workqueue;
+    return number == cuda::abi::k_resource_sm || (queues && driver_version() >= cuda::abi::k_workqueue_driver);
+}
+
 /// @param queues  null: there are none to be told
 CUresult give(const SmResource& found, const Workqueues* queues, CUdevResource* resource, CUdevResourceType type) {
     if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -86,6 +93,8 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevR
 }
 
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
+    if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_resource(type)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     NamedContext named;
     CU_TRY(find_named_context(hCtx, named));
     if (named.green != nullptr) return driver::cuGreenCtxGetDevResource(named.green->handle(), resource, type);
@@ -96,6 +105,8 @@ CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResou
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
+    if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_resource(type)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     GreenContextPtr green;
     CU_TRY(find_green(hCtx, green));
     SmResource found = green->resource();
@@ -185,9 +196,10 @@ CUresult cuCtxFromGreenCtx(CUcontext* pContext, CUgreenCtx hCtx) {
 }
 
 CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
-    if (phStream == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    if (phStream == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GreenContextPtr green;
     CU_TRY(find_green(greenCtx, green));
+    if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     priority = std::clamp(priority, k_greatest_priority, k_least_priority);
     auto stream = std::make_shared<Stream>(green->primary(), QueueKind::non_blocking, flags, priority, 0, green);
     stream->set_handle(process().streams.add(stream));

@@ -15,7 +15,7 @@
 namespace warpline::softgpu::driver {
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
-    if (pHandle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pHandle == nullptr || dptr == 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     AllocationPtr allocation = process().addresses.find(dptr);
@@ -72,10 +72,10 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
 }
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
-    if (pHandle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (pHandle == nullptr || event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pHandle = {};
     auto found = process().events.find(event);
-    if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (found->shared() == nullptr || !found->shared()->own()) return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr || found->shared() == nullptr || !found->shared()->own()) return CUDA_ERROR_INVALID_HANDLE;
     *pHandle = std::bit_cast<CUipcEventHandle>(found->shared()->exported());
     return CUDA_SUCCESS;
 }

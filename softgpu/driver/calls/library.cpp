@@ -89,11 +89,12 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
                                unsigned int numLibraryOptions) {
     (void)libraryOptionValues;
     if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (numJitOptions != 0 && (jitOptions == nullptr || jitOptionsValues == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<const Code> read;
+    CU_TRY(read_code_file(fileName, read));
     JitOptions jit;
     CU_TRY(JitOptions::read(numJitOptions, jitOptions, jitOptionsValues, jit));
     CU_TRY(check_library_options(libraryOptions, numLibraryOptions, true));
-    std::shared_ptr<const Code> read;
-    CU_TRY(read_code_file(fileName, read));
     return create(std::move(read), jit, library);
 }
 
@@ -127,7 +128,7 @@ CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {
-    if (kernels == nullptr || numKernels == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Library> found;
     CU_TRY(find_library(lib, found));
     std::vector<std::string> names;
@@ -206,7 +207,7 @@ CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
 }
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-    if (paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (paramOffset == nullptr || kernel == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(resolve_anywhere(kernel, function));
     return function->param_info(paramIndex, paramOffset, paramSize);

@@ -33,8 +33,8 @@ CUresult advise(CUdeviceptr address, size_t bytes, CUmem_advise advice, const CU
 CUresult prefetch(CUdeviceptr address, size_t bytes, const CUmemLocation& location, CUstream handle) {
     StreamPtr stream;
     CU_TRY(find_stream(handle, stream));
-    CU_TRY(check_managed(address, bytes));
     CU_TRY(check_place(location));
+    CU_TRY(check_managed(address, bytes));
     process().advice.note_prefetch(address, bytes, location);
     return CUDA_SUCCESS;
 }
@@ -52,6 +52,9 @@ CUresult check_batch(const CUdeviceptr* addresses, const size_t* sizes, size_t c
 }
 
 CUresult prefetch_batch(const cuda::abi::PrefetchBatch& batch, unsigned long long flags, CUstream handle) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
     CU_TRY(check_batch(batch.addresses, batch.sizes, batch.count, flags));
     return batch.each([handle](CUdeviceptr address, size_t bytes, const CUmemLocation& location) {
         return prefetch(address, bytes, location, handle);
@@ -84,6 +87,7 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count
 }
 
 CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count, unsigned long long flags, CUstream hStream) {
+    if (hStream == nullptr) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
     // What is discarded may keep its content: reading it is undefined until it is written again.

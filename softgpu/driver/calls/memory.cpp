@@ -74,11 +74,10 @@ CUresult free_to_pool(const Allocation& allocation) {
 }  // namespace
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    *free = context->device().free_bytes();
-    *total = context->device().total_bytes();
+    if (free != nullptr) *free = context->device().free_bytes();
+    if (total != nullptr) *total = context->device().total_bytes();
     return CUDA_SUCCESS;
 }
 
@@ -98,17 +97,18 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
     if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
     uint64_t pitch = round_up(WidthInBytes, k_pitch_bytes), bytes = 0;
-    if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (pitch < WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     CU_TRY(driver::cuMemAlloc_v2(dptr, bytes));
     *pPitch = pitch;
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
+    if (dptr == 0) return CUDA_SUCCESS;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
-    if (dptr == 0) return CUDA_SUCCESS;
     AllocationPtr found = find_starting_at(dptr);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const bool freeable = found->kind == MemoryKind::pool || found->kind == MemoryKind::graph ||
@@ -148,12 +148,12 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) { return driver::cuMemHostAlloc(pp, bytesize, 0); }
 
 CUresult cuMemFreeHost(void* p) {
-    Context* context = nullptr;
-    CU_TRY(current_context(context));
-    CU_TRY(check_unsafe_call());
     if (p == nullptr) return CUDA_SUCCESS;
     AllocationPtr found = find_starting_at(reinterpret_cast<uint64_t>(p));
     if (found == nullptr || found->kind != MemoryKind::host) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    CU_TRY(check_unsafe_call());
     CU_TRY(check_free(*found));
     return free_now(found->address);
 }
@@ -186,6 +186,8 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    const AllocationPtr there = process().addresses.find(address);
+    if (there != nullptr && there->kind == MemoryKind::host) return CUDA_ERROR_INVALID_VALUE;  // of cuMemHostAlloc
     if (process().addresses.overlaps(address, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     const bool read_only = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
     if (!(read_only ? is_readable : is_writable)(address, bytesize)) return CUDA_ERROR_INVALID_VALUE;
@@ -203,14 +205,14 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
 
 CUresult cuMemHostUnregister(void* p) {
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Context* context = nullptr;
-    CU_TRY(current_context(context));
-    CU_TRY(check_unsafe_call());
     // Memory that is known, and was not registered from this address on, is an invalid value; other memory is not registered.
     const auto address = reinterpret_cast<uint64_t>(p);
     AllocationPtr found = process().addresses.find(address);
     if (found == nullptr || !found->on_host()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     if (found->address != address || found->kind != MemoryKind::registered) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
+    CU_TRY(check_unsafe_call());
     return free_now(found->address);
 }
 

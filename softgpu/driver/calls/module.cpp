@@ -23,10 +23,10 @@ CUresult load(const std::shared_ptr<const Code>& code, JitOptions* jit, CUmodule
 }
 
 CUresult find_module(CUmodule handle, std::shared_ptr<Module>& module) {
-    Context* context = nullptr;
-    CU_TRY(current_context(context));
     module = process().modules.find(handle);
-    return module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    Context* context = nullptr;
+    return current_context(context);
 }
 
 /// The address of the variable that stands for a reference of a module.
@@ -116,7 +116,7 @@ CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
-    if (functions == nullptr || numFunctions == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Module> module;
     CU_TRY(find_module(mod, module));
     auto names = module->function_names();
@@ -129,7 +129,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
     std::shared_ptr<Module> module;
     CU_TRY(find_module(hmod, module));
     const exec::GlobalInfo* global = module->global(name);
-    if (global == nullptr) return CUDA_ERROR_NOT_FOUND;
+    // The name of a function is no variable's, and known all the same.
+    if (global == nullptr) return module->function(name) != nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
     if (dptr != nullptr) *dptr = global->address;
     if (bytes != nullptr) *bytes = global->size_bytes;
     return CUDA_SUCCESS;

@@ -112,7 +112,7 @@ void unknown(CUpointer_attribute attribute, CUdeviceptr at, void* data) {
 }  // namespace
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-    if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (data == nullptr || ptr == 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     AllocationPtr allocation = process().addresses.find(ptr);
@@ -129,7 +129,12 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
         }
         const CUresult told =
             allocation != nullptr ? known(*allocation, attributes[i], ptr, data[i]) : reserved(attributes[i], ptr, data[i]);
-        if (told != CUDA_SUCCESS) unknown(attributes[i], ptr, data[i]);
+        if (told == CUDA_SUCCESS) continue;
+        if (allocation != nullptr && attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER) {
+            put<uint64_t>(data[i], 0);  // memory of a device, which the host does not reach
+        } else {
+            unknown(attributes[i], ptr, data[i]);
+        }
     }
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,5 @@
 // Pools of memory, and memory that is allocated in the order of a stream.
+#include "cuda/abi/handle_types.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/device/device.h"
@@ -50,21 +51,23 @@ CUresult device_at(const CUmemLocation* location, CUmemAllocationType type, Devi
 }  // namespace
 
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
+    if (bytesize == 0) return CUDA_SUCCESS;  // the address is 0
     PoolPtr pool;
     CU_TRY(current_pool(stream->context().device(), pool));
     return allocate(dptr, bytesize, pool, *stream);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
     if (found->imported()) return CUDA_ERROR_INVALID_VALUE;
-    StreamPtr stream;
-    CU_TRY(find_stream(hStream, stream));
+    if (bytesize == 0) return CUDA_SUCCESS;  // the address is 0
     return allocate(dptr, bytesize, found, *stream);
 }
 
@@ -179,7 +182,9 @@ CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool, C
 
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType,
                                             unsigned long long flags) {
-    if (pool_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pool_out == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pool_out = nullptr;
+    if (flags != 0 || !cuda::abi::is_one_handle_type(handleType)) return CUDA_ERROR_INVALID_VALUE;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     PoolPtr made;
     CU_TRY(MemoryPool::import(static_cast<int>(reinterpret_cast<intptr_t>(handle)), made));
@@ -201,6 +206,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool, CUmemPo
     if (ptr_out == nullptr || shareData == nullptr) return CUDA_ERROR_INVALID_VALUE;
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
+    *ptr_out = 0;
     AllocationPtr allocation;
     CU_TRY(found->import_pointer(*shareData, allocation));
     *ptr_out = allocation->address;
@@ -218,14 +224,14 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
-    CU_TRY(find_device(dev, device));
+    if (find_device(dev, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
     *pool = as_handle<CUmemoryPool>(device->current_pool.load());
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     Device* device = nullptr;
-    CU_TRY(find_device(dev, device));
+    if (find_device(dev, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
     PoolPtr found;
     CU_TRY(find_pool(pool, found));
     if (&found->device() != device || found->imported() || found->is_managed()) return CUDA_ERROR_INVALID_VALUE;

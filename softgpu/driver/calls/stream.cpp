@@ -20,6 +20,7 @@ namespace {
 
 CUresult create(CUstream* out, unsigned int flags, int priority) {
     if (out == nullptr || (flags & ~static_cast<unsigned int>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    *out = nullptr;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     QueueKind kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? QueueKind::non_blocking : QueueKind::blocking;
@@ -37,7 +38,7 @@ CUresult create(CUstream* out, unsigned int flags, int priority) {
 CUresult inspect(CUstream handle, StreamPtr& stream) {
     if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         stream = process().streams.find(handle);
-        if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        if (stream == nullptr) return not_found(process().streams, handle);
         return stream->green() != nullptr && !stream->green()->alive() ? cuda::abi::k_stream_detached : CUDA_SUCCESS;
     }
     return find_stream(handle, stream);
@@ -59,7 +60,7 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
 CUresult cuStreamDestroy_v2(CUstream hStream) {
     if (hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
     auto stream = process().streams.remove(hStream);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream == nullptr) return not_found(process().streams, hStream);
     stream->retire();
     return CUDA_SUCCESS;
 }
@@ -109,13 +110,12 @@ CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-    if (pCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     // As it is documented.
     if (hStream == CU_STREAM_PER_THREAD && current_green() != nullptr) return CUDA_ERROR_INVALID_HANDLE;
     StreamPtr stream;
     CU_TRY(inspect(hStream, stream));
     CU_TRY(check_not_capturing(*stream));
-    *pCtx = stream->context().handle();
+    if (pCtx != nullptr) *pCtx = stream->context().handle();
     return pGreenCtx != nullptr ? driver::cuStreamGetGreenCtx(hStream, pGreenCtx) : CUDA_SUCCESS;
 }
 
@@ -123,8 +123,8 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
     if ((Flags & ~static_cast<unsigned int>(CU_EVENT_WAIT_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
-    auto event = process().events.find(hEvent);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    EventPtr event;
+    CU_TRY(find_event(hEvent, event));
     return wait_for_event(stream, event, hEvent, (Flags & CU_EVENT_WAIT_EXTERNAL) != 0);
 }
 
@@ -144,11 +144,11 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
 }
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
+    StreamPtr stream;
+    CU_TRY(find_stream(hStream, stream));
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    StreamPtr stream;
-    CU_TRY(find_stream(hStream, stream));
     AllocationPtr allocation = process().addresses.find(dptr);
     if (allocation == nullptr || allocation->kind != MemoryKind::managed) return CUDA_ERROR_INVALID_VALUE;
     const bool whole = allocation->address == dptr && (length == 0 || length == allocation->size_bytes);
@@ -184,15 +184,17 @@ CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAtt
         *value = found->second;
         return CUDA_SUCCESS;
     }
-    *value = CUstreamAttrValue{};
+    CUstreamAttrValue told{};
     switch (attr) {
-        case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY: value->syncPolicy = CU_SYNC_POLICY_AUTO; return CUDA_SUCCESS;
-        case CU_STREAM_ATTRIBUTE_PRIORITY: value->priority = stream->priority(); return CUDA_SUCCESS;
+        case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY: told.syncPolicy = CU_SYNC_POLICY_AUTO; break;
+        case CU_STREAM_ATTRIBUTE_PRIORITY: told.priority = stream->priority(); break;
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
         case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-        case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN: return CUDA_SUCCESS;
+        case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN: break;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
+    *value = told;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* param) {

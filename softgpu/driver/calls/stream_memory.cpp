@@ -1,6 +1,7 @@
 // Streams that wait for values in memory, or write them.
 #include <span>
 
+#include "cuda/abi/stream_values.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
@@ -13,6 +14,7 @@ namespace warpline::softgpu::driver {
 namespace {
 
 CUresult check_item(const CUstreamBatchMemOpParams& item) {
+    if (!cuda::abi::are_stream_value_flags(item.operation, item.waitValue.flags)) return CUDA_ERROR_INVALID_VALUE;
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
         case CU_STREAM_MEM_OP_WRITE_VALUE_32:
@@ -67,7 +69,7 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t v
     return value_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
 }
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
-    if (paramArray == nullptr || count == 0 || count > 256) return CUDA_ERROR_INVALID_VALUE;
+    if (paramArray == nullptr || count > 256) return CUDA_ERROR_INVALID_VALUE;
     return batch(stream, {paramArray, paramArray + count}, flags);
 }
 

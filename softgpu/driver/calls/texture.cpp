@@ -46,6 +46,8 @@ using Textures = Objects<TextureObject>;
 using Surfaces = Objects<SurfaceObject>;
 
 CUresult find_texture_object(CUtexObject handle, std::shared_ptr<TextureObject>& object) {
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
     object = Textures::instance().find(handle);
     return object != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -80,9 +82,10 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
 }
 
 CUresult cuTexObjectDestroy(CUtexObject texObject) {
-    if (texObject == 0) return CUDA_SUCCESS;
+    Context* context = nullptr;
+    CU_TRY(current_context_even_failed(context));
     auto object = Textures::instance().remove(texObject);
-    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr) return CUDA_SUCCESS;  // nobody looks whether it is there
     retire(std::move(object), texObject, &exec::remove_texture);
     return CUDA_SUCCESS;
 }
@@ -129,15 +132,18 @@ CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC*
 }
 
 CUresult cuSurfObjectDestroy(CUsurfObject surfObject) {
-    if (surfObject == 0) return CUDA_SUCCESS;
+    Context* context = nullptr;
+    CU_TRY(current_context_even_failed(context));
     auto object = Surfaces::instance().remove(surfObject);
-    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr) return CUDA_SUCCESS;  // nobody looks whether it is there
     retire(std::move(object), surfObject, &exec::remove_surface);
     return CUDA_SUCCESS;
 }
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUsurfObject surfObject) {
     if (pResDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
     auto object = Surfaces::instance().find(surfObject);
     if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pResDesc = object->resource;

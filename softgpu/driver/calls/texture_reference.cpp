@@ -13,8 +13,9 @@ namespace {
 using ReferencePtr = std::shared_ptr<TextureReference>;
 
 CUresult find(CUtexref handle, ReferencePtr& reference) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     reference = process().texrefs.find(handle);
-    return reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /// Changes a reference's properties and binds it anew.
@@ -46,11 +47,14 @@ CUresult cuTexRefCreate(CUtexref* pTexRef) {
 }
 
 CUresult cuTexRefDestroy(CUtexref hTexRef) {
-    return process().texrefs.remove(hTexRef) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    ReferencePtr reference;
+    CU_TRY(find(hTexRef, reference));
+    process().texrefs.remove(hTexRef);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) {
-    if (Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & ~static_cast<unsigned int>(CU_TRSA_OVERRIDE_FORMAT)) != 0) return CUDA_ERROR_INVALID_VALUE;
     auto array = process().arrays.find(hArray);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     return change(hTexRef, [&](TextureReference& reference) {
@@ -65,7 +69,7 @@ CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) 
 }
 
 CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags) {
-    if (Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & ~static_cast<unsigned int>(CU_TRSA_OVERRIDE_FORMAT)) != 0) return CUDA_ERROR_INVALID_VALUE;
     auto array = process().mipmapped_arrays.find(hMipmappedArray);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     return change(hTexRef, [&](TextureReference& reference) {
@@ -108,7 +112,6 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR* 
 }
 
 CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents) {
-    if (NumPackedComponents != 1 && NumPackedComponents != 2 && NumPackedComponents != 4) return CUDA_ERROR_INVALID_VALUE;
     return change(hTexRef, [&](TextureReference& reference) {
         reference.format = fmt;
         reference.channels = NumPackedComponents;
@@ -136,6 +139,7 @@ CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
 }
 
 CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
+    if (fm != CU_TR_FILTER_MODE_POINT && fm != CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     return change(hTexRef, [&](TextureReference& reference) {
         reference.texture.mipmapFilterMode = fm;
         return CUDA_SUCCESS;
@@ -173,6 +177,9 @@ CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float* pBorderColor) {
 }
 
 CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags) {
+    constexpr unsigned int k_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
+                                     CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+    if ((Flags & ~k_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     return change(hTexRef, [&](TextureReference& reference) {
         reference.texture.flags = Flags;
         return CUDA_SUCCESS;
@@ -227,11 +234,11 @@ CUresult cuTexRefGetFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
 }
 
 CUresult cuTexRefGetFormat(CUarray_format* pFormat, int* pNumChannels, CUtexref hTexRef) {
-    return get(pFormat, hTexRef, [pNumChannels](TextureReference& reference, CUarray_format& out) {
-        out = reference.format;
-        if (pNumChannels != nullptr) *pNumChannels = reference.channels;
-        return CUDA_SUCCESS;
-    });
+    ReferencePtr reference;
+    CU_TRY(find(hTexRef, reference));
+    if (pFormat != nullptr) *pFormat = reference->format;
+    if (pNumChannels != nullptr) *pNumChannels = reference->channels;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
@@ -280,12 +287,14 @@ CUresult cuTexRefGetFlags(unsigned int* pFlags, CUtexref hTexRef) {
 
 CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) {
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (hSurfRef == nullptr || hArray == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     auto reference = process().surfrefs.find(hSurfRef);
     return reference != nullptr ? reference->bind(hArray) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuSurfRefGetArray(CUarray* phArray, CUsurfref hSurfRef) {
     if (phArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (hSurfRef == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     auto reference = process().surfrefs.find(hSurfRef);
     if (reference == nullptr || reference->array() == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *phArray = reference->array();

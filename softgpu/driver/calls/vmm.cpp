@@ -1,6 +1,7 @@
 // Virtual memory management: addresses, physical memory, mappings, access.
 #include "softgpu/driver/memory/vmm.h"
 
+#include "cuda/abi/handle_types.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/physical_memory.h"
@@ -97,7 +98,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
     CU_TRY(check_supported());
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == 0 || size == 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = process().physical.find(handle);
     if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return VirtualMemory::instance().map(ptr, size, offset, memory, handle);
@@ -136,10 +137,18 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
     CU_TRY(check_supported());
     if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == 0) return CUDA_ERROR_INVALID_VALUE;
     int accessor = 0;
     CU_TRY(accessor_of(*location, accessor));
+    *flags = 0;
     CUmemAccess_flags found = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    CU_TRY(VirtualMemory::instance().access(ptr, accessor, &found));
+    const AllocationPtr own = process().addresses.find(ptr);
+    if (own != nullptr && own->kind == MemoryKind::device) {
+        // Memory of cuMemAlloc: its device has access to it.
+        if (accessor == own->device) found = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    } else {
+        CU_TRY(VirtualMemory::instance().access(ptr, accessor, &found));
+    }
     *flags = static_cast<unsigned long long>(found);
     return CUDA_SUCCESS;
 }
@@ -184,7 +193,7 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
                                         CUmemAllocationHandleType shHandleType) {
     CU_TRY(check_supported());
-    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr || !cuda::abi::is_one_handle_type(shHandleType)) return CUDA_ERROR_INVALID_VALUE;
     if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     std::shared_ptr<PhysicalMemory> memory;
     CU_TRY(PhysicalMemory::import(static_cast<int>(reinterpret_cast<intptr_t>(osHandle)), memory));

@@ -2,7 +2,6 @@
 #include "softgpu/driver/code/jit_options.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "cuda/abi/newer_values.h"
@@ -29,6 +28,9 @@ CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** valu
                 break;
             case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
                 out.m_overrides = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i])) != 0;
+                break;
+            case CU_JIT_MAX_REGISTERS:
+                if (static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values[i])) == 0) return CUDA_ERROR_INVALID_VALUE;
                 break;
             case CU_JIT_WALL_TIME: out.m_wall_times.push_back(&values[i]); break;
             default: {
@@ -61,11 +63,7 @@ void JitOptions::append(Log& log, std::string_view text) {
     if (log.written != nullptr) *log.written = reinterpret_cast<void*>(log.used_bytes);
 }
 
-void JitOptions::write_error_log(std::string_view text) {
-    // The compiler of NVIDIA's driver says why for the first image of a process that fails, and for none after it.
-    static std::atomic<bool> said{false};
-    if (!said.exchange(true)) append(m_error, text);
-}
+void JitOptions::write_error_log(std::string_view text) { append(m_error, text); }
 void JitOptions::write_info_log(std::string_view text) { append(m_info, text); }
 
 void JitOptions::write_wall_time(float milliseconds) {

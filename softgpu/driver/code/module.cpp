@@ -70,7 +70,12 @@ Module::~Module() {
 
 CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<const Code> code, JitOptions* jit,
                       std::shared_ptr<Module>& module) {
-    auto begin = std::chrono::steady_clock::now();
+    // Told whether it can be compiled or not.
+    const auto timed = [begin = std::chrono::steady_clock::now(), jit](CUresult result) {
+        const std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begin;
+        if (jit != nullptr) jit->write_wall_time(taken.count());
+        return result;
+    };
     LoadGate::Closed loading(*context);
     exec::Engine& engine = context->device().engine();
     std::shared_ptr<exec::Module> loaded;
@@ -84,16 +89,13 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
         if (loaded == nullptr) {
             if (jit != nullptr) jit->write_error_log(error.log);
             WL_LOG(error, "softgpu", "module refused: {}", error.log);
-            return error.cu_result != 0 ? static_cast<CUresult>(error.cu_result) : CUDA_ERROR_INVALID_PTX;
+            return timed(error.cu_result != 0 ? static_cast<CUresult>(error.cu_result) : CUDA_ERROR_INVALID_PTX);
         }
     }
     if (code->is_text) {
-        if (CUresult result = compile(*loaded, jit); result != CUDA_SUCCESS) return result;
+        if (CUresult result = compile(*loaded, jit); result != CUDA_SUCCESS) return timed(result);
     }
-    if (jit != nullptr) {
-        std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begin;
-        jit->write_wall_time(taken.count());
-    }
+    timed(CUDA_SUCCESS);
     context->device().flush_printf();
     // What a GPU's driver compiles is machine code for the device.
     LoadedFunction::Compiled of_all;
@@ -235,9 +237,9 @@ CUresult Function::set_on_device(CUfunction_attribute attribute, int value, Devi
 }
 
 CUresult find_function(CUfunction handle, std::shared_ptr<LoadedFunction>& function, Context*& context) {
-    CU_TRY(current_context(context));
     auto named = process().functions.find(handle);
     if (named == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CU_TRY(current_context(context));
     return named->resolve(*context, function);
 }
 
@@ -256,6 +258,7 @@ CUresult find_variable(CUlibrary handle, const char* name, bool managed, CUdevic
     std::shared_ptr<Module> module;
     CU_TRY(library->module_in(*context, nullptr, module));
     const exec::GlobalInfo* global = module->global(name);
+    if (global == nullptr && !managed && module->function(name) != nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (global == nullptr || (managed && !global->managed)) return CUDA_ERROR_NOT_FOUND;
     if (address != nullptr) *address = global->address;
     if (bytes != nullptr) *bytes = global->size_bytes;

@@ -57,4 +57,11 @@ void Event::record(const std::function<FencePtr(std::function<void()>)>& submit)
     m_number = number;
 }
 
+CUresult find_event(CUevent handle, EventPtr& event) {
+    event = process().events.find(handle);
+    if (event == nullptr) return not_found(process().events, handle);
+    const Context& context = *event->context();
+    return context.ended() && !context.active() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
 }  // namespace warpline::softgpu::driver

@@ -79,6 +79,9 @@ private:
 };
 using EventPtr = std::shared_ptr<Event>;
 
+/// An event by its handle. Errors: as not_found().
+CUresult find_event(CUevent handle, EventPtr& event);
+
 /// What becomes of a context whose work waits for a process that has ended: what it waited for will not come.
 void fail_of_lost_process(Context& context);
 

@@ -113,7 +113,7 @@ CUresult find_stream(CUstream handle, StreamPtr& stream) {
         return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     }
     stream = process().streams.find(handle);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream == nullptr) return not_found(process().streams, handle);
     stream->context().load_gate().pass();
     if (!stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (stream->green() != nullptr && !stream->green()->alive()) return cuda::abi::k_stream_detached;

@@ -121,6 +121,7 @@ CUresult Capture::end(Stream& stream, GraphPtr& graph) {
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
     if (capture->m_mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->m_thread != thread_state().number) {
+        capture->invalidate();
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     CUresult result = CUDA_SUCCESS;
@@ -291,6 +292,13 @@ CUresult check_event_not_captured(const Event& event) {
     if (capture == nullptr || capture->ended()) return CUDA_SUCCESS;
     capture->invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult check_event_not_of_capture(const Event& event) {
+    std::shared_ptr<Capture> capture = event.capture(nullptr);
+    if (capture == nullptr) return CUDA_SUCCESS;
+    if (!capture->ended()) capture->invalidate();
+    return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture) {

@@ -104,6 +104,8 @@ CUresult check_context_not_capturing(const Context& context);
 CUresult check_green_not_capturing(const GreenContext& green);
 /// The same for an event that was recorded in a capture which is going on.
 CUresult check_event_not_captured(const Event& event);
+/// For calls that ask or wait for an event: captured event if it was last recorded in a capture, which is invalidated.
+CUresult check_event_not_of_capture(const Event& event);
 /// True if a stream is being captured that this legacy default stream would wait for.
 bool legacy_stream_blocked(const Stream& legacy);
 /// For calls on a stream that cannot be captured: the same if it is being captured.

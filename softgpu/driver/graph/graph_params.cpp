@@ -35,7 +35,8 @@ To as(const From& from) {
 namespace {
 
 CUresult named_or_current(CUcontext handle, NamedContext& named) {
-    if (handle != nullptr) return find_named_context(handle, named);
+    if (handle != nullptr)
+        return find_named_context(handle, named) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     Context* current = nullptr;
     if (current_context_even_failed(current) == CUDA_SUCCESS) {
         named = thread_state().contexts.back();

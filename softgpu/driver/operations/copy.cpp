@@ -31,7 +31,7 @@ Side destination_of(const CUDA_MEMCPY3D& c) {
 
 CUresult array_side(const Side& side, const CopyOperation& extent, CopySide& out) {
     out.array = process().arrays.find(side.array);
-    if (out.array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (out.array == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const ArrayObject& array = *out.array;
     auto beyond = [](uint64_t start, uint64_t length, uint64_t limit) { return start > limit || length > limit - start; };
     if (beyond(side.x, extent.width_bytes, array.row_bytes()) || beyond(side.y, extent.height, array.rows()) ||

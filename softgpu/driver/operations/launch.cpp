@@ -106,6 +106,7 @@ CUresult read_attributes(const LaunchRequest& request, KernelOperation& operatio
                 break;
             case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
                 operation.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+                if (operation.cluster.count() == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
                 break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
                 if (process().events.find(value.programmaticEvent.event) == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "cuda/abi/cuda_types.h"
 #include "cuda/abi/token.h"
 
 namespace warpline::softgpu::driver {
@@ -115,6 +116,13 @@ public:
         return objects;
     }
 
+    /// Whether a value looks like a handle of another kind.
+    bool is_of_other_kind(uint64_t handle) const {
+        const uint64_t kind = handle >> 48;
+        return kind >= static_cast<uint64_t>(HandleKind::context) &&
+               kind <= static_cast<uint64_t>(HandleKind::async_callback) && !cuda::abi::token_is(m_kind, handle);
+    }
+
 private:
     struct Slot {
         std::shared_ptr<T> object;  // shared: a call in another thread may still use what this one destroys
@@ -134,6 +142,14 @@ private:
     std::vector<Slot> m_slots WL_GUARDED_BY(m_mutex);
     std::vector<uint32_t> m_free WL_GUARDED_BY(m_mutex);
 };
+
+/// What calls answer to a stream or an event that a table does not have. NVIDIA's driver asks the object for its context: in
+/// one of another kind it finds none.
+template <typename T, typename Handle>
+CUresult not_found(const HandleTable<T>& table, Handle* handle) {
+    const bool other = table.is_of_other_kind(reinterpret_cast<uint64_t>(handle));
+    return other ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
+}
 
 template <typename Handle>
 Handle as_handle(uint64_t value) {

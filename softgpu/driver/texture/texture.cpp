@@ -84,7 +84,7 @@ exec::TextureLevel level_of(const ArrayObject& array) {
 
 CUresult add_array(CUarray handle, exec::TextureDescriptor& out, std::shared_ptr<const void>& memory) {
     auto array = process().arrays.find(handle);
-    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR& d = array->descriptor();
     CU_TRY(set_format(d.Format, d.NumChannels, out));
     out.shape = shape_of(d);
@@ -96,7 +96,7 @@ CUresult add_array(CUarray handle, exec::TextureDescriptor& out, std::shared_ptr
 
 CUresult add_mipmapped(CUmipmappedArray handle, exec::TextureDescriptor& out, std::shared_ptr<const void>& memory) {
     auto array = process().mipmapped_arrays.find(handle);
-    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR& d = array->descriptor();
     CU_TRY(set_format(d.Format, d.NumChannels, out));
     out.shape = shape_of(d);
@@ -245,7 +245,7 @@ CUresult describe_surface(const CUDA_RESOURCE_DESC& resource, exec::SurfaceDescr
                           std::shared_ptr<const void>& memory) {
     if (resource.resType != CU_RESOURCE_TYPE_ARRAY || resource.flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto array = process().arrays.find(resource.res.array.hArray);
-    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if ((array->descriptor().Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
     exec::TextureDescriptor texture;
     CU_TRY(add_array(resource.res.array.hArray, texture, memory));

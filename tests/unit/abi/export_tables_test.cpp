@@ -115,7 +115,7 @@ TEST_F(ExportTables, UnknownTablesAreRefused) {
          {"F8CFF95121468B4EB9E2FB469E7C0DD9", "DA9151D33AE6CC41A5C04F26D533E328", "00112233445566778899AABBCCDDEEFF"}) {
         const void* found = &found;
         CUuuid key = uuid(id);
-        EXPECT_EQ(get_export_table(&found, &key), CUDA_ERROR_NOT_FOUND) << id;
+        EXPECT_EQ(get_export_table(&found, &key), CUDA_ERROR_INVALID_VALUE) << id;
         EXPECT_EQ(found, nullptr);
     }
     const void* found = nullptr;
@@ -128,7 +128,7 @@ TEST_F(ExportTables, AProfilerIsToldWhyOnce) {
     testing::internal::CaptureStderr();
     CUuuid key = uuid("2C8E0AD80710AB4E90DD54719FE5F74B");
     const void* found = nullptr;
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(get_export_table(&found, &key), CUDA_ERROR_NOT_FOUND);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(get_export_table(&found, &key), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(function<CUresult(void*, void*)>(table(k_profiler), 32)(nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;

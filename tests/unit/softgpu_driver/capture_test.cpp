@@ -70,7 +70,6 @@ TEST_F(CaptureTest, StreamsForkAndJoinOverEvents) {
     EXPECT_CU(CU(cuEventRecord)(fork, m_stream));
     EXPECT_CU(CU(cuStreamWaitEvent)(m_second, fork, 0));
     EXPECT_EQ(status(m_second), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    EXPECT_EQ(CU(cuEventQuery)(fork), CUDA_ERROR_CAPTURED_EVENT);
     EXPECT_CU(launch_store(m_module, m_memory + 4, 2, m_second));
     EXPECT_CU(launch_store(m_module, m_memory + 8, 3, m_stream));
     EXPECT_CU(CU(cuEventRecord)(join, m_second));
@@ -177,7 +176,21 @@ TEST_F(CaptureTest, OnlyTheThreadThatBeganMayEnd) {
         CUgraph graph = nullptr;
         EXPECT_EQ(CU(cuStreamEndCapture)(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     }).join();
-    EXPECT_CU(CU(cuGraphDestroy)(end()));
+    CUgraph graph = nullptr;
+    EXPECT_EQ(CU(cuStreamEndCapture)(m_stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+// An event of a capture is a place in a graph: whoever asks or waits for it breaks the capture.
+TEST_F(CaptureTest, EventsOfItAreNotAskedFor) {
+    for (auto* ask : {CU(cuEventQuery), CU(cuEventSynchronize)}) {
+        CUevent captured = event();
+        begin();
+        ASSERT_CU(CU(cuEventRecord)(captured, m_stream));
+        EXPECT_EQ(ask(captured), CUDA_ERROR_CAPTURED_EVENT);
+        CUgraph graph = nullptr;
+        EXPECT_EQ(CU(cuStreamEndCapture)(m_stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        EXPECT_EQ(graph, nullptr);
+    }
 }
 
 TEST_F(CaptureTest, EventsFromOutsideAreIsolated) {

@@ -141,7 +141,7 @@ TEST_F(CopyTest, BoxesThroughArrays) {
     back.srcZ = 3;
     EXPECT_EQ(CU(cuMemcpy3D_v2)(&back), CUDA_ERROR_INVALID_VALUE);
     EXPECT_CU(CU(cuArrayDestroy)(array));
-    EXPECT_EQ(CU(cuMemcpy3D_v2)(&copy), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(CU(cuMemcpy3D_v2)(&copy), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(CopyTest, BatchesCopyEveryElement) {

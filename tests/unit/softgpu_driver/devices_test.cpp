@@ -56,7 +56,9 @@ TEST_F(DevicesTest, CopiesGoBetweenThem) {
     EXPECT_CU(CU(cuMemcpyPeer)(m_memory[1], m_context[1], m_memory[0], m_context[0], 4096));
     EXPECT_CU(CU(cuMemcpyDtoH_v2)(out.data(), m_memory[1], 4096));
     EXPECT_EQ(out, host);
-    EXPECT_EQ(CU(cuMemcpyPeer)(m_memory[1], nullptr, m_memory[0], m_context[0], 4096), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_CU(CU(cuMemcpyPeer)(m_memory[1], nullptr, m_memory[0], m_context[0], 4096));  // null: the current one
+    EXPECT_EQ(CU(cuMemcpyPeer)(m_memory[1], reinterpret_cast<CUcontext>(0x10), m_memory[0], m_context[0], 4096),
+              CUDA_ERROR_INVALID_CONTEXT);
 }
 
 TEST_F(DevicesTest, KernelsReachPeersOnlyWhenAllowed) {

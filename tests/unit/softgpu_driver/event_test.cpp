@@ -82,8 +82,10 @@ TEST_F(EventTest, ElapsedTimeIsMeasured) {
 }
 
 TEST_F(EventTest, ContextsCanBeRecordedAndHeld) {
-    CUevent event = create();
+    CUevent event = create(CU_EVENT_DISABLE_TIMING), timed = create();
     ASSERT_CU(launch_wait(m_module, m_memory, m_a));
+    EXPECT_EQ(CU(cuCtxRecordEvent)(nullptr, event), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(CU(cuCtxRecordEvent)(context(), timed), CUDA_ERROR_INVALID_HANDLE);
     EXPECT_CU(CU(cuCtxRecordEvent)(context(), event));
     EXPECT_EQ(CU(cuEventQuery)(event), CUDA_ERROR_NOT_READY);
     EXPECT_CU(CU(cuCtxWaitEvent)(context(), event));

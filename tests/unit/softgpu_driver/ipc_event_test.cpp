@@ -97,7 +97,7 @@ void record_second(Peer& peer) {
     CUipcEventHandle handle;
     float milliseconds = 0;
     EXPECT_EQ(CU(cuEventElapsedTime_v2)(&milliseconds, event, event), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT_EQ(CU(cuIpcGetEventHandle)(&handle, event), CUDA_ERROR_INVALID_VALUE);  // not the exporter
+    EXPECT_EQ(CU(cuIpcGetEventHandle)(&handle, event), CUDA_ERROR_INVALID_HANDLE);  // not the exporter
     Gate gate;
     EXPECT_CU(CU(cuEventRecord)(event, gate.stream));
     peer.meet();
@@ -251,7 +251,8 @@ void give_event(Peer& peer) {
     EXPECT_CU(CU(cuIpcGetEventHandle)(&handle, event));
     EXPECT_EQ(CU(cuIpcOpenEventHandle)(&own, handle), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_CU(CU(cuEventCreate)(&plain, CU_EVENT_DISABLE_TIMING));
-    EXPECT_EQ(CU(cuIpcGetEventHandle)(&handle, plain), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuIpcGetEventHandle)(&handle, plain), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(CU(cuIpcGetEventHandle)(&handle, nullptr), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuIpcGetEventHandle)(nullptr, event), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuEventCreate)(&plain, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
     peer.meet();
