@@ -114,7 +114,10 @@ CUresult hook_client_cuMemMap(Call& call, CUdeviceptr ptr, size_t size, size_t o
                               unsigned long long flags) {
     if (flags != 0 || offset != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     PhysicalMemory* memory = find_held(call, handle);
-    if (!memory || !call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    const bool is_known = memory->size_bytes != 0;                               // of another process's it is not
+    if (is_known && size > memory->size_bytes) return CUDA_ERROR_NOT_SUPPORTED;  // DB-63
+    if (!call.state.memory.is_reserved(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
     // A whole piece of memory fits where nothing is. What else there may be the driver decides.
     const bool fits =
         memory->size_bytes == size && ptr % DeviceMemory::k_block_bytes == 0 && call.state.memory.is_vacant(ptr, size);

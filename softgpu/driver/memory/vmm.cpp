@@ -135,10 +135,12 @@ bool VirtualMemory::find_reservation(uint64_t address, uint64_t& base, uint64_t&
 
 CUresult VirtualMemory::map(uint64_t address, uint64_t size_bytes, uint64_t offset,
                             const std::shared_ptr<PhysicalMemory>& memory, uint64_t handle) {
-    if (size_bytes == 0 || size_bytes % k_chunk_bytes != 0 || address % k_chunk_bytes != 0 || offset % k_chunk_bytes != 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (offset > memory->size_bytes() || size_bytes > memory->size_bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
+    if (size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    // DB-63: asked first, wherever it is to be.
+    const bool is_part = size_bytes % k_chunk_bytes == 0 && offset % k_chunk_bytes == 0 && offset <= memory->size_bytes() &&
+                         size_bytes <= memory->size_bytes() - offset;
+    if (!is_part) return CUDA_ERROR_NOT_SUPPORTED;
+    if (address % k_chunk_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
     uint64_t base = 0, base_bytes = 0;
     MutexLock lock(m_mutex);
     if (!reserved(address, size_bytes, &base, &base_bytes)) return CUDA_ERROR_INVALID_VALUE;
