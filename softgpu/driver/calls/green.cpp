@@ -55,8 +55,8 @@ CUresult add_to(ResourceDescriptor& described, const CUdevResource& part, unsign
     SmResource one;
     CU_TRY(read_resource(part, one));
     const SmResource& all = described.resource;
-    const bool fits = one.device == all.device && one.split == all.split && one.split != 0 && one.alignment == all.alignment &&
-                      (one.set & all.set).none();
+    // DB-65: they need not be of one split, nor apart.
+    const bool fits = one.device == all.device && one.split != 0 && all.split != 0 && one.alignment == all.alignment;
     if ((has & k_has_sm) != 0 && !fits) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     has |= k_has_sm;
     one.set |= all.set;
