@@ -210,7 +210,6 @@ struct Green {
     explicit Green(const Parts& p) : green(make_green(const_cast<CUdevResource*>(&p.parts[0]), 1, p.device)) {
         CHECK(cudaMemset(data.data(), 0, k_count * sizeof(int)));
         close_gate();
-        CHECK(cudaDeviceSynchronize());
         DRIVER(cuCtxFromGreenCtx(&converted, green));
         DRIVER(cuCtxSetCurrent(converted));
         DRIVER(cuStreamCreate(&waiting, CU_STREAM_DEFAULT));
@@ -221,7 +220,11 @@ struct Green {
         DRIVER(cuStreamDestroy(free_stream));
         DRIVER(cuGreenCtxDestroy(green));
     }
-    void close_gate() { CHECK(cudaMemset(gate.data(), 0, sizeof(int))); }
+    // When it returns the gate is closed: what opens it comes in a stream that does not wait for this one.
+    void close_gate() {
+        CHECK(cudaMemset(gate.data(), 0, sizeof(int)));
+        CHECK(cudaDeviceSynchronize());
+    }
 };
 
 // Its default stream is another one than the primary context's, and neither waits for the other.
@@ -257,7 +260,6 @@ static void held_up(const Parts& p, Green& g) {
 
     // The primary context is held up: the green one's waits for all of its own end.
     g.close_gate();
-    CHECK(cudaDeviceSynchronize());
     hold<<<1, 1>>>(g.gate.data());
     DRIVER(cuCtxSetCurrent(g.converted));
     add<<<4, 64>>>(g.data.data(), k_count, 3);

@@ -204,8 +204,8 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
     if (event == nullptr || event->context() != green->primary()) return CUDA_ERROR_INVALID_HANDLE;
     CU_TRY(check_green_not_capturing(*green));
     const std::vector<FencePtr> before = work_of(*green);
-    event->record([&before](std::function<void()> end) {
-        return Scheduler::instance().submit_free(std::move(end), before, k_greatest_priority);
+    event->record([&](std::function<void()> end) {
+        return Scheduler::instance().submit_record(*green->primary()->group(), std::move(end), before, k_greatest_priority);
     });
     return CUDA_SUCCESS;
 }
