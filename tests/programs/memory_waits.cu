@@ -1,5 +1,5 @@
 // Memory calls that wait for the device; and memory that runs out. With the argument `threads` it is another thread that has
-// what the device waits for: NVIDIA's driver lets no thread do that while one of those calls waits, a server does.
+// what the device waits for: a server lets it go on. On NVIDIA's driver that had no end (docs/driver-behaviour.md, DB-67).
 #include <cstring>
 #include <thread>
 
