@@ -6,6 +6,7 @@
 #include <span>
 
 #include "cuda/abi/newer_values.h"
+#include "cuda/abi/shared_memory.h"
 
 namespace warpline::client {
 
@@ -57,12 +58,6 @@ bool is_launch_attribute(CUlaunchAttributeID id) {
     return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= cuda::abi::k_launch_shared_memory_mode && id != k_unused;
 }
 
-/// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
-/// its programs, whose kernels it loads as libraries from the wrappers in them, are told this of a shape that no device could
-/// run. Everybody else gets CUDA_ERROR_INVALID_VALUE, also who launches kernels of libraries
-/// (docs/driver-behaviour.md, DB-37).
-constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
-
 bool device_can_run(const Device& device, const LaunchShape& shape) {
     if (exceeds(shape.grid_x, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
         exceeds(shape.grid_y, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
@@ -80,8 +75,7 @@ bool device_can_run(const Device& device, const LaunchShape& shape) {
 }  // namespace
 
 CUresult check_shape(const Device& device, const Function& function, const LaunchShape& shape) {
-    const bool of_cudart = function.code->library && function.code->image.in_wrapper();
-    if (!device_can_run(device, shape)) return of_cudart ? k_invalid_configuration : CUDA_ERROR_INVALID_VALUE;
+    if (!device_can_run(device, shape)) return CUDA_ERROR_INVALID_VALUE;  // DB-37
     const uint64_t threads = uint64_t{shape.block_x} * shape.block_y * shape.block_z;
     if (function.max_threads != 0 && threads > function.max_threads) return CUDA_ERROR_INVALID_VALUE;  // DB-38
     const auto& required = function.kernel->required_threads;
@@ -103,7 +97,7 @@ CUresult check_shape(const Device& device, const Function& function, const Launc
     const int allowed = function.shared_limit(device.ordinal);
     int64_t limit = allowed >= 0 ? allowed
                                  : int64_t{device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)} -
-                                       function.static_shared_bytes;
+                                       cuda::abi::counted_shared_bytes(function.static_shared_bytes, device.major);
     return shape.shared_bytes > limit ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -126,6 +120,8 @@ CUresult LaunchParams::read(const Function& function, void** kernel_params, void
         // Fewer bytes than the kernel has parameters are no mistake (DB-36): NCCL leaves out the end of its one
         // structure.
         if (size_bytes == 0 && !function.pieces.empty()) return CUDA_ERROR_INVALID_VALUE;
+        const uint32_t declared_bytes = function.kernel->param_bytes;
+        if (declared_bytes != 0 && size_bytes > declared_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         m_params = as_bytes(buffer, size_bytes);
         // It is read while the call is queued, when nobody may have to fetch it.
         if (is_shared_memory(reinterpret_cast<uint64_t>(buffer))) {

@@ -21,7 +21,10 @@ CUresult check_events_are_shared(const Call& call) {
     return WL_REFUSE_CALL("cuIpc*", "the server, or its driver, gives no events to other processes");
 }
 
-CUresult open(Call& call, CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags) {
+/// What is to be made of memory that is open already.
+enum class Again { counted, refused };
+
+CUresult open(Call& call, CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags, Again again) {
     if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_context(call); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_memory_is_shared(call); refused != CUDA_SUCCESS) return refused;
@@ -29,6 +32,7 @@ CUresult open(Call& call, CUdeviceptr* address, const CUipcMemHandle& handle, un
     if (!ticket)
         return told_why("cuIpcOpenMemHandle", static_cast<uint32_t>(protocol::ShareRefusal::other_kind),
                         CUDA_ERROR_INVALID_HANDLE);
+    if (again == Again::refused && call.state.shares.is_open(*ticket, call.context)) return CUDA_ERROR_ALREADY_MAPPED;
     if (const auto known = call.state.shares.open_again(*ticket, call.context)) {
         *address = *known;
         return CUDA_SUCCESS;
@@ -58,11 +62,11 @@ CUresult hook_client_cuIpcGetMemHandle(Call& call, CUipcMemHandle* pHandle, CUde
 }
 
 CUresult hook_client_cuIpcOpenMemHandle_v2(Call& call, CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    return open(call, pdptr, handle, Flags);
+    return open(call, pdptr, handle, Flags, Again::counted);
 }
 
 CUresult hook_client_cuIpcOpenMemHandle(Call& call, CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    return open(call, pdptr, handle, Flags);
+    return open(call, pdptr, handle, Flags, Again::refused);  // DB-64
 }
 
 /// CUDA waits here for the device; we do not, and nobody gets the addresses before it has done with them.
@@ -95,7 +99,7 @@ CUresult hook_client_cuIpcOpenEventHandle(Call& call, CUevent* phEvent, CUipcEve
     const BytesView bytes = as_bytes(&handle, sizeof handle);
     if (!protocol::read_ticket(bytes, ShareKind::event)) {
         const auto why = static_cast<uint32_t>(protocol::ShareRefusal::other_kind);
-        return told_why("cuIpcOpenEventHandle", why, CUDA_ERROR_INVALID_HANDLE);
+        return told_why("cuIpcOpenEventHandle", why, CUDA_ERROR_MAP_FAILED);
     }
     auto made = make_object<HandleKind::event>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -92,7 +92,6 @@ bool put_reserved(const Pointer& pointer, CUpointer_attribute attribute, void* d
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(data, CUdeviceptr{pointer.reserved->base}); return true;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(data, size_t{pointer.reserved->size_bytes}); return true;
-        case CU_POINTER_ATTRIBUTE_MAPPED: put(data, pointer.device ? 1u : 0u); return true;
         default: return false;
     }
 }

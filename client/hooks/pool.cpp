@@ -76,7 +76,7 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
                                   "captured memory of a pool that other devices may use, or that has a largest size");
         return capture_allocation(own, dptr, bytes, pool->device, stream);
     }
-    if (const uint64_t most = DeviceMemory::rounded_to_blocks(pool->properties.maxSize);
+    if (const uint64_t most = cuda::abi::largest_pool_bytes(pool->properties.maxSize);
         most != 0 && DeviceMemory::rounded(bytes) > most - std::min(most, pool->used_bytes.load()))
         return CUDA_ERROR_OUT_OF_MEMORY;
     PoolHeap& heap = call.state.pool_heap;
@@ -238,7 +238,8 @@ CUresult hook_client_cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemP
         std::memcpy(value, &number, sizeof number);
         return CUDA_SUCCESS;
     }
-    if (cuda::abi::read_pool_fact(found->properties, found->imported, attr, value)) return CUDA_SUCCESS;
+    if (cuda::abi::read_pool_fact(found->properties, found->imported, attr, Process::instance().driver_version(), value))
+        return CUDA_SUCCESS;
     uint64_t number = 0;
     switch (attr) {
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: number = found->release_threshold.load(); break;

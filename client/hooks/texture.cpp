@@ -82,8 +82,8 @@ CUresult hook_client_cuTexObjectGetTextureDesc(Call& call, CUDA_TEXTURE_DESC* pT
 
 CUresult hook_client_cuTexObjectGetResourceViewDesc(Call& call, CUDA_RESOURCE_VIEW_DESC* pResViewDesc, CUtexObject texObject) {
     auto found = call.state.textures.find(Textures::Kind::texture, texObject);
-    if (!found || !found->view) return CUDA_ERROR_INVALID_VALUE;
-    *pResViewDesc = *found->view;
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    *pResViewDesc = found->view.value_or(CUDA_RESOURCE_VIEW_DESC{});  // DB-61
     return CUDA_SUCCESS;
 }
 

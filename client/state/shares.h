@@ -1,6 +1,7 @@
 // What the program shares with other processes: memory of theirs that it has opened, and descriptors that it was given.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,6 +30,12 @@ public:
     using Ticket = protocol::ShareTicket;
 
     /// The address of what is open in this context already, which counts once more.
+    bool is_open(const Ticket& ticket, uint64_t context) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        return std::any_of(m_opened.begin(), m_opened.end(), [&](const auto& one) {
+            return one.second.ticket == ticket && one.second.memory.context == context;
+        });
+    }
     std::optional<uint64_t> open_again(const Ticket& ticket, uint64_t context) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         for (auto& [address, opened] : m_opened) {

@@ -5,8 +5,18 @@
 #include <cstring>
 
 #include "cuda/abi/cuda_types.h"
+#include "cuda/abi/newer_values.h"
 
 namespace warpline::cuda::abi {
+
+/// NVIDIA's pools take parts of this size from a device, and as many whole ones as they need for their largest size
+/// (docs/driver-behaviour.md, DB-62).
+inline constexpr uint64_t k_pool_piece_bytes = uint64_t{32} << 20;
+
+/// How much a pool may have whose largest size is this. 0: as much as there is
+constexpr uint64_t largest_pool_bytes(uint64_t max_size) {
+    return (max_size + k_pool_piece_bytes - 1) / k_pool_piece_bytes * k_pool_piece_bytes;
+}
 
 /// Attributes of pools that can only be read. Older toolkits' cuda.h has no names for them. [CUmemPool_attribute, CUDA 13.5]
 enum class PoolFact : int {
@@ -20,8 +30,11 @@ enum class PoolFact : int {
 };
 
 /// @param imported  from another process: it cannot be exported again
+/// @param driver    its version: older ones do not know what came later
 /// @return          false: it is none of these
-inline bool read_pool_fact(const CUmemPoolProps& pool, bool imported, CUmemPool_attribute attribute, void* value) {
+inline bool read_pool_fact(const CUmemPoolProps& pool, bool imported, CUmemPool_attribute attribute, int driver, void* value) {
+    const bool is_latest = static_cast<PoolFact>(attribute) == PoolFact::locality_domain_id;
+    if (driver < (is_latest ? k_all_newer_values_driver : k_newer_values_driver)) return false;
     const auto number = [value](int fact) {
         std::memcpy(value, &fact, sizeof fact);
         return true;

@@ -74,6 +74,18 @@ def word(value):
     return c_uint64(value & (2**64 - 1)) if isinstance(value, int) else value
 
 
+def once_given_back(action, seconds=5):
+    """What the action gives, which needs memory: that of processes that have just ended comes back a moment later."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except Failed as failed:
+            if failed.code != OUT_OF_MEMORY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
 class Driver:
     """A driver after cuInit. code() calls and returns the CUresult, call() raises Failed unless it is success."""
 

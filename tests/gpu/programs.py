@@ -23,8 +23,11 @@ FRAMEWORKS = {HERE / "torch_models.py": ["torch"], CASES / "torch_calls.py": ["t
 
 
 def comparable(text):
-    """What must be equal: everything but times, and how often a program asked until something was done."""
-    return re.sub(r"\d+ questions", "_ questions", re.sub(r"\d+\.\d+ s", "_ s", text))
+    """What must be equal: everything but times, how often a program asked until something was done, and how much memory was free
+    for it (which depends on who else is there)."""
+    for what, instead in ((r"\d+\.\d+ s", "_ s"), (r"\d+ questions", "_ questions"), (r"(?m)\d+ of (\d{9,})$", r"_ of \1")):
+        text = re.sub(what, instead, text)
+    return text
 
 
 def different_lines(there, here):

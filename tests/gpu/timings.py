@@ -7,7 +7,7 @@ import subprocess
 import sys
 from ctypes import byref, c_float, c_uint64, c_void_p
 
-from device import BLOCK_BYTES, HOST_FUNCTION, KERNELS, Access, Failed, Location, NotHere, Timer
+from device import BLOCK_BYTES, HOST_FUNCTION, KERNELS, Access, Failed, Location, NotHere, Timer, once_given_back
 
 
 def mapping(driver, mib):
@@ -118,14 +118,17 @@ def near_full_memory(driver):
             blocks.append(address.value)
         data = ctypes.create_string_buffer(b"\x05" * 4096, 4096)
         found["last_block_holds"] = driver.code("cuMemcpyHtoD_v2", blocks[-1] + block - 4096, data, 4096)
+    for address in blocks:
+        driver.call("cuMemFree_v2", address)
+    driver.call("cuCtxSynchronize")
     return found
 
 
 def fault_with_copies_under_way(driver):
     """A kernel faults while megabytes of pageable memory are on their way behind it: does everything that waits end?"""
-    driver.context()
+    once_given_back(driver.context)
     functions, stream = driver.kernels(), driver.stream()
-    memory, host = driver.memory(16 << 20), ctypes.create_string_buffer(16 << 20)
+    memory, host = once_given_back(lambda: driver.memory(16 << 20)), ctypes.create_string_buffer(16 << 20)
     driver.launch(functions["fault"], stream)
     codes = [driver.code("cuMemcpyHtoDAsync_v2", memory, host, 4 << 20, stream) for _ in range(4)]
     return {"copies_refused_otherwise": sorted({code for code in codes if code not in (0, 700)}), "synchronise": driver.code("cuStreamSynchronize", stream),

@@ -194,9 +194,12 @@ int main() {
         CUdeviceptr data;
         unsigned count;
     } packed = {data, 10};
-    size_t packed_bytes = sizeof(packed);
+    size_t packed_bytes = sizeof packed.data + sizeof packed.count;
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_bytes, CU_LAUNCH_PARAM_END};
     CHECK(DRIVER(cuLaunchKernel)(square, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
+    // The structure's padding is no parameter.
+    packed_bytes = sizeof packed;
+    EXPECT(DRIVER(cuLaunchKernel)(square, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     CHECK(to_host(result.data(), data, n * sizeof(unsigned)));
     for (unsigned i = 0; i < n; ++i) {
         unsigned once = host[i] * host[i];

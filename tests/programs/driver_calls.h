@@ -13,6 +13,14 @@ inline void expect_result(CUresult got, CUresult wanted, const char* what, const
 #define DRIVER(call) expect_result(call, CUDA_SUCCESS, #call, __FILE__, __LINE__)
 #define REFUSED(call, error) expect_result(call, error, #call, __FILE__, __LINE__)
 
+inline int driver_version() {
+    int version = 0;
+    DRIVER(cuDriverGetVersion(&version));
+    return version;
+}
+// The first driver for which it is written down what becomes of a green context's streams when it is destroyed.
+constexpr int k_detaches_streams = 13050;
+
 // A function as programs find those of other drivers than the one that they were built for.
 template <typename... Arguments>
 auto find(const char* name, int version) {

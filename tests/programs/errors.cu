@@ -28,11 +28,11 @@ int main(int argc, char** argv) {
     CHECK(cudaMalloc(&valid, 64));
     if (!std::strcmp(which, "launch")) {
         store<<<1, 2048>>>(valid);
-        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
         store<<<0, 1>>>(valid);
-        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
         store<<<dim3(1, 70000), 1>>>(valid);
-        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
         store<<<1, 1, 10 << 20>>>(valid);
         EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
         EXPECT_EQ(cudaMemcpy(valid, nullptr, 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);

@@ -101,12 +101,17 @@ Shared take() {
     CHECK(cudaStreamCreateWithFlags(&shared.stream, cudaStreamNonBlocking));
     CHECK(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess));
     CHECK(cudaIpcOpenEventHandle(&shared.event, event));
-    CUdeviceptr again = 0;
+    // The function of before CUDA 11 opens it once, that of today as often as one likes.
+    CUdeviceptr once = 0;
     CUipcMemHandle same;
     std::memcpy(&same, &memory, sizeof same);
     constexpr unsigned k_before_11 = 4010;
-    CHECK_CU(driver<decltype(&cuIpcOpenMemHandle)>("cuIpcOpenMemHandle", k_before_11)(&again, same, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    EXPECT(reinterpret_cast<void*>(again) == data);
+    const auto open_once = driver<decltype(&cuIpcOpenMemHandle)>("cuIpcOpenMemHandle", k_before_11);
+    EXPECT_EQ(static_cast<int>(open_once(&once, same, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)),
+              static_cast<int>(CUDA_ERROR_ALREADY_MAPPED));
+    void* again = nullptr;
+    CHECK(cudaIpcOpenMemHandle(&again, memory, cudaIpcMemLazyEnablePeerAccess));
+    EXPECT(again == data);
     shared.data = static_cast<int*>(data);
     return shared;
 }
@@ -144,7 +149,7 @@ void child_by_handle() {
     Shared shared = take();
     meet();
     take_turns(shared, false);
-    // Twice open: once by the function of before CUDA 11.
+    // Twice open.
     CHECK(cudaIpcCloseMemHandle(shared.data));
     CHECK(cudaIpcCloseMemHandle(shared.data));
     CHECK(cudaEventDestroy(shared.event));
@@ -204,7 +209,8 @@ void child_mappings() {
     int descriptor = receive_descriptor(g_socket);
     EXPECT(descriptor >= 0);
     CUmemGenericAllocationHandle memory = 0;
-    CHECK_CU(DRIVER(cuMemImportFromShareableHandle)(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), k_file));
+    CHECK_CU(
+        DRIVER(cuMemImportFromShareableHandle)(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), k_file));
     close(descriptor);
     int* data = map(memory);
     CHECK_CU(DRIVER(cuMemRelease)(memory));
@@ -229,12 +235,12 @@ void parent_pool() {
     int* data = nullptr;
     cudaMemPoolPtrExportData exported;
     CHECK(cudaMemPoolCreate(&pool, &properties));
-    CHECK(cudaMallocFromPoolAsync(&data, k_count * sizeof(int), pool, nullptr));
-    CHECK(cudaMemsetAsync(data, 0, k_count * sizeof(int), nullptr));
-    CHECK(cudaMemPoolExportPointer(&exported, data));
-    CHECK(cudaDeviceSynchronize());
     int descriptor = -1;
     CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
+    CHECK(cudaMallocFromPoolAsync(&data, k_count * sizeof(int), pool, nullptr));
+    CHECK(cudaMemsetAsync(data, 0, k_count * sizeof(int), nullptr));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemPoolExportPointer(&exported, data));
     EXPECT(send_descriptor(g_socket, descriptor));
     tell(exported);
     meet();

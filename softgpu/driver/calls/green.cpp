@@ -62,8 +62,8 @@ CUresult add_to(ResourceDescriptor& described, const CUdevResource& part, unsign
     SmResource one;
     CU_TRY(read_resource(part, one));
     const SmResource& all = described.resource;
-    const bool fits = one.device == all.device && one.split == all.split && one.split != 0 && one.alignment == all.alignment &&
-                      (one.set & all.set).none();
+    // DB-65: they need not be of one split, nor apart.
+    const bool fits = one.device == all.device && one.split != 0 && all.split != 0 && one.alignment == all.alignment;
     if ((has & k_has_sm) != 0 && !fits) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     has |= k_has_sm;
     one.set |= all.set;
@@ -216,8 +216,8 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
     if (event == nullptr || event->context() != green->primary()) return CUDA_ERROR_INVALID_HANDLE;
     CU_TRY(check_green_not_capturing(*green));
     const std::vector<FencePtr> before = work_of(*green);
-    event->record([&before](std::function<void()> end) {
-        return Scheduler::instance().submit_free(std::move(end), before, k_greatest_priority);
+    event->record([&](std::function<void()> end) {
+        return Scheduler::instance().submit_record(*green->primary()->group(), std::move(end), before, k_greatest_priority);
     });
     return CUDA_SUCCESS;
 }

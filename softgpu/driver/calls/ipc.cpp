@@ -37,20 +37,28 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+namespace {
+
+CUresult open_memory(CUdeviceptr* pdptr, const CUipcMemHandle& handle, unsigned int Flags, ImportedMemory::Again again) {
     if (pdptr == nullptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     uint64_t address = 0;
-    CU_TRY(
-        ImportedMemory::instance().open(std::bit_cast<ExportedMemory>(handle), context->device(), context->handle(), &address));
+    CU_TRY(ImportedMemory::instance().open(std::bit_cast<ExportedMemory>(handle), context->device(), context->handle(), again,
+                                           &address));
     *pdptr = address;
     return CUDA_SUCCESS;
 }
 
+}  // namespace
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+    return open_memory(pdptr, handle, Flags, ImportedMemory::Again::counted);
+}
+
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    return driver::cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
+    return open_memory(pdptr, handle, Flags, ImportedMemory::Again::refused);  // DB-64
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {

@@ -83,7 +83,6 @@ CUresult reserved(CUpointer_attribute attribute, CUdeviceptr at, void* data) {
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put<CUdeviceptr>(data, base); return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put<size_t>(data, size_bytes); return CUDA_SUCCESS;
-        case CU_POINTER_ATTRIBUTE_MAPPED: put<unsigned int>(data, 0); return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }

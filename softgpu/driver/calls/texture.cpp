@@ -110,8 +110,7 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc, C
     if (pResViewDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<TextureObject> object;
     CU_TRY(find_texture_object(texObject, object));
-    if (!object->has_view) return CUDA_ERROR_INVALID_VALUE;
-    *pResViewDesc = object->view;
+    *pResViewDesc = object->has_view ? object->view : CUDA_RESOURCE_VIEW_DESC{};  // DB-61
     return CUDA_SUCCESS;
 }
 

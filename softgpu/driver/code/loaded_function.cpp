@@ -3,6 +3,7 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/newer_values.h"
+#include "cuda/abi/shared_memory.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/context.h"
@@ -18,8 +19,13 @@ LoadedFunction::LoadedFunction(const std::shared_ptr<Context>& context, std::sha
       m_code(std::move(code)),
       m_compiled(compiled) {
     auto limit = static_cast<uint32_t>(m_device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
-    uint32_t used = info().static_shared_bytes;
+    const uint32_t used = static_shared_bytes();
     m_max_dynamic_shared = used < limit ? limit - used : 0;
+}
+
+uint32_t LoadedFunction::static_shared_bytes() const {
+    return cuda::abi::counted_shared_bytes(info().static_shared_bytes,
+                                           m_device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 }
 
 std::array<uint32_t, 3> LoadedFunction::required_cluster() const {
@@ -61,7 +67,7 @@ CUresult LoadedFunction::attribute(CUfunction_attribute which, int* value) const
         return *value = m_shared_memory_mode, CUDA_SUCCESS;
     switch (which) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(max_threads()); break;
-        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(known.static_shared_bytes); break;
+        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(static_shared_bytes()); break;
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(known.const_bytes); break;
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(known.local_bytes); break;
         case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(registers()); break;
@@ -99,7 +105,7 @@ CUresult LoadedFunction::set_attribute(CUfunction_attribute which, int value) {
     switch (which) {
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
             int limit = m_device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-            if (value < 0 || value > limit - static_cast<int>(info().static_shared_bytes)) return CUDA_ERROR_INVALID_VALUE;
+            if (value < 0 || value > limit - static_cast<int>(static_shared_bytes())) return CUDA_ERROR_INVALID_VALUE;
             m_max_dynamic_shared = static_cast<uint32_t>(value);
             return CUDA_SUCCESS;
         }

@@ -61,6 +61,8 @@ public:
     uint32_t max_threads() const { return m_compiled.max_threads != 0 ? m_compiled.max_threads : info().max_threads; }
     uint32_t registers() const { return m_compiled.registers != 0 ? m_compiled.registers : info().registers; }
     Device& device() const { return m_device; }
+    /// Of its own shared variables, as the device counts them.
+    uint32_t static_shared_bytes() const;
 
     /// Loads the kernel: decodes its body, once; where code is loaded at its first use, that waits for the context (DB-15).
     /// Errors: not supported, with one log line that names opcode, file and line.
@@ -174,8 +176,6 @@ public:
 
     const std::string& name() const { return m_name; }
     bool is_kernel() const { return m_library != nullptr; }
-    /// One that libcudart has loaded.
-    bool is_cudarts() const { return is_kernel() && m_library->code().in_wrapper; }
     const std::shared_ptr<Library>& library() const { return m_library; }
     /// The module of a function; of a kernel, its library's module in a context.
     CUresult module(Context& context, std::shared_ptr<Module>& module) const;

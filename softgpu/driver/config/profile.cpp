@@ -16,13 +16,12 @@ using Loading = Profile::Loading;
 /// What every driver of NVIDIA's does, as far as sources tell.
 Profile strict_profile() {
     Profile profile;
-    profile.hints = Hints::ignored;
     profile.serial_host_functions = true;
     profile.launch_queue = 1024;
     profile.synchronise_breaks_captures = true;
     profile.free_synchronises = true;
     profile.host_allocations_wait = true;
-    profile.pageable_staging_bytes = uint64_t{64} << 10;
+    profile.pageable_staging_bytes = uint64_t{128} << 10;
     profile.small_copies_staged = true;
     profile.foreign_copies = false;
     profile.loading = Loading::lazy;

@@ -108,8 +108,9 @@ CUresult split(const SmResource& input, unsigned most, unsigned flags, unsigned 
     constexpr unsigned k_clusters = CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
     const Device& device = *process().device(input.device);
     Steps steps = steps_of(device);
-    if ((flags & ~(k_alone | k_clusters)) != 0 || least_count > input.set.count()) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~(k_alone | k_clusters)) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & k_clusters) != 0 && steps.multiple < 8) return CUDA_ERROR_INVALID_VALUE;
+    if (least_count > input.set.count()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     if ((flags & k_alone) != 0) steps = {2, 2};
     if (input.split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const size_t wanted = std::max(least_count, steps.least);

@@ -150,6 +150,14 @@ FencePtr Scheduler::submit_free(std::function<void()> run, std::span<const Fence
     return fence;
 }
 
+FencePtr Scheduler::submit_record(QueueGroup& group, std::function<void()> run, std::span<const FencePtr> after, int priority) {
+    FencePtr fence = submit_free(std::move(run), after, priority);
+    MutexLock lock(m_mutex);
+    std::erase_if(group.m_records, [](const FencePtr& record) { return record->done(); });
+    group.m_records.push_back(fence);
+    return fence;
+}
+
 std::vector<FencePtr> Scheduler::pending(const QueuePtr& queue) {
     std::vector<FencePtr> fences;
     MutexLock lock(m_mutex);
@@ -164,8 +172,10 @@ std::vector<FencePtr> Scheduler::pending(QueueGroup& group) {
     for (const QueuePtr& queue : group.m_queues) {
         if (queue->m_last != nullptr && !queue->m_last->done()) fences.push_back(queue->m_last);
     }
-    for (const FencePtr& fence : group.m_orphans) {
-        if (!fence->done()) fences.push_back(fence);
+    for (const auto* others : {&group.m_orphans, &group.m_records}) {
+        for (const FencePtr& fence : *others) {
+            if (!fence->done()) fences.push_back(fence);
+        }
     }
     return fences;
 }

@@ -56,6 +56,7 @@ private:
     // Guarded by the scheduler's mutex.
     std::vector<std::shared_ptr<Queue>> m_queues;  // until retired
     std::vector<FencePtr> m_orphans;               // last work of queues that were retired with work outstanding
+    std::vector<FencePtr> m_records;               // work of no queue that who waits for the group waits for
 };
 
 /// Work that is executed in the order in which it was submitted: a stream. All fields but the priority
@@ -112,6 +113,8 @@ public:
 
     /// Work that belongs to no queue: runs after `after`. Lower priority numbers run first.
     FencePtr submit_free(std::function<void()> run, std::span<const FencePtr> after, int priority);
+    /// The record of an event behind all that a group was given: whoever waits for the group waits for it as well.
+    FencePtr submit_record(QueueGroup& group, std::function<void()> run, std::span<const FencePtr> after, int priority);
 
     /// What has to end until everything that the queue was given has ended; for a legacy queue that is the work of all
     /// blocking queues of its group as well. Done fences are left out.

@@ -38,12 +38,14 @@ ImportedMemory& ImportedMemory::instance() {
     return *memory;
 }
 
-CUresult ImportedMemory::open(const ExportedMemory& exported, const Device& accessor, CUcontext owner, uint64_t* address) {
+CUresult ImportedMemory::open(const ExportedMemory& exported, const Device& accessor, CUcontext owner, Again again,
+                              uint64_t* address) {
     if (exported.magic != ExportedMemory::k_magic || exported.reserved != 0) return CUDA_ERROR_INVALID_HANDLE;
     auto handle = reinterpret_cast<uint64_t>(owner);
     Key key{exported.file[0], exported.file[1], exported.offset, exported.allocation, handle};
     MutexLock lock(m_mutex);
     if (auto found = m_opened.find(key); found != m_opened.end()) {
+        if (again == Again::refused) return CUDA_ERROR_ALREADY_MAPPED;
         ++found->second.uses;
         *address = found->second.address;
         return CUDA_SUCCESS;

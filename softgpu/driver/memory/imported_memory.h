@@ -37,9 +37,11 @@ class ImportedMemory {
 public:
     static ImportedMemory& instance();
 
-    /// Maps the memory for a context of a device, or counts one more use of the mapping that it has. Errors: invalid handle
-    /// (the exporter has ended, or the bytes are no handle), invalid context (the memory is this process's own), map failed.
-    CUresult open(const ExportedMemory& exported, const Device& accessor, CUcontext owner, uint64_t* address);
+    /// What is to be made of memory that is open already: one more use of its mapping is counted, or it is refused.
+    enum class Again { counted, refused };
+    /// Maps the memory for a context of a device. Errors: invalid handle (the exporter has ended, or the bytes are no handle),
+    /// invalid context (the memory is this process's own), map failed, already mapped.
+    CUresult open(const ExportedMemory& exported, const Device& accessor, CUcontext owner, Again again, uint64_t* address);
     /// Counts one use less. True in `last` if it was the last one: the mapping is to be closed. Error: invalid value.
     CUresult release(uint64_t address, bool* last);
     /// Takes a mapping away that is in the map of addresses no more.

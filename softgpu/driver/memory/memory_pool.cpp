@@ -2,6 +2,7 @@
 #include "softgpu/driver/memory/memory_pool.h"
 
 #include "cuda/abi/pool_facts.h"
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/memory/checks.h"
 #include "softgpu/driver/memory/imported_memory.h"
 #include "softgpu/driver/memory/memory.h"
@@ -31,7 +32,8 @@ MemoryPool::MemoryPool(Device& device, const CUmemPoolProps& properties, SharedF
 AllocationPtr MemoryPool::allocate(uint64_t size_bytes) {
     if (m_imported) return nullptr;
     if (is_managed()) return allocate_managed(size_bytes);
-    if (m_properties.maxSize != 0 && m_used.load() + size_bytes > m_properties.maxSize) return nullptr;
+    const uint64_t most = cuda::abi::largest_pool_bytes(m_properties.maxSize);
+    if (most != 0 && m_used.load() + size_bytes > most) return nullptr;
     const uint64_t wanted = with_red_zone(m_device, size_bytes);
     uint64_t address = m_heap.allocate(wanted);
     if (address == 0) {
@@ -143,8 +145,8 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) c
         case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: number(m_used); break;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH: number(m_used_high); break;
         default:
-            return cuda::abi::read_pool_fact(m_properties, m_imported, attribute, value) ? CUDA_SUCCESS
-                                                                                         : CUDA_ERROR_INVALID_VALUE;
+            if (!cuda::abi::read_pool_fact(m_properties, m_imported, attribute, driver_version(), value))
+                return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }

@@ -16,10 +16,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-/// cudaErrorInvalidConfiguration. The driver interface has no name for it, but libcudart passes on what a launch returns, and
-/// programs that use libcudart are told this of a shape that no device could run. It loads their kernels as libraries, from the
-/// wrappers in them; whoever else launches a CUkernel gets CUDA_ERROR_INVALID_VALUE (docs/driver-behaviour.md, DB-37).
-constexpr auto k_invalid_configuration = static_cast<CUresult>(9);
 /// Granules in which registers and shared memory are given out. Source: CUDA Occupancy Calculator, 8.x and 9.0.
 constexpr uint64_t k_register_granule = 256, k_shared_granule = 128;
 
@@ -66,8 +62,9 @@ CUresult copy_packed(const exec::FunctionInfo& info, void** extra, Bytes& out) {
     }
     if (size == nullptr || (buffer == nullptr && *size != 0)) return CUDA_ERROR_INVALID_VALUE;
     if (*size == 0 && !info.params.empty()) return CUDA_ERROR_INVALID_VALUE;
+    if (*size > out.size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     // DB-36: what is left out of it stays zero.
-    std::memcpy(out.data(), buffer, std::min<size_t>(*size, out.size()));
+    std::memcpy(out.data(), buffer, *size);
     return CUDA_SUCCESS;
 }
 
@@ -163,10 +160,9 @@ CUresult check_cooperative(const Device& device, const KernelOperation& operatio
 
 uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes) {
     const Device& device = function.device();
-    const exec::FunctionInfo& info = function.info();
     auto limit = [&device](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
     if (threads == 0 || threads > function.max_threads()) return 0;
-    uint64_t shared = info.static_shared_bytes + dynamic_shared_bytes;
+    const uint64_t shared = function.static_shared_bytes() + dynamic_shared_bytes;
     if (shared > limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) return 0;
     uint64_t warps = (threads + k_warp - 1) / k_warp;
     uint64_t blocks = limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
@@ -204,9 +200,7 @@ CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOpera
     if (named == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(named->resolve(context, function));
-    if (CUresult result = check_shape(function->device(), request); result != CUDA_SUCCESS) {
-        return named->is_cudarts() ? k_invalid_configuration : result;
-    }
+    CU_TRY(check_shape(function->device(), request));
     CU_TRY(prepare(std::move(function), request, operation));
     if (operation.function->info().uses_printf) context.printf_ran.store(true, std::memory_order_relaxed);
     return CUDA_SUCCESS;

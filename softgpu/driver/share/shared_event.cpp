@@ -74,7 +74,7 @@ SharedEventPtr SharedEvent::create(const SharedOwner& owner) {
 }
 
 CUresult SharedEvent::open(const ExportedEvent& exported, bool (*has_device)(const CUuuid& device), SharedEventPtr& event) {
-    if (exported.magic != ExportedEvent::k_magic || exported.unused != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (exported.magic != ExportedEvent::k_magic || exported.unused != 0) return CUDA_ERROR_MAP_FAILED;
     sweep();
     Known& all = known();
     MutexLock lock(all.mutex);

@@ -34,6 +34,7 @@ struct LaunchTest : testing::Test {
         }
         BytesView view = as_bytes(sizes.data(), sizes.size() * sizeof(uint32_t));
         function.sizes.assign(view.begin(), view.end());
+        kernel.param_bytes = function.block_bytes;
     }
     CUresult check(LaunchShape shape) {
         if (!function.code) {
@@ -84,11 +85,11 @@ TEST_F(LaunchTest, missing_parameters_are_refused) {
 TEST_F(LaunchTest, the_extra_form_is_a_buffer) {
     set_params({4, 8});
     char buffer[16] = "parameters";
-    size_t size = sizeof buffer;
+    size_t size = 12;
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
     LaunchParams params;
     ASSERT_EQ(params.read(function, nullptr, extra), CUDA_SUCCESS);
-    EXPECT_EQ(params.params().size(), 16u);
+    EXPECT_EQ(params.params().size(), 12u);
     EXPECT_TRUE(params.sizes().empty());
     void* pointers[] = {buffer, buffer};
     EXPECT_EQ(LaunchParams().read(function, pointers, extra), CUDA_ERROR_INVALID_VALUE) << "both forms";
@@ -99,6 +100,8 @@ TEST_F(LaunchTest, the_extra_form_is_a_buffer) {
     EXPECT_EQ(params.params().size(), 4u);
     size = 0;
     EXPECT_EQ(LaunchParams().read(function, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+    size = 13;
+    EXPECT_EQ(LaunchParams().read(function, nullptr, extra), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) << "DB-36";
     size = 40000;
     EXPECT_EQ(LaunchParams().read(function, nullptr, extra), CUDA_ERROR_INVALID_VALUE) << "more than CUDA allows";
     void* unknown[] = {reinterpret_cast<void*>(77), buffer, CU_LAUNCH_PARAM_END};

@@ -56,6 +56,7 @@ void export_mapped(Peer& peer) {
     ASSERT_CU(CU(cuMemCreate)(&handle, 2 * k_granule, &prop, 0));
     int fd = -1;
     EXPECT_EQ(CU(cuMemExportToShareableHandle)(&fd, handle, k_fd_type, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuMemExportToShareableHandle)(&fd, 12345, k_fd_type, 0), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(CU(cuMemExportToShareableHandle)(&fd, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_INVALID_VALUE);
     ASSERT_CU(CU(cuMemExportToShareableHandle)(&fd, handle, k_fd_type, 0));
     CUdeviceptr address = map(handle, 2 * k_granule);
@@ -219,7 +220,8 @@ void import_allocations(Peer& peer) {
     expect_words(pieces[1], 256, 50);
     expect_words(pieces[2], words[2] - 1, 3);
     // Opened twice: closed twice.
-    EXPECT_CU(CU(cuIpcOpenMemHandle)(&same, handles[0], k_lazy));
+    EXPECT_EQ(CU(cuIpcOpenMemHandle)(&same, handles[0], k_lazy), CUDA_ERROR_ALREADY_MAPPED);  // DB-64
+    EXPECT_CU(CU(cuIpcOpenMemHandle_v2)(&same, handles[0], k_lazy));
     EXPECT_EQ(same, pieces[0]);
     EXPECT_EQ(CU(cuMemFree_v2)(pieces[0]), CUDA_ERROR_INVALID_VALUE);
     EXPECT_CU(CU(cuIpcCloseMemHandle)(pieces[0]));

@@ -81,8 +81,8 @@ constexpr size_t k_border = 64 << 10;
 
 TEST(ProfileCopyTest, AsynchronousCopiesOfPageableMemory) {  // DB-11
     on_profile("strict", [] {
-        expect_copy(false, k_border, false);
-        expect_copy(true, k_border + 1, false);
+        expect_copy(false, 2 * k_border, false);
+        expect_copy(true, 2 * k_border + 1, false);
     });
     on_profile("strict,pageable_staging=4KiB", [] {
         expect_copy(false, 4096, false);

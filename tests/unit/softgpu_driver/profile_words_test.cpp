@@ -33,7 +33,7 @@ TEST(ProfileWordsTest, GenerousIsTheDefault) {
 
 TEST(ProfileWordsTest, StrictIsWhatEveryMachineDoes) {
     Profile profile = parsed("strict");
-    EXPECT_EQ(profile.hints, Profile::Hints::ignored);
+    EXPECT_EQ(profile.hints, Profile::Hints::honoured);
     EXPECT_EQ(profile.launch_queue, 1024u);
     EXPECT_TRUE(profile.serial_host_functions);
     EXPECT_TRUE(profile.free_synchronises);
