@@ -81,6 +81,7 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     }
     const auto capture = call.state.captures.find(id);
     if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
+        call.state.captures.break_off(id);  // DB-39
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
@@ -107,7 +108,6 @@ CUresult hook_client_cuStreamIsCapturing(Call& call, CUstream hStream, CUstreamC
 }
 
 CUresult hook_client_cuThreadExchangeStreamCaptureMode(Call& call, CUstreamCaptureMode* mode) {
-    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, call.thread.capture_mode);
     return CUDA_SUCCESS;
 }
@@ -115,12 +115,12 @@ CUresult hook_client_cuThreadExchangeStreamCaptureMode(Call& call, CUstreamCaptu
 CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                                cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out,
                                                const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
-    // cuda.h: "If edgeData_out is non-NULL then dependencies_out must be as well."
-    if (edgeData_out && !dependencies_out) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (CUresult refused = status_of(call, hStream, status); refused != CUDA_SUCCESS) return refused;
     *captureStatus_out = status;
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    // cuda.h: "If edgeData_out is non-NULL then dependencies_out must be as well."
+    if (edgeData_out && !dependencies_out) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t token = stream_token(call, hStream);
     Stream* stream = stream_state(call, token);
     auto graph = make_object<HandleKind::graph>(call);
@@ -151,11 +151,11 @@ CUresult hook_client_cuStreamGetCaptureInfo_v3(Call& call, CUstream hStream, CUs
 CUresult hook_client_cuStreamUpdateCaptureDependencies_v2(Call& call, CUstream hStream, CUgraphNode* dependencies,
                                                           const CUgraphEdgeData* dependencyData, size_t numDependencies,
                                                           unsigned int flags) {
-    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     if (!is_capturing(call, stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_capture(call, hStream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_nodes(call, dependencies, numDependencies); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuStreamUpdateCaptureDependencies_v2(call, stream, tokens_of(dependencies, numDependencies),

@@ -20,7 +20,8 @@ struct Failure {
 
 CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags, Failure& failure) {
     const Graph* source = call.state.graphs.find(to_token(graph));
-    if (!source || source->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
+    if (!source) return CUDA_ERROR_INVALID_VALUE;
+    if (source->is_moved.load()) return CUDA_ERROR_NOT_SUPPORTED;
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     gen::CuGraphInstantiateWithFlagsValues answer;
@@ -75,7 +76,7 @@ CUresult hook_client_cuGraphInstantiateWithParams(Call& call, CUgraphExec* phGra
 
 CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStream) {
     GraphExec* exec = call.state.graph_execs.find(to_token(hGraph));
-    if (!exec) return CUDA_ERROR_INVALID_HANDLE;
+    if (!exec) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     call.stream = stream;
@@ -85,11 +86,6 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     {
         MutexLock lock(exec->mutex);
         launch.references = exec->references;
-    }
-    if (is_capturing(call, stream)) {
-        if (launch.references)
-            call.state.captures.keep(stream_state(call, stream)->capture_id.load(), launch.references->clone());
-        return gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, false, {});
     }
     const bool tell_end = launch.references != nullptr;
     if (exec->concerned.load(std::memory_order_acquire)) {
@@ -117,10 +113,12 @@ CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CU
     gen::CuGraphExecUpdateV2Values answer;
     answer.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
     CUresult result = gen::request_cuGraphExecUpdate_v2(call, to_token(hGraphExec), to_token(hGraph), answer);
-    *resultInfo = {};
-    resultInfo->result = static_cast<CUgraphExecUpdateResult>(answer.updateResult);
-    resultInfo->errorNode = to_handle<CUgraphNode>(answer.errorNode);
-    resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
+    if (resultInfo) {
+        *resultInfo = {};
+        resultInfo->result = static_cast<CUgraphExecUpdateResult>(answer.updateResult);
+        resultInfo->errorNode = to_handle<CUgraphNode>(answer.errorNode);
+        resultInfo->errorFromNode = to_handle<CUgraphNode>(answer.errorFromNode);
+    }
     if (result != CUDA_SUCCESS) return result;
     if (GraphExec* exec = call.state.graph_execs.find(to_token(hGraphExec))) {
         {
@@ -147,7 +145,7 @@ CUresult hook_client_cuGraphExecUpdate(Call& call, CUgraphExec hGraphExec, CUgra
     CUgraphExecUpdateResultInfo info{};
     CUresult result = hook_client_cuGraphExecUpdate_v2(call, hGraphExec, hGraph, &info);
     if (hErrorNode_out) *hErrorNode_out = info.errorNode;
-    *updateResult_out = info.result;
+    if (updateResult_out) *updateResult_out = info.result;
     return result;
 }
 

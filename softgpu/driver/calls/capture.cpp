@@ -36,12 +36,13 @@ CUstreamCaptureStatus status_of(const Capture* capture) {
 
 CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                       const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
-    if (status == nullptr || (edges != nullptr && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     StreamPtr stream;
     std::shared_ptr<Capture> capture;
     CU_TRY(inspect(handle, stream, capture));
     *status = status_of(capture.get());
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    if (edges != nullptr && dependencies == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Capture::Shown& shown = capture->shown(*stream);
     const bool loses = !std::all_of(shown.edges.begin(), shown.edges.end(), is_plain);
     if (dependencies != nullptr && edges == nullptr && loses) return CUDA_ERROR_LOSSY_QUERY;
@@ -55,13 +56,13 @@ CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t
 
 CUresult update_dependencies(CUstream handle, CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count,
                              unsigned int flags) {
-    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
     StreamPtr stream;
     CU_TRY(find_stream(handle, stream));
     std::shared_ptr<Capture> capture = stream->capture();
     if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (capture->invalidated()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     std::vector<GraphEdge> edges;
     CU_TRY(read_nodes(nodes, data, count, edges));
@@ -107,7 +108,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     CU_TRY(find_stream(hStream, stream));
     // Only whoever named the graph at the beginning can do without it here.
     std::shared_ptr<Capture> capture = stream->capture();
-    if (phGraph == nullptr && (capture == nullptr || capture->owns_graph())) return CUDA_ERROR_INVALID_VALUE;
+    if (phGraph == nullptr && capture != nullptr && capture->owns_graph()) return CUDA_ERROR_INVALID_VALUE;
     GraphPtr graph;
     CUresult result = Capture::end(*stream, graph);
     if (phGraph != nullptr) *phGraph = graph != nullptr ? graph->handle() : nullptr;
@@ -124,9 +125,7 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureSta
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, thread_state().capture_mode);
     return CUDA_SUCCESS;
 }

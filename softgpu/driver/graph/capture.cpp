@@ -121,6 +121,7 @@ CUresult Capture::end(Stream& stream, GraphPtr& graph) {
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
     if (capture->m_mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->m_thread != thread_state().number) {
+        capture->invalidate();  // DB-39
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     CUresult result = CUDA_SUCCESS;
@@ -286,6 +287,14 @@ CUresult check_green_not_capturing(const GreenContext& green) {
     return result;
 }
 
+CUresult check_no_place_in_graph(const Event& event) {
+    std::shared_ptr<Capture> capture = event.capture(nullptr);
+    if (capture == nullptr) return CUDA_SUCCESS;
+    if (capture->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-45
+    capture->invalidate();
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult check_event_not_captured(const Event& event) {
     std::shared_ptr<Capture> capture = event.capture(nullptr);
     if (capture == nullptr || capture->ended()) return CUDA_SUCCESS;
@@ -349,7 +358,7 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
         recorded_in->invalidate();
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    if (recorded_in->ended()) return CUDA_ERROR_CAPTURED_EVENT;
+    if (recorded_in->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-45
     if (recorded_in->invalidated()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream->kind() == QueueKind::legacy) {
         recorded_in->invalidate();

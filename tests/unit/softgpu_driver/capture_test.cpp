@@ -70,7 +70,6 @@ TEST_F(CaptureTest, StreamsForkAndJoinOverEvents) {
     EXPECT_CU(CU(cuEventRecord)(fork, m_stream));
     EXPECT_CU(CU(cuStreamWaitEvent)(m_second, fork, 0));
     EXPECT_EQ(status(m_second), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    EXPECT_EQ(CU(cuEventQuery)(fork), CUDA_ERROR_CAPTURED_EVENT);
     EXPECT_CU(launch_store(m_module, m_memory + 4, 2, m_second));
     EXPECT_CU(launch_store(m_module, m_memory + 8, 3, m_stream));
     EXPECT_CU(CU(cuEventRecord)(join, m_second));
@@ -177,7 +176,7 @@ TEST_F(CaptureTest, OnlyTheThreadThatBeganMayEnd) {
         CUgraph graph = nullptr;
         EXPECT_EQ(CU(cuStreamEndCapture)(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     }).join();
-    EXPECT_CU(CU(cuGraphDestroy)(end()));
+    expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);  // DB-39
 }
 
 TEST_F(CaptureTest, EventsFromOutsideAreIsolated) {
@@ -287,22 +286,38 @@ TEST_F(CaptureTest, AStreamThatJoinedMayBeDestroyed) {
     }
 }
 
-TEST_F(CaptureTest, AllocationsAndGraphLaunchesAreCapturedToo) {
+TEST_F(CaptureTest, AskingForACapturedEventBreaksTheCapture) {
+    for (const auto& ask : {CU(cuEventQuery), CU(cuEventSynchronize)}) {
+        CUevent recorded = event();
+        begin();
+        EXPECT_CU(CU(cuEventRecord)(recorded, m_stream));
+        EXPECT_EQ(ask(recorded), CUDA_ERROR_CAPTURED_EVENT);
+        expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+}
+
+TEST_F(CaptureTest, LaunchesOfGraphsAreNotCaptured) {
     CUgraph inner = create();
     add_add(inner, {}, 5, 7);
-    CUgraphExec inner_exec = instantiate(inner);
+    CUgraphExec exec = instantiate(inner);
+    begin();
+    EXPECT_EQ(CU(cuGraphLaunch)(exec, m_stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    run(exec);
+    EXPECT_EQ(word(5), 7u);
+}
+
+TEST_F(CaptureTest, AllocationsAreCapturedToo) {
     begin();
     CUdeviceptr p = 0;
     EXPECT_CU(CU(cuMemAllocAsync)(&p, 256, m_stream));
     EXPECT_CU(launch_store(m_module, p, 33, m_stream));
     EXPECT_CU(CU(cuMemcpyDtoDAsync_v2)(m_memory, p, 4, m_stream));
     EXPECT_CU(CU(cuMemFreeAsync)(p, m_stream));
-    EXPECT_CU(CU(cuGraphLaunch)(inner_exec, m_stream));
     CUgraphExec exec = instantiate(end());
     run(exec);
     run(exec);
     EXPECT_EQ(word(0), 33u);
-    EXPECT_EQ(word(5), 14u);
 }
 
 }  // namespace
