@@ -68,7 +68,7 @@ CUresult hook_client_cuGraphExecBatchMemOpNodeSetParams(Call& call, CUgraphExec 
     if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_batch(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
-    // Whether it is a batch of the same operations, which it has to be (DB-47), the driver knows.
+    // Whether it is a batch of the same operations, which it has to be (DB-52), the driver knows.
     return gen::request_cuGraphExecBatchMemOpNodeSetParams(
         call, to_token(hGraphExec), to_token(hNode), context_of_batch(call, *nodeParams),
         array_bytes(nodeParams->paramArray, nodeParams->count), nodeParams->flags);
@@ -100,7 +100,7 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     if (CUresult refused = copy.read(call, *copyParams, node->graph); refused != CUDA_SUCCESS) return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
-    // An executable graph's copies go from where they went to where they went, and have no rows, with CUDA as well (DB-47).
+    // An executable graph's copies go from where they went to where they went, and have no rows, with CUDA as well (DB-52).
     if (on_host != copy.on_host.has_value()) return CUDA_ERROR_INVALID_VALUE;
     const bool in_rows = !is_one_dimensional(copy.copy);
     if (on_host) {

@@ -46,7 +46,7 @@ static void captured() {
     CHECK(cudaStreamSynchronize(stream));
     auto host = out.download();
     for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], 3 * (5 + i));
-    // What it has freed the graph has for its next launch (docs/driver-behaviour.md, DB-46).
+    // What it has freed the graph has for its next launch (docs/driver-behaviour.md, DB-51).
     EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(int));
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));

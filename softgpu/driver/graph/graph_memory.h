@@ -25,7 +25,7 @@ public:
     /// Between the launch of a graph with the allocation node and the call or launch that frees it, as the program made them.
     bool live() const { return m_live.load(); }
     void set_live(bool live);
-    /// Gives back what graphs of a device have had and do not use now (DB-46).
+    /// Gives back what graphs of a device have had and do not use now (DB-51).
     static void trim(Device& device);
     /// What the program has not freed of a device that is reset.
     static void give_up(const Device& device);

@@ -49,7 +49,7 @@ TEST_F(BatchNodeTest, TheyWriteWaitAndAreChanged) {
     run(exec);
     EXPECT_EQ(word(0), 5u);
     EXPECT_EQ(word(1), 6u);
-    // An executable graph's stay as many, of the same kinds (DB-47).
+    // An executable graph's stay as many, of the same kinds (DB-52).
     Items fewer{write32(2, 7)}, others{wait32(2, 7), write32(2, 7), write32(3, 7)};
     Items fresh{write32(2, 7), wait32(2, 7), write32(3, 7)};
     CUDA_BATCH_MEM_OP_NODE_PARAMS p{};

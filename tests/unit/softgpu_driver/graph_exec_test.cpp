@@ -131,7 +131,7 @@ TEST_F(GraphExecTest, AnUpdatePairsNodesFromTheLastOnesAlongTheEdges) {
     EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 }
 
-// DB-47.
+// DB-52.
 TEST_F(GraphExecTest, CopiesWithRowsKeepTheirParameters) {
     const auto copy_of = [this](size_t rows, size_t source) {
         CUDA_MEMCPY3D copy{};
@@ -205,7 +205,7 @@ TEST_F(GraphExecTest, MemoryNodesKeepTheirAddress) {
     cuuint64_t used = 1, high = 0;
     EXPECT_CU(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
     EXPECT_CU(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &high));
-    // DB-46: the graph has it from its first launch on, until it is trimmed.
+    // DB-51: the graph has it from its first launch on, until it is trimmed.
     EXPECT_EQ(used, 1000u);
     EXPECT_EQ(high, 1000u);
     EXPECT_CU(CU(cuDeviceGraphMemTrim)(0));
