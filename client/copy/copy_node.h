@@ -5,6 +5,8 @@
 
 namespace warpline::client {
 
+inline bool is_one_dimensional(const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && copy.Depth <= 1; }
+
 /// The parameters of a copy node in the form in which they travel. Host memory is read and written at each launch: the server
 /// knows a source by a host call that sends it, and a destination by the number of the call that made the node.
 struct CopyNode {
@@ -15,12 +17,14 @@ struct CopyNode {
     /// Of a copy within host memory, of which nothing travels: `copy` is what the program is told of it.
     std::optional<CopyPlan> on_host;
 
-    /// @param graph  token, of the one that has the node; 0: it is not known
-    /// From what kind of memory to what kind; never 0.
+    static constexpr uint32_t k_in_rows = 1u << 16;
+    /// From what kind of memory to what kind, and whether in rows; never 0.
     uint32_t kinds() const {
-        return (static_cast<uint32_t>(copy.srcMemoryType) << 8) | static_cast<uint32_t>(copy.dstMemoryType);
+        return (is_one_dimensional(copy) ? 0 : k_in_rows) | (static_cast<uint32_t>(copy.srcMemoryType) << 8) |
+               static_cast<uint32_t>(copy.dstMemoryType);
     }
 
+    /// @param graph  token, of the one that has the node; 0: it is not known
     CUresult read(Call& call, const CUDA_MEMCPY3D& from, uint64_t graph);
 
 private:

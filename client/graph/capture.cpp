@@ -106,6 +106,14 @@ void note_record(const Call& call, uint64_t stream, Event& event) {
     event.record.store(call.state.next_record(), std::memory_order_release);
 }
 
+CUresult check_not_captured(const Call& call, const Event& event) {
+    const uint64_t id = event.capture_id.load();
+    if (id == 0) return CUDA_SUCCESS;
+    if (!call.state.captures.active(id)) return CUDA_ERROR_INVALID_VALUE;
+    call.state.captures.break_off(id);
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
     Captures& captures = call.state.captures;
     const uint64_t id = event.capture_id.load();
@@ -122,7 +130,7 @@ CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     const auto capture = captures.find(id);
-    if (!capture) return CUDA_ERROR_CAPTURED_EVENT;
+    if (!capture) return CUDA_ERROR_INVALID_VALUE;  // DB-45
     if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream <= 1) {
         captures.break_off(id);

@@ -26,17 +26,8 @@ void note_record(const Call& call, uint64_t stream, Event& event);
 /// @errors  stream capture isolation, merge, invalidated, implicit, captured event; captures that are concerned break
 CUresult join_capture(const Call& call, uint64_t stream, const Event& event);
 /// An event that was recorded last in a stream that was being captured is a place in a graph: it cannot be asked or waited for.
-inline CUresult check_not_captured(const Event& event) {
-    return event.capture_id.load() != 0 ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
-}
-
-/// The same for calls that ask or wait for it, which break the capture.
-inline CUresult check_not_of_capture(const Call& call, const Event& event) {
-    const uint64_t id = event.capture_id.load();
-    if (id == 0) return CUDA_SUCCESS;
-    call.state.captures.break_off(id);
-    return CUDA_ERROR_CAPTURED_EVENT;
-}
+/// @errors  captured event, which breaks the capture; invalid value, once it has ended (DB-45)
+CUresult check_not_captured(const Call& call, const Event& event);
 
 // --- for the calls that begin and end captures ---
 

@@ -108,7 +108,6 @@ CUresult hook_client_cuStreamIsCapturing(Call& call, CUstream hStream, CUstreamC
 }
 
 CUresult hook_client_cuThreadExchangeStreamCaptureMode(Call& call, CUstreamCaptureMode* mode) {
-    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, call.thread.capture_mode);
     return CUDA_SUCCESS;
 }

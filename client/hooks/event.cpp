@@ -86,7 +86,7 @@ CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream
 CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
-    if (CUresult refused = check_not_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_not_captured(call, *event); refused != CUDA_SUCCESS) return refused;
     call.context = event->context;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     return settle_event(call, query_event(call, to_token(hEvent), *event), to_token(hEvent), number);
@@ -95,7 +95,7 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
-    if (CUresult refused = check_not_of_capture(call, *event); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_not_captured(call, *event); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     if (is_complete(call, *event, number)) return settle_event(call, CUDA_SUCCESS, to_token(hEvent), number);
@@ -111,8 +111,8 @@ CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUe
     const Event* start = call.state.events.find(to_token(hStart));
     const Event* end = call.state.events.find(to_token(hEnd));
     for (const Event* event : {start, end}) {
-        if (event && check_not_captured(*event) != CUDA_SUCCESS) return CUDA_ERROR_CAPTURED_EVENT;
         if (!event) return unknown_handle<HandleKind::event>(to_token(event == start ? hStart : hEnd));
+        if (CUresult refused = check_not_captured(call, *event); refused != CUDA_SUCCESS) return refused;
         if (event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
         // Graphs record events on the device, of which this side knows nothing.
         if (event->record.load() == 0 && !call.state.device_records_events.load()) return CUDA_ERROR_INVALID_HANDLE;

@@ -53,6 +53,7 @@ template <typename Values, typename Request>
 CUresult list_neighbours(Call& call, CUgraphNode node, Request request, CUgraphNode* nodes, CUgraphEdgeData* edge_data,
                          size_t* count) {
     if (CUresult refused = check_node(call, node); refused != CUDA_SUCCESS) return refused;
+    if (!nodes && edge_data) return CUDA_ERROR_INVALID_VALUE;
     Bytes edges;
     const uint64_t graph = call.state.graph_nodes.find(to_token(node))->graph;
     CUresult result = list_nodes(

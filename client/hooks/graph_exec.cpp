@@ -20,7 +20,8 @@ struct Failure {
 
 CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags, Failure& failure) {
     const Graph* source = call.state.graphs.find(to_token(graph));
-    if (!source || source->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
+    if (!source) return CUDA_ERROR_INVALID_VALUE;
+    if (source->is_moved.load()) return CUDA_ERROR_NOT_SUPPORTED;
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     gen::CuGraphInstantiateWithFlagsValues answer;
@@ -85,11 +86,6 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     {
         MutexLock lock(exec->mutex);
         launch.references = exec->references;
-    }
-    if (is_capturing(call, stream)) {
-        if (launch.references)
-            call.state.captures.keep(stream_state(call, stream)->capture_id.load(), launch.references->clone());
-        return gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, false, {});
     }
     const bool tell_end = launch.references != nullptr;
     if (exec->concerned.load(std::memory_order_acquire)) {

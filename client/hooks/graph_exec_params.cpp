@@ -33,6 +33,17 @@ void exchange_child(GraphExec& exec, GraphNode& node, const Graph& child) {
     exchange_references(exec, std::move(changed));
 }
 
+/// Of a node that copies within host memory. @blocks for a round trip, if capture or cloning has made the node
+CUresult has_rows(Call& call, CUgraphNode node, bool& has_some) {
+    const uint32_t kinds = call.state.graph_nodes.find(to_token(node))->copy_kinds.load();
+    has_some = (kinds & CopyNode::k_in_rows) != 0;
+    if (kinds != 0) return CUDA_SUCCESS;
+    std::optional<CUDA_MEMCPY3D> told;
+    const CUresult result = describe_host_copy(call, node, told);
+    has_some = told.has_value() && !is_one_dimensional(*told);
+    return result;
+}
+
 CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
     if (!call.state.graph_execs.find(to_token(exec))) return CUDA_ERROR_INVALID_VALUE;
     return check_nodes(call, &node, 1);
@@ -57,7 +68,8 @@ CUresult hook_client_cuGraphExecBatchMemOpNodeSetParams(Call& call, CUgraphExec 
     if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_batch(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuGraphExecBatchMemOpNodeSetParams(
+    // Whether it is a batch of the same operations, which it has to be (DB-52), the driver knows.
+    return gen::request_cuGraphExecBatchMemOpNodeSetParams(
         call, to_token(hGraphExec), to_token(hNode), context_of_batch(call, *nodeParams),
         array_bytes(nodeParams->paramArray, nodeParams->count), nodeParams->flags);
 }
@@ -88,16 +100,20 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     if (CUresult refused = copy.read(call, *copyParams, node->graph); refused != CUDA_SUCCESS) return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
-    // An executable graph's copies go from where they went to where they went, with CUDA as well.
+    // An executable graph's copies go from where they went to where they went, and have no rows, with CUDA as well (DB-52).
     if (on_host != copy.on_host.has_value()) return CUDA_ERROR_INVALID_VALUE;
+    const bool in_rows = !is_one_dimensional(copy.copy);
     if (on_host) {
+        bool had_rows = false;
+        if (CUresult refused = has_rows(call, hNode, had_rows); refused != CUDA_SUCCESS) return refused;
+        if (in_rows || had_rows) return CUDA_ERROR_INVALID_VALUE;
         const uint64_t context = ctx ? to_token(ctx) : call.context;
         if (!call.state.contexts.find(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         return set_callback(call, hGraphExec, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));
     }
     // What it is said to become may be what CUDA does not allow: then the program is to know.
-    const auto set = copy.kinds() == node->copy_kinds.load() ? gen::issue_cuGraphExecMemcpyNodeSetParams
-                                                             : gen::request_cuGraphExecMemcpyNodeSetParams;
+    const bool is_alike = !in_rows && copy.kinds() == node->copy_kinds.load();
+    const auto set = is_alike ? gen::issue_cuGraphExecMemcpyNodeSetParams : gen::request_cuGraphExecMemcpyNodeSetParams;
     const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return set(call, to_token(hGraphExec), to_token(hNode), copy.source_array, copy.destination_array,
                    struct_bytes(&copy.copy), ctx ? to_token(ctx) : call.context, source, address, bytes);
@@ -178,9 +194,15 @@ CUresult hook_client_cuGraphNodeGetEnabled(Call& call, CUgraphExec hGraphExec, C
 CUresult hook_client_cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
     if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
     if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_VALUE;
     call.state.device_records_events.store(true);
     return gen::issue_cuGraphExecEventRecordNodeSetEvent(call, to_token(hGraphExec), to_token(hNode), to_token(event));
+}
+
+CUresult hook_client_cuGraphExecEventWaitNodeSetEvent(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_VALUE;
+    return gen::issue_cuGraphExecEventWaitNodeSetEvent(call, to_token(hGraphExec), to_token(hNode), to_token(event));
 }
 
 CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -207,11 +229,8 @@ CUresult hook_client_cuGraphExecNodeSetParams(Call& call, CUgraphExec hGraphExec
             return hook_client_cuGraphExecChildGraphNodeSetParams(call, hGraphExec, hNode, nodeParams->graph.graph);
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             return hook_client_cuGraphExecEventRecordNodeSetEvent(call, hGraphExec, hNode, nodeParams->eventRecord.event);
-        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: {
-            const uint64_t event = to_token(nodeParams->eventWait.event);
-            if (!call.state.events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
-            return gen::issue_cuGraphExecEventWaitNodeSetEvent(call, exec, node, event);
-        }
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return hook_client_cuGraphExecEventWaitNodeSetEvent(call, hGraphExec, hNode, nodeParams->eventWait.event);
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
             const CUDA_BATCH_MEM_OP_NODE_PARAMS params = batch_params(*nodeParams);
             return hook_client_cuGraphExecBatchMemOpNodeSetParams(call, hGraphExec, hNode, &params);

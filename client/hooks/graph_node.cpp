@@ -83,8 +83,8 @@ CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS
 
 CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
     const Graph* graph = call.state.graphs.find(to_token(child));
-    if (!graph || graph->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
-    if (!can_be_copied(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->is_moved.load() || !can_be_copied(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     const UserReferencesPtr references = graph->references->clone();
     CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddChildGraphNode(call, token, to_token(node.graph), dependencies, node.count,
@@ -97,8 +97,9 @@ CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
 /// A node that the child graph itself becomes part of.
 CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     Graph* graph = call.state.graphs.find(to_token(child));
-    if (!graph || graph->is_moved.load() || graph->has_conditional.load() || child == node.graph)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->is_moved.load()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->has_conditional.load() || child == node.graph) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::request_wlAddMovedGraph(call, token, to_token(node.graph), dependencies, to_token(child));
     });

@@ -196,15 +196,16 @@ CUresult hook_client_cuGraphKernelNodeSetParams(Call& call, CUgraphNode hNode, c
 CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
     CopyNode copy;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = copy.read(call, *nodeParams, call.state.graph_nodes.find(to_token(hNode))->graph);
-        refused != CUDA_SUCCESS)
-        return refused;
+    GraphNode& node = *call.state.graph_nodes.find(to_token(hNode));
+    if (CUresult refused = copy.read(call, *nodeParams, node.graph); refused != CUDA_SUCCESS) return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
     if (on_host != copy.on_host.has_value()) return exchange_copy(call, hNode, copy);
+    // Executable graphs may have been made with the one and with the other.
+    if (node.copy_kinds.load() != copy.kinds()) node.copy_kinds.store(0);
     if (on_host) {
-        const uint64_t context = call.state.graph_nodes.find(to_token(hNode))->context;
-        return set_callback(call, hNode, register_host_copy(call, *copy.on_host, copy.copy, context ? context : call.context));
+        const uint64_t context = node.context != 0 ? node.context : call.context;
+        return set_callback(call, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));
     }
     const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return gen::issue_cuGraphMemcpyNodeSetParams(call, to_token(hNode), copy.source_array, copy.destination_array,
@@ -268,9 +269,15 @@ CUresult hook_client_cuGraphChildGraphNodeGetGraph(Call& call, CUgraphNode hNode
 
 CUresult hook_client_cuGraphEventRecordNodeSetEvent(Call& call, CUgraphNode hNode, CUevent event) {
     if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_HANDLE;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_VALUE;
     call.state.device_records_events.store(true);
     return gen::issue_cuGraphEventRecordNodeSetEvent(call, to_token(hNode), to_token(event));
+}
+
+CUresult hook_client_cuGraphEventWaitNodeSetEvent(Call& call, CUgraphNode hNode, CUevent event) {
+    if (!call.state.graph_nodes.find(to_token(hNode))) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.events.find(to_token(event))) return CUDA_ERROR_INVALID_VALUE;
+    return gen::issue_cuGraphEventWaitNodeSetEvent(call, to_token(hNode), to_token(event));
 }
 
 CUresult hook_client_cuGraphMemsetNodeSetParams(Call& call, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) {
@@ -306,11 +313,8 @@ CUresult hook_client_cuGraphNodeSetParams(Call& call, CUgraphNode hNode, CUgraph
         }
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             return hook_client_cuGraphEventRecordNodeSetEvent(call, hNode, nodeParams->eventRecord.event);
-        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: {
-            const uint64_t event = to_token(nodeParams->eventWait.event);
-            if (!call.state.events.find(event)) return CUDA_ERROR_INVALID_HANDLE;
-            return gen::issue_cuGraphEventWaitNodeSetEvent(call, node, event);
-        }
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return hook_client_cuGraphEventWaitNodeSetEvent(call, hNode, nodeParams->eventWait.event);
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
             const CUDA_BATCH_MEM_OP_NODE_PARAMS params = batch_params(*nodeParams);
             return hook_client_cuGraphBatchMemOpNodeSetParams(call, hNode, &params);

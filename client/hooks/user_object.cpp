@@ -62,7 +62,8 @@ CUresult hook_client_cuGraphReleaseUserObject(Call& call, CUgraph graph, CUuserO
     if (!holder) return CUDA_ERROR_INVALID_VALUE;
     UserObjectPtr found;
     if (CUresult refused = find_object(call, object, count, found); refused != CUDA_SUCCESS) return refused;
-    return holder->references->remove(found, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    // DB-43: those that the graph does not have are given up all the same.
+    return holder->references->remove(found, count) || found->release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace warpline::client

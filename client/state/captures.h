@@ -85,7 +85,7 @@ public:
         if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.memory = true;
     }
 
-    /// A launch of an executable graph is captured: its user objects belong to the captured graph.
+    /// What a node has of the program that was captured belongs to the captured graph.
     void keep(uint64_t id, UserReferencesPtr references) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         if (auto it = m_active.find(id); it != m_active.end()) it->second.kept.push_back(std::move(references));

@@ -92,11 +92,7 @@ CUresult hook_server_cuGraphLaunch(ServerCall& call, const CuGraphLaunchArgs& ar
     const auto payload = call.whole_payload();
     if (!payload.ok()) return result_of(payload.error());
     GraphCopies& copies = call.session().graph_copies();
-    if (is_capturing(call, stream)) {
-        // It becomes a child graph of what is being captured.
-        if (CUgraph graph = nullptr; captured_graph(call, stream, graph) == CUDA_SUCCESS) copies.adopt(graph, exec);
-        return call.driver()->cuGraphLaunch(exec, stream);
-    }
+    if (is_capturing(call, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // DB-44
     WL_CUDA(call.session().graph_memory().check_launch(exec));
     if (!args.tellEnd && copies.is_plain(exec)) {
         call.allow_overtaking();  // from here on nothing is touched but the driver

@@ -68,13 +68,6 @@ void GraphCopies::exec_gone(CUgraphExec exec) {
     sweep();
 }
 
-void GraphCopies::adopt(CUgraph graph, CUgraphExec from) {
-    m_tickets.keep(from);
-    const auto found = m_execs.find(from);
-    if (found == m_execs.end()) return;
-    for (const GraphSurvey::Entry& entry : found->second.survey.entries) m_of_graph[graph].others.push_back(entry.copy);
-}
-
 HostCopyPtr GraphCopies::copy_at(const void* staging) {
     MutexLock lock(m_mutex);
     const auto found = m_by_staging.find(staging);

@@ -56,7 +56,6 @@ public:
 
     /// The copies of one graph live as long as another one, too: its clone, or its parent.
     void adopt(CUgraph graph, CUgraph from);
-    void adopt(CUgraph graph, CUgraphExec from);
     void graph_gone(CUgraph graph);
     void node_gone(CUgraph graph, CUgraphNode node) { keep(graph, node, nullptr); }
     /// The bodies of a conditional node of this graph.

@@ -67,8 +67,10 @@ CUresult GraphMemory::check_launch(CUgraphExec exec) {
     const auto found = m_execs.find(exec);
     if (found == m_execs.end()) return CUDA_SUCCESS;
     for (const auto& [device, bytes] : found->second.bytes) {
-        // The first time it needs what others do not use; later it has something already.
-        const uint64_t least = bytes + (found->second.has_memory ? 0 : in_use(device));
+        // The first time it needs what others do not use; later it has something already. Drivers say of memory that it is used
+        // until it is trimmed (docs/driver-behaviour.md, DB-51).
+        const bool has_memory = found->second.has_memory;
+        const auto least = [&, device = device, bytes = bytes] { return bytes + (has_memory ? 0 : in_use(device)); };
         if (const CUresult result = m_ledger.check_graphs_have(device, least); result != CUDA_SUCCESS) return result;
     }
     found->second.has_memory = true;

@@ -79,7 +79,7 @@ CUresult Reader::read_node(GraphModel::Node& node) {
         CUDA_MEMCPY3D copy{};
         WL_DRIVER_TRY(m_driver->cuGraphMemcpyNodeGetParams(node.handle, &copy));
         node.copy = host_end(m_lookup, copy, true);
-        // Of an executable graph that was captured, a node may read what another one has left here for the client.
+        // What a node leaves here for the client is no source.
         if (node.copy != nullptr && node.copy->source == 0) node.copy = nullptr;
         if (node.copy == nullptr) node.copy = host_end(m_lookup, copy, false);
     }

@@ -29,7 +29,6 @@ void GraphTickets::retire(CUgraphExec exec) {
     if (found == m_of_exec.end()) return;
     for (const auto& [node, ticket] : found->second) retire(exec, ticket);
     m_of_exec.erase(found);
-    m_kept.erase(exec);
 }
 
 }  // namespace warpline::server

@@ -3,7 +3,6 @@
 
 #include <list>
 #include <map>
-#include <set>
 
 #include "server/driver/driver.h"
 #include "server/objects/host_calls.h"
@@ -26,10 +25,8 @@ public:
     void graph_gone(CUgraph graph);
 
     void give(CUgraphExec exec, CUgraphNode node, HostCalls::Ticket* ticket);
-    /// Nothing will launch with them what was given to the executable graph: it is gone, or its nodes became those of a graph.
+    /// The executable graph is gone: nothing will be launched with what was given to it.
     void retire(CUgraphExec exec);
-    /// It became part of a graph, which has copies of its nodes: its tickets live as long as the session.
-    void keep(CUgraphExec exec) { m_kept.insert(exec); }
     /// A launch with the tickets that there are. @param number  greater than that of the one before
     void launched(uint64_t number) { m_last_launch = number; }
     size_t retired() const { return m_retired.size(); }
@@ -50,15 +47,12 @@ private:
         HostCalls::Ticket* ticket;
         uint64_t last_launch;  ///< that can run it
     };
-    void retire(CUgraphExec exec, HostCalls::Ticket* ticket) {
-        if (!m_kept.contains(exec)) m_retired.push_back({exec, ticket, m_last_launch});
-    }
+    void retire(CUgraphExec exec, HostCalls::Ticket* ticket) { m_retired.push_back({exec, ticket, m_last_launch}); }
 
     const Driver& m_driver;
     HostCalls& m_host_calls;
     std::map<CUgraph, std::map<CUgraphNode, CUuserObject>> m_of_graph;
     std::map<CUgraphExec, std::map<CUgraphNode, HostCalls::Ticket*>> m_of_exec;
-    std::set<CUgraphExec> m_kept;
     std::list<Retired> m_retired;
     uint64_t m_last_launch = 0;
 };

@@ -61,15 +61,17 @@ CUresult MemoryLedger::check_graphs_take(CUdevice device, uint64_t bytes, Refusa
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult MemoryLedger::check_graphs_have(CUdevice device, uint64_t bytes) {
+CUresult MemoryLedger::check_graphs_have(CUdevice device, FunctionRef<uint64_t()> bytes) {
     if (!knows(device)) return CUDA_ERROR_INVALID_DEVICE;
+    uint64_t wanted = 0;
     const bool can = try_twice(device, [&](uint64_t graphs) {
-        if (bytes <= graphs) return true;
+        wanted = bytes();
+        if (wanted <= graphs) return true;
         MutexLock lock(m_mutex);
-        return fits(device, bytes - graphs, graphs);
+        return fits(device, wanted - graphs, graphs);
     });
     if (can) return CUDA_SUCCESS;
-    tell(device, bytes);
+    tell(device, wanted);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -46,7 +46,8 @@ public:
     /// Before the driver takes so much more for graphs. @errors as take()
     CUresult check_graphs_take(CUdevice device, uint64_t bytes, Refusal refusal = Refusal::told) WL_EXCLUDES(m_mutex);
     /// Before the driver has so much for all graphs together, unless it has it already. @errors as take()
-    CUresult check_graphs_have(CUdevice device, uint64_t bytes) WL_EXCLUDES(m_mutex);
+    /// @param bytes  asked again when what graphs do not use has been given back
+    CUresult check_graphs_have(CUdevice device, FunctionRef<uint64_t()> bytes) WL_EXCLUDES(m_mutex);
 
     const MemoryLimit& limit() const { return m_limit; }
     /// What the session has of its limit. @blocks no

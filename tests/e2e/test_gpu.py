@@ -72,7 +72,7 @@ class RehearsalTest(unittest.TestCase):
 
     def test_another_driver_makes_differences(self):
         _, said, rows = self.rehearse("generous", "vector_add")
-        for id, what in (("in_relaxed_capture/free", "result"), ("launch_queue_depth", "waits"),
+        for id, what in (("in_relaxed_capture/synchronise", "result"), ("launch_queue_depth", "waits"),
                          ("host_functions_of_two_streams", "run_beside_each_other")):
             self.assertEqual(rows[id]["status"], "differs", said)
             self.assertIn(what, [d[0] for d in rows[id]["differences"]], said)

@@ -37,7 +37,7 @@ static void expect(const char* what, cudaError_t got, cudaError_t wanted) {
     cudaGetLastError();
     if (got == wanted) return;
     std::fprintf(stderr, "%s: expected %s, got %s\n", what, cudaGetErrorName(wanted), cudaGetErrorName(got));
-    std::exit(1);
+    fail();
 }
 
 static cudaStreamCaptureStatus status_of(cudaStream_t stream) {
@@ -61,8 +61,8 @@ static cudaError_t allocate() {
     return result;
 }
 
-// Memory of an allocation in a capture. What a free does there is more than the mode says (docs/driver-behaviour.md, DB-05): it
-// is freed later.
+// Memory of an allocation in a capture, which is freed later: what frees do there is more than the mode says with some drivers
+// (docs/driver-behaviour.md, DB-05).
 struct Kept {
     void* memory = nullptr;
     cudaError_t allocate() { return cudaMalloc(&memory, 64); }
@@ -88,6 +88,7 @@ static void expect_ordinary(cudaStream_t stream) {
 struct Scene {
     cudaStream_t origin, joined, outside;
     cudaEvent_t captured, other;
+    cudaGraphExec_t exec = nullptr;
     explicit Scene(unsigned flags = cudaStreamNonBlocking)
         : origin(make_stream(flags)),
           joined(make_stream()),
@@ -95,10 +96,19 @@ struct Scene {
           captured(make_event()),
           other(make_event()) {
         CHECK(cudaEventRecord(other, outside));
+        cudaGraph_t graph;
+        cudaGraphNode_t node;
+        CHECK(cudaGraphCreate(&graph, 0));
+        cudaMemsetParams fill = {};
+        fill.dst = g_memory, fill.elementSize = 4, fill.width = fill.height = 1;
+        CHECK(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &fill));
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphDestroy(graph));
     }
     ~Scene() {
         for (cudaStream_t stream : {origin, joined, outside}) CHECK(cudaStreamDestroy(stream));
         for (cudaEvent_t event : {captured, other}) CHECK(cudaEventDestroy(event));
+        CHECK(cudaGraphExecDestroy(exec));
     }
     void begin() {
         CHECK(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal));
@@ -190,6 +200,8 @@ static const Refusal k_refusals[] = {
          return result;
      },
      cudaErrorStreamCaptureMerge, k_broken},
+    {"launch a graph", cudaStreamNonBlocking, [](Scene& s) { return cudaGraphLaunch(s.exec, s.origin); },
+     cudaErrorStreamCaptureUnsupported, k_broken},  // DB-44
     {"change the dependencies of another stream", cudaStreamNonBlocking,
      [](Scene& s) {
          return cudaStreamUpdateCaptureDependencies(s.outside, nullptr, nullptr, 0, cudaStreamAddCaptureDependencies);
@@ -204,9 +216,8 @@ static void what_is_refused() {
         expect(one.name, one.act(scene), one.result);
         expect_end(one.name, scene.origin, one.end);
         EXPECT(status_of(scene.joined) == cudaStreamCaptureStatusNone);
-        // What was recorded in the capture is no place in time, now that it is over, until it is recorded again.
-        expect(one.name, cudaStreamWaitEvent(scene.outside, scene.captured, 0), cudaErrorCapturedEvent);
-        expect(one.name, cudaEventQuery(scene.captured), cudaErrorCapturedEvent);
+        // What was recorded in the capture is a place in time again when it has been recorded again. How it is refused until
+        // then is an open question (docs/driver-behaviour.md, DB-45).
         CHECK(cudaEventRecord(scene.captured, scene.origin));
         CHECK(cudaStreamWaitEvent(scene.outside, scene.captured, 0));
         CHECK(cudaDeviceSynchronize());
@@ -253,7 +264,13 @@ static void modes() {
             cudaGraph_t graph = nullptr;
             expect("end elsewhere", cudaStreamEndCapture(stream, &graph), end);
         }).join();
-        if (end != cudaSuccess) expect_end("end here", stream, cudaErrorStreamCaptureInvalidated);
+        // Whoever may not end it breaks it.
+        if (end != cudaSuccess) {
+            cudaGraph_t graph = nullptr;
+            EXPECT(cudaStreamEndCapture(stream, &graph) != cudaSuccess && graph == nullptr);
+            cudaGetLastError();
+            EXPECT(status_of(stream) == cudaStreamCaptureStatusNone);
+        }
     }
     CHECK(cudaStreamDestroy(stream));
 }
@@ -277,7 +294,6 @@ static void destroyed() {
             expect("allocate", allocate(), cudaSuccess);
             EXPECT_EQ(word(0), 0);
             expect_ordinary(joined);
-            expect("wait", cudaStreamWaitEvent(joined, event, 0), cudaErrorCapturedEvent);
             // A graph of the program's has what was captured until then.
             size_t count = 0;
             CHECK(cudaGraphGetNodes(graph, nullptr, &count));

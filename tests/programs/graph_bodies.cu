@@ -171,9 +171,9 @@ static void CUDART_CB look(void* data) {
     seen->value = seen->data[1];
 }
 
-// A child graph in a body, made by hand or of an executable graph whose launch was captured there: its copies are made with it,
-// and leave host memory alone without it. Behind it a function, and a copy, that find what is there then.
-static void in_a_child(bool captured) {
+// A child graph in a body, whose copies are made with it and leave host memory alone without it. Behind it a function, and a
+// copy, that find what is there then.
+static void in_a_child() {
     const int n = 64;
     const size_t bytes = n * sizeof(int);
     Stream stream;
@@ -187,16 +187,8 @@ static void in_a_child(bool captured) {
     add_copy(child, &last, out.data + 1, device.data(), bytes, cudaMemcpyDeviceToHost);
     Conditional branch(cudaGraphCondTypeIf);
     branch.begin_body();
-    cudaGraphExec_t inner = nullptr;
-    if (captured) {
-        CHECK(cudaGraphInstantiate(&inner, child, 0));
-        CHECK(cudaStreamBeginCaptureToGraph(stream.handle, branch.body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed));
-        CHECK(cudaGraphLaunch(inner, stream.handle));
-        CHECK(cudaStreamEndCapture(stream.handle, nullptr));
-    } else {
-        cudaGraphNode_t node;
-        CHECK(cudaGraphAddChildGraphNode(&node, branch.body, nullptr, 0, child));
-    }
+    cudaGraphNode_t node;
+    CHECK(cudaGraphAddChildGraphNode(&node, branch.body, nullptr, 0, child));
     CHECK(cudaGraphDestroy(child));
     cudaHostNodeParams params{look, &seen};
     cudaGraphNode_t function;
@@ -216,7 +208,6 @@ static void in_a_child(bool captured) {
         }
         EXPECT_EQ(seen.value, taken ? 100 * round + 5 : -1 - round);
     }
-    if (inner) CHECK(cudaGraphExecDestroy(inner));
 }
 
 // In the child graph of a loop: out to host memory, and in again from there.
@@ -305,7 +296,7 @@ int main() {
     for (Made made : {Made::as_node, Made::captured, Made::captured_with_rows}) in_a_branch(made);
     in_a_loop();
     through_the_host();
-    for (bool captured : {false, true}) in_a_child(captured);
+    in_a_child();
     out_and_in_in_a_child();
     around_a_body();
     for (bool captured : {false, true}) within_the_host(captured);

@@ -453,30 +453,59 @@ static void added_within_the_host() {
         EXPECT(result.download() == in && other == in);
         for (int row = 0; row < rows; ++row) EXPECT_EQ(wide[row * 2 * n + n], -1);
     }
-    // Other memory, in the executable graph alone, and with an update as a whole.
+    // A node whose copy has rows keeps its parameters, or loses the executable graph.
     std::vector<int> fresh(n * rows, 5);
-    CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, back, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost));
-    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, back, device.data(), fresh.data(), bytes, cudaMemcpyHostToDevice),
-              cudaErrorInvalidValue);
-    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, last, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost),
+    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, back, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost),
               cudaErrorInvalidValue);
     cudaGetLastError();
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphMemcpyNodeSetParams1D(back, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost));
+    CHECK(cudaGraphMemcpyNodeGetParams(back, &told));
+    EXPECT(told.srcPtr.ptr == fresh.data() && told.extent.width == bytes);
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
     CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT(result.download() == fresh);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Copies without rows get other memory of the host's, in the executable graph alone, and with an update as a whole.
+static void changed_within_the_host() {
+    const int n = 200;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    DeviceArray<int> device(n), result(n);
+    std::vector<int> in(n, 3), out(n), other(n), fresh(n, 5), last(n, 7);
+    const size_t bytes = n * sizeof(int);
+    device.upload(in);
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t first, along, up;
+    CHECK(cudaGraphAddMemcpyNode1D(&first, graph, nullptr, 0, out.data(), device.data(), bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaGraphAddMemcpyNode1D(&along, graph, &first, 1, other.data(), out.data(), bytes, cudaMemcpyHostToHost));
+    CHECK(cudaGraphAddMemcpyNode1D(&up, graph, &along, 1, result.data(), other.data(), bytes, cudaMemcpyHostToDevice));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    const auto expect = [&](const std::vector<int>& wanted) {
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT(result.download() == wanted && other == wanted);
+    };
+    expect(in);
+    CHECK(cudaGraphExecMemcpyNodeSetParams1D(exec, along, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost));
+    // They go from where they went to where they went.
+    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, along, device.data(), fresh.data(), bytes, cudaMemcpyHostToDevice),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(exec, up, other.data(), fresh.data(), bytes, cudaMemcpyHostToHost),
+              cudaErrorInvalidValue);
+    cudaGetLastError();
+    expect(fresh);
     cudaGraphExecUpdateResultInfo info;
-    CHECK(cudaGraphMemcpyNodeSetParams1D(back, other.data(), wide.data(), bytes, cudaMemcpyHostToHost));
-    CHECK(cudaGraphMemcpyNodeGetParams(back, &told));
-    EXPECT(told.srcPtr.ptr == wide.data() && told.extent.width == bytes);
+    CHECK(cudaGraphMemcpyNodeSetParams1D(along, other.data(), last.data(), bytes, cudaMemcpyHostToHost));
     CHECK(cudaGraphExecUpdate(exec, graph, &info));
-    CHECK(cudaGraphLaunch(exec, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    for (int i = 0; i < n; ++i) {
-        EXPECT_EQ(other[i], 3000 + i);
-        EXPECT_EQ(other[n + i], -1);
-        EXPECT_EQ(other[2 * n + i], 3000 + n + i);
-    }
-    EXPECT(result.download() == other);
+    expect(last);
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaStreamDestroy(stream));
@@ -531,6 +560,7 @@ int main(int argc, char** argv) {
     within_the_host();
     captured_is_a_copy();
     added_within_the_host();
+    changed_within_the_host();
     registered_within_the_host();
     return passed("graph copies");
 }

@@ -46,7 +46,8 @@ static void captured() {
     CHECK(cudaStreamSynchronize(stream));
     auto host = out.download();
     for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], 3 * (5 + i));
-    EXPECT_EQ(graph_bytes(cudaGraphMemAttrUsedMemCurrent), 0u);
+    // What it has freed the graph has for its next launch (docs/driver-behaviour.md, DB-51).
+    EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(int));
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaDeviceGraphMemTrim(0));
@@ -138,7 +139,7 @@ static void freed_by_another() {
         CHECK(cudaGraphLaunch(execs[1], stream));
     }
     CHECK(cudaStreamSynchronize(stream));
-    EXPECT_EQ(graph_bytes(cudaGraphMemAttrUsedMemCurrent), 0u);
+    EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= 4096u);
     for (cudaGraphExec_t exec : execs) CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(first));
     CHECK(cudaGraphDestroy(second));
@@ -174,7 +175,7 @@ static void outlives_its_graph() {
         else
             CHECK(cudaFreeAsync(result, stream));
         CHECK(cudaStreamSynchronize(stream));
-        EXPECT_EQ(graph_bytes(cudaGraphMemAttrUsedMemCurrent), 0u);
+        EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(int));  // until it is trimmed
     }
     CHECK(cudaDeviceGraphMemTrim(0));
     EXPECT(graph_bytes(cudaGraphMemAttrReservedMemCurrent) <= before);

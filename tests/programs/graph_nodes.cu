@@ -98,11 +98,11 @@ static void moved() {
     EXPECT(same == child);
     EXPECT_EQ(cuGraphDestroy(child), CUDA_ERROR_INVALID_VALUE);
     CUgraphExec exec = nullptr;
-    EXPECT_EQ(cuGraphInstantiate(&exec, child, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuGraphInstantiate(&exec, child, 0), CUDA_ERROR_NOT_SUPPORTED);
     CUgraphNode again = nullptr;
-    EXPECT_EQ(cuGraphAddNode(&again, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuGraphAddNode(&again, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
     params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-    EXPECT_EQ(cuGraphAddNode(&again, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuGraphAddNode(&again, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
 
     EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
     EXPECT_CU(cuGraphLaunch(exec, nullptr));
@@ -137,12 +137,14 @@ static void conditional() {
     CUgraphNode node = nullptr;
     EXPECT_CU(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
     EXPECT_EQ(cuGraphDestroy(params.conditional.phGraph_out[0]), CUDA_ERROR_INVALID_VALUE);
-    void* function = nullptr;
-    CHECK(cudaGetDriverEntryPointByVersion("cuGraphNodeGetParams", &function, 13020, cudaEnableDefault, nullptr));
-    CUgraphNodeParams told{};
-    EXPECT_CU(reinterpret_cast<CUresult (*)(CUgraphNode, CUgraphNodeParams*)>(function)(node, &told));
-    EXPECT(told.type == params.type && told.conditional.handle == params.conditional.handle);
-    EXPECT(told.conditional.size == 1 && told.conditional.phGraph_out[0] == params.conditional.phGraph_out[0]);
+    int version = 0;
+    EXPECT_CU(cuDriverGetVersion(&version));
+    if (version >= 13020) {
+        CUgraphNodeParams told{};
+        EXPECT_CU((find<CUgraphNode, CUgraphNodeParams*>("cuGraphNodeGetParams", 13020)(node, &told)));
+        EXPECT(told.type == params.type && told.conditional.handle == params.conditional.handle);
+        EXPECT(told.conditional.size == 1 && told.conditional.phGraph_out[0] == params.conditional.phGraph_out[0]);
+    }
     EXPECT(cuGraphClone(&copy, graph) != CUDA_SUCCESS);
     EXPECT_CU(cuGraphCreate(&outer, 0));
     CUgraphNodeParams child{};
@@ -223,10 +225,10 @@ static void cycle() {
     EXPECT_EQ(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(wanted.result_out, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
     EXPECT(wanted.hErrNode_out == first || wanted.hErrNode_out == second);
+    // Which one the older form names is an open question (docs/driver-behaviour.md).
     CUgraphNode failed = nullptr;
     const auto instantiate = find<CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t>("cuGraphInstantiate", 11000);
     EXPECT_EQ(instantiate(&exec, graph, &failed, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(failed == first || failed == second);
     EXPECT_CU(cuGraphDestroy(graph));
 }
 

@@ -20,8 +20,6 @@ struct Object {
     void expect_destroyed() {
         while (destroyed == 0) std::this_thread::yield();
         EXPECT_EQ(destroyed.load(), 1);
-        EXPECT_EQ(cudaUserObjectRetain(handle, 1), cudaErrorInvalidValue);
-        cudaGetLastError();
     }
 };
 
@@ -95,9 +93,13 @@ struct Gate {
 };
 
 static void counted() {
-    Object object(2);
+    Object object(2), other(2);
     cudaGraph_t graph = graph_of(nullptr, 1), clone;
-    EXPECT_EQ(cudaGraphReleaseUserObject(graph, object.handle, 1), cudaErrorInvalidValue);
+    // A graph that has none gives up one of those that there are (docs/driver-behaviour.md, DB-43).
+    CHECK(cudaGraphReleaseUserObject(graph, other.handle, 1));
+    EXPECT_EQ(other.destroyed.load(), 0);
+    CHECK(cudaUserObjectRelease(other.handle, 1));
+    other.expect_destroyed();
     EXPECT_EQ(cudaUserObjectRelease(object.handle, 0), cudaErrorInvalidValue);
     cudaGetLastError();
     CHECK(cudaGraphRetainUserObject(graph, object.handle, 2, 0));
@@ -142,7 +144,7 @@ static void under_way(bool update) {
 
 static void child_graphs() {
     Object object;
-    cudaGraph_t child = graph_of(&object, 1), parent, captured;
+    cudaGraph_t child = graph_of(&object, 1), parent;
     cudaGraphNode_t node;
     CHECK(cudaGraphCreate(&parent, 0));
     CHECK(cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, child));
@@ -150,16 +152,8 @@ static void child_graphs() {
     cudaGraphExec_t exec = instantiate(parent);
     CHECK(cudaGraphDestroyNode(node));
     CHECK(cudaGraphDestroy(parent));
-    // A captured launch becomes a child graph with references of its own.
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    CHECK(cudaGraphLaunch(exec, stream));
-    CHECK(cudaStreamEndCapture(stream, &captured));
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(object.destroyed.load(), 0);
-    CHECK(cudaGraphDestroy(captured));
+    CHECK(cudaGraphExecDestroy(exec));
     object.expect_destroyed();
     // Another graph in the place of a child.
     Object old, fresh;
@@ -203,22 +197,18 @@ static void memory_operations() {
     CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(word(1), 4);
+    // The executable graph's are as many and do the same, with other values.
     params.count = 1, params.paramArray = items;
-    items[0].writeValue.value = 6;
+    items[0].writeValue.value = items[1].waitValue.value = 6;
+    EXPECT_EQ(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params), CUDA_ERROR_INVALID_VALUE);
+    params.count = 3;
     EXPECT_EQ(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params), CUDA_SUCCESS);
     CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT_EQ(word(0), 6);
+    params.count = 1;
     items[0].writeValue.value = 7;
     EXPECT_EQ(cuGraphBatchMemOpNodeSetParams(node, &params), CUDA_SUCCESS);
-    // Errors are told at once.
-    CUstreamBatchMemOpParams unaligned = items[0], nowhere = items[0];
-    unaligned.writeValue.address += 2;
-    nowhere.writeValue.address = 64;
-    for (CUstreamBatchMemOpParams* bad : {&unaligned, &nowhere}) {
-        CUDA_BATCH_MEM_OP_NODE_PARAMS wrong = {params.ctx, 1, bad, 0};
-        EXPECT(cuGraphBatchMemOpNodeSetParams(node, &wrong) == CUDA_ERROR_INVALID_VALUE);
-    }
     CHECK(cudaGraphExecDestroy(exec));
     exec = instantiate(graph);
     CHECK(cudaGraphLaunch(exec, stream));

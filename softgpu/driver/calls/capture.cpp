@@ -127,9 +127,7 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureSta
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, thread_state().capture_mode);
     return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "softgpu/driver/context/context.h"
+#include "softgpu/driver/graph/graph_memory.h"
 #include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/process/process.h"
 
@@ -207,6 +208,7 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int* capabilities, const CUat
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
     Device* found = nullptr;
     CU_TRY(find_device(device, found));
+    GraphMemory::trim(*found);
     found->heap().trim(0);
     return CUDA_SUCCESS;
 }
@@ -217,9 +219,9 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     CU_TRY(find_device(device, found));
     auto* out = static_cast<cuuint64_t*>(value);
     switch (attr) {
-        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *out = found->graph_used; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *out = found->graph_memory; return CUDA_SUCCESS;
         case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *out = found->graph_used_high; return CUDA_SUCCESS;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *out = found->graph_reserved; return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *out = found->graph_memory; return CUDA_SUCCESS;
         case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *out = found->graph_reserved_high; return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
@@ -230,10 +232,8 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     Device* found = nullptr;
     CU_TRY(find_device(device, found));
     switch (attr) {
-        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: found->graph_used_high = found->graph_used.load(); return CUDA_SUCCESS;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-            found->graph_reserved_high = found->graph_reserved.load();
-            return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: found->graph_used_high = found->graph_memory.load(); return CUDA_SUCCESS;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: found->graph_reserved_high = found->graph_memory.load(); return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
     }
 }

@@ -49,7 +49,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 CUresult cuEventQuery(CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
-    CU_TRY(check_event_not_of_capture(*event));
+    CU_TRY(check_no_place_in_graph(*event));
     CU_TRY(event->context()->sticky());
     if (event->shared() == nullptr) return event->last().done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     // Asked of what the processes share: no thread has to wait for an event that is only looked at.
@@ -63,7 +63,7 @@ CUresult cuEventQuery(CUevent hEvent) {
 CUresult cuEventSynchronize(CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
-    CU_TRY(check_event_not_of_capture(*event));
+    CU_TRY(check_no_place_in_graph(*event));
     CU_TRY(check_unsafe_call());
     if (FencePtr fence = event->fence()) fence->wait();
     event->context()->device().flush_printf();
@@ -74,7 +74,7 @@ CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEn
     EventPtr start, end;
     CU_TRY(find_event(hStart, start));
     CU_TRY(find_event(hEnd, end));
-    if (start->capture(nullptr) != nullptr || end->capture(nullptr) != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    for (const EventPtr& event : {start, end}) CU_TRY(check_no_place_in_graph(*event));
     if (start->context() != end->context() || !start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
     FencePtr from = start->fence(), to = end->fence();
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;

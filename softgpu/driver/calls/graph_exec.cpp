@@ -19,7 +19,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags, GraphExec
     CU_TRY(current_context_even_failed(current));
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
-    if (graph->is_moved()) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->is_moved()) return CUDA_ERROR_NOT_SUPPORTED;
     // Its memory has one address.
     if (graph->has_memory() && process().graph_execs.find(as_handle<CUgraphExec>(graph->executable)) != nullptr) {
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -70,15 +70,8 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     CU_TRY(find_stream(hStream, stream));
     ExecPtr exec;
     CU_TRY(find_exec(hGraph, exec));
-    std::shared_ptr<Capture> capture;
-    CU_TRY(capture_of(*stream, capture));
-    if (capture == nullptr) return exec->launch(*stream);
-    // A launch in a capture becomes a child graph.
-    GraphPtr child;
-    CUresult result = exec->as_graph(child);
-    if (result == CUDA_SUCCESS) result = capture->add(*stream, ChildGraphOperation{child});
-    if (result != CUDA_SUCCESS) child->forget();
-    return result;
+    CU_TRY(check_not_capturing(*stream));  // DB-44
+    return exec->launch(*stream);
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {

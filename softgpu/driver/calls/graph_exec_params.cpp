@@ -1,4 +1,5 @@
 // The parameters of nodes of executable graphs.
+#include <algorithm>
 #include <cstring>
 
 #include "softgpu/driver/graph/graph_exec.h"
@@ -23,9 +24,19 @@ Whereabouts whereabouts_of(const CopySide& side) {
 CUresult check_places(const NodeBody& now, const NodeBody& wanted) {
     const auto& before = std::get<CopyOperation>(now);
     const auto& after = std::get<CopyOperation>(wanted);
+    if (!is_one_dimensional(before) || !is_one_dimensional(after)) return CUDA_ERROR_INVALID_VALUE;
     const bool same =
         whereabouts_of(before.from) == whereabouts_of(after.from) && whereabouts_of(before.to) == whereabouts_of(after.to);
     return same ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// "Other fields on operations, such as the count or type of operations, cannot be modified"; nor can the context (CUDA Driver
+/// API 13.0, cuGraphExecBatchMemOpNodeSetParams).
+bool is_same_batch(const ExecNode& now, const NodeBody& wanted, const Context& context) {
+    const auto& before = std::get<BatchMemoryOperation>(now.body).operations;
+    const auto& after = std::get<BatchMemoryOperation>(wanted).operations;
+    return &context == now.context.get() && std::equal(before.begin(), before.end(), after.begin(), after.end(),
+                                                       [](const auto& a, const auto& b) { return a.operation == b.operation; });
 }
 
 /// Gives the copy of a node other parameters. `make(body, context)` makes the body.
@@ -39,6 +50,7 @@ CUresult change(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type, Make
         std::shared_ptr<Context> context = copy.context;
         CU_TRY(make(body, context));
         if (type == CU_GRAPH_NODE_TYPE_MEMCPY) CU_TRY(check_places(copy.body, body));
+        if (type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !is_same_batch(copy, body, *context)) return CUDA_ERROR_INVALID_VALUE;
         // The context of a node is fixed when the graph is instantiated.
         if (type == CU_GRAPH_NODE_TYPE_KERNEL && context != copy.context) return CUDA_ERROR_INVALID_VALUE;
         CU_TRY(replace_body(copy.body, std::move(body)));

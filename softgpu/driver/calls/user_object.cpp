@@ -56,7 +56,8 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
     CU_TRY(find_graph(graph, found));
     std::shared_ptr<UserObject> user;
     CU_TRY(find_object(object, count, user));
-    return found->user_objects.remove(user, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    // DB-43: those that the graph does not have are given up all the same.
+    return found->user_objects.remove(user, count) || user->release(count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace warpline::softgpu::driver

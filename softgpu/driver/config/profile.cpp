@@ -19,7 +19,6 @@ Profile strict_profile() {
     profile.serial_host_functions = true;
     profile.launch_queue = 1024;
     profile.synchronise_breaks_captures = true;
-    profile.free_synchronises = true;
     profile.host_allocations_wait = true;
     profile.pageable_staging_bytes = uint64_t{128} << 10;
     profile.small_copies_staged = true;

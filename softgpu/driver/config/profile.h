@@ -41,7 +41,7 @@ struct Profile {
     uint64_t context_ms = 0;            ///< context_ms: how long it takes to make one (DB-16)
     bool unknown_symbol_fails = false;  ///< unknown_symbol=not_found: cuGetProcAddress_v2 fails for unknown names (DB-17)
     bool memory_before = true;          ///< before_memory=mapped: kernels reach 2 MiB before allocations (DB-18)
-    bool free_synchronises = false;     ///< free_synchronises: cuMemFree, cuMemUnmap and such break captures (DB-05)
+    bool free_synchronises = false;  ///< free_synchronises: cuMemFree, cuMemUnmap and such break captures in any mode (DB-05)
 };
 
 /// Reads "generous" or "strict", then switches "name=value", separated by commas. False, and `mistake` says what is wrong in

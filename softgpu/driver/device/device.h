@@ -96,8 +96,8 @@ public:
     /// Writes it to the process's stdout. Called where CUDA flushes: synchronisation, module load and unload, end of context.
     void flush_printf();
 
-    // Memory that graphs own, for cuDeviceGetGraphMemAttribute.
-    std::atomic<uint64_t> graph_used{0}, graph_used_high{0}, graph_reserved{0}, graph_reserved_high{0};
+    // Memory that graphs have, for cuDeviceGetGraphMemAttribute (DB-51).
+    std::atomic<uint64_t> graph_memory{0}, graph_used_high{0}, graph_reserved_high{0};
 
 private:
     void set_attributes();

@@ -287,18 +287,19 @@ CUresult check_green_not_capturing(const GreenContext& green) {
     return result;
 }
 
+CUresult check_no_place_in_graph(const Event& event) {
+    std::shared_ptr<Capture> capture = event.capture(nullptr);
+    if (capture == nullptr) return CUDA_SUCCESS;
+    if (capture->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-45
+    capture->invalidate();
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult check_event_not_captured(const Event& event) {
     std::shared_ptr<Capture> capture = event.capture(nullptr);
     if (capture == nullptr || capture->ended()) return CUDA_SUCCESS;
     capture->invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-CUresult check_event_not_of_capture(const Event& event) {
-    std::shared_ptr<Capture> capture = event.capture(nullptr);
-    if (capture == nullptr) return CUDA_SUCCESS;
-    if (!capture->ended()) capture->invalidate();
-    return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture) {
@@ -357,7 +358,7 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
         recorded_in->invalidate();
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    if (recorded_in->ended()) return CUDA_ERROR_CAPTURED_EVENT;
+    if (recorded_in->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-45
     if (recorded_in->invalidated()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream->kind() == QueueKind::legacy) {
         recorded_in->invalidate();

@@ -102,10 +102,11 @@ CUresult check_device_wait(const Device& device);
 /// For calls on all streams of a context: stream capture unsupported if one of them is being captured, which is invalidated.
 CUresult check_context_not_capturing(const Context& context);
 CUresult check_green_not_capturing(const GreenContext& green);
-/// The same for an event that was recorded in a capture which is going on.
+/// For calls that ask of an event when it was reached, or wait for that: what was recorded last in a capture is a place in a
+/// graph. Errors: captured event, and the capture is invalidated; invalid value, once it has ended.
+CUresult check_no_place_in_graph(const Event& event);
+/// Stream capture unsupported for an event that was recorded in a capture which is going on, and is invalidated.
 CUresult check_event_not_captured(const Event& event);
-/// For calls that ask or wait for an event: captured event if it was last recorded in a capture, which is invalidated.
-CUresult check_event_not_of_capture(const Event& event);
 /// True if a stream is being captured that this legacy default stream would wait for.
 bool legacy_stream_blocked(const Stream& legacy);
 /// For calls on a stream that cannot be captured: the same if it is being captured.

@@ -252,31 +252,6 @@ CUresult GraphExec::launch(Stream& stream) {
     return CUDA_SUCCESS;
 }
 
-CUresult GraphExec::as_graph(GraphPtr& graph) const {
-    graph = Graph::create(true);
-    std::vector<GraphNode*> made;
-    MutexLock lock(m_mutex);
-    if (m_user_objects != nullptr) m_user_objects->copy_to(graph->user_objects);
-    for (const ExecNode& node : m_nodes) {
-        bool memory = std::holds_alternative<MemoryAllocOperation>(node.body) ||
-                      std::holds_alternative<MemoryFreeOperation>(node.body) ||
-                      std::holds_alternative<ConditionalOperation>(node.body);
-        if (memory) return CUDA_ERROR_NOT_SUPPORTED;
-        NodeBody body = node.enabled ? node.body : NodeBody(EmptyOperation{});
-        if (std::holds_alternative<ChildGraphOperation>(body)) {
-            ChildGraphOperation child;
-            CU_TRY(node.inner.front()->as_graph(child.graph));
-            body = std::move(child);
-        }
-        std::vector<GraphEdge> after;
-        for (size_t place : node.dependencies) after.push_back({made[place], {}});
-        NodePtr added;
-        CU_TRY(graph->add(std::move(body), node.context, after, added));
-        made.push_back(added.get());
-    }
-    return CUDA_SUCCESS;
-}
-
 CUresult find_exec(CUgraphExec handle, ExecPtr& exec) {
     exec = process().graph_execs.find(handle);
     return exec != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

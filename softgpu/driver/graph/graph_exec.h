@@ -44,9 +44,6 @@ public:
     /// Executes the nodes after some fences and returns the fences of its end.
     std::vector<FencePtr> submit(std::span<const FencePtr> after, int priority);
 
-    /// A graph of what a launch would do now, for a launch that is captured. Errors: not supported (memory nodes).
-    CUresult as_graph(GraphPtr& graph) const;
-
     /// Takes over the parameters of a graph of the same shape.
     CUresult update(const Graph& graph, CUgraphExecUpdateResultInfo& info);
     /// Calls `change(ExecNode&)` with the copy of a node. Errors: invalid value (no such node), those of `change`.

@@ -17,6 +17,7 @@ struct GraphMemories {
     Mutex mutex;
     std::map<uint64_t, std::weak_ptr<GraphMemory>> by_address WL_GUARDED_BY(mutex);
     std::map<uint64_t, std::shared_ptr<GraphMemory>> live WL_GUARDED_BY(mutex);
+    std::map<const Device*, uint64_t> mapped_bytes WL_GUARDED_BY(mutex);
 };
 
 GraphMemories& graph_memories() {
@@ -37,8 +38,6 @@ std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_b
     allocation->device = device.ordinal();
     process().addresses.insert(allocation);
     if (device.config().exact_bounds) process().ranges.add(device.ordinal(), address, size_bytes);
-    device.graph_reserved += size_bytes;
-    raise(device.graph_reserved_high, device.graph_reserved);
     GraphMemories& all = graph_memories();
     MutexLock lock(all.mutex);
     all.by_address[address] = memory;
@@ -57,11 +56,33 @@ GraphMemory::~GraphMemory() {
         GraphMemories& all = graph_memories();
         MutexLock lock(all.mutex);
         all.by_address.erase(m_address);
+        map(false);
     }
     process().addresses.remove(m_address);
     if (m_device.config().exact_bounds) process().ranges.remove(m_address);
-    m_device.graph_reserved -= m_size_bytes;
     m_device.heap().free(m_address, k_chunk_bytes);
+}
+
+/// With the lock.
+void GraphMemory::map(bool mapped) {
+    if (m_mapped == mapped) return;
+    m_mapped = mapped;
+    uint64_t& bytes = graph_memories().mapped_bytes[&m_device];
+    bytes = mapped ? bytes + m_size_bytes : bytes - m_size_bytes;
+    raise(m_device.graph_memory, bytes);
+    raise(m_device.graph_used_high, m_device.graph_memory);
+    raise(m_device.graph_reserved_high, m_device.graph_memory);
+}
+
+void GraphMemory::trim(Device& device) {
+    std::vector<std::shared_ptr<GraphMemory>> held;  // a last reference goes without the lock
+    GraphMemories& all = graph_memories();
+    MutexLock lock(all.mutex);
+    for (const auto& [address, known] : all.by_address) {
+        const auto memory = held.emplace_back(known.lock());
+        if (memory != nullptr && &memory->device() == &device && !memory->live()) memory->map(false);
+    }
+    device.graph_memory = all.mapped_bytes[&device];
 }
 
 void GraphMemory::set_live(bool live) {
@@ -70,12 +91,10 @@ void GraphMemory::set_live(bool live) {
     MutexLock lock(all.mutex);
     if (m_live.exchange(live) == live) return;
     if (live) {
-        m_device.graph_used += m_size_bytes;
-        raise(m_device.graph_used_high, m_device.graph_used);
+        map(true);
         all.live.emplace(m_address, shared_from_this());
         return;
     }
-    m_device.graph_used -= m_size_bytes;
     const auto found = all.live.find(m_address);
     held = std::move(found->second);
     all.live.erase(found);

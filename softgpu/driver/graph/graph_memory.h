@@ -25,6 +25,8 @@ public:
     /// Between the launch of a graph with the allocation node and the call or launch that frees it, as the program made them.
     bool live() const { return m_live.load(); }
     void set_live(bool live);
+    /// Gives back what graphs of a device have had and do not use now (DB-51).
+    static void trim(Device& device);
     /// What the program has not freed of a device that is reset.
     static void give_up(const Device& device);
 
@@ -32,10 +34,13 @@ private:
     GraphMemory(Device& device, uint64_t address, uint64_t size_bytes)
         : m_device(device), m_address(address), m_size_bytes(size_bytes) {}
 
+    void map(bool mapped);
+
     Device& m_device;
     const uint64_t m_address;
     const uint64_t m_size_bytes;
     std::atomic<bool> m_live{false};
+    bool m_mapped = false;  // physical memory is counted for it: from its first launch on, until it is trimmed
 };
 
 }  // namespace warpline::softgpu::driver

@@ -8,12 +8,28 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
+bool is_same(const CopySide& a, const CopySide& b) {
+    return a.base == b.base && a.row_pitch_bytes == b.row_pitch_bytes && a.slice_pitch_bytes == b.slice_pitch_bytes &&
+           a.array == b.array;
+}
+
+bool is_same(const CopyOperation& a, const CopyOperation& b) {
+    return is_same(a.from, b.from) && is_same(a.to, b.to) && a.width_bytes == b.width_bytes && a.height == b.height &&
+           a.depth == b.depth;
+}
+
 CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
     if (type_of(now.body) != wanted.type()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
     if (const auto* kernel = std::get_if<KernelOperation>(&now.body)) {
         const auto& other = std::get<KernelOperation>(wanted.body);
         if (kernel->cooperative != other.cooperative) return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
         if (now.context != wanted.context) return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+    }
+    // "Only 1D cudaMemset/cudaMemcpy nodes can be changed" (CUDA programming guide, "Graph update limitations").
+    if (const auto* copy = std::get_if<CopyOperation>(&now.body)) {
+        const auto& other = std::get<CopyOperation>(wanted.body);
+        const bool flat = is_one_dimensional(*copy) && is_one_dimensional(other);
+        if (!flat && !is_same(*copy, other)) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     }
     if (const auto* alloc = std::get_if<MemoryAllocOperation>(&now.body)) {
         if (alloc->memory != std::get<MemoryAllocOperation>(wanted.body).memory)

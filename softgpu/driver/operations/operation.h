@@ -47,6 +47,8 @@ struct CopyOperation {
     CUDA_MEMCPY3D described{};  ///< as the program described it, for cuGraphMemcpyNodeGetParams
 };
 
+inline bool is_one_dimensional(const CopyOperation& copy) { return copy.height <= 1 && copy.depth <= 1; }
+
 struct MemsetOperation {
     CUDA_MEMSET_NODE_PARAMS params{};
 };

@@ -218,7 +218,7 @@ void add_breaks(const Group& ask) {
         const CUstream stream = make_stream(a);
         const CUevent event = make_event(a);
         begin(a, stream);
-        const int result = WL_CU(a.driver, cuCtxRecordEvent)(nullptr, event);
+        const int result = WL_CU(a.driver, cuCtxRecordEvent)(a.fixtures.context(), event);
         a.value("end", end(a, stream));
         return result;
     });
@@ -227,7 +227,7 @@ void add_breaks(const Group& ask) {
         const CUevent event = make_event(a);
         begin(a, stream);
         made("record", WL_CU(a.driver, cuEventRecord)(event, stream));
-        const int result = WL_CU(a.driver, cuCtxWaitEvent)(nullptr, event);
+        const int result = WL_CU(a.driver, cuCtxWaitEvent)(a.fixtures.context(), event);
         a.value("end", end(a, stream));
         return result;
     });

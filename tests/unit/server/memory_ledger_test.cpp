@@ -31,6 +31,7 @@ struct FakeGraphs {
         table.cuDeviceGraphMemTrim = [](CUdevice) {
             ++trims;
             reserved = kept;
+            used = std::min(used, kept);
             return CUDA_SUCCESS;
         };
         table.cuGraphGetNodes = [](CUgraph, CUgraphNode* nodes, size_t* count) {
@@ -205,6 +206,10 @@ TEST_F(GraphMemoryTest, D3_ALaunchIsRefusedBeforeItTakesMemory) {
     EXPECT_EQ(m_graphs.check_launch(exec(2)), CUDA_ERROR_OUT_OF_MEMORY) << "beside the first one's";
     FakeGraphs::used = 0;
     EXPECT_EQ(m_graphs.check_launch(exec(2)), CUDA_SUCCESS) << "in its place";
+    FakeGraphs::reserved = FakeGraphs::used = 40 * k_mib;
+    FakeGraphs::kept = 0;
+    m_graphs.instantiated(exec(3), nullptr);
+    EXPECT_EQ(m_graphs.check_launch(exec(3)), CUDA_SUCCESS) << "what another one only keeps is given back";
     m_graphs.exec_gone(exec(1));
     EXPECT_EQ(m_graphs.check_launch(exec(1)), CUDA_SUCCESS) << "nothing is known of it";
 }

@@ -49,8 +49,15 @@ TEST_F(BatchNodeTest, TheyWriteWaitAndAreChanged) {
     run(exec);
     EXPECT_EQ(word(0), 5u);
     EXPECT_EQ(word(1), 6u);
-    Items other{write32(2, 7)};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS p = params(other);
+    // An executable graph's stay as many, of the same kinds (DB-52).
+    Items fewer{write32(2, 7)}, others{wait32(2, 7), write32(2, 7), write32(3, 7)};
+    Items fresh{write32(2, 7), wait32(2, 7), write32(3, 7)};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p{};
+    for (Items* bad : {&fewer, &others}) {
+        p = params(*bad);
+        EXPECT_EQ(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &p), CUDA_ERROR_INVALID_VALUE);
+    }
+    p = params(fresh);
     EXPECT_CU(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &p));
     run(exec);
     EXPECT_EQ(word(2), 7u);

@@ -300,22 +300,38 @@ TEST_F(CaptureTest, AStreamThatJoinedMayBeDestroyed) {
     }
 }
 
-TEST_F(CaptureTest, AllocationsAndGraphLaunchesAreCapturedToo) {
+TEST_F(CaptureTest, AskingForACapturedEventBreaksTheCapture) {
+    for (const auto& ask : {CU(cuEventQuery), CU(cuEventSynchronize)}) {
+        CUevent recorded = event();
+        begin();
+        EXPECT_CU(CU(cuEventRecord)(recorded, m_stream));
+        EXPECT_EQ(ask(recorded), CUDA_ERROR_CAPTURED_EVENT);
+        expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+}
+
+TEST_F(CaptureTest, LaunchesOfGraphsAreNotCaptured) {
     CUgraph inner = create();
     add_add(inner, {}, 5, 7);
-    CUgraphExec inner_exec = instantiate(inner);
+    CUgraphExec exec = instantiate(inner);
+    begin();
+    EXPECT_EQ(CU(cuGraphLaunch)(exec, m_stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    run(exec);
+    EXPECT_EQ(word(5), 7u);
+}
+
+TEST_F(CaptureTest, AllocationsAreCapturedToo) {
     begin();
     CUdeviceptr p = 0;
     EXPECT_CU(CU(cuMemAllocAsync)(&p, 256, m_stream));
     EXPECT_CU(launch_store(m_module, p, 33, m_stream));
     EXPECT_CU(CU(cuMemcpyDtoDAsync_v2)(m_memory, p, 4, m_stream));
     EXPECT_CU(CU(cuMemFreeAsync)(p, m_stream));
-    EXPECT_CU(CU(cuGraphLaunch)(inner_exec, m_stream));
     CUgraphExec exec = instantiate(end());
     run(exec);
     run(exec);
     EXPECT_EQ(word(0), 33u);
-    EXPECT_EQ(word(5), 14u);
 }
 
 }  // namespace

@@ -131,6 +131,37 @@ TEST_F(GraphExecTest, AnUpdatePairsNodesFromTheLastOnesAlongTheEdges) {
     EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 }
 
+// DB-52.
+TEST_F(GraphExecTest, CopiesWithRowsKeepTheirParameters) {
+    const auto copy_of = [this](size_t rows, size_t source) {
+        CUDA_MEMCPY3D copy{};
+        copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+        copy.srcDevice = m_memory + source;
+        copy.dstDevice = m_memory + 1024;
+        copy.srcPitch = copy.dstPitch = 8;
+        copy.WidthInBytes = 4;
+        copy.Height = rows;
+        copy.Depth = 1;
+        return copy;
+    };
+    for (size_t rows : {1, 2}) {
+        const CUresult fails = rows == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        CUDA_MEMCPY3D now = copy_of(rows, 0), moved = copy_of(1, 64), in_rows = copy_of(2, 64);
+        CUgraph graph = create(), same = create(), other = create();
+        CUgraphNode node = nullptr, made = nullptr;
+        ASSERT_CU(CU(cuGraphAddMemcpyNode)(&node, graph, nullptr, 0, &now, context()));
+        ASSERT_CU(CU(cuGraphAddMemcpyNode)(&made, same, nullptr, 0, &now, context()));
+        ASSERT_CU(CU(cuGraphAddMemcpyNode)(&made, other, nullptr, 0, &moved, context()));
+        CUgraphExec exec = instantiate(graph);
+        EXPECT_EQ(CU(cuGraphExecMemcpyNodeSetParams)(exec, node, &moved, context()), fails);
+        EXPECT_EQ(CU(cuGraphExecMemcpyNodeSetParams)(exec, node, &in_rows, context()), CUDA_ERROR_INVALID_VALUE);
+        CUgraphExecUpdateResultInfo info{};
+        EXPECT_CU(CU(cuGraphExecUpdate_v2)(exec, same, &info));
+        const CUresult updated = CU(cuGraphExecUpdate_v2)(exec, other, &info);
+        EXPECT_EQ(updated, rows == 1 ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    }
+}
+
 TEST_F(GraphExecTest, ChildGraphsRunInTheirPlace) {
     CUgraph child = create(), graph = create(), inner = nullptr;
     CUgraphNode x = add_add(child, {}, 0, 2);
@@ -174,8 +205,15 @@ TEST_F(GraphExecTest, MemoryNodesKeepTheirAddress) {
     cuuint64_t used = 1, high = 0;
     EXPECT_CU(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
     EXPECT_CU(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &high));
+    // DB-51: the graph has it from its first launch on, until it is trimmed.
+    EXPECT_EQ(used, 1000u);
+    EXPECT_EQ(high, 1000u);
+    EXPECT_CU(CU(cuDeviceGraphMemTrim)(0));
+    EXPECT_CU(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
     EXPECT_EQ(used, 0u);
-    EXPECT_GE(high, 1000u);
+    run(exec);
+    EXPECT_CU(CU(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    EXPECT_EQ(used, 1000u);
     CUgraph clone = nullptr;
     EXPECT_EQ(CU(cuGraphClone)(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
     EXPECT_EQ(CU(cuGraphDestroyNode)(make), CUDA_ERROR_NOT_SUPPORTED);

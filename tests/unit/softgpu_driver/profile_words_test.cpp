@@ -36,7 +36,7 @@ TEST(ProfileWordsTest, StrictIsWhatEveryMachineDoes) {
     EXPECT_EQ(profile.hints, Profile::Hints::honoured);
     EXPECT_EQ(profile.launch_queue, 1024u);
     EXPECT_TRUE(profile.serial_host_functions);
-    EXPECT_TRUE(profile.free_synchronises);
+    EXPECT_FALSE(profile.free_synchronises);
     EXPECT_FALSE(profile.memory_before);
     // Machines differ in these.
     EXPECT_TRUE(profile.vmm);
@@ -46,7 +46,7 @@ TEST(ProfileWordsTest, StrictIsWhatEveryMachineDoes) {
 }
 
 TEST(ProfileWordsTest, SwitchesChangeEither) {
-    Profile profile = parsed("strict,vmm=no,hints=refused,launch_queue=7,host_functions=parallel");
+    Profile profile = parsed("strict,vmm=no,hints=refused,launch_queue=7,host_functions=parallel,free_synchronises=yes");
     EXPECT_FALSE(profile.vmm);
     EXPECT_EQ(profile.hints, Profile::Hints::refused);
     EXPECT_EQ(profile.launch_queue, 7u);
