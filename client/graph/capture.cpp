@@ -130,7 +130,7 @@ CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     const auto capture = captures.find(id);
-    if (!capture) return CUDA_ERROR_INVALID_VALUE;  // DB-45
+    if (!capture) return CUDA_ERROR_INVALID_VALUE;  // DB-53
     if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream <= 1) {
         captures.break_off(id);

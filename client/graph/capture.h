@@ -26,7 +26,7 @@ void note_record(const Call& call, uint64_t stream, Event& event);
 /// @errors  stream capture isolation, merge, invalidated, implicit, captured event; captures that are concerned break
 CUresult join_capture(const Call& call, uint64_t stream, const Event& event);
 /// An event that was recorded last in a stream that was being captured is a place in a graph: it cannot be asked or waited for.
-/// @errors  captured event, which breaks the capture; invalid value, once it has ended (DB-45)
+/// @errors  captured event, which breaks the capture; invalid value, once it has ended (DB-53)
 CUresult check_not_captured(const Call& call, const Event& event);
 
 // --- for the calls that begin and end captures ---

@@ -1,4 +1,5 @@
 // What nodes of graphs were made of, and what they are to be made of from now on.
+#include "common/log/log.h"
 #include "server/gen/graph_node_params_calls.gen.h"
 #include "server/hooks/graph_batch.h"
 #include "server/hooks/graph_common.h"
@@ -68,7 +69,12 @@ CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGra
     WL_CUDA(with_kernel_node(call, call.driver()->cuGraphKernelNodeGetParams_v2, call.driver()->cuGraphKernelNodeGetParams,
                              &params, node));
     values.f = call.session().functions().token_of(params.kern, params.func);
-    if (values.f == 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (values.f == 0) {
+        WL_LOG(warn, "server",
+               "the driver names a node's kernel ({}) and function ({}) by handles that it has not given before",
+               static_cast<const void*>(params.kern), static_cast<const void*>(params.func));
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
     values.gridX = params.gridDimX, values.gridY = params.gridDimY, values.gridZ = params.gridDimZ;
     values.blockX = params.blockDimX, values.blockY = params.blockDimY, values.blockZ = params.blockDimZ;
     values.sharedMemBytes = params.sharedMemBytes;

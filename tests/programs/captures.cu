@@ -217,7 +217,7 @@ static void what_is_refused() {
         expect_end(one.name, scene.origin, one.end);
         EXPECT(status_of(scene.joined) == cudaStreamCaptureStatusNone);
         // What was recorded in the capture is a place in time again when it has been recorded again. How it is refused until
-        // then is an open question (docs/driver-behaviour.md, DB-45).
+        // then is an open question (docs/driver-behaviour.md, DB-53).
         CHECK(cudaEventRecord(scene.captured, scene.origin));
         CHECK(cudaStreamWaitEvent(scene.outside, scene.captured, 0));
         CHECK(cudaDeviceSynchronize());

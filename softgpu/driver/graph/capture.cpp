@@ -290,7 +290,7 @@ CUresult check_green_not_capturing(const GreenContext& green) {
 CUresult check_no_place_in_graph(const Event& event) {
     std::shared_ptr<Capture> capture = event.capture(nullptr);
     if (capture == nullptr) return CUDA_SUCCESS;
-    if (capture->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-45
+    if (capture->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-53
     capture->invalidate();
     return CUDA_ERROR_CAPTURED_EVENT;
 }
@@ -358,7 +358,7 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
         recorded_in->invalidate();
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    if (recorded_in->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-45
+    if (recorded_in->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-53
     if (recorded_in->invalidated()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream->kind() == QueueKind::legacy) {
         recorded_in->invalidate();

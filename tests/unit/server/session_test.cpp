@@ -137,21 +137,34 @@ TEST_F(SessionTest, A8_DevicePrintfComesBeforeTheSynchronisationIsAnswered) {
     EXPECT_EQ(m_client->output(), "printed by 32 threads\n");
 }
 
-TEST_F(SessionTest, AWaitingCallDoesNotHoldUpOtherThreads) {
-    Program program{*m_client};
+const uint64_t k_gatekeeper = make_token(HandleKind::stream, 1, 2);
+
+/// A kernel that runs until the gate at the window's start is opened.
+void launch_gate(Program& program, uint64_t stream) {
     program.map(k_window, k_block);
+    program.map(k_window + k_block, k_block);
     program.load();
     const uint64_t gate = program.function("gate", 0);
     // Not blocking: copies in the legacy default stream have nothing to wait for.
     program.make_stream(k_stream, CU_STREAM_NON_BLOCKING);
-    program.launch(gate, {k_window}, k_stream);
+    program.make_stream(k_gatekeeper, CU_STREAM_NON_BLOCKING);
+    program.launch(gate, {k_window}, stream);
+}
+void open_gate(Program& program) {
+    const uint32_t open = 1;
+    const auto copy = [](auto b) { b.setDstDevice(k_window), b.setByteCount(sizeof open), b.setHStream(k_gatekeeper); };
+    program.client.send<wire::CuMemcpyHtoDAsyncV2>(CallId::cuMemcpyHtoDAsync_v2, copy, as_bytes(&open, sizeof open));
+}
+
+TEST_F(SessionTest, AWaitingCallDoesNotHoldUpOtherThreads) {
+    Program program{*m_client};
+    launch_gate(program, k_stream);
     const uint64_t waiting = m_client->send<wire::CuStreamSynchronize>(
         CallId::cuStreamSynchronize, [](auto b) { b.setHStream(k_stream); }, {}, true, 1);
     // The other thread gets its answers, and opens the gate.
     EXPECT_EQ(program.get(k_window + 64, 16, 2).result, 0);
     EXPECT_FALSE(m_client->has_reply(waiting));
-    const uint32_t open = 1;
-    program.put(k_window, as_bytes(&open, sizeof open));
+    open_gate(program);
     EXPECT_EQ(m_client->wait_reply(waiting).result, 0);
 }
 
@@ -242,25 +255,6 @@ TEST_F(OvertakenTest, C16_AClientMayLeaveWhileALaunchWaits) {
     m_client->say_goodbye();
     EXPECT_TRUE(m_client->wait_end());
     EXPECT_TRUE(m_server.wait_log("session end"));
-}
-
-const uint64_t k_gatekeeper = make_token(HandleKind::stream, 1, 2);
-
-/// A kernel that runs until the gate at the window's start is opened.
-void launch_gate(Program& program, uint64_t stream) {
-    program.map(k_window, k_block);
-    program.map(k_window + k_block, k_block);
-    program.load();
-    const uint64_t gate = program.function("gate", 0);
-    // Not blocking: copies in the legacy default stream have nothing to wait for.
-    program.make_stream(k_stream, CU_STREAM_NON_BLOCKING);
-    program.make_stream(k_gatekeeper, CU_STREAM_NON_BLOCKING);
-    program.launch(gate, {k_window}, stream);
-}
-void open_gate(Program& program) {
-    const uint32_t open = 1;
-    const auto copy = [](auto b) { b.setDstDevice(k_window), b.setByteCount(sizeof open), b.setHStream(k_gatekeeper); };
-    program.client.send<wire::CuMemcpyHtoDAsyncV2>(CallId::cuMemcpyHtoDAsync_v2, copy, as_bytes(&open, sizeof open));
 }
 
 // Each of these waits on a GPU, and what it waits for is in the hands of the program's other thread.
