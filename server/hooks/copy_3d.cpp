@@ -73,9 +73,17 @@ CUresult find_reach(ServerCall& call, CUDA_MEMCPY3D_PEER& copy) {
     return CUDA_SUCCESS;
 }
 
+/// A copy within one context is no copy between two: those cannot be captured, and a captured stream is broken by one.
+bool is_between_contexts(ServerCall& call, const CUDA_MEMCPY3D_PEER& copy) {
+    CUcontext current = nullptr;
+    if (call.driver()->cuCtxGetCurrent != nullptr) call.driver()->cuCtxGetCurrent(&current);
+    const auto is_other = [current](CUcontext context) { return context != nullptr && context != current; };
+    return is_other(copy.srcContext) || is_other(copy.dstContext);
+}
+
 CUresult run_copy(ServerCall& call, const Copy3d& what) {
     const CUDA_MEMCPY3D_PEER& copy = what.copy;
-    if (copy.srcContext != nullptr || copy.dstContext != nullptr) {
+    if (is_between_contexts(call, copy)) {
         if (what.async) return WL_DRIVER(call, cuMemcpy3DPeerAsync)(&copy, what.stream);
         return WL_DRIVER(call, cuMemcpy3DPeer)(&copy);
     }

@@ -51,8 +51,6 @@ private:
 }  // namespace
 
 bool waits_for_nothing(ServerCall& call, uint64_t bytes) {
-    static const bool off = std::getenv("WARPLINE_X_ASYNC") != nullptr;
-    if (off) return false;
     const auto is_busy = call.driver()->cuStreamQuery;
     // To ask the legacy stream breaks captures that it would have to wait for.
     if (bytes > k_copied_at_once_bytes || is_busy == nullptr || call.session().freed().any_capture()) return false;

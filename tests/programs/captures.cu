@@ -132,8 +132,6 @@ static const Refusal k_refusals[] = {
      cudaErrorStreamCaptureUnsupported, k_broken},
     {"synchronise one that joined", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.joined); },
      cudaErrorStreamCaptureUnsupported, k_broken},
-    {"synchronise another one", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamSynchronize(s.outside); }, cudaSuccess,
-     cudaSuccess},
     {"query", cudaStreamNonBlocking, [](Scene& s) { return cudaStreamQuery(s.origin); }, cudaErrorStreamCaptureUnsupported,
      k_broken},
     {"launch when k_broken", cudaStreamNonBlocking,
