@@ -7,6 +7,12 @@ HINT_ADDRESSES = ["0x200000000000", "0x700000000000", "0x600000000000"]
 END_OF_ADDRESSES = 1 << 47
 
 
+# Who waits, and whose call goes on or not (locks.py); what the server depends on (docs/driver-behaviour.md, DB-50).
+BESIDE = [("stream", "launch"), ("event", "event_destroy"), ("context", "copy_there_locked_async"), ("copy_back", "launch"),
+          ("copy_back", "event_query"), ("copy_there", "event_record"), ("full_queue", "launch"), ("full_queue", "event_destroy"),
+          ("full_queue_of_copies", "host_register"), ("none", "host_register"), ("none", "unmap")]
+
+
 @dataclass(frozen=True)
 class Question:
     part: str
@@ -45,6 +51,7 @@ def first_part():
     questions += [ask(meaning, "meaning", name) for name in ("mapped_memory_across_reset", "jit_log_of_library")]
     questions += [ask(meaning, "meaning", name, remote=True) for name in ("unknown_entry_point", "attributes_of_plain_memory")]
     questions.append(ask(meaning, "graphs", "names_of_kernel_nodes", remote=True))
+    questions += [ask(meaning, "locks", "beside", *pair, compared=False, short=False) for pair in BESIDE]
     questions += [ask(times, "timings", "start"), ask(times, "timings", "mapping", "2"),
                   ask(times, "timings", "mapping", "256", short=False), ask(times, "timings", "host_memory", "1"),
                   ask(times, "timings", "host_memory", "64", short=False), ask(times, "timings", "host_function_gap"),
