@@ -10,6 +10,7 @@
 
 #include "server/objects/freed_memory.h"
 #include "server/objects/handle_table.h"
+#include "server/objects/stream_queues.h"
 #include "server/objects/stream_watch.h"
 #include "server/objects/streams.h"
 
@@ -267,6 +268,40 @@ TEST(StreamWatch, A5_TellsUrgentPointsByItselfAndOthersWhenAsked) {
     ASSERT_EQ(watch.add(k_first_stream, StreamWatch::Urgency::whenever, note(4)), CUDA_SUCCESS);
     watch.collect_for_host_function();
     EXPECT_EQ(order.back(), 4);
+}
+
+TEST(StreamQueues, A2_AStreamThatStandsStillIsGivenOnlySoMuchAndHoldsUpNoOther) {
+    const Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
+    StreamWatch watch(driver);
+    StreamQueues queues(watch);
+    const auto enter = [&](uint64_t token, CUstream stream) {
+        return queues.enter({token, 0, 0}, [stream](CUstream& found) { return found = stream, true; });
+    };
+    constexpr uint64_t k_still = 11, k_other = 12;
+    FakeStreams::busy = {k_first_stream};
+    int taken = 0;
+    while (taken < 1020 && enter(k_still, k_first_stream) == nullptr) ++taken;
+    EXPECT_GT(taken, 64) << "a step of many launches does not wait";
+    EXPECT_LT(taken, 200) << "each of them may be two pieces of work, of which a stream takes 450";
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(enter(k_other, k_second_stream), nullptr) << "it does what it is given";
+    // The stream goes on while somebody waits.
+    StreamWatch::Mark before;
+    for (int i = 0; i < 100 && before == nullptr; ++i) before = enter(k_still, k_first_stream);
+    ASSERT_NE(before, nullptr);
+    std::thread device([] { FakeStreams::finish(k_first_stream); });
+    EXPECT_EQ(watch.wait(before), CUDA_SUCCESS);
+    device.join();
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(enter(k_still, k_first_stream), nullptr);
+}
+
+TEST(StreamQueues, A6_NothingIsMarkedWhereItMayNotBe) {
+    const Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
+    StreamWatch watch(driver);
+    StreamQueues queues(watch);
+    FakeStreams::busy = FakeStreams::capturing = {k_first_stream};
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(queues.enter({11, 0, 0}, [](CUstream&) { return false; }), nullptr);
+    EXPECT_EQ(FakeStreams::broken_captures, 0);
+    FakeStreams::finish(k_first_stream);
 }
 
 }  // namespace
