@@ -75,9 +75,9 @@ CUresult find_reach(ServerCall& call, CUDA_MEMCPY3D_PEER& copy) {
 
 /// A copy within one context is no copy between two: those cannot be captured, and a captured stream is broken by one.
 bool is_between_contexts(ServerCall& call, const CUDA_MEMCPY3D_PEER& copy) {
-    CUcontext current = nullptr;
-    if (call.driver()->cuCtxGetCurrent != nullptr) call.driver()->cuCtxGetCurrent(&current);
-    const auto is_other = [current](CUcontext context) { return context != nullptr && context != current; };
+    // Also where what a green context was converted to is current: memory is its primary context's.
+    const CUcontext here = Contexts::current_base(call.driver());
+    const auto is_other = [here](CUcontext context) { return context != nullptr && context != here; };
     return is_other(copy.srcContext) || is_other(copy.dstContext);
 }
 

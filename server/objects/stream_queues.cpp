@@ -12,23 +12,28 @@ constexpr size_t k_most_marks = 3;
 
 }  // namespace
 
-StreamWatch::Mark StreamQueues::enter(const Name& name, FunctionRef<bool(CUstream&)> find) {
+std::shared_ptr<StreamQueues::Marks> StreamQueues::enter(const Name& name) {
     if (m_last == nullptr || m_last_name != name) {
         m_last = &m_queues[name];
         m_last_name = name;
     }
-    Queue& queue = *m_last;
-    if (++queue.calls < k_calls_per_mark) return nullptr;
-    queue.calls = 0;
-    CUstream stream = nullptr;
-    StreamWatch::Mark here;
-    if (!find(stream) || m_watch.mark(stream, here) != CUDA_SUCCESS) return nullptr;
-    queue.marks.push_back(std::move(here));
-    while (!queue.marks.empty() && m_watch.is_reached(queue.marks.front())) queue.marks.pop_front();
-    if (queue.marks.size() <= k_most_marks) return nullptr;
-    StreamWatch::Mark first = std::move(queue.marks.front());
-    queue.marks.pop_front();
-    return first;
+    if (++m_last->calls < k_calls_per_mark) return nullptr;
+    m_last->calls = 0;
+    return m_last->marks;
+}
+
+void StreamQueues::wait_for_room(Marks& marks, CUstream stream) {
+    StreamWatch::Mark here, first;
+    if (m_watch.mark(stream, here) != CUDA_SUCCESS) return;  // what has failed says so in the call
+    {
+        MutexLock lock(marks.mutex);
+        marks.marks.push_back(std::move(here));
+        while (!marks.marks.empty() && m_watch.is_reached(marks.marks.front())) marks.marks.pop_front();
+        if (marks.marks.size() <= k_most_marks) return;
+        first = std::move(marks.marks.front());
+        marks.marks.pop_front();
+    }
+    m_watch.wait(first);
 }
 
 void StreamQueues::stream_ended(uint64_t token) {

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <unordered_map>
 
-#include "common/base/function_ref.h"
+#include "common/base/mutex.h"
 #include "server/objects/stream_watch.h"
 
 namespace warpline::server {
@@ -14,7 +15,6 @@ namespace warpline::server {
 /// holds up calls of other threads, which may be what the stream waits for (DB-50); here he waits for an event. Also, what
 /// fills a queue is not the program's work alone: an event of ours comes behind each copy.
 ///
-/// @thread  executor, in order
 class StreamQueues {
 public:
     explicit StreamQueues(StreamWatch& watch) : m_watch(watch) {}
@@ -26,11 +26,19 @@ public:
         uint32_t thread = 0;
         bool operator==(const Name&) const = default;
     };
+    /// The marks of a stream that it may not have come to.
+    struct Marks {
+        Mutex mutex;
+        std::deque<StreamWatch::Mark> marks WL_GUARDED_BY(mutex);
+    };
 
-    /// A call is about to give the stream something. Its context must be current.
-    /// @param find  the driver's stream; false: it cannot be marked now
-    /// @return      null, or what has to be waited for before
-    StreamWatch::Mark enter(const Name& name, FunctionRef<bool(CUstream&)> find);
+    // In order, @thread executor.
+    /// A call is about to give the stream something. @return null, or what wait_for_room() is to be told before
+    std::shared_ptr<Marks> enter(const Name& name);
+    /// To set a mark waits in the driver, too, if the queue is full: not to be called with the order. The stream's context must
+    /// be current, and no stream may be captured that it waits for.
+    /// @blocks while the stream has been given much that it has not done @thread any
+    void wait_for_room(Marks& marks, CUstream stream) WL_EXCLUDES(marks.mutex);
 
     void stream_ended(uint64_t token);
     /// Everything is forgotten; nothing is lost by that.
@@ -43,8 +51,8 @@ private:
         }
     };
     struct Queue {
-        uint32_t calls = 0;                   // since the last mark
-        std::deque<StreamWatch::Mark> marks;  // that the stream may not have come to
+        uint32_t calls = 0;  // since the last mark
+        std::shared_ptr<Marks> marks = std::make_shared<Marks>();
     };
 
     StreamWatch& m_watch;

@@ -134,16 +134,12 @@ void ServerCall::allow_overtaking() {
 
 void ServerCall::queue_in(uint64_t stream) {
     const bool is_default = stream <= 2, is_threads_own = stream == 2;
-    const StreamWatch::Mark before =
-        m_session.queues().enter({stream, is_default ? m_scope : 0, is_threads_own ? m_thread : 0}, [&](CUstream& found) {
-            uint64_t value = 0;
-            // A mark in a stream that waits for one that is being captured would break the capture.
-            if (m_session.freed().any_capture() || !find_value(HandleKind::stream, stream, value)) return false;
-            found = value_to_handle<CUstream>(value);
-            return true;
-        });
+    const auto marks = m_session.queues().enter({stream, is_default ? m_scope : 0, is_threads_own ? m_thread : 0});
+    uint64_t found = 0;
+    // A mark in a stream that waits for one that is being captured would break the capture.
+    const bool is_due = marks != nullptr && !m_session.freed().any_capture() && find_value(HandleKind::stream, stream, found);
     allow_overtaking();
-    if (before != nullptr) m_session.watch().wait(before);  // what has failed says so in the call
+    if (is_due) m_session.queues().wait_for_room(*marks, value_to_handle<CUstream>(found));
 }
 
 void ServerCall::will_wait() { m_session.executor().be_overtaken(); }

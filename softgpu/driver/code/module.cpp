@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "common/log/log.h"
+#include "cuda/image/image_info.h"
 #include "cuda/image/ptx_version.h"
 #include "softgpu/driver/code/dry_module.h"
 #include "softgpu/driver/config/version.h"

@@ -1,6 +1,8 @@
 // Records of events, also by other processes.
 #include "softgpu/driver/context/event.h"
 
+#include "softgpu/driver/process/process.h"
+
 namespace warpline::softgpu::driver {
 
 Event::~Event() {

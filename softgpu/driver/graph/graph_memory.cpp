@@ -63,8 +63,8 @@ GraphMemory::~GraphMemory() {
     m_device.heap().free(m_address, k_chunk_bytes);
 }
 
-/// With the lock.
-void GraphMemory::map(bool mapped) {
+/// With the lock, which the analysis does not see through the function that leads to it.
+void GraphMemory::map(bool mapped) WL_NO_THREAD_SAFETY_ANALYSIS {
     if (m_mapped == mapped) return;
     m_mapped = mapped;
     uint64_t& bytes = graph_memories().mapped_bytes[&m_device];

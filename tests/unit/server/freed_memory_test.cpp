@@ -2,6 +2,7 @@
 // says.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -27,6 +28,7 @@ struct FakeStreams {
     static inline std::map<CUevent, CUstream> recorded;  // events that are not reached
     static inline std::set<CUdeviceptr> mapped;
     static inline int broken_captures = 0;
+    static inline int waiting = 0;  // threads
     static inline CUresult failure = CUDA_SUCCESS;
     static inline uintptr_t next_event = 1;
 
@@ -36,7 +38,7 @@ struct FakeStreams {
     }
     static DriverTable table() {
         busy.clear(), capturing.clear(), recorded.clear(), mapped.clear();
-        broken_captures = 0, failure = CUDA_SUCCESS;
+        broken_captures = waiting = 0, failure = CUDA_SUCCESS;
         DriverTable table;
         table.cuEventCreate = [](CUevent* event, unsigned) {
             const std::lock_guard lock(mutex);
@@ -55,7 +57,10 @@ struct FakeStreams {
         };
         table.cuEventSynchronize = [](CUevent event) {
             std::unique_lock lock(mutex);
+            ++waiting;
+            changed.notify_all();
             changed.wait(lock, [event] { return reached(event); });
+            --waiting;
             return failure;
         };
         table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
@@ -274,34 +279,25 @@ TEST(StreamQueues, A2_AStreamThatStandsStillIsGivenOnlySoMuchAndHoldsUpNoOther) 
     const Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
     StreamWatch watch(driver);
     StreamQueues queues(watch);
-    const auto enter = [&](uint64_t token, CUstream stream) {
-        return queues.enter({token, 0, 0}, [stream](CUstream& found) { return found = stream, true; });
+    const auto give = [&](uint64_t token, CUstream stream) {
+        if (const auto marks = queues.enter({token, 0, 0})) queues.wait_for_room(*marks, stream);
     };
     constexpr uint64_t k_still = 11, k_other = 12;
     FakeStreams::busy = {k_first_stream};
-    int taken = 0;
-    while (taken < 1020 && enter(k_still, k_first_stream) == nullptr) ++taken;
-    EXPECT_GT(taken, 64) << "a step of many launches does not wait";
-    EXPECT_LT(taken, 200) << "each of them may be two pieces of work, of which a stream takes 450";
-    for (int i = 0; i < 1000; ++i) EXPECT_EQ(enter(k_other, k_second_stream), nullptr) << "it does what it is given";
-    // The stream goes on while somebody waits.
-    StreamWatch::Mark before;
-    for (int i = 0; i < 100 && before == nullptr; ++i) before = enter(k_still, k_first_stream);
-    ASSERT_NE(before, nullptr);
-    std::thread device([] { FakeStreams::finish(k_first_stream); });
-    EXPECT_EQ(watch.wait(before), CUDA_SUCCESS);
-    device.join();
-    for (int i = 0; i < 1000; ++i) EXPECT_EQ(enter(k_still, k_first_stream), nullptr);
-}
-
-TEST(StreamQueues, A6_NothingIsMarkedWhereItMayNotBe) {
-    const Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
-    StreamWatch watch(driver);
-    StreamQueues queues(watch);
-    FakeStreams::busy = FakeStreams::capturing = {k_first_stream};
-    for (int i = 0; i < 1000; ++i) EXPECT_EQ(queues.enter({11, 0, 0}, [](CUstream&) { return false; }), nullptr);
-    EXPECT_EQ(FakeStreams::broken_captures, 0);
+    std::atomic<int> given{0};
+    std::thread program([&] {
+        for (; given < 1000; ++given) give(k_still, k_first_stream);
+    });
+    // It waits in the driver's wait for an event.
+    std::unique_lock lock(FakeStreams::mutex);
+    FakeStreams::changed.wait(lock, [] { return FakeStreams::waiting > 0; });
+    lock.unlock();
+    EXPECT_GT(given, 64) << "a step of many launches does not wait";
+    EXPECT_LT(given, 200) << "each of them may be two pieces of work, of which a stream takes 450";
+    for (int i = 0; i < 1000; ++i) give(k_other, k_second_stream);  // it does what it is given
     FakeStreams::finish(k_first_stream);
+    program.join();
+    EXPECT_EQ(given, 1000);
 }
 
 }  // namespace
