@@ -22,11 +22,11 @@ CUresult send_linear(ServerCall& call, CUdeviceptr target, CUstream stream, Unti
 
 CUresult hook_server_cuMemcpyHtoD_v2(ServerCall& call, const CuMemcpyHtoDV2Args& args) {
     if (call.payload_bytes() != args.byteCount) return CUDA_ERROR_INVALID_VALUE;
-    if (waits_for_nothing(call, args.byteCount)) {
+    if (waits_for_nothing(call, args.dstDevice, args.byteCount)) {
         const auto copy = WL_DRIVER(call, cuMemcpyHtoD_v2);
         const auto payload = call.whole_payload();
         if (!payload.ok()) return result_of(payload.error());
-        return wait_in_reach(call, args.dstDevice, [&] { return copy(args.dstDevice, payload->data(), args.byteCount); });
+        return copy(args.dstDevice, payload->data(), args.byteCount);
     }
     // The client waits where another thread of the program could be what the device waits for.
     if (call.wants_reply()) call.release_order();
@@ -42,12 +42,10 @@ CUresult hook_server_cuMemcpyHtoDAsync_v2(ServerCall& call, const CuMemcpyHtoDAs
 CUresult hook_server_cuMemcpyDtoH_v2(ServerCall& call, const CuMemcpyDtoHV2Args& args) {
     const auto copy = WL_DRIVER(call, cuMemcpyDtoHAsync_v2);
     if (args.byteCount == 0) return CUDA_SUCCESS;
-    if (waits_for_nothing(call, args.byteCount)) {
+    if (waits_for_nothing(call, args.srcDevice, args.byteCount)) {
         const auto copy_now = WL_DRIVER(call, cuMemcpyDtoH_v2);
         if (!call.reserve_reply_payload(args.byteCount)) return CUDA_ERROR_OUT_OF_MEMORY;
-        void* const target = call.reply_payload().data();
-        const CUresult result =
-            wait_in_reach(call, args.srcDevice, [&] { return copy_now(target, args.srcDevice, args.byteCount); });
+        const CUresult result = copy_now(call.reply_payload().data(), args.srcDevice, args.byteCount);
         if (result != CUDA_SUCCESS) call.drop_reply_payload();
         return result;
     }

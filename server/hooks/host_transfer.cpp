@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/codec/outbox.h"
+#include "server/hooks/reach.h"
 
 namespace warpline::server {
 
@@ -50,11 +51,12 @@ private:
 
 }  // namespace
 
-bool waits_for_nothing(ServerCall& call, uint64_t bytes) {
+bool waits_for_nothing(ServerCall& call, uint64_t address, uint64_t bytes) {
     const auto is_busy = call.driver()->cuStreamQuery;
     // To ask the legacy stream breaks captures that it would have to wait for.
     if (bytes > k_copied_at_once_bytes || is_busy == nullptr || call.session().freed().any_capture()) return false;
-    return is_busy(nullptr) == CUDA_SUCCESS;
+    CUdevice owner = 0;
+    return !is_out_of_reach(call, address, owner) && is_busy(nullptr) == CUDA_SUCCESS;
 }
 
 namespace {

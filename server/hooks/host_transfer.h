@@ -16,7 +16,8 @@ using PieceToHost = FunctionRef<CUresult(void* target, const Piece& piece)>;
 
 /// True if a synchronous copy of so few bytes has nothing to wait for but itself, as long as the caller keeps the order: then
 /// it may be the driver's own, which holds up nobody and costs no change of threads.
-bool waits_for_nothing(ServerCall& call, uint64_t bytes);
+/// Not for memory of another device that is out of reach: that waits for another context.
+bool waits_for_nothing(ServerCall& call, uint64_t address, uint64_t bytes);
 
 /// When a copy to the device returns.
 enum class Until : uint8_t {

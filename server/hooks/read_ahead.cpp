@@ -85,7 +85,7 @@ public:
         const uint64_t address = m_ranges[2 * m_read], bytes = m_ranges[2 * m_read + 1];
         WL_CUDA(check_region(m_call, Region{address, bytes}, Access::read));
         const MutableBytesView out = m_call.reply_payload().subspan(m_bytes, bytes);
-        const bool at_once = has_order && waits_for_nothing(m_call, bytes);
+        const bool at_once = has_order && waits_for_nothing(m_call, address, bytes);
         WL_CUDA(wait_in_reach(m_call, address, [&]() -> CUresult {
             if (at_once) return WL_DRIVER(m_call, cuMemcpyDtoH_v2)(out.data(), address, bytes);
             const auto copy = WL_DRIVER(m_call, cuMemcpyDtoHAsync_v2);
@@ -118,7 +118,7 @@ CUresult hook_server_wlReadAhead(ServerCall& call, const WlReadAheadArgs& args, 
     Ranges ranges(call, args.ranges);
     if (after == After::nothing && !ranges.has_next()) return CUDA_ERROR_INVALID_VALUE;
     // What the client waits for. Of the rest it is enough that it does not come.
-    const bool at_once = after == After::nothing && waits_for_nothing(call, args.ranges[1]);
+    const bool at_once = after == After::nothing && waits_for_nothing(call, args.ranges[0], args.ranges[1]);
     CUresult result = at_once ? ranges.read_next(true) : CUDA_SUCCESS;
     call.release_order();
     if (!at_once) result = after == After::nothing ? ranges.read_next(false) : wait_for(call, after);
