@@ -21,6 +21,7 @@ constexpr int k_launches = 300;
 constexpr int k_queued = 20;  // fewer than the test's driver queues
 
 static std::atomic<int> launched{0};
+static int* counted;  // page-locked: a copy to other memory would wait in its call, and hold up the other thread's until it ends
 
 static void launch_many(cudaStream_t stream, int* flag, int* counter) {
     wait_for<<<1, 1, 0, stream>>>(flag);
@@ -30,10 +31,9 @@ static void launch_many(cudaStream_t stream, int* flag, int* counter) {
         CHECK(cudaGetLastError());
         launched.fetch_add(1);
     }
-    int counted = 0;
-    CHECK(cudaMemcpyAsync(&counted, counter, sizeof counted, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemcpyAsync(counted, counter, sizeof *counted, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
-    EXPECT_EQ(counted, k_launches);
+    EXPECT_EQ(*counted, k_launches);
 }
 
 static void launch_graphs(cudaStream_t stream, int* flag, int* counter) {
@@ -50,10 +50,9 @@ static void launch_graphs(cudaStream_t stream, int* flag, int* counter) {
         CHECK(cudaGraphLaunch(exec, stream));
         launched.fetch_add(1);
     }
-    int counted = 0;
-    CHECK(cudaMemcpyAsync(&counted, counter, sizeof counted, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemcpyAsync(counted, counter, sizeof *counted, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
-    EXPECT_EQ(counted, k_launches);
+    EXPECT_EQ(*counted, k_launches);
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
 }
@@ -110,6 +109,7 @@ int main(int, char** arguments) {
     int *flag, *counter;
     CHECK(cudaMalloc(&flag, sizeof(int)));
     CHECK(cudaMalloc(&counter, sizeof(int)));
+    CHECK(cudaMallocHost(&counted, sizeof(int)));
     CHECK(cudaMemset(flag, 0, sizeof(int)));
     CHECK(cudaMemset(counter, 0, sizeof(int)));
     cudaStream_t first, second;

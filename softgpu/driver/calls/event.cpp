@@ -29,6 +29,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
+    context->gate().pass_to_make();
     SharedEventPtr shared;
     if ((Flags & CU_EVENT_INTERPROCESS) != 0) {
         shared = SharedEvent::create(context->device().as_owner());
@@ -40,6 +41,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent) {
+    if (const EventPtr event = process().events.find(hEvent)) event->context()->gate().pass_to_make();
     return process().events.remove(hEvent) != nullptr ? CUDA_SUCCESS : not_found(process().events, hEvent);
 }
 

@@ -86,6 +86,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    context->gate().pass_to_make();
     AllocationPtr allocation;
     CU_TRY(allocate_device(context->device(), context->handle(), bytesize, allocation));
     *dptr = allocation->address;
@@ -115,6 +116,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
                           found->kind == MemoryKind::device || found->kind == MemoryKind::managed;
     if (!freeable) return CUDA_ERROR_INVALID_VALUE;
     CU_TRY(check_free(*found));
+    const CallGate::Held held(*context, CallGate::while_waiting());
     if (found->pool != 0) return free_to_pool(*found);
     if (found->kind == MemoryKind::graph) return free_of_graph(*found);
     return free_now(dptr);
@@ -135,6 +137,7 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    context->gate().pass_to_make();
     if (process().config().profile.host_allocations_wait) context->wait_for_work();  // DB-06
     AllocationPtr allocation;
     // With one address space for host and devices, host memory is always mapped and portable. No bytes are no error here, and
@@ -155,6 +158,7 @@ CUresult cuMemFreeHost(void* p) {
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
     CU_TRY(check_free(*found));
+    const CallGate::Held held(*context, CallGate::while_waiting());
     return free_now(found->address);
 }
 
@@ -186,6 +190,7 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    context->gate().pass_to_make();
     const AllocationPtr there = process().addresses.find(address);
     if (there != nullptr && there->kind == MemoryKind::host) return CUDA_ERROR_INVALID_VALUE;  // of cuMemHostAlloc
     if (process().addresses.overlaps(address, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -213,6 +218,7 @@ CUresult cuMemHostUnregister(void* p) {
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    const CallGate::Held held(*context, CallGate::while_waiting());
     return free_now(found->address);
 }
 

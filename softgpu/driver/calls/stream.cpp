@@ -23,6 +23,7 @@ CUresult create(CUstream* out, unsigned int flags, int priority) {
     *out = nullptr;
     Context* context = nullptr;
     CU_TRY(current_context(context));
+    context->gate().pass_to_make();
     QueueKind kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? QueueKind::non_blocking : QueueKind::blocking;
     priority = std::clamp(priority, k_greatest_priority, k_least_priority);
     const GreenContextPtr green = current_green();
@@ -59,6 +60,7 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
 
 CUresult cuStreamDestroy_v2(CUstream hStream) {
     if (hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    if (const StreamPtr named = process().streams.find(hStream)) named->context().gate().pass_to_make();
     auto stream = process().streams.remove(hStream);
     if (stream == nullptr) return not_found(process().streams, hStream);
     stream->retire();
@@ -134,6 +136,7 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
     CU_TRY(find_stream(hStream, stream));
     CU_TRY(check_not_capturing(*stream));
     auto context = stream->context_ptr();
+    context->gate().pass_to_make();
     stream->wait_for_room();
     // Called with the error, too, if the context has failed by then.
     stream->submit_always([context, call = Callback{callback, hStream, userData}] {

@@ -36,7 +36,7 @@ std::array<uint32_t, 3> LoadedFunction::required_cluster() const {
 CUresult LoadedFunction::ensure_ready() {
     if (m_ready.load()) return CUDA_SUCCESS;
     std::shared_ptr<Context> context = m_context.lock();
-    std::optional<LoadGate::Closed> loading;
+    std::optional<Loading> loading;
     if (context != nullptr && !loads_eagerly()) loading.emplace(*context);
     exec::ModuleError error = m_code->ensure_ready();
     if (error.cu_result != 0) {

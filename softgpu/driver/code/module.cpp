@@ -77,7 +77,7 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
         if (jit != nullptr) jit->write_wall_time(taken.count());
         return result;
     };
-    LoadGate::Closed loading(*context);
+    const Loading loading(*context);
     exec::Engine& engine = context->device().engine();
     std::shared_ptr<exec::Module> loaded;
     if (code->cubin != nullptr) {
@@ -149,6 +149,7 @@ CUresult Library::module_in(Context& context, JitOptions* jit, std::shared_ptr<M
     if (module != nullptr) return CUDA_SUCCESS;
     JitOptions later = m_jit;
     CU_TRY(Module::load(context.shared_from_this(), m_code, jit != nullptr ? jit : &later, module));
+    module->set_library(shared_from_this());
     context.own_module(m_handle, module);
     return CUDA_SUCCESS;
 }
@@ -204,6 +205,13 @@ CUresult Function::module(Context& context, std::shared_ptr<Module>& module) con
     if (m_library != nullptr) return m_library->module_in(context, nullptr, module);
     module = m_module;
     return module->context()->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+void Function::names_in(Context& context, CUfunction& function, CUkernel& kernel) const {
+    std::shared_ptr<Module> in_context;
+    if (module(context, in_context) != CUDA_SUCCESS) return;
+    function = in_context->handle_of(in_context, m_name);
+    if (const auto library = m_library != nullptr ? m_library : in_context->library()) library->kernel(m_name, &kernel);
 }
 
 CUresult Function::resolve(Context& context, std::shared_ptr<LoadedFunction>& function) {

@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/code/jit_options.h"
-#include "softgpu/driver/context/load_gate.h"
+#include "softgpu/driver/code/loading.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::cuda::image {
@@ -124,6 +124,10 @@ public:
     /// Takes its handle and those of its functions out of the tables.
     void forget();
 
+    /// The library that it belongs to; null: it was loaded by itself.
+    std::shared_ptr<Library> library() const { return m_library.lock(); }
+    void set_library(const std::shared_ptr<Library>& library) { m_library = library; }
+
 private:
     Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code,
            std::shared_ptr<const cuda::image::ImageInfo> compiled, LoadedFunction::Compiled of_all);
@@ -132,6 +136,7 @@ private:
     const std::shared_ptr<exec::Module> m_code;  // shared: running launches keep it
     const std::shared_ptr<const cuda::image::ImageInfo> m_compiled;  // null: the machine code is not known
     const LoadedFunction::Compiled m_of_all;                         // what all its functions have in common
+    std::weak_ptr<Library> m_library;                                // set before others see it
     mutable Mutex m_mutex;
     std::map<std::string, std::shared_ptr<LoadedFunction>, std::less<>> m_functions WL_GUARDED_BY(m_mutex);
     std::map<std::string, uint64_t> m_handles WL_GUARDED_BY(m_mutex);
@@ -181,6 +186,8 @@ public:
     CUresult module(Context& context, std::shared_ptr<Module>& module) const;
     /// The function that a launch in a context executes.
     CUresult resolve(Context& context, std::shared_ptr<LoadedFunction>& function);
+    /// The handles of the function in a context, and of the library's kernel that it is; null where there is none.
+    void names_in(Context& context, CUfunction& function, CUkernel& kernel) const;
     /// Sets an attribute of a kernel on a device, in its contexts that exist and those to come.
     CUresult set_on_device(CUfunction_attribute attribute, int value, Device& device);
 

@@ -18,10 +18,10 @@ Profile strict_profile() {
     Profile profile;
     profile.serial_host_functions = true;
     profile.launch_queue = 1024;
+    profile.calls_hold_context = true;
     profile.synchronise_breaks_captures = true;
     profile.host_allocations_wait = true;
-    profile.pageable_staging_bytes = uint64_t{128} << 10;
-    profile.small_copies_staged = true;
+    profile.pageable_staging_bytes = uint64_t{1} << 20;
     profile.foreign_copies = false;
     profile.loading = Loading::lazy;
     profile.context_bytes = Profile::k_usual_context_bytes;
@@ -53,6 +53,7 @@ constexpr Word<ComputeMode> k_compute_modes[] = {
 constexpr Word<bool> k_after_error[] = {{"called", true}, {"silent", false}};
 constexpr Word<bool> k_in_capture[] = {{"refused", true}, {"by_mode", false}};
 constexpr Word<bool> k_host_allocations[] = {{"wait", true}, {"free", false}};
+constexpr Word<bool> k_context_calls[] = {{"held", true}, {"free", false}};
 constexpr Word<bool> k_small_copies[] = {{"staged", true}, {"waited", false}};
 constexpr Word<bool> k_pageable_async[] = {{"landed", true}, {"queued", false}};
 constexpr Word<bool> k_foreign_copies[] = {{"anywhere", true}, {"where_accessible", false}};
@@ -94,6 +95,8 @@ constexpr Switch k_switches[] = {
      [](Profile& p, std::string_view v) { return choose<bool>(k_host_functions, v, p.serial_host_functions); }},
     {"launch_queue", "a number of launches, 0: no limit",
      [](Profile& p, std::string_view v) { return read_number(v, p.launch_queue); }},
+    {"context_calls", "held, free",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_context_calls, v, p.calls_hold_context); }},
     {"synchronise_in_capture", "refused, by_mode",
      [](Profile& p, std::string_view v) { return choose<bool>(k_in_capture, v, p.synchronise_breaks_captures); }},
     {"free_synchronises", "yes, no",

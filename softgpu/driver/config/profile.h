@@ -26,6 +26,7 @@ struct Profile {
     bool called_after_error = false;     ///< after_error=called: host functions run in a failed context (DB-01)
     bool serial_host_functions = false;  ///< host_functions=serial: one thread runs those of all streams (DB-02)
     uint64_t launch_queue = 0;           ///< launch_queue: how much a stream takes before its calls wait; 0: no limit (DB-03)
+    bool calls_hold_context = false;     ///< context_calls=held: what waits holds up other threads' calls (DB-50)
     /// synchronise_in_capture: cuCtxSynchronize breaks captures of any mode (DB-04)
     bool synchronise_breaks_captures = false;
     bool host_allocations_wait = false;  ///< host_allocations=wait: cuMemHostAlloc waits for the context (DB-06)

@@ -226,7 +226,6 @@ CUresult current_context_even_failed(Context*& context) {
     if (thread.contexts.empty() || !thread.contexts.back()) return CUDA_ERROR_INVALID_CONTEXT;
     const NamedContext& current = thread.contexts.back();
     context = current.context.get();
-    context->load_gate().pass();
     if (current.green != nullptr && !current.green->alive()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (context->active()) return CUDA_SUCCESS;
     // A primary context that nobody has retained yet can be current and cannot be used.

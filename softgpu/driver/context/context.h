@@ -12,7 +12,7 @@
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
-#include "softgpu/driver/context/load_gate.h"
+#include "softgpu/driver/context/call_gate.h"
 #include "softgpu/driver/context/scheduler.h"
 #include "softgpu/driver/process/cu_try.h"
 
@@ -62,8 +62,8 @@ public:
     void fail(const exec::Fault& fault);
     void fail(CUresult result, const char* why);
 
-    /// Code that is being loaded into it, which calls wait for (DB-15).
-    LoadGate& load_gate() { return m_load_gate; }
+    /// Where its calls wait for each other.
+    CallGate& gate() { return m_gate; }
 
     const std::shared_ptr<QueueGroup>& group() const { return m_group; }
     std::shared_ptr<Stream> legacy_stream() const;
@@ -107,7 +107,7 @@ private:
     const uint64_t m_id;
     CUcontext m_handle = nullptr;
     std::shared_ptr<QueueGroup> m_group;
-    LoadGate m_load_gate;
+    CallGate m_gate;
     uint64_t m_cost_bytes = 0;  // charged to the device while it is active
     std::atomic<bool> m_active{false}, m_ended{false};
     std::atomic<int> m_sticky{CUDA_SUCCESS};

@@ -126,12 +126,17 @@ void Scheduler::submit_and_wait(const QueuePtr& queue, std::function<void()> run
     submit(queue, std::move(run))->wait();
 }
 
+bool Scheduler::has_room(const QueuePtr& queue, size_t limit) {
+    MutexLock lock(m_mutex);
+    return queue->pieces() < limit;
+}
+
 void Scheduler::wait_for_room(const QueuePtr& queue, size_t limit) {
     for (;;) {
         FencePtr next;
         {
             MutexLock lock(m_mutex);
-            if (queue->m_items.size() + (queue->m_busy ? 1 : 0) < limit) return;
+            if (queue->pieces() < limit) return;
             next = queue->m_busy ? queue->m_running : queue->m_items.front()->fence;
         }
         next->wait();

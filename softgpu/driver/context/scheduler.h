@@ -73,6 +73,9 @@ public:
 
 private:
     friend class Scheduler;
+    /// Of work that has not ended.
+    size_t pieces() const { return m_items.size() + (m_busy ? 1 : 0); }
+
     const std::shared_ptr<QueueGroup> m_group;  // shared: outlives the context as long as work is queued
     const QueueKind m_kind;
     std::atomic<int> m_priority;
@@ -108,7 +111,9 @@ public:
     /// As submit, but returns when the work has ended; runs it on the calling thread if nothing is before it.
     void submit_and_wait(const QueuePtr& queue, std::function<void()> run);
 
-    /// Blocks while a queue has `limit` pieces of work that have not ended.
+    /// True if a queue has fewer than `limit` pieces of work that have not ended.
+    bool has_room(const QueuePtr& queue, size_t limit);
+    /// Blocks until it has.
     void wait_for_room(const QueuePtr& queue, size_t limit);
 
     /// Work that belongs to no queue: runs after `after`. Lower priority numbers run first.

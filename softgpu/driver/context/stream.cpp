@@ -45,9 +45,11 @@ void Stream::retire() {
 }
 
 void Stream::wait_for_room() {
-    if (uint64_t limit = process().config().profile.launch_queue; limit != 0) {
-        Scheduler::instance().wait_for_room(m_queue, limit);
-    }
+    m_context->gate().pass_to_queue();
+    const uint64_t limit = process().config().profile.launch_queue;
+    if (limit == 0 || Scheduler::instance().has_room(m_queue, limit)) return;
+    CallGate::Held held(*m_context, CallGate::while_queueing());
+    Scheduler::instance().wait_for_room(m_queue, limit);
 }
 
 FencePtr Stream::submit(std::function<void()> run, std::span<const FencePtr> after) {
@@ -114,7 +116,6 @@ CUresult find_stream(CUstream handle, StreamPtr& stream) {
     }
     stream = process().streams.find(handle);
     if (stream == nullptr) return not_found(process().streams, handle);
-    stream->context().load_gate().pass();
     if (!stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (stream->green() != nullptr && !stream->green()->alive()) return cuda::abi::k_stream_detached;
     return stream->context().sticky();

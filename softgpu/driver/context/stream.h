@@ -44,7 +44,8 @@ public:
     /// True if a legacy default stream orders its work and the other's: they are of one context, or of one green context.
     bool same_scope(const Stream& other) const { return m_context == other.m_context && m_green == other.m_green; }
 
-    /// Blocks while the stream holds as much work as the profile lets it take (DB-03). Calls ask before they give it more.
+    /// Blocks while another call holds the context (DB-50), or the stream has as much work as the profile lets it take (DB-03).
+    /// Calls ask before they give it more.
     void wait_for_room();
     /// Appends work; skipped at its turn if the context has failed by then.
     FencePtr submit(std::function<void()> run, std::span<const FencePtr> after = {});

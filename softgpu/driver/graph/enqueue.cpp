@@ -104,6 +104,7 @@ CUresult enqueue(Stream& stream, HostOperation operation) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     if (capture != nullptr) return capture->add(stream, operation);
+    stream.context().gate().pass_to_make();
     stream.wait_for_room();
     stream.submit_always([context = stream.context_ptr(), operation] { execute(*context, operation); });
     return CUDA_SUCCESS;

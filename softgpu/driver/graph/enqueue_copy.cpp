@@ -77,6 +77,10 @@ CUresult enqueue_copy(Stream& stream, CopyOperation operation, CopyMode mode) {
         stream.submit([context = stream.context_ptr(), operation] { execute(*context, operation); });
         return CUDA_SUCCESS;
     }
+    // One to or from pageable memory that is asynchronous by name holds up less.
+    const bool synchronous = mode == CopyMode::synchronous;
+    if (!synchronous) stream.wait_for_room();
+    CallGate::Held held(stream.context(), synchronous ? CallGate::while_waiting() : CallGate::while_queueing());
     stream.submit_and_wait([&] { execute(stream.context(), operation); });
     stream.context().device().flush_printf();
     return stream.context().sticky();

@@ -81,8 +81,8 @@ constexpr size_t k_border = 64 << 10;
 
 TEST(ProfileCopyTest, AsynchronousCopiesOfPageableMemory) {  // DB-11
     on_profile("strict", [] {
-        expect_copy(false, 2 * k_border, false);
-        expect_copy(true, 2 * k_border + 1, false);
+        expect_copy(false, 1 << 20, false);
+        expect_copy(true, (1 << 20) + 1, false);
     });
     on_profile("strict,pageable_staging=4KiB", [] {
         expect_copy(false, 4096, false);
@@ -95,11 +95,11 @@ TEST(ProfileCopyTest, AsynchronousCopiesOfPageableMemory) {  // DB-11
 }
 
 TEST(ProfileCopyTest, SmallSynchronousCopies) {  // DB-12
-    on_profile("strict", [] {
+    on_profile("strict,small_copies=staged", [] {
         expect_copy(false, k_border, true);
         expect_copy(true, k_border + 1, true);
     });
-    for (const char* profile : {"generous", "strict,small_copies=waited"}) {
+    for (const char* profile : {"generous", "strict"}) {
         on_profile(profile, [] { expect_copy(true, 64, true); });
     }
 }

@@ -110,8 +110,7 @@ TEST(ProfileLoadTest, OtherThreadsWaitForALoad) {
         CUdeviceptr memory = 0;
         Calling allocating([&] { EXPECT_CU(CU(cuMemAlloc_v2)(&memory, 64)); });
         EXPECT_FALSE(allocating.returned());
-        Calling asking([&] { EXPECT_CU(CU(cuStreamQuery)(busy.stream)); });
-        EXPECT_FALSE(asking.returned());
+        EXPECT_TRUE(busy.running());  // queries go on (DB-50)
         busy.release();
     });
 }

@@ -1,5 +1,5 @@
-// When a load closes the gate, and when code is loaded at all.
-#include "softgpu/driver/context/load_gate.h"
+// When code is loaded, and the wait of a load.
+#include "softgpu/driver/code/loading.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -17,17 +17,8 @@ bool loads_eagerly() {
     return read_config().profile.loading == Profile::Loading::eager;  // cuModuleGetLoadingMode may come first
 }
 
-LoadGate::Closed::Closed(Context& context) {
-    if (process().config().profile.loading == Profile::Loading::free) return;
-    m_gate = &context.load_gate();
-    ++m_gate->m_loads;
-    context.wait_for_work();
-}
-
-LoadGate::Closed::~Closed() {
-    if (m_gate == nullptr) return;
-    --m_gate->m_loads;
-    m_gate->m_loads.notify_all();
+Loading::Loading(Context& context) : m_held(context, CallGate::while_loading()) {
+    if (process().config().profile.loading != Profile::Loading::free) context.wait_for_work();
 }
 
 }  // namespace warpline::softgpu::driver
