@@ -5,7 +5,8 @@ namespace warpline::client {
 
 CUresult KernelNode::read(Call& call, const CUDA_KERNEL_NODE_PARAMS& from) {
     shape = {from.gridDimX, from.gridDimY, from.gridDimZ, from.blockDimX, from.blockDimY, from.blockDimZ, from.sharedMemBytes};
-    if (from.func) return read(call, to_token(from.func), from.kernelParams, from.extra);
+    const bool named_twice = from.kern && to_token(from.kern) == to_token(from.func);
+    if (from.func && !named_twice) return read(call, to_token(from.func), from.kernelParams, from.extra);
     // A kernel runs in the context that is named; a function has one of its own.
     if (CUresult refused = work_in(call, from.ctx); refused != CUDA_SUCCESS) return refused;
     return read(call, to_token(from.kern), from.kernelParams, from.extra);

@@ -73,15 +73,12 @@ CUresult hook_client_cuGraphKernelNodeGetParams_v2(Call& call, CUgraphNode hNode
     gen::CuGraphKernelNodeGetParamsV2Values answer;
     CUresult result = gen::request_cuGraphKernelNodeGetParams_v2(call, to_token(hNode), answer);
     if (result != CUDA_SUCCESS) return result;
-    const Function* function = call.state.functions.find(answer.f);
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
     CUDA_KERNEL_NODE_PARAMS params{};
-    // Kernels of libraries and functions of modules have one kind of token.
-    if (function->code && function->code->library) {
-        params.kern = to_handle<CUkernel>(answer.f);
-    } else {
-        params.func = to_handle<CUfunction>(answer.f);
-    }
+    // A kernel's token is its function's in every context.
+    params.func = to_handle<CUfunction>(answer.func != 0 ? answer.func : answer.kern);
+    if (!call.state.functions.find(to_token(params.func))) return CUDA_ERROR_INVALID_HANDLE;
+    params.kern = to_handle<CUkernel>(answer.kern);
+    params.ctx = to_handle<CUcontext>(answer.ctx);
     params.gridDimX = answer.gridX, params.gridDimY = answer.gridY, params.gridDimZ = answer.gridZ;
     params.blockDimX = answer.blockX, params.blockDimY = answer.blockY, params.blockDimZ = answer.blockZ;
     params.sharedMemBytes = answer.sharedMemBytes;
@@ -94,7 +91,6 @@ CUresult hook_client_cuGraphKernelNodeGetParams(Call& call, CUgraphNode hNode, C
     CUDA_KERNEL_NODE_PARAMS params{};
     const CUresult result = hook_client_cuGraphKernelNodeGetParams_v2(call, hNode, &params);
     if (result != CUDA_SUCCESS) return result;
-    if (!params.func) params.func = reinterpret_cast<CUfunction>(params.kern);
     std::memcpy(nodeParams, &params, sizeof *nodeParams);  // the newer form only adds fields at the end
     return CUDA_SUCCESS;
 }

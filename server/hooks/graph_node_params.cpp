@@ -68,8 +68,13 @@ CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGra
     CUDA_KERNEL_NODE_PARAMS params{};
     WL_CUDA(with_kernel_node(call, call.driver()->cuGraphKernelNodeGetParams_v2, call.driver()->cuGraphKernelNodeGetParams,
                              &params, node));
-    values.f = call.session().functions().token_of(params.kern, params.func);
-    if (values.f == 0) {
+    // A function of a library's module is named as the library's kernel, too, which the program may not have asked for (DB-55).
+    Functions& functions = call.session().functions();
+    values.func = functions.token_of(params.func);
+    values.kern = functions.token_of(params.kern);
+    values.ctx = call.session().contexts().token_of(params.ctx);
+    const uint64_t token = values.func != 0 ? values.func : values.kern;
+    if (token == 0) {
         WL_LOG(warn, "server",
                "the driver names a node's kernel ({}) and function ({}) by handles that it has not given before",
                static_cast<const void*>(params.kern), static_cast<const void*>(params.func));
@@ -80,7 +85,7 @@ CUresult hook_server_cuGraphKernelNodeGetParams_v2(ServerCall& call, const CuGra
     values.sharedMemBytes = params.sharedMemBytes;
     if (params.kernelParams == nullptr) return params.extra == nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
     CUresult why = CUDA_SUCCESS;
-    const auto layout = call.session().functions().layout(values.f, why);
+    const auto layout = functions.layout(token, why);
     if (layout == nullptr) return why;
     for (size_t i = 0; i < layout->sizes.size(); ++i) {
         const BytesView count = as_bytes(&layout->sizes[i], sizeof layout->sizes[i]);

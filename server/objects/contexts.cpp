@@ -1,6 +1,8 @@
 // Retaining primary contexts, and translating the client's numbers of devices.
 #include "server/objects/contexts.h"
 
+#include <algorithm>
+
 #include "server/driver/primary_context.h"
 
 namespace warpline::server {
@@ -97,6 +99,15 @@ bool Contexts::device_of(uint64_t token, CUdevice& device) {
     CUdevice found = 0;
     return make_current(token) == CUDA_SUCCESS && m_driver->cuCtxGetDevice != nullptr &&
            m_driver->cuCtxGetDevice(&found) == CUDA_SUCCESS && client_device(found, device);
+}
+
+uint64_t Contexts::token_of(CUcontext context) {
+    if (context == nullptr) return 0;
+    const uint64_t made = m_handles.token_of(HandleKind::context, reinterpret_cast<uint64_t>(context));
+    if (made != 0) return made;
+    MutexLock lock(m_mutex);
+    const auto primary = std::find(m_primary.begin(), m_primary.end(), context);
+    return primary != m_primary.end() ? primary_token(m_devices[static_cast<size_t>(primary - m_primary.begin())].device) : 0;
 }
 
 bool Contexts::driver_device(CUdevice device, CUdevice& found) const {

@@ -47,6 +47,9 @@ public:
     /// The client's number of a device, by the driver's.
     bool client_device(CUdevice driver_device, CUdevice& found) const;
 
+    /// The token of a context that the driver has named. 0: it has none.
+    uint64_t token_of(CUcontext context);
+
     /// The device of a context, as the client counts. False if there is no such context.
     bool device_of(uint64_t token, CUdevice& device);
 

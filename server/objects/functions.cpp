@@ -161,8 +161,12 @@ CUkernel Functions::kernel(uint64_t token) {
     return entry && entry->kernel ? reinterpret_cast<CUkernel>(entry->value) : nullptr;
 }
 
-uint64_t Functions::token_of(CUkernel kernel, CUfunction function) {
-    if (kernel != nullptr) return m_handles.token_of(HandleKind::function, reinterpret_cast<uint64_t>(kernel));
+uint64_t Functions::token_of(CUkernel kernel) {
+    return m_handles.token_of(HandleKind::function, reinterpret_cast<uint64_t>(kernel));
+}
+
+uint64_t Functions::token_of(CUfunction function) {
+    if (function == nullptr) return 0;
     const uint64_t known = m_handles.token_of(HandleKind::function, reinterpret_cast<uint64_t>(function));
     if (known != 0) return known;
     MutexLock lock(m_mutex);

@@ -49,8 +49,9 @@ public:
     /// The kernel behind a token. Null: no such function, or one of a module.
     CUkernel kernel(uint64_t token);
 
-    /// The token of a kernel or function that the driver has named; 0: it has none.
-    uint64_t token_of(CUkernel kernel, CUfunction function);
+    /// The token of a kernel, or of a function, that the driver has named; 0: it has none.
+    uint64_t token_of(CUkernel kernel);
+    uint64_t token_of(CUfunction function);
 
     /// What was found for a context that has gone.
     void context_ended(uint64_t context);

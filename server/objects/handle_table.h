@@ -79,7 +79,7 @@ public:
 private:
     static bool is_indexed(HandleKind kind) {
         return kind == HandleKind::graph_node || kind == HandleKind::graph || kind == HandleKind::event ||
-               kind == HandleKind::array || kind == HandleKind::function;
+               kind == HandleKind::array || kind == HandleKind::function || kind == HandleKind::context;
     }
     void forget(uint64_t token) WL_REQUIRES(m_mutex);
 

@@ -55,23 +55,13 @@ CUresult node_context(CUcontext handle, std::shared_ptr<Context>& context) {
     return CUDA_SUCCESS;
 }
 
-/// The run time names a kernel twice, as a function and as a library's kernel, and knows only the latter when it reads the
-/// node.
-CUfunction named_function(const CUDA_KERNEL_NODE_PARAMS& params) {
-    auto* kernel = reinterpret_cast<CUfunction>(params.kern);
-    if (params.func == nullptr) return kernel;
-    CUfunction same = nullptr;
-    if (kernel != nullptr && cuKernelGetFunction(&same, params.kern) == CUDA_SUCCESS && same == params.func) return kernel;
-    return params.func;
-}
-
 CUresult make_body(const CUDA_KERNEL_NODE_PARAMS& params, NodeBody& body, std::shared_ptr<Context>& context) {
     NamedContext named;
     // Which context a function runs in is the function's to say.
     CU_TRY(named_or_current(params.func != nullptr ? nullptr : params.ctx, named));
     context = named.context;
     LaunchRequest request;
-    request.function = named_function(params);
+    request.function = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
     request.grid[0] = params.gridDimX;
     request.grid[1] = params.gridDimY;
     request.grid[2] = params.gridDimZ;
@@ -256,11 +246,10 @@ CUresult replace_body(NodeBody& body, NodeBody wanted) {
 CUDA_KERNEL_NODE_PARAMS kernel_params(GraphNode& node) {
     const auto& kernel = std::get<KernelOperation>(node.body);
     CUDA_KERNEL_NODE_PARAMS params{};
-    auto named = process().functions.find(kernel.handle);
-    if (named != nullptr && named->is_kernel()) {
-        params.kern = reinterpret_cast<CUkernel>(kernel.handle);
+    if (const auto named = process().functions.find(kernel.handle)) {
+        named->names_in(*node.context, params.func, params.kern);
     } else {
-        params.func = kernel.handle;
+        params.func = kernel.handle;  // its module is gone
     }
     params.gridDimX = kernel.grid.x;
     params.gridDimY = kernel.grid.y;
