@@ -123,8 +123,8 @@ constexpr Option k_options[] = {
      "More: copies use more cores, and links whose single connections are slow."},
     {k_server, "spin_microseconds", integer, "microseconds", "-1", -1, 100000, "WARPLINE_SPIN_MICROSECONDS",
      "--spin-microseconds", k_in_file,
-     "How long a session that has no call to execute looks for the next one before its thread sleeps. "
-     "-1: 50 where there are at least 2 processors, else 0.",
+     "How long a session that has no call to execute looks for the next one before its thread sleeps, and one that waits for "
+     "the device asks it. -1: 50 where there are at least 2 processors, else 0.",
      "Waking a thread takes 2 to 50 µs; looking takes a processor meanwhile. Where it finds nothing it becomes rare, and while "
      "more threads want a processor than there are it stops."},
     {k_server, "disable", text_list, "", "", 0, 0, "WARPLINE_DISABLE", "--disable", k_in_file, k_disable_meaning,

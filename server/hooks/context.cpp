@@ -1,6 +1,7 @@
 // Contexts: what ends with one ends here, too.
 #include "server/gen/context_calls.gen.h"
 #include "server/hooks/common.h"
+#include "server/hooks/waits.h"
 
 namespace warpline::server {
 
@@ -37,6 +38,11 @@ CUresult check_flags(unsigned flags) {
 }
 
 }  // namespace
+
+CUresult hook_server_cuCtxSynchronize(ServerCall& call, const CuCtxSynchronizeArgs&) {
+    call.release_order();
+    return wait_for_context(call);
+}
 
 CUresult hook_server_cuDevicePrimaryCtxSetFlags_v2(ServerCall& call, const CuDevicePrimaryCtxSetFlagsV2Args& args) {
     const auto set = WL_DRIVER(call, cuDevicePrimaryCtxSetFlags_v2);

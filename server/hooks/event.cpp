@@ -15,9 +15,8 @@ CUresult hook_server_cuEventCreate(ServerCall& call, const CuEventCreateArgs& ar
 }
 
 CUresult hook_server_cuEventSynchronize(ServerCall& call, const CuEventSynchronizeArgs& args) {
-    const auto wait = WL_DRIVER(call, cuEventSynchronize);
     const auto event = WL_FIND(call, CUevent, event, args.hEvent);
-    return wait_for_object(call, event, wait, call.driver()->cuEventDestroy_v2);
+    return wait_for_event(call, event);
 }
 
 CUresult hook_server_cuEventDestroy_v2(ServerCall& call, const CuEventDestroyV2Args& args) {

@@ -86,13 +86,11 @@ CUresult check_seen(ServerCall& call, const std::vector<uint64_t>& seen) {
 
 CUresult wait_for_work(ServerCall& call, const WlWaitPagesArgs& args) {
     if (args.hEvent != 0) {
-        const auto wait = WL_DRIVER(call, cuEventSynchronize);
         const auto event = WL_FIND(call, CUevent, event, args.hEvent);
-        return wait_for_object(call, event, wait, call.driver()->cuEventDestroy_v2);
+        return wait_for_event(call, event);
     }
-    const auto wait = WL_DRIVER(call, cuStreamSynchronize);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
-    return wait_for_object(call, stream, wait, call.driver()->cuStreamDestroy_v2);
+    return wait_for_stream(call, stream);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ enum class After : uint32_t { nothing, context, default_stream };
 CUresult wait_for(ServerCall& call, After after) {
     switch (after) {
         case After::nothing: return CUDA_SUCCESS;
-        case After::context: return WL_DRIVER(call, cuCtxSynchronize)();
-        case After::default_stream: return WL_DRIVER(call, cuStreamSynchronize)(nullptr);
+        case After::context: return wait_for_context(call);
+        case After::default_stream: return wait_for_stream(call, nullptr);
     }
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -135,10 +135,9 @@ CUresult hook_server_wlReadAhead(ServerCall& call, const WlReadAheadArgs& args, 
 }
 
 CUresult hook_server_wlEventTimes(ServerCall& call, const WlEventTimesArgs& args, WlEventTimesValues& values) {
-    const auto wait = WL_DRIVER(call, cuEventSynchronize);
     const auto event = WL_FIND(call, CUevent, event, args.hEvent);
     if (!are_pairs(args.events)) return CUDA_ERROR_INVALID_VALUE;
-    WL_CUDA(wait_for_object(call, event, wait, call.driver()->cuEventDestroy_v2));
+    WL_CUDA(wait_for_event(call, event));
     if (const OrderAgain order(call.session().executor()); order) answer_times(call, args.events, values.times);
     return CUDA_SUCCESS;
 }

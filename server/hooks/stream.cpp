@@ -71,9 +71,8 @@ CUresult hook_server_cuStreamSetAttribute(ServerCall& call, const CuStreamSetAtt
 }
 
 CUresult hook_server_cuStreamSynchronize(ServerCall& call, const CuStreamSynchronizeArgs& args) {
-    const auto wait = WL_DRIVER(call, cuStreamSynchronize);
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
-    return wait_for_object(call, stream, wait, call.driver()->cuStreamDestroy_v2);
+    return wait_for_stream(call, stream);
 }
 
 CUresult hook_server_cuStreamDestroy_v2(ServerCall& call, const CuStreamDestroyV2Args& args) {

@@ -3,8 +3,6 @@
 
 #include <pthread.h>
 
-#include <chrono>
-
 #include "server/objects/contexts.h"
 
 namespace warpline::server {
@@ -13,8 +11,6 @@ namespace {
 
 /// Streams that have an urgent point at the same time; more than that wait for a thread.
 constexpr size_t k_max_threads = 256;
-
-constexpr std::chrono::microseconds k_awake{20};
 
 }  // namespace
 
@@ -70,15 +66,10 @@ CUresult StreamWatch::mark(CUstream stream, Mark& mark) {
     return has_events() ? this->mark(Contexts::current_base(m_driver), stream, mark) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/// Short waits end before a thread has gone to sleep: that and its awakening cost a driver 15 us, what a copy of a few bytes
-/// takes three times over.
 CUresult StreamWatch::wait(const Mark& mark) {
     const auto event = static_cast<CUevent>(mark.get());
-    const auto until = std::chrono::steady_clock::now() + k_awake;
-    do {
-        if (const CUresult result = m_driver->cuEventQuery(event); result != CUDA_ERROR_NOT_READY) return result;
-    } while (std::chrono::steady_clock::now() < until);
-    return m_driver->cuEventSynchronize(event);
+    const CUresult looked = m_look_first.look([&] { return m_driver->cuEventQuery(event); });
+    return looked != CUDA_ERROR_NOT_READY ? looked : m_driver->cuEventSynchronize(event);
 }
 
 bool StreamWatch::is_reached(const Mark& mark) const {

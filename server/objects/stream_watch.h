@@ -13,6 +13,7 @@
 
 #include "common/base/mutex.h"
 #include "server/driver/driver.h"
+#include "server/driver/look_first.h"
 
 namespace warpline::server {
 
@@ -30,7 +31,7 @@ public:
     using Done = std::function<void(CUresult)>;
     enum class Urgency : uint8_t { soon, whenever };
 
-    explicit StreamWatch(const Driver& driver) : m_driver(driver) {}
+    StreamWatch(const Driver& driver, LookFirst& look_first) : m_driver(driver), m_look_first(look_first) {}
     ~StreamWatch();
     StreamWatch(const StreamWatch&) = delete;
     StreamWatch& operator=(const StreamWatch&) = delete;
@@ -103,6 +104,7 @@ private:
     void collector_main();
 
     const Driver& m_driver;
+    LookFirst& m_look_first;
     std::atomic<size_t> m_count{0};  // of points; written under the mutex, read without it by collect()
     Mutex m_mutex;                   // never held while the driver is called
     ConditionVariable m_changed;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -53,6 +54,8 @@ struct SessionOptions {
     uint64_t max_staging_bytes = uint64_t{1} << 30;
     /// What is taken of it first: memory that the client has mapped, too.
     MutableBytesView shared_staging{};
+    /// How long a thread asks whether the device is done before it sleeps in the driver.
+    std::chrono::microseconds look_first{0};
     /// Of each device's memory.
     MemoryLimit memory;
     /// What the session shares with others of its tenant. Null: nothing is shared.
@@ -83,6 +86,7 @@ public:
     MemoryLedger& ledger() { return m_ledger; }
     Sharing* sharing() { return m_options.sharing; }  ///< null: nothing is shared
     FreedMemory& freed() { return m_freed; }
+    LookFirst& look_first() { return m_look_first; }
     StreamWatch& watch() { return m_watch; }
     StreamQueues& queues() { return m_queues; }
     AsyncCopies& copies() { return m_copies; }
@@ -158,6 +162,7 @@ private:
     Functions m_functions;
     Streams m_streams;
     DeviceMemory m_memory;
+    LookFirst m_look_first;
     StreamWatch m_watch;
     StreamQueues m_queues{m_watch};
     FreedMemory m_freed;

@@ -322,7 +322,7 @@ ConnectionFromClient::Options Worker::connection_options() const {
     options.fits_link = switches.uses(config::Optimisation::parts);
     options.idle_threads_read = switches.uses(config::Optimisation::reading);
     options.shares_memory = switches.uses(config::Optimisation::shm);
-    if (switches.uses(config::Optimisation::spin)) options.spin = config::spin_of(m_settings);
+    if (switches.uses(config::Optimisation::spin)) options.session.look_first = options.spin = config::spin_of(m_settings);
     options.tenant = get_text(m_assigned.tenant);
     char name[256] = {};
     if (gethostname(name, sizeof name - 1) == 0) options.server_name = name;

@@ -127,7 +127,8 @@ protected:
     Streams m_streams{m_driver};
     MemoryLedger m_ledger{m_driver, m_devices, m_counters};
     DeviceMemory m_memory{m_driver, m_devices, m_ledger};
-    StreamWatch m_watch{m_driver};
+    LookFirst m_look_first{std::chrono::microseconds(0)};
+    StreamWatch m_watch{m_driver, m_look_first};
     FreedMemory m_freed{m_driver, m_memory, m_watch, m_handles, m_streams};
 };
 
@@ -248,7 +249,8 @@ TEST(StreamWatch, A5_TellsUrgentPointsByItselfAndOthersWhenAsked) {
     std::mutex mutex;
     std::condition_variable told;
     std::vector<int> order;
-    StreamWatch watch(driver);
+    LookFirst look_first(std::chrono::microseconds(0));
+    StreamWatch watch(driver, look_first);
     const auto note = [&](int number) {
         return [&, number](CUresult) {
             const std::lock_guard lock(mutex);
@@ -277,7 +279,8 @@ TEST(StreamWatch, A5_TellsUrgentPointsByItselfAndOthersWhenAsked) {
 
 TEST(StreamQueues, A2_AStreamThatStandsStillIsGivenOnlySoMuchAndHoldsUpNoOther) {
     const Driver driver{FakeStreams::table(), DriverKind::nvidia, 13000};
-    StreamWatch watch(driver);
+    LookFirst look_first(std::chrono::microseconds(0));
+    StreamWatch watch(driver, look_first);
     StreamQueues queues(watch);
     const auto give = [&](uint64_t token, CUstream stream) {
         if (const auto marks = queues.enter({token, 0, 0})) queues.wait_for_room(*marks, stream);

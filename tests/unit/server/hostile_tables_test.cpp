@@ -167,7 +167,8 @@ struct NoClient final : ClientPort {
 TEST(GraphTickets, C5_EndWithTheirGraphAndWhenReplaced) {
     const Driver driver{FakeUserObjects::table(), DriverKind::nvidia, 13000};
     NoClient client;
-    StreamWatch watch(driver);
+    LookFirst look_first(std::chrono::microseconds(0));
+    StreamWatch watch(driver, look_first);
     AsyncCopies copies(driver, client, watch, 1 << 20);
     HostCalls host_calls(client, copies);
     GraphTickets tickets(driver, host_calls);
@@ -186,7 +187,8 @@ TEST(GraphTickets, C5_EndWithTheirGraphAndWhenReplaced) {
 TEST(GraphTickets, C5_OfAnExecutableGraphEndWhenItsLaunchesHave) {
     const Driver driver{FakeUserObjects::table(), DriverKind::nvidia, 13000};
     NoClient client;
-    StreamWatch watch(driver);
+    LookFirst look_first(std::chrono::microseconds(0));
+    StreamWatch watch(driver, look_first);
     AsyncCopies copies(driver, client, watch, 1 << 20);
     HostCalls host_calls(client, copies);
     GraphTickets tickets(driver, host_calls);

@@ -177,8 +177,7 @@ TEST(ProfileHoldTest, GenerousCallsHoldNothing) {
     const std::string generous = "generous,launch_queue=8,pageable_staging=64KiB";
     expect_held(generous, &Scene::holding_everything, &Scene::queueing, false);
     expect_held(generous, &Scene::holding_making, &Scene::asking, false);
-    expect_held("strict,launch_queue=8,context_calls=free", &Scene::holding_making, &Scene::queueing,
-                false);
+    expect_held("strict,launch_queue=8,context_calls=free", &Scene::holding_making, &Scene::queueing, false);
 }
 
 }  // namespace
