@@ -109,16 +109,40 @@ void note_record(const Call& call, uint64_t stream, Event& event) {
 CUresult check_not_captured(const Call& call, const Event& event) {
     const uint64_t id = event.capture_id.load();
     if (id == 0) return CUDA_SUCCESS;
-    if (!call.state.captures.active(id)) return CUDA_ERROR_INVALID_VALUE;
-    call.state.captures.break_off(id);
-    return CUDA_ERROR_CAPTURED_EVENT;
+    return call.state.captures.active(id) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
+CUresult check_wait_for_event(const Call& call, const Event& event) {
+    if (const uint64_t id = event.capture_id.load(); id != 0) call.state.captures.break_off(id);
+    if (CUresult refused = check_not_captured(call, event); refused != CUDA_SUCCESS) return refused;
+    return check_unsafe_call(call);
+}
+
+CUresult check_green_not_captured(const Call& call, uint64_t green) {
+    bool concerned = false;
+    call.state.streams.for_each([&](uint64_t, const Stream& stream) {
+        if (stream.green != green) return;
+        const uint64_t id = stream.capture_id.load();
+        if (!call.state.captures.active(id)) return;
+        call.state.captures.break_off(id);
+        concerned = true;
+    });
+    return concerned ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult join_capture(const Call& call, uint64_t stream, const Event& event, bool external) {
     Captures& captures = call.state.captures;
     const uint64_t id = event.capture_id.load();
     Stream* state = stream_state(call, stream);
     const uint64_t own = is_capturing(call, stream) ? state->capture_id.load() : 0;
+    // cuda.h of CU_EVENT_WAIT_EXTERNAL: "This flag is invalid when used outside of capture."
+    if (external && own == 0) return CUDA_ERROR_ILLEGAL_STATE;
+    const auto capture = captures.find(id);
+    if (id != 0 && !capture) {
+        captures.break_off(own);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (external) return CUDA_SUCCESS;
     if (id == 0) {
         if (own == 0) return CUDA_SUCCESS;
         captures.break_off(own);
@@ -129,8 +153,6 @@ CUresult join_capture(const Call& call, uint64_t stream, const Event& event) {
         captures.break_off(id);
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    const auto capture = captures.find(id);
-    if (!capture) return CUDA_ERROR_INVALID_VALUE;  // DB-53
     if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream <= 1) {
         captures.break_off(id);

@@ -23,11 +23,19 @@ void forget_captures_of_context(Call& call, uint64_t context);
 
 /// Capture spreads by events: one recorded in a captured stream draws the streams that wait for it into the capture.
 void note_record(const Call& call, uint64_t stream, Event& event);
-/// @errors  stream capture isolation, merge, invalidated, implicit, captured event; captures that are concerned break
-CUresult join_capture(const Call& call, uint64_t stream, const Event& event);
-/// An event that was recorded last in a stream that was being captured is a place in a graph: it cannot be asked or waited for.
-/// @errors  captured event, which breaks the capture; invalid value, once it has ended (DB-53)
+/// None of a green context's streams may be captured. @errors  stream capture unsupported; captures that are concerned break
+CUresult check_green_not_captured(const Call& call, uint64_t green);
+/// @param external  the wait becomes a node, which draws no stream into a capture
+/// @errors  stream capture isolation, merge, invalidated, implicit, illegal state (an external wait outside of captures,
+/// DB-54),
+///          invalid value (the event's capture has ended, DB-53); captures that are concerned break
+CUresult join_capture(const Call& call, uint64_t stream, const Event& event, bool external);
+/// An event that was recorded last in a stream that was being captured is a place in a graph, and none in time.
+/// @errors  captured event; invalid value, once the capture has ended (DB-53)
 CUresult check_not_captured(const Call& call, const Event& event);
+/// The same for calls that ask whether it was reached, or wait for it, which break the capture.
+/// @errors  stream capture unsupported, too, as for check_unsafe_call()
+CUresult check_wait_for_event(const Call& call, const Event& event);
 
 // --- for the calls that begin and end captures ---
 

@@ -80,15 +80,13 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
     const auto capture = call.state.captures.find(id);
-    if (capture && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number) {
-        call.state.captures.break_off(id);
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    }
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     // A capture into a graph of the program's ends in that graph, which has its token: the program need not be told.
     if (!phGraph && capture->owns_graph) return CUDA_ERROR_INVALID_VALUE;
+    // It is over all the same (DB-39).
+    const bool wrong_thread = capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != call.thread.number;
     uint64_t graph = 0;
-    CUresult result = end_on_server(call, stream, *capture, !capture->broken, graph);
+    CUresult result = end_on_server(call, stream, *capture, !capture->broken && !wrong_thread, graph);
     if (Graph* made = result == CUDA_SUCCESS ? call.state.graphs.find(graph) : nullptr) {
         if (capture->memory) made->memory.store(true);
         for (const UserReferencesPtr& references : call.state.captures.kept(id)) made->references->add_inner(references);
@@ -96,6 +94,7 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     end_capture(call, id);
     if (capture->broken && (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED))
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (wrong_thread) result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     if (phGraph) *phGraph = result == CUDA_SUCCESS ? to_handle<CUgraph>(graph) : nullptr;
     return result;
 }

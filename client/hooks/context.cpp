@@ -374,10 +374,12 @@ CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent
     const Context* context = nullptr;
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
+    const uint64_t green = green_of(call, hCtx);
+    if (CUresult refused = green != 0 ? check_green_not_captured(call, green) : check_whole_context(call, hCtx, context);
+        refused != CUDA_SUCCESS)
+        return refused;
     if ((event->flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_HANDLE;  // of all streams there is no one time
-    if (const uint64_t green = green_of(call, hCtx))
-        return hook_client_cuGreenCtxRecordEvent(call, to_handle<CUgreenCtx>(green), hEvent);
-    if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
+    if (green != 0) return hook_client_cuGreenCtxRecordEvent(call, to_handle<CUgreenCtx>(green), hEvent);
     if (event->context != context->token) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));
     if (result == CUDA_SUCCESS) note_recorded_behind_all(call, *event);

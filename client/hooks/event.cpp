@@ -30,10 +30,10 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     if ((stream ? stream->context : call.context) != event->context) return CUDA_ERROR_INVALID_HANDLE;
     const uint64_t stream_name = stream_token(call, hStream);
     // Recorded by a node of the graph, it is no place in the graph. cuda.h: "This flag is invalid when used outside of
-    // capture."
+    // capture." (DB-54)
     const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
     const bool capturing = is_capturing(call, stream_name);
-    if (external && !capturing) return CUDA_ERROR_INVALID_VALUE;
+    if (external && !capturing) return CUDA_ERROR_ILLEGAL_STATE;
     if (external) call.state.device_records_events.store(true);
     // Another process may be told that it is recorded as soon as we have returned.
     const bool waits = event->is_shared();
@@ -86,7 +86,7 @@ CUresult hook_client_cuEventRecordWithFlags(Call& call, CUevent hEvent, CUstream
 CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
-    if (CUresult refused = check_not_captured(call, *event); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_wait_for_event(call, *event); refused != CUDA_SUCCESS) return refused;
     call.context = event->context;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     return settle_event(call, query_event(call, to_token(hEvent), *event), to_token(hEvent), number);
@@ -95,8 +95,7 @@ CUresult hook_client_cuEventQuery(Call& call, CUevent hEvent) {
 CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
-    if (CUresult refused = check_not_captured(call, *event); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_wait_for_event(call, *event); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
     if (is_complete(call, *event, number)) return settle_event(call, CUDA_SUCCESS, to_token(hEvent), number);
     call.context = event->context;

@@ -63,14 +63,17 @@ CUresult hook_client_cuGraphInstantiate_v2(Call& call, CUgraphExec* phGraphExec,
 CUresult hook_client_cuGraphInstantiateWithParams(Call& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                                                   CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
     const uint64_t flags = instantiateParams->flags;
+    const CUstream stream = instantiateParams->hUploadStream;
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) {
+        if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
+        if (CUresult refused = check_capture(call, stream, InCapture::refused); refused != CUDA_SUCCESS) return refused;
+    }
     Failure failure;
     // The upload is a call of its own here.
     CUresult result = instantiate(call, phGraphExec, hGraph, flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}, failure);
     instantiateParams->hErrNode_out = failure.node;
     instantiateParams->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : failure.reason;
     if (result != CUDA_SUCCESS || !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) return result;
-    CUstream stream = instantiateParams->hUploadStream;
-    if (CUresult refused = check_stream(call, stream); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuGraphUpload(call, to_token(*phGraphExec), stream_token(call, stream));
 }
 

@@ -39,19 +39,6 @@ std::vector<uint64_t> streams_of(Call& call, uint64_t green) {
     return tokens;
 }
 
-/// None of its streams may be captured; the captures that they take part in are broken off.
-CUresult check_not_captured(Call& call, uint64_t green) {
-    bool concerned = false;
-    call.state.streams.for_each([&](uint64_t, const Stream& stream) {
-        if (stream.green != green) return;
-        const uint64_t id = stream.capture_id.load();
-        if (!call.state.captures.active(id)) return;
-        call.state.captures.break_off(id);
-        concerned = true;
-    });
-    return concerned ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
-}
-
 }  // namespace
 
 CUresult hook_client_cuDeviceGetDevResource(Call& call, CUdevice device, CUdevResource* resource, CUdevResourceType type) {
@@ -251,7 +238,7 @@ CUresult hook_client_cuGreenCtxRecordEvent(Call& call, CUgreenCtx hCtx, CUevent 
     if (!green) return CUDA_ERROR_INVALID_CONTEXT;
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event || event->context != green->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_not_captured(call, to_token(hCtx)); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_green_not_captured(call, to_token(hCtx)); refused != CUDA_SUCCESS) return refused;
     const CUresult result = gen::issue_cuGreenCtxRecordEvent(call, to_token(hCtx), to_token(hEvent));
     if (result == CUDA_SUCCESS) note_recorded_behind_all(call, *event);
     return result;
@@ -261,7 +248,7 @@ CUresult hook_client_cuGreenCtxWaitEvent(Call& call, CUgreenCtx hCtx, CUevent hE
     if (!call.state.green_contexts.find(to_token(hCtx))) return CUDA_ERROR_INVALID_CONTEXT;
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_not_captured(call, to_token(hCtx)); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_green_not_captured(call, to_token(hCtx)); refused != CUDA_SUCCESS) return refused;
     if (const uint64_t id = event->capture_id.load(); call.state.captures.active(id)) {
         call.state.captures.break_off(id);
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

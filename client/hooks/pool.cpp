@@ -150,6 +150,9 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (dptr == 0) return CUDA_SUCCESS;
     const uint64_t stream = stream_token(call, hStream);
+    if (!is_capturing(call, stream)) {
+        if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
+    }
     // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         if (known->base != dptr) return CUDA_ERROR_INVALID_VALUE;

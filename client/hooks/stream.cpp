@@ -85,11 +85,13 @@ CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
 
 CUresult hook_client_cuStreamSynchronize(Call& call, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     return with_pages_along(call, [&] { return synchronize_stream(call, stream_token(call, hStream)); });
 }
 
 CUresult hook_client_cuStreamQuery(Call& call, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     return settle_pages(call, query_stream(call, stream_token(call, hStream)));
 }
 
@@ -98,12 +100,9 @@ CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEv
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
     if (Flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
-        // cuda.h: "This flag is invalid when used outside of capture."
-        if (!is_capturing(call, stream_token(call, hStream))) return CUDA_ERROR_INVALID_VALUE;
-    } else {
-        if (CUresult refused = join_capture(call, stream_token(call, hStream), *event); refused != CUDA_SUCCESS) return refused;
-    }
+    const bool external = (Flags & CU_EVENT_WAIT_EXTERNAL) != 0;
+    if (CUresult refused = join_capture(call, stream_token(call, hStream), *event, external); refused != CUDA_SUCCESS)
+        return refused;
     // What is waited for is the record of this moment: another process may be told to record anew as soon as we have returned.
     const auto send = event->is_shared() ? gen::request_cuStreamWaitEvent : gen::issue_cuStreamWaitEvent;
     return send(call, stream_token(call, hStream), to_token(hEvent), Flags);

@@ -51,7 +51,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 CUresult cuEventQuery(CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
-    CU_TRY(check_no_place_in_graph(*event));
+    CU_TRY(check_wait_for_event(*event));
     CU_TRY(event->context()->sticky());
     if (event->shared() == nullptr) return event->last().done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     // Asked of what the processes share: no thread has to wait for an event that is only looked at.
@@ -65,8 +65,7 @@ CUresult cuEventQuery(CUevent hEvent) {
 CUresult cuEventSynchronize(CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
-    CU_TRY(check_no_place_in_graph(*event));
-    CU_TRY(check_unsafe_call());
+    CU_TRY(check_wait_for_event(*event));
     if (FencePtr fence = event->fence()) fence->wait();
     event->context()->device().flush_printf();
     return event->context()->sticky();

@@ -17,6 +17,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags, GraphExec
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* current = nullptr;
     CU_TRY(current_context_even_failed(current));
+    CU_TRY(check_unsafe_call());
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
     if (graph->is_moved()) return CUDA_ERROR_NOT_SUPPORTED;
@@ -50,6 +51,11 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraph
 CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
     if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if ((instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
+        StreamPtr stream;
+        CU_TRY(find_stream(instantiateParams->hUploadStream, stream));
+        CU_TRY(check_not_capturing(*stream));  // DB-45
+    }
     GraphExec::Failure failure;
     CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags, failure);
     // cuda.h of CUDA_GRAPH_INSTANTIATE_ERROR: "hErrNode_out will be set to NULL."
@@ -62,7 +68,8 @@ CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
     ExecPtr exec;
-    return find_exec(hGraph, exec);
+    CU_TRY(find_exec(hGraph, exec));
+    return check_not_capturing(*stream);  // DB-45; there is nothing to do in advance
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
@@ -75,6 +82,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+    CU_TRY(check_unsafe_call());
     // What is running goes on: its work has copies of what it needs.
     return process().graph_execs.remove(hGraphExec) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -76,6 +76,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     CU_TRY(find_stream(hStream, stream));
     if (dptr == 0) return CUDA_SUCCESS;
     if (stream->capture() != nullptr) return capture_free(*stream, dptr);
+    CU_TRY(check_unsafe_call());
     AllocationPtr allocation = process().addresses.find(dptr);
     if (allocation == nullptr || allocation->address != dptr) return CUDA_ERROR_INVALID_VALUE;
     if (allocation->pool == 0 && (allocation->kind == MemoryKind::device || allocation->kind == MemoryKind::managed)) {

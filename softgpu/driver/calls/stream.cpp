@@ -70,14 +70,14 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
 CUresult cuStreamQuery(CUstream hStream) {
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
-    CU_TRY(check_not_capturing(*stream));
+    CU_TRY(check_wait_for_stream(*stream));
     return stream->idle() ? stream->context().sticky() : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream hStream) {
     StreamPtr stream;
     CU_TRY(find_stream(hStream, stream));
-    CU_TRY(check_not_capturing(*stream));
+    CU_TRY(check_wait_for_stream(*stream));
     return stream->synchronise();
 }
 

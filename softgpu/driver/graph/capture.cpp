@@ -120,13 +120,12 @@ CUresult Capture::end(Stream& stream, GraphPtr& graph) {
         capture->invalidate();  // DB-39
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    if (capture->m_mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->m_thread != thread_state().number) {
-        capture->invalidate();
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    }
     CUresult result = CUDA_SUCCESS;
     if (!capture->joined(stream)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     if (capture->invalidated()) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    // It is over all the same (DB-39).
+    const bool own_thread = capture->m_thread == thread_state().number;
+    if (capture->m_mode != CU_STREAM_CAPTURE_MODE_RELAXED && !own_thread) result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     capture->finish();
     if (result == CUDA_SUCCESS) {
         graph = capture->m_graph;
@@ -263,6 +262,11 @@ CUresult check_not_capturing(Stream& stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+CUresult check_wait_for_stream(Stream& stream) {
+    CU_TRY(check_not_capturing(stream));
+    return check_unsafe_call();
+}
+
 CUresult check_context_not_capturing(const Context& context) {
     Running& all = running();
     if (all.count.load() == 0) return CUDA_SUCCESS;
@@ -290,9 +294,13 @@ CUresult check_green_not_capturing(const GreenContext& green) {
 CUresult check_no_place_in_graph(const Event& event) {
     std::shared_ptr<Capture> capture = event.capture(nullptr);
     if (capture == nullptr) return CUDA_SUCCESS;
-    if (capture->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-53
-    capture->invalidate();
-    return CUDA_ERROR_CAPTURED_EVENT;
+    return capture->ended() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;  // DB-53
+}
+
+CUresult check_wait_for_event(const Event& event) {
+    if (std::shared_ptr<Capture> capture = event.capture(nullptr)) capture->invalidate();  // nothing to one that has ended
+    CU_TRY(check_no_place_in_graph(event));
+    return check_unsafe_call();
 }
 
 CUresult check_event_not_captured(const Event& event) {
@@ -323,7 +331,7 @@ CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, boo
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(stream, capture));
     // cuda.h of CU_EVENT_RECORD_EXTERNAL, and of CU_EVENT_WAIT_EXTERNAL: "This flag is invalid when used outside of capture."
-    if (external && capture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (external && capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;  // DB-54
     if (capture == nullptr) {
         stream.wait_for_room();
         event->record([&stream](std::function<void()> end) { return stream.submit_always(std::move(end)); });
@@ -339,10 +347,14 @@ CUresult record_event(Stream& stream, const EventPtr& event, CUevent handle, boo
 CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent handle, bool external) {
     std::shared_ptr<Capture> capture;
     CU_TRY(capture_of(*stream, capture));
-    if (external && capture == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (external) return capture->add(*stream, EventWaitOperation{event, handle});
+    if (external && capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     std::vector<Event::CapturedAfter> after;
     std::shared_ptr<Capture> recorded_in = event->capture(&after);
+    if (recorded_in != nullptr && recorded_in->ended()) {  // DB-53
+        if (capture != nullptr) capture->invalidate();
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (external) return capture->add(*stream, EventWaitOperation{event, handle});
     if (recorded_in == nullptr) {
         if (capture != nullptr) {
             capture->invalidate();
@@ -358,7 +370,6 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
         recorded_in->invalidate();
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    if (recorded_in->ended()) return CUDA_ERROR_INVALID_VALUE;  // DB-53
     if (recorded_in->invalidated()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream->kind() == QueueKind::legacy) {
         recorded_in->invalidate();

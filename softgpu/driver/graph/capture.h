@@ -102,15 +102,20 @@ CUresult check_device_wait(const Device& device);
 /// For calls on all streams of a context: stream capture unsupported if one of them is being captured, which is invalidated.
 CUresult check_context_not_capturing(const Context& context);
 CUresult check_green_not_capturing(const GreenContext& green);
-/// For calls that ask of an event when it was reached, or wait for that: what was recorded last in a capture is a place in a
-/// graph. Errors: captured event, and the capture is invalidated; invalid value, once it has ended.
+/// What was recorded last in a capture is a place in a graph, and none in time. Errors: captured event; invalid value, once
+/// the capture has ended.
 CUresult check_no_place_in_graph(const Event& event);
+/// For calls that ask whether an event was reached, or wait for it: the same, and a capture that goes on is invalidated;
+/// stream capture unsupported, also for an event from outside, as for check_unsafe_call().
+CUresult check_wait_for_event(const Event& event);
 /// Stream capture unsupported for an event that was recorded in a capture which is going on, and is invalidated.
 CUresult check_event_not_captured(const Event& event);
 /// True if a stream is being captured that this legacy default stream would wait for.
 bool legacy_stream_blocked(const Stream& legacy);
 /// For calls on a stream that cannot be captured: the same if it is being captured.
 CUresult check_not_capturing(Stream& stream);
+/// For calls that ask whether a stream is idle, or wait for it: the same, and for another stream as check_unsafe_call().
+CUresult check_wait_for_stream(Stream& stream);
 /// The capture that a call on a stream belongs to, or null. Errors: stream capture implicit (the legacy stream would wait for
 /// a stream that is being captured, which is invalidated), stream capture invalidated.
 CUresult capture_of(Stream& stream, std::shared_ptr<Capture>& capture);

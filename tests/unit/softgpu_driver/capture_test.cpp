@@ -167,19 +167,6 @@ TEST_F(CaptureTest, TheLegacyStreamMustNotBeUsedMeanwhile) {
     EXPECT_CU(CU(cuGraphDestroy)(end()));
 }
 
-TEST_F(CaptureTest, OnlyTheThreadThatBeganMayEnd) {
-    begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    CUcontext ours = context();
-    CUstream stream = m_stream;
-    std::thread([=] {
-        CU(cuCtxSetCurrent)(ours);
-        CUgraph graph = nullptr;
-        EXPECT_EQ(CU(cuStreamEndCapture)(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-    }).join();
-    CUgraph graph = nullptr;
-    EXPECT_EQ(CU(cuStreamEndCapture)(m_stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-}
-
 // An event of a capture is a place in a graph: whoever asks or waits for it breaks the capture.
 TEST_F(CaptureTest, EventsOfItAreNotAskedFor) {
     for (auto* ask : {CU(cuEventQuery), CU(cuEventSynchronize)}) {
