@@ -26,9 +26,8 @@ void note_record(const Call& call, uint64_t stream, Event& event);
 /// None of a green context's streams may be captured. @errors  stream capture unsupported; captures that are concerned break
 CUresult check_green_not_captured(const Call& call, uint64_t green);
 /// @param external  the wait becomes a node, which draws no stream into a capture
-/// @errors  stream capture isolation, merge, invalidated, implicit, illegal state (an external wait outside of captures,
-/// DB-54),
-///          invalid value (the event's capture has ended, DB-53); captures that are concerned break
+/// @errors  stream capture isolation, merge, invalidated, implicit; illegal state (an external wait outside of captures,
+/// DB-54); invalid value (the event's capture has ended, DB-53). Captures that are concerned break
 CUresult join_capture(const Call& call, uint64_t stream, const Event& event, bool external);
 /// An event that was recorded last in a stream that was being captured is a place in a graph, and none in time.
 /// @errors  captured event; invalid value, once the capture has ended (DB-53)
