@@ -164,13 +164,14 @@ CLI::App* add_sweep(CLI::App& app, SweepOptions& options) {
 /// What this program starts itself for.
 struct Processes {
     bool start = false;
-    int client_steps = 0;
+    int client_steps = 0, client_launches = 1;
     std::vector<std::string> figures;
     Effort effort = Effort::whole();
 
     void add_to(CLI::App& app) {
         app.add_flag("--start-process", start)->group("");
         app.add_option("--client-process", client_steps)->group("");
+        app.add_option("--client-launches", client_launches)->group("");
         app.add_option("--measure-process", figures)->delimiter(',')->group("");
         app.add_option("--measure-calls", effort.calls)->group("");
         app.add_option("--measure-steps", effort.steps)->group("");
@@ -181,7 +182,7 @@ struct Processes {
         effort.copies = 2;
         effort.starts = 3;
         if (start) return start_process();
-        if (client_steps > 0) return client_process(client_steps);
+        if (client_steps > 0) return client_process(client_steps, client_launches);
         if (!figures.empty()) return measure_process(figures, effort);
         return std::nullopt;
     }

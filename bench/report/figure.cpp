@@ -96,6 +96,8 @@ const std::vector<Section>& sections() {
          "Programs of their own on one server, each launching and waiting; the steps of all together.", Plot::lines, "clients"},
         {"sharing", "A step beside others", "The same programs: a launch and the wait for it, whoever else has one.",
          Plot::distribution},
+        {"bursts", "Many clients of many launches",
+         "The same with 1,000 launches in each step; the launches of all together.", Plot::lines, "clients"},
         {"training", "A training-like loop",
          "A step uploads a batch, launches a kernel per layer, and reads one word back: the wait of most training loops.",
          Plot::bars},

@@ -67,7 +67,7 @@ struct StartTimes {
 /// code @{
 int start_process();
 /// Says that it is ready, waits for a line, and steps.
-int client_process(int steps);
+int client_process(int steps, int launches);
 /// Takes the figures of these ids and says their medians, a line for each.
 int measure_process(const std::vector<std::string>& ids, const Effort& effort);
 /// @}

@@ -60,15 +60,18 @@ std::vector<Measure> start_measures(int count) {
 
 /// What so many processes measure that begin together.
 struct Clients {
-    Samples rates;  ///< steps per second of all, for each run
+    Samples rates;  ///< launches per second of all, for each run
     Samples steps;  ///< what each step of each client took, in microseconds
 };
 
-Result<Clients> clients(int count, int steps, int runs) {
+/// @param launches  of each step, before its wait
+Result<Clients> clients(int count, int steps, int launches, int runs) {
     Clients measured;
     for (int run = 0; run < runs; ++run) {
         std::vector<Child> children;
-        for (int i = 0; i < count; ++i) children.push_back(WL_TRY(Child::start({"--client-process", std::to_string(steps)})));
+        for (int i = 0; i < count; ++i)
+            children.push_back(
+                WL_TRY(Child::start({"--client-process", std::to_string(steps), "--client-launches", std::to_string(launches)})));
         for (Child& child : children)
             if (child.read_line() != "ready") return Error{Code::internal, "a client failed: see above"};
         const uint64_t began = now_ns();
@@ -82,9 +85,9 @@ Result<Clients> clients(int count, int steps, int runs) {
             good &= child.ended_well();
         }
         if (!good) return Error{Code::internal, "a client failed: see above"};
-        measured.rates.values.push_back(count * steps / took);
+        measured.rates.values.push_back(count * steps * launches / took);
     }
-    measured.rates.verified = std::to_string(steps) + " launches counted on the device by each client";
+    measured.rates.verified = std::to_string(steps * launches) + " launches counted on the device by each client";
     measured.steps.verified = measured.rates.verified;
     return measured;
 }
@@ -101,12 +104,30 @@ std::vector<Measure> clients_measures(int count, const Effort& effort) {
     Figure step{.id = "sharing/" + number, .section = "sharing", .title = figure.title, .unit = "us"};
     const auto measured = std::make_shared<std::optional<Result<Clients>>>();
     const auto part = [=, steps = effort.steps, runs = effort.copies](Samples Clients::*wanted) -> Result<Samples> {
-        if (!*measured) *measured = clients(count, steps, runs);
+        if (!*measured) *measured = clients(count, steps, 1, runs);
         if (!(*measured)->ok()) return (*measured)->error();
         return (*measured)->value().*wanted;
     };
     return {{std::move(figure), [part] { return part(&Clients::rates); }},
             {std::move(step), [part] { return part(&Clients::steps); }}};
+}
+
+/// Programs whose steps are many launches and a wait.
+Measure burst_measure(int count, const Effort& effort) {
+    constexpr int k_launches = 1000;
+    const int steps = std::max(2, effort.steps / 10);
+    Figure figure{.id = "bursts/" + std::to_string(count),
+                  .section = "bursts",
+                  .title = count == 1 ? "1 client" : std::to_string(count) + " clients",
+                  .unit = "k/s",
+                  .higher_is_better = true,
+                  .series = "launches of all clients",
+                  .x = static_cast<double>(count)};
+    return {std::move(figure), [=, runs = effort.copies]() -> Result<Samples> {
+                Samples rates = WL_TRY(clients(count, steps, k_launches, runs)).rates;
+                for (double& rate : rates.values) rate /= 1e3;
+                return rates;
+            }};
 }
 
 /// A loop such as a training's: each step a batch goes up, each layer is a kernel, and one word comes back.
@@ -186,6 +207,7 @@ std::vector<Measure> program_measures(const Effort& effort) {
     std::vector<Measure> measures = start_measures(effort.starts);
     for (int count = 1; count <= effort.clients; count *= 2)
         for (Measure& measure : clients_measures(count, effort)) measures.push_back(std::move(measure));
+    for (int count = 1; count <= effort.clients; count *= 2) measures.push_back(burst_measure(count, effort));
     Figure step{.id = "training/step", .section = "training", .title = "64 KiB up, 32 kernels, a word back", .unit = "ms"};
     measures.push_back({std::move(step), [steps = effort.steps] { return training(steps); }});
     return measures;
@@ -239,7 +261,7 @@ int start_process() {
     return 0;
 }
 
-int client_process(int steps) {
+int client_process(int steps, int launches) {
     const auto driver = Driver::instance();
     if (!driver.ok()) return 1;
     const auto kernels = Kernels::instance(**driver);
@@ -252,7 +274,7 @@ int client_process(int steps) {
     std::string each;
     for (int i = 0; i < steps && r == CUDA_SUCCESS; ++i) {
         const uint64_t began = now_ns();
-        r = (*kernels)->add_one(**driver, nullptr);
+        for (int launch = 0; launch < launches && r == CUDA_SUCCESS; ++launch) r = (*kernels)->add_one(**driver, nullptr);
         if (r == CUDA_SUCCESS) r = (*driver)->synchronize();
         each += std::to_string(static_cast<double>(now_ns() - began) / 1e3) + ' ';
     }
@@ -260,7 +282,7 @@ int client_process(int steps) {
     std::fflush(stdout);
     uint32_t counted = 0;
     if (r == CUDA_SUCCESS) r = (*driver)->to_host(&counted, (*kernels)->counter, sizeof counted);
-    return r == CUDA_SUCCESS && counted == static_cast<uint32_t>(steps) ? 0 : 1;
+    return r == CUDA_SUCCESS && counted == static_cast<uint32_t>(steps * launches) ? 0 : 1;
 }
 
 }  // namespace warpline::bench

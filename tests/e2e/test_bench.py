@@ -78,7 +78,7 @@ class ReportTest(unittest.TestCase):
             self.assertTrue(figure["verified"], figure)
             self.assertEqual(figure["values"], sorted(figure["values"]))
         sections = {figure["section"] for figure in report["figures"]}
-        self.assertEqual(sections, {"limits", "latency", "launches", "bandwidth", "data", "allocation", "events", "graphs", "start", "clients", "sharing", "training"})
+        self.assertEqual(sections, {"limits", "latency", "launches", "bandwidth", "data", "allocation", "events", "graphs", "start", "clients", "sharing", "bursts", "training"})
         self.assertEqual(report["machine"]["cores"], len(re.findall(r"(?m)^processor", pathlib.Path("/proc/cpuinfo").read_text())))
         self.assertIn("Warpline software GPU", report["device"])
         # A line of progress for each.
