@@ -70,8 +70,8 @@ Result<Clients> clients(int count, int steps, int launches, int runs) {
     for (int run = 0; run < runs; ++run) {
         std::vector<Child> children;
         for (int i = 0; i < count; ++i)
-            children.push_back(
-                WL_TRY(Child::start({"--client-process", std::to_string(steps), "--client-launches", std::to_string(launches)})));
+            children.push_back(WL_TRY(
+                Child::start({"--client-process", std::to_string(steps), "--client-launches", std::to_string(launches)})));
         for (Child& child : children)
             if (child.read_line() != "ready") return Error{Code::internal, "a client failed: see above"};
         const uint64_t began = now_ns();

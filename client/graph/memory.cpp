@@ -4,6 +4,7 @@
 
 #include "client/call/allocate.h"
 #include "client/gen/graph_node_calls.gen.h"
+#include "client/gen/internal_calls.gen.h"
 #include "client/gen/pool_calls.gen.h"
 #include "client/graph/capture.h"
 #include "client/session/address_window.h"
@@ -28,6 +29,16 @@ CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int de
     return CUDA_SUCCESS;
 }
 
+/// What follows from the answer to a captured allocation.
+CUresult captured(Call& call, CUresult result, CUdeviceptr address, uint64_t size_bytes, int device, uint64_t stream,
+                  CUdeviceptr* out) {
+    if (result == CUDA_SUCCESS) took_memory(call, device);
+    if (result == CUDA_SUCCESS) result = know_range(call, address, size_bytes, device);
+    if (result == CUDA_SUCCESS) *out = address;
+    if (const Stream* state = stream_state(call, stream)) call.state.captures.note_memory(state->capture_id.load());
+    return result;
+}
+
 /// Notes of the graph that it has memory, if a node of that kind was added.
 CUresult has_memory(Call& call, const NewNode& node, CUresult added) {
     if (added == CUDA_SUCCESS) call.state.graphs.find(to_token(node.graph))->memory.store(true);
@@ -37,15 +48,18 @@ CUresult has_memory(Call& call, const NewNode& node, CUresult added) {
 }  // namespace
 
 CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_bytes, int device, uint64_t stream) {
-    if (device != call.device())
-        return WL_REFUSE_CALL("cuMemAllocFromPoolAsync", "memory of another device in a captured stream");
     gen::CuMemAllocAsyncValues answer;
-    CUresult result = gen::request_cuMemAllocAsync(call, size_bytes, stream, answer);
-    if (result == CUDA_SUCCESS) took_memory(call, device);
-    if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, device);
-    if (result == CUDA_SUCCESS) *address = answer.address;
-    if (const Stream* state = stream_state(call, stream)) call.state.captures.note_memory(state->capture_id.load());
-    return result;
+    const CUresult result = gen::request_cuMemAllocAsync(call, size_bytes, stream, answer);
+    return captured(call, result, answer.address, size_bytes, device, stream, address);
+}
+
+CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_bytes, CUmemPoolProps properties,
+                            std::span<const CUmemAccessDesc> access, uint64_t stream) {
+    properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE;  // memory of graphs is for no other process
+    gen::WlCaptureAllocationValues answer;
+    const CUresult result = gen::request_wlCaptureAllocation(call, stream, struct_bytes(&properties),
+                                                             array_bytes(access.data(), access.size()), size_bytes, answer);
+    return captured(call, result, answer.address, size_bytes, properties.location.id, stream, address);
 }
 
 CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& properties, const CUmemAccessDesc* access,

@@ -14,6 +14,9 @@ inline bool is_graph_memory(const DeviceRange& range) {
 
 /// An allocation in a stream that is being captured: a node of the graph. @blocks for a round trip
 CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_bytes, int device, uint64_t stream);
+/// The same by properties and access of other devices that a driver's default pool does not have.
+CUresult capture_allocation(Call& call, CUdeviceptr* address, uint64_t size_bytes, CUmemPoolProps properties,
+                            std::span<const CUmemAccessDesc> access, uint64_t stream);
 
 // --- nodes whose addresses or bodies are the server's: adding one waits for the answer ---
 

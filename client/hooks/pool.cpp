@@ -62,6 +62,19 @@ Call on_device(const Call& call, int device, uint64_t stream) {
     return own;
 }
 
+/// "The memory pool's properties are used to set the node's creation parameters" (cuda.h, cuMemAllocFromPoolAsync).
+/// @param same_device  the stream is of the pool's device
+CUresult capture(Call& call, CUdeviceptr* dptr, size_t bytes, Pool& pool, uint64_t stream, bool same_device) {
+    std::vector<CUmemAccessDesc> access;
+    {
+        MutexLock lock(pool.mutex);
+        for (const auto& [device, flags] : pool.access) access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, device}, flags});
+    }
+    if (access.empty() && pool.properties.maxSize == 0 && same_device)
+        return capture_allocation(call, dptr, bytes, pool.device, stream);
+    return capture_allocation(call, dptr, bytes, pool.properties, access, stream);
+}
+
 CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_token, CUstream hStream) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     Pool* pool = call.state.pools.find(pool_token);
@@ -70,11 +83,8 @@ CUresult allocate(Call& call, CUdeviceptr* dptr, size_t bytes, uint64_t pool_tok
     const uint64_t stream = stream_token(call, hStream);
     Call own = on_device(call, pool->device, stream);
     if (is_capturing(call, stream)) {
-        MutexLock lock(pool->mutex);
-        if (!pool->access.empty() || pool->properties.maxSize != 0)
-            return WL_REFUSE_CALL("cuMemAllocFromPoolAsync",
-                                  "captured memory of a pool that other devices may use, or that has a largest size");
-        return capture_allocation(own, dptr, bytes, pool->device, stream);
+        const Context* of_stream = call.state.contexts.find(context_of_work(call, stream));
+        return capture(own, dptr, bytes, *pool, stream, of_stream && of_stream->device == pool->device);
     }
     if (const uint64_t most = cuda::abi::largest_pool_bytes(pool->properties.maxSize);
         most != 0 && DeviceMemory::rounded(bytes) > most - std::min(most, pool->used_bytes.load()))

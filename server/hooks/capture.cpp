@@ -1,6 +1,10 @@
 // Captures: the graphs and nodes that come of them get the client's tokens.
 #include "server/gen/capture_calls.gen.h"
+#include "server/gen/internal_calls.gen.h"
 #include "server/hooks/graph_common.h"
+#include "server/session/device_numbers.h"
+#include "server/session/serve.h"
+#include "server/session/struct_bytes.h"
 
 namespace warpline::server {
 
@@ -52,7 +56,47 @@ CUresult begin_watched(ServerCall& call, CUstream stream, Begin begin) {
     return result;
 }
 
+/// Puts a node behind what a stream's capture has come to, and the capture behind the node.
+CUresult continue_with(ServerCall& call, CUstream stream, const CaptureInfo& info, CUgraphNodeParams& params) {
+    CUgraphNode node = nullptr;
+    if (const auto add = call.driver()->cuGraphAddNode_v2) {
+        WL_CUDA(add(&node, info.graph, info.dependencies, info.edges, info.count, &params));
+    } else if (info.edges == nullptr) {
+        WL_CUDA(WL_DRIVER(call, cuGraphAddNode)(&node, info.graph, info.dependencies, info.count, &params));
+    } else {
+        return call.missing_function();
+    }
+    if (const auto update = call.driver()->cuStreamUpdateCaptureDependencies_v2)
+        return update(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    return WL_DRIVER(call, cuStreamUpdateCaptureDependencies)(stream, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+}
+
 }  // namespace
+
+CUresult hook_server_wlCaptureAllocation(ServerCall& call, const WlCaptureAllocationArgs& args,
+                                         WlCaptureAllocationValues& values) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    std::vector<CUmemAccessDesc> access;
+    if (!read_struct(args.properties, params.alloc.poolProps)) return CUDA_ERROR_INVALID_VALUE;
+    if (!read_array(args.access, args.access.size() / sizeof(CUmemAccessDesc), access)) return CUDA_ERROR_INVALID_VALUE;
+    const CUmemLocation location = params.alloc.poolProps.location;  // as the client counts devices
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (!to_driver(call, params.alloc.poolProps) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
+    params.alloc.accessDescs = access.data();
+    params.alloc.accessDescCount = access.size();
+    params.alloc.bytesize = args.bytes;
+    const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+    CaptureInfo info;
+    WL_CUDA(ask(call, stream, info));
+    if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return info.status == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    WL_CUDA(call.session().graph_memory().check_node(location.id, args.bytes));
+    WL_CUDA(continue_with(call, stream, info, params));
+    call.session().memory().add_range(params.alloc.dptr, args.bytes);
+    values.address = params.alloc.dptr;
+    return CUDA_SUCCESS;
+}
 
 CUresult hook_server_cuStreamBeginCapture_v2(ServerCall& call, const CuStreamBeginCaptureV2Args& args) {
     const auto begin = WL_DRIVER(call, cuStreamBeginCapture_v2);

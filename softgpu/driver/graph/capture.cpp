@@ -384,7 +384,8 @@ CUresult capture_allocation(Stream& stream, MemoryPool& pool, size_t bytes, CUde
     CU_TRY(capture_of(stream, capture));
     if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     MemoryAllocOperation operation;
-    operation.memory = GraphMemory::create(pool.device(), bytes);
+    operation.access = pool.access_of_others();
+    operation.memory = GraphMemory::create(pool.device(), bytes, operation.access);
     if (operation.memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     operation.params.poolProps = pool.properties();
     operation.params.bytesize = bytes;

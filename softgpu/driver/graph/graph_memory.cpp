@@ -27,7 +27,7 @@ GraphMemories& graph_memories() {
 
 }  // namespace
 
-std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_bytes) {
+std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_bytes, std::span<const CUmemAccessDesc> access) {
     uint64_t address = device.heap().allocate(with_red_zone(device, size_bytes));
     if (address == 0) return nullptr;
     std::shared_ptr<GraphMemory> memory(new GraphMemory(device, address, size_bytes));
@@ -38,6 +38,11 @@ std::shared_ptr<GraphMemory> GraphMemory::create(Device& device, uint64_t size_b
     allocation->device = device.ordinal();
     process().addresses.insert(allocation);
     if (device.config().exact_bounds) process().ranges.add(device.ordinal(), address, size_bytes);
+    for (const CUmemAccessDesc& one : access) {
+        if (one.location.id == device.ordinal() || one.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) continue;
+        memory->m_accessors.push_back(one.location.id);
+        process().ranges.allow_peer(one.location.id, device.ordinal());
+    }
     GraphMemories& all = graph_memories();
     MutexLock lock(all.mutex);
     all.by_address[address] = memory;
@@ -58,6 +63,7 @@ GraphMemory::~GraphMemory() {
         all.by_address.erase(m_address);
         map(false);
     }
+    for (const int accessor : m_accessors) process().ranges.deny_peer(accessor, m_device.ordinal());
     process().addresses.remove(m_address);
     if (m_device.config().exact_bounds) process().ranges.remove(m_address);
     m_device.heap().free(m_address, k_chunk_bytes);

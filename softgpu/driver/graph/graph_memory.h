@@ -4,6 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/abi/cuda_types.h"
 
 namespace warpline::softgpu::driver {
 
@@ -13,8 +17,8 @@ class Device;
 /// as long as the program has not freed what a launch has allocated: the end of a graph frees nothing that is live.
 class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
 public:
-    /// Null if the device is full.
-    static std::shared_ptr<GraphMemory> create(Device& device, uint64_t size_bytes);
+    /// Null if the device is full. @param access  of other devices, which has been checked
+    static std::shared_ptr<GraphMemory> create(Device& device, uint64_t size_bytes, std::span<const CUmemAccessDesc> access);
     /// By the address that the node handed out; null if there is none.
     static std::shared_ptr<GraphMemory> find(uint64_t address);
     ~GraphMemory();
@@ -40,7 +44,8 @@ private:
     const uint64_t m_address;
     const uint64_t m_size_bytes;
     std::atomic<bool> m_live{false};
-    bool m_mapped = false;  // physical memory is counted for it: from its first launch on, until it is trimmed
+    std::vector<int> m_accessors;  // other devices that reach it
+    bool m_mapped = false;         // physical memory is counted for it: from its first launch on, until it is trimmed
 };
 
 }  // namespace warpline::softgpu::driver

@@ -8,6 +8,7 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/operations/copy.h"
 #include "softgpu/driver/operations/launch.h"
 #include "softgpu/driver/process/process.h"
@@ -115,13 +116,15 @@ CUresult make_body(CUDA_MEM_ALLOC_NODE_PARAMS& params, NodeBody& body, std::shar
     if (params.accessDescCount != 0 && params.accessDescs == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
     CU_TRY(find_device(pool.location.id, device));
+    const std::span access(params.accessDescs, params.accessDescCount);
+    for (const CUmemAccessDesc& one : access) CU_TRY(check_pool_access(*device, one));
     context = device->primary;
     MemoryAllocOperation operation;
-    operation.memory = GraphMemory::create(*device, params.bytesize);
+    operation.memory = GraphMemory::create(*device, params.bytesize, access);
     if (operation.memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     params.dptr = operation.memory->address();
     operation.params = params;
-    operation.access.assign(params.accessDescs, params.accessDescs + params.accessDescCount);
+    operation.access.assign(access.begin(), access.end());
     body = std::move(operation);
     return CUDA_SUCCESS;
 }

@@ -151,17 +151,23 @@ CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) c
     return CUDA_SUCCESS;
 }
 
-CUresult MemoryPool::check_access(const CUmemAccessDesc& access) const {
+CUresult check_pool_access(const Device& device, const CUmemAccessDesc& access) {
     if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (process().device(access.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    // Managed memory is every device's.
-    if (is_managed()) return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (access.location.id == m_device.ordinal()) {
+    if (access.location.id == device.ordinal()) {
         // The pool's own device always has access (DB-34).
         return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     }
     const bool granted = access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return granted && !process().config().profile.peers ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;  // DB-21
+}
+
+CUresult MemoryPool::check_access(const CUmemAccessDesc& access) const {
+    if (!is_managed()) return check_pool_access(m_device, access);
+    // Managed memory is every device's.
+    if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (process().device(access.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    return access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 void MemoryPool::set_access(const CUmemAccessDesc& access) {
@@ -182,6 +188,15 @@ CUmemAccess_flags MemoryPool::access(const CUmemLocation& location) const {
     MutexLock lock(m_mutex);
     auto found = m_access.find(location.id);
     return found != m_access.end() ? found->second : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
+std::vector<CUmemAccessDesc> MemoryPool::access_of_others() const {
+    std::vector<CUmemAccessDesc> all;
+    MutexLock lock(m_mutex);
+    for (const auto& [device, flags] : m_access) {
+        if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) all.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, device}, flags});
+    }
+    return all;
 }
 
 }  // namespace warpline::softgpu::driver

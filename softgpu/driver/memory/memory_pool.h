@@ -63,6 +63,7 @@ public:
     /// For access that has been checked.
     void set_access(const CUmemAccessDesc& access);
     CUmemAccess_flags access(const CUmemLocation& location) const;
+    std::vector<CUmemAccessDesc> access_of_others() const;
 
 private:
     AllocationPtr allocate_managed(uint64_t size_bytes);
@@ -82,6 +83,9 @@ private:
     mutable Mutex m_mutex;
     std::map<int, CUmemAccess_flags> m_access WL_GUARDED_BY(m_mutex);  // of other devices
 };
+
+/// Of a device to memory of another one's pool, or to its own. Errors: as MemoryPool::check_access.
+CUresult check_pool_access(const Device& device, const CUmemAccessDesc& access);
 
 /// Pools give back what exceeds their release thresholds. Called where CUDA does it: when something synchronises.
 void release_pool_excess(const Device& device);
