@@ -255,7 +255,7 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
         return Error{Code::bad_argument, "no such amount of memory"};
     }
     connection.memory_bytes = settings.bytes("memory");
-    connection.bulk_lanes = static_cast<unsigned>(settings.integer("bulk_lanes"));
+    connection.bulk_lanes = config::bulk_lanes_of(settings);
     connection.bulk_lanes_after = settings.bytes("bulk_lanes_after");
     std::string problem;
     connection.switches = config::Switches(settings, problem);

@@ -239,10 +239,10 @@ constexpr Option k_options[] = {
     {k_client, "credit_calls", integer, "calls", "65536", 64, 16777216, "WARPLINE_CREDIT_CALLS", "", k_in_file,
      "Calls that may be on their way before the program has to wait; the server's setting is an upper bound.",
      "How far the program can run ahead of the GPU."},
-    {k_client, "bulk_lanes", integer, "connections", "2", 0, 4, "WARPLINE_BULK_LANES", "", k_in_file,
-     "Connections that are opened for large copies; the server's setting is an upper bound. Where packets are lost on a long "
-     "way, "
-     "as many as the server allows. 0: large copies share the connection of all calls.",
+    {k_client, "bulk_lanes", integer, "connections", "-1", -1, 4, "WARPLINE_BULK_LANES", "", k_in_file,
+     "Connections that are opened for large copies; the server's setting is an upper bound. -1: 4 where there are at least 8 "
+     "processors, else 2, and where packets are lost on a long way as many as the server allows. 0: large copies share the "
+     "connection of all calls.",
      "More: copies use more cores, and links whose single connections are slow."},
     {k_client, "bulk_lanes_after", bytes, "bytes", "32MiB", 0, 16 * k_gib, "WARPLINE_BULK_LANES_AFTER", "", k_in_file,
      "How much a program copies in large pieces before connections are opened for large copies. 0: at the first.",

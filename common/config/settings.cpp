@@ -187,6 +187,14 @@ std::chrono::microseconds spin_of(const Settings& settings) {
     return processors() >= k_enough_processors ? k_spin : std::chrono::microseconds(0);
 }
 
+unsigned bulk_lanes_of(const Settings& settings) {
+    // A connection's writer is one thread, and so is its reader at the other end: encrypting and sending fill a processor each.
+    constexpr unsigned k_many_processors = 8, k_few_lanes = 2, k_many_lanes = 4;
+    const int64_t wanted = settings.integer("bulk_lanes");
+    if (wanted >= 0) return static_cast<unsigned>(wanted);
+    return processors() >= k_many_processors ? k_many_lanes : k_few_lanes;
+}
+
 std::string expand_home(std::string_view path) {
     if (!path.starts_with("~/")) return std::string(path);
     std::string home;

@@ -77,6 +77,9 @@ Settings load_client(std::string& problem);
 /// What `spin_microseconds` comes to on this machine. @blocks no
 std::chrono::microseconds spin_of(const Settings& settings);
 
+/// What the client's `bulk_lanes` comes to on this machine. @blocks no
+unsigned bulk_lanes_of(const Settings& settings);
+
 /// "~/x" with the home directory of the user; other text as it is.
 std::string expand_home(std::string_view path);
 

@@ -18,8 +18,8 @@ PATIENCE = 120
 # place of a lost one.
 COMMAND_LANE, BULK_LANES = 2, (3, 4)
 # Cuts and rates are by bytes on the wire: these are the program's, however slow a busy machine makes the link look.
-PLAIN = {"WARPLINE_COMPRESS": "none"}
-ONE_LANE = {"WARPLINE_BULK_LANES": "0"}
+PLAIN = {"WARPLINE_COMPRESS": "none", "WARPLINE_BULK_LANES": str(len(BULK_LANES))}
+ONE_LANE = {"WARPLINE_BULK_LANES": "0"}  # the command lane
 
 
 def setUpModule():
