@@ -65,8 +65,8 @@ class ClustersTest(unittest.TestCase):
                 self.assertEqual(done.code, 0, f"{mode}: {done.stdout}{done.stderr}")
             if "WARPLINE_DISABLE" in os.environ:
                 return
-            # Two sizes, of which the second brings the others; none; and none again, once the function says which.
-            self.assertEqual(done.stats["waits"]["cuOccupancyMaxActiveClusters"], 4, done.stats["waits"])
+            # Two sizes, of which the second brings the others; none; and once the function says which, none again, and 16.
+            self.assertEqual(done.stats["waits"]["cuOccupancyMaxActiveClusters"], 5, done.stats["waits"])
             self.assertEqual(done.stats["waits"]["cuOccupancyMaxPotentialClusterSize"], 2, done.stats["waits"])
 
 
