@@ -67,6 +67,7 @@ CUresult hook_client_cuGraphExecBatchMemOpNodeSetParams(Call& call, CUgraphExec 
                                                         const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
     if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (!nodeParams->ctx) return CUDA_ERROR_INVALID_VALUE;  // though there is a current one (DB-71)
     if (CUresult refused = check_batch(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
     // Whether it is a batch of the same operations, which it has to be (DB-52), the driver knows.
     return gen::request_cuGraphExecBatchMemOpNodeSetParams(

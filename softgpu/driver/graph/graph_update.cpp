@@ -31,6 +31,10 @@ CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
         const bool flat = is_one_dimensional(*copy) && is_one_dimensional(other);
         if (!flat && !is_same(*copy, other)) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     }
+    if (const auto* batch = std::get_if<BatchMemoryOperation>(&now.body)) {
+        if (!is_alike(*batch, std::get<BatchMemoryOperation>(wanted.body)))
+            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    }
     if (const auto* alloc = std::get_if<MemoryAllocOperation>(&now.body)) {
         if (alloc->memory != std::get<MemoryAllocOperation>(wanted.body).memory)
             return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;

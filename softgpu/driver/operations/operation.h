@@ -72,6 +72,9 @@ struct BatchMemoryOperation {
     uint32_t flags = 0;
 };
 
+/// As many operations of the same types.
+bool is_alike(const BatchMemoryOperation& a, const BatchMemoryOperation& b);
+
 /// Memory of a graph or of a pool that ends here.
 struct MemoryFreeOperation {
     CUdeviceptr address = 0;
