@@ -37,7 +37,7 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
         const Stream* found = call.state.streams.find(to_token(stream));
         if (!found) return unknown_handle<HandleKind::stream>(to_token(stream));
         if (found->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
-        if (found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
+        if (found->detached.load(std::memory_order_relaxed)) return detached_stream();
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     const int device = call.device();

@@ -67,8 +67,7 @@ struct GreenContext {
     int device = 0;
     uint64_t id = 0;  ///< unique in the process
     unsigned multiprocessors = 0;
-    std::atomic<uint64_t> converted{0};  ///< token of the context that it was converted to; 0: none yet
-    Mutex mutex;                         ///< held while it is converted
+    uint64_t handle = 0;  ///< what the program knows it by, as a context, too: token of the context that it is converted to
 };
 
 /// What a green context can be made of.
