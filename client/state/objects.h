@@ -99,9 +99,10 @@ struct GraphNode {
     /// A copy within the program's memory, which the server knows as a host node.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
-    std::atomic<uint32_t> copy_kinds{0};  ///< CopyNode::kinds(); 0: not known
-    Mutex mutex;                          // protects what follows
-    Bytes params WL_GUARDED_BY(mutex);    ///< values of a kernel's parameters, each aligned for any type
+    std::atomic<uint32_t> copy_kinds{0};    ///< CopyNode::kinds(); 0: not known
+    std::atomic<bool> copy_changed{false};  ///< executable graphs may have been made when it was another copy
+    Mutex mutex;                            // protects what follows
+    Bytes params WL_GUARDED_BY(mutex);      ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
     std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);                              ///< of a conditional node
     std::optional<CUDA_CONDITIONAL_NODE_PARAMS> conditional WL_GUARDED_BY(mutex);  ///< how it was made

@@ -23,7 +23,9 @@ Whereabouts whereabouts_of(const CopySide& side) {
 CUresult check_places(const NodeBody& now, const NodeBody& wanted) {
     const auto& before = std::get<CopyOperation>(now);
     const auto& after = std::get<CopyOperation>(wanted);
-    if (!is_one_dimensional(before) || !is_one_dimensional(after)) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_one_dimensional(before) || !is_one_dimensional(after)) {  // DB-52
+        return is_same_copy(before, after) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     const bool same =
         whereabouts_of(before.from) == whereabouts_of(after.from) && whereabouts_of(before.to) == whereabouts_of(after.to);
     return same ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -48,6 +48,8 @@ struct CopyOperation {
 };
 
 inline bool is_one_dimensional(const CopyOperation& copy) { return copy.height <= 1 && copy.depth <= 1; }
+/// From the same rows to the same rows.
+bool is_same_copy(const CopyOperation& a, const CopyOperation& b);
 
 struct MemsetOperation {
     CUDA_MEMSET_NODE_PARAMS params{};
