@@ -256,6 +256,7 @@ CUresult hook_client_cuGraphChildGraphNodeGetGraph(Call& call, CUgraphNode hNode
         call.state.graphs.remove(made.token);
         return result;
     }
+    made.object->is_child.store(true);
     if (const Graph* outer = call.state.graphs.find(node->graph)) made.object->is_body.store(outer->is_body.load());
     MutexLock lock(node->mutex);
     if (!node->inner.empty()) made.object->references = node->inner.front();

@@ -81,7 +81,8 @@ struct Graph {
     std::atomic<bool> memory{false};           ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
     std::atomic<bool> is_body{false};          ///< of a conditional node
     std::atomic<bool> has_conditional{false};  ///< a conditional node: it cannot be copied, nor be inside another one
-    std::atomic<bool> is_moved{false};         ///< it became a node's: it ends with that, and is used as part of its graph only
+    std::atomic<bool> is_child{false};         ///< a child graph's node's: it ends with that, is cloned or part of its graph
+    std::atomic<bool> is_moved{false};         ///< and was not copied for it
     Mutex mutex;                               // protects what follows
     std::vector<uint64_t> nodes WL_GUARDED_BY(mutex);  ///< tokens of those that are known here; they end with it
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
