@@ -236,8 +236,10 @@ void parent_pool() {
     cudaMemPoolPtrExportData exported;
     CHECK(cudaMemPoolCreate(&pool, &properties));
     int descriptor = -1;
-    CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
     CHECK(cudaMallocFromPoolAsync(&data, k_count * sizeof(int), pool, nullptr));
+    EXPECT_EQ(cudaMemPoolExportPointer(&exported, data), cudaErrorInvalidValue);  // the pool comes first
+    cudaGetLastError();
+    CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
     CHECK(cudaMemsetAsync(data, 0, k_count * sizeof(int), nullptr));
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemPoolExportPointer(&exported, data));
