@@ -171,5 +171,23 @@ TEST_F(DevicesTest, ClustersAreOfPowersOfTwo) {
     EXPECT_CU(CU(cuGraphDestroy)(graph));
 }
 
+// DB-60: text is counted as it is, as machine code is.
+TEST_F(DevicesTest, SharedVariablesOfTextTakeTheirBytes) {
+    const char* text =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() {\n.shared .align 1 .b8 s[4];\n.reg .b64 %a;\n"
+        ".reg .b32 %w;\nmov.u64 %a, s;\nmov.u32 %w, 1;\nst.shared.u8 [%a], %w;\nret;\n}\n";
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    int bytes = 0;
+    ASSERT_CU(CU(cuModuleLoadData)(&module, text));
+    ASSERT_CU(CU(cuModuleGetFunction)(&function, module, "k"));
+    EXPECT_CU(CU(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function));
+    EXPECT_EQ(bytes, 4);
+    EXPECT_CU(CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, (48 << 10) - 4, nullptr, nullptr, nullptr));
+    EXPECT_EQ(CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, (48 << 10) - 3, nullptr, nullptr, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_CU(CU(cuCtxSynchronize)());
+}
+
 }  // namespace
 }  // namespace softgpu_test
