@@ -18,6 +18,8 @@ const Device* find_device(int ordinal) {
     return ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size() ? &devices[static_cast<size_t>(ordinal)] : nullptr;
 }
 
+CUresult detached_stream() { return cuda::abi::detached_stream(Process::instance().driver_version()); }
+
 Context* context_or_current(const Call& call, CUcontext context) {
     return call.state.contexts.find(context ? to_token(context) : call.scope());
 }

@@ -109,6 +109,9 @@ CUresult unknown_handle(uint64_t token) {
     return has_context && of_other_kind ? CUDA_ERROR_CONTEXT_IS_DESTROYED : bad_handle<kind>();
 }
 
+/// What a stream gives whose green context has been destroyed: the driver's version decides.
+CUresult detached_stream();
+
 template <HandleKind kind>
 CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
     if (token == 0 && null_ok) return CUDA_SUCCESS;
@@ -118,7 +121,7 @@ CUresult check_handle(const Call& call, uint64_t token, bool null_ok) {
     }
     const auto* found = call.state.table<kind>().find(token);
     if constexpr (kind == HandleKind::stream) {
-        if (found && found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
+        if (found && found->detached.load(std::memory_order_relaxed)) return detached_stream();
     }
     return found ? CUDA_SUCCESS : unknown_handle<kind>(token);
 }

@@ -6,7 +6,6 @@
 #include "client/code/images.h"
 #include "client/gen/internal_calls.gen.h"
 #include "cuda/abi/newer_values.h"
-#include "cuda/abi/shared_memory.h"
 
 namespace warpline::client {
 
@@ -120,8 +119,7 @@ CUresult check_settable(const Function& function, const Device* device, CUfuncti
     if (!is_settable(attribute)) return CUDA_ERROR_INVALID_VALUE;
     if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
         int limit = device->attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-        const uint32_t own = cuda::abi::counted_shared_bytes(function.static_shared_bytes, device->major);
-        if (value < 0 || value > limit - static_cast<int>(own)) return CUDA_ERROR_INVALID_VALUE;
+        if (value < 0 || value > limit - static_cast<int>(function.static_shared_bytes)) return CUDA_ERROR_INVALID_VALUE;
     }
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT && (value < -1 || value > 100))
         return CUDA_ERROR_INVALID_VALUE;

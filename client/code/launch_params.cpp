@@ -6,7 +6,6 @@
 #include <span>
 
 #include "cuda/abi/newer_values.h"
-#include "cuda/abi/shared_memory.h"
 
 namespace warpline::client {
 
@@ -95,9 +94,9 @@ CUresult check_shape(const Device& device, const Function& function, const Launc
     }
     if (shape.shared_bytes == 0) return CUDA_SUCCESS;
     const int allowed = function.shared_limit(device.ordinal);
-    int64_t limit = allowed >= 0 ? allowed
-                                 : int64_t{device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)} -
-                                       cuda::abi::counted_shared_bytes(function.static_shared_bytes, device.major);
+    // The driver may count some bytes more for the kernel's own variables (DB-60), and tells of it then.
+    const int64_t most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    const int64_t limit = allowed >= 0 ? allowed : most - function.static_shared_bytes;
     return shape.shared_bytes > limit ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

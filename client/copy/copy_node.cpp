@@ -5,6 +5,41 @@
 
 namespace warpline::client {
 
+namespace {
+
+/// Where an end of a copy begins and how far apart its rows and layers are: descriptions say the same in several ways.
+struct Rows {
+    uint64_t first = 0, row_pitch = 0, slice_pitch = 0;
+    CUarray array = nullptr;
+    size_t x = 0, y = 0, z = 0;
+    bool operator==(const Rows&) const = default;
+};
+
+Rows rows_of(const CUDA_MEMCPY3D& copy, CopyEnd::Which which) {
+    const CopyEnd end = end_of(copy, which);
+    Rows rows;
+    if (end.type == CU_MEMORYTYPE_ARRAY) {
+        rows.array = end.array;
+        rows.x = end.x, rows.y = end.y, rows.z = end.z;
+        return rows;
+    }
+    const uint64_t pitch = end.pitch != 0 ? end.pitch : copy.WidthInBytes;
+    const uint64_t slice = pitch * (end.height != 0 ? end.height : copy.Height);
+    rows.first = end.type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(end.host) : end.device;
+    rows.first += end.x + end.y * pitch + end.z * slice;
+    if (copy.Height > 1) rows.row_pitch = pitch;
+    if (copy.Depth > 1) rows.slice_pitch = slice;
+    return rows;
+}
+
+}  // namespace
+
+bool is_same_copy(const CUDA_MEMCPY3D& a, const CUDA_MEMCPY3D& b) {
+    constexpr auto k_from = CopyEnd::Which::source, k_to = CopyEnd::Which::destination;
+    return a.WidthInBytes == b.WidthInBytes && a.Height == b.Height && a.Depth == b.Depth &&
+           rows_of(a, k_from) == rows_of(b, k_from) && rows_of(a, k_to) == rows_of(b, k_to);
+}
+
 CUresult CopyNode::settle(Call& call, CopyEnd::Which which, uint64_t graph, uint64_t& token) {
     CopyEnd end = end_of(copy, which);
     if (end.type == CU_MEMORYTYPE_UNIFIED) {

@@ -7,6 +7,9 @@ namespace warpline::client {
 
 inline bool is_one_dimensional(const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && copy.Depth <= 1; }
 
+/// From the same rows to the same rows, as far as descriptions say.
+bool is_same_copy(const CUDA_MEMCPY3D& a, const CUDA_MEMCPY3D& b);
+
 /// The parameters of a copy node in the form in which they travel. Host memory is read and written at each launch: the server
 /// knows a source by a host call that sends it, and a destination by the number of the call that made the node.
 struct CopyNode {

@@ -104,6 +104,7 @@ CUresult exchange_copy(Call& call, CUgraphNode handle, const CopyNode& copy) {
     if (end) hold_in_graph(call, graph, node, end);
     known.host_copy.store(copy.on_host ? GraphNode::HostCopy::yes : GraphNode::HostCopy::no);
     known.copy_kinds.store(copy.kinds());
+    known.copy_changed.store(true);
     return CUDA_SUCCESS;
 }
 

@@ -353,9 +353,9 @@ CUresult hook_client_cuCtxSynchronize(Call& call) {
 
 namespace {
 
-/// Token of the green context that a context, or the current one for null, was converted from; 0: it was not.
+/// Token of the green context that a context was converted from; 0: it was not.
 uint64_t green_of(const Call& call, CUcontext handle) {
-    const Context* context = context_or_current(call, handle);
+    const Context* context = call.state.contexts.find(to_token(handle));
     return context ? context->green : 0;
 }
 
@@ -379,7 +379,7 @@ CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent
         refused != CUDA_SUCCESS)
         return refused;
     if ((event->flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_HANDLE;  // of all streams there is no one time
-    if (green != 0) return hook_client_cuGreenCtxRecordEvent(call, to_handle<CUgreenCtx>(green), hEvent);
+    if (green != 0) return hook_client_cuGreenCtxRecordEvent(call, reinterpret_cast<CUgreenCtx>(hCtx), hEvent);
     if (event->context != context->token) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));
     if (result == CUDA_SUCCESS) note_recorded_behind_all(call, *event);
@@ -391,8 +391,7 @@ CUresult hook_client_cuCtxWaitEvent(Call& call, CUcontext hCtx, CUevent hEvent) 
     const Context* context = nullptr;
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
-    if (const uint64_t green = green_of(call, hCtx))
-        return hook_client_cuGreenCtxWaitEvent(call, to_handle<CUgreenCtx>(green), hEvent);
+    if (green_of(call, hCtx) != 0) return hook_client_cuGreenCtxWaitEvent(call, reinterpret_cast<CUgreenCtx>(hCtx), hEvent);
     if (CUresult refused = check_whole_context(call, hCtx, context); refused != CUDA_SUCCESS) return refused;
     if (const uint64_t id = event->capture_id.load(); call.state.captures.active(id)) {
         call.state.captures.break_off(id);

@@ -75,7 +75,7 @@ CUresult hook_client_cuGraphDestroy(Call& call, CUgraph hGraph) {
     const Graph* graph = call.state.graphs.find(to_token(hGraph));
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
     if (call.state.captures.adds_to(to_token(hGraph))) return CUDA_ERROR_ILLEGAL_STATE;
-    if (graph->is_moved.load() || graph->is_body.load()) return CUDA_ERROR_INVALID_VALUE;  // it is its node's
+    if (graph->is_child.load() || graph->is_body.load()) return CUDA_ERROR_INVALID_VALUE;  // it is its node's
     const UserReferencesPtr references = graph->references;
     CUresult result = gen::issue_cuGraphDestroy(call, to_token(hGraph));
     if (result != CUDA_SUCCESS) return result;

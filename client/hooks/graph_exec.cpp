@@ -21,7 +21,7 @@ struct Failure {
 CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags, Failure& failure) {
     const Graph* source = call.state.graphs.find(to_token(graph));
     if (!source) return CUDA_ERROR_INVALID_VALUE;
-    if (source->is_moved.load()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (source->is_child.load()) return CUDA_ERROR_NOT_SUPPORTED;
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     gen::CuGraphInstantiateWithFlagsValues answer;
@@ -56,7 +56,8 @@ CUresult hook_client_cuGraphInstantiate_v2(Call& call, CUgraphExec* phGraphExec,
     if (logBuffer && bufferSize != 0) *logBuffer = '\0';
     Failure failure;
     const CUresult result = instantiate(call, phGraphExec, hGraph, 0, failure);
-    if (phErrorNode) *phErrorNode = failure.node;
+    // It names no node of a circle, as cuGraphInstantiateWithParams does (DB-48).
+    if (phErrorNode) *phErrorNode = failure.reason == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE ? nullptr : failure.node;
     return result;
 }
 
@@ -112,7 +113,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
 CUresult hook_client_cuGraphExecUpdate_v2(Call& call, CUgraphExec hGraphExec, CUgraph hGraph,
                                           CUgraphExecUpdateResultInfo* resultInfo) {
     const Graph* graph = call.state.graphs.find(to_token(hGraph));
-    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !graph || graph->is_moved.load()) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.state.graph_execs.find(to_token(hGraphExec)) || !graph || graph->is_child.load()) return CUDA_ERROR_INVALID_VALUE;
     gen::CuGraphExecUpdateV2Values answer;
     answer.updateResult = CU_GRAPH_EXEC_UPDATE_ERROR;
     CUresult result = gen::request_cuGraphExecUpdate_v2(call, to_token(hGraphExec), to_token(hGraph), answer);

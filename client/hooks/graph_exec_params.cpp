@@ -4,6 +4,7 @@
 #include "client/copy/copies_on_host.h"
 #include "client/copy/copy_node.h"
 #include "client/gen/graph_exec_params_calls.gen.h"
+#include "client/gen/graph_node_params_calls.gen.h"
 #include "client/graph/batch.h"
 #include "client/graph/holds.h"
 #include "client/graph/node_forms.h"
@@ -44,6 +45,15 @@ CUresult has_rows(Call& call, CUgraphNode node, bool& has_some) {
     return result;
 }
 
+/// Whether an executable graph's copy of the program's memory, which is to have rows, stays as it is: nothing else is allowed
+/// (DB-52). If the node has been changed it is not known what the executable graph has. @blocks for a round trip
+CUresult check_unchanged(Call& call, CUgraphNode node, const CUDA_MEMCPY3D& wanted) {
+    CUDA_MEMCPY3D made{};
+    if (CUresult refused = hook_client_cuGraphMemcpyNodeGetParams(call, node, &made); refused != CUDA_SUCCESS) return refused;
+    const bool is_known = !call.state.graph_nodes.find(to_token(node))->copy_changed.load();
+    return is_known && is_same_copy(made, wanted) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
     if (!call.state.graph_execs.find(to_token(exec))) return CUDA_ERROR_INVALID_VALUE;
     return check_nodes(call, &node, 1);
@@ -67,6 +77,7 @@ CUresult hook_client_cuGraphExecBatchMemOpNodeSetParams(Call& call, CUgraphExec 
                                                         const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
     if (!call.state.graph_execs.find(to_token(hGraphExec))) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
+    if (!nodeParams->ctx) return CUDA_ERROR_INVALID_VALUE;  // though there is a current one (DB-71)
     if (CUresult refused = check_batch(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
     // Whether it is a batch of the same operations, which it has to be (DB-52), the driver knows.
     return gen::request_cuGraphExecBatchMemOpNodeSetParams(
@@ -100,13 +111,14 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
     if (CUresult refused = copy.read(call, *copyParams, node->graph); refused != CUDA_SUCCESS) return refused;
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
-    // An executable graph's copies go from where they went to where they went, and have no rows, with CUDA as well (DB-52).
+    // An executable graph's copies go from where they went to where they went, and keep their rows, with CUDA as well (DB-52).
     if (on_host != copy.on_host.has_value()) return CUDA_ERROR_INVALID_VALUE;
     const bool in_rows = !is_one_dimensional(copy.copy);
+    if (in_rows && (on_host || copy.host.exists())) return check_unchanged(call, hNode, *copyParams);
     if (on_host) {
         bool had_rows = false;
         if (CUresult refused = has_rows(call, hNode, had_rows); refused != CUDA_SUCCESS) return refused;
-        if (in_rows || had_rows) return CUDA_ERROR_INVALID_VALUE;
+        if (had_rows) return CUDA_ERROR_INVALID_VALUE;
         const uint64_t context = ctx ? to_token(ctx) : call.context;
         if (!call.state.contexts.find(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         return set_callback(call, hGraphExec, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));

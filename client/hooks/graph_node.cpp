@@ -84,7 +84,7 @@ CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS
 CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
     const Graph* graph = call.state.graphs.find(to_token(child));
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
-    if (graph->is_moved.load() || !can_be_copied(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->is_child.load() || !can_be_copied(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     const UserReferencesPtr references = graph->references->clone();
     CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddChildGraphNode(call, token, to_token(node.graph), dependencies, node.count,
@@ -98,7 +98,7 @@ CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
 CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     Graph* graph = call.state.graphs.find(to_token(child));
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
-    if (graph->is_moved.load()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->is_child.load()) return CUDA_ERROR_NOT_SUPPORTED;
     if (graph->has_conditional.load() || child == node.graph) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::request_wlAddMovedGraph(call, token, to_token(node.graph), dependencies, to_token(child));
@@ -106,6 +106,7 @@ CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     if (result != CUDA_SUCCESS) return result;
     hold_inner(call, node, graph->references);
     Graph& outer = *call.state.graphs.find(to_token(node.graph));
+    graph->is_child.store(true);
     graph->is_moved.store(true);
     if (outer.is_body.load()) graph->is_body.store(true);
     if (graph->memory.load()) outer.memory.store(true);

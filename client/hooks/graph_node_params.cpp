@@ -198,6 +198,7 @@ CUresult hook_client_cuGraphMemcpyNodeSetParams(Call& call, CUgraphNode hNode, c
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
     if (on_host != copy.on_host.has_value()) return exchange_copy(call, hNode, copy);
     // Executable graphs may have been made with the one and with the other.
+    node.copy_changed.store(true);
     if (node.copy_kinds.load() != copy.kinds()) node.copy_kinds.store(0);
     if (on_host) {
         const uint64_t context = node.context != 0 ? node.context : call.context;
@@ -255,6 +256,7 @@ CUresult hook_client_cuGraphChildGraphNodeGetGraph(Call& call, CUgraphNode hNode
         call.state.graphs.remove(made.token);
         return result;
     }
+    made.object->is_child.store(true);
     if (const Graph* outer = call.state.graphs.find(node->graph)) made.object->is_body.store(outer->is_body.load());
     MutexLock lock(node->mutex);
     if (!node->inner.empty()) made.object->references = node->inner.front();

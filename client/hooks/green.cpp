@@ -30,6 +30,36 @@ CUresult give(CUresult result, const Values& answer, CUdevResource* resource) {
     return result;
 }
 
+/// A green context by the program's handle, which is also what it is converted to (DB-65).
+/// @param token  by which the server knows it
+const GreenContext* find_green(const Call& call, CUgreenCtx handle, uint64_t& token) {
+    const Context* converted = call.state.contexts.find(to_token(handle));
+    token = converted ? converted->green : 0;
+    return call.state.green_contexts.find(token);
+}
+
+/// Makes the context that is current where the green one is.
+CUresult convert(Call& call, uint64_t token, GreenContext& green) {
+    auto made = call.state.contexts.make();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.object->token = made.token;
+    made.object->id = call.state.next_id();
+    made.object->device = green.device;
+    made.object->base = green.context;
+    made.object->green = token;
+    made.object->retained.store(1);
+    call.context = green.context;
+    // Its default stream works beside the primary context's.
+    call.state.works_beside_default.store(true);
+    const CUresult result = gen::issue_cuCtxFromGreenCtx(call, made.token, token);
+    if (result != CUDA_SUCCESS) {
+        call.state.contexts.remove(made.token);
+        return result;
+    }
+    green.handle = made.token;
+    return CUDA_SUCCESS;
+}
+
 /// The streams of a green context that the program has not destroyed.
 std::vector<uint64_t> streams_of(Call& call, uint64_t green) {
     std::vector<uint64_t> tokens;
@@ -53,16 +83,17 @@ CUresult hook_client_cuCtxGetDevResource(Call& call, CUcontext hCtx, CUdevResour
     const Context* context = call.state.contexts.find(to_token(hCtx));
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (context->green != 0)
-        return hook_client_cuGreenCtxGetDevResource(call, to_handle<CUgreenCtx>(context->green), resource, type);
+        return hook_client_cuGreenCtxGetDevResource(call, to_handle<CUgreenCtx>(context->token), resource, type);
     gen::CuCtxGetDevResourceValues answer;
     return give(gen::request_cuCtxGetDevResource(call, to_token(hCtx), type, answer), answer, resource);
 }
 
 CUresult hook_client_cuGreenCtxGetDevResource(Call& call, CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
     if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
-    if (!call.state.green_contexts.find(to_token(hCtx))) return CUDA_ERROR_INVALID_CONTEXT;
+    uint64_t token = 0;
+    if (!find_green(call, hCtx, token)) return CUDA_ERROR_INVALID_CONTEXT;
     gen::CuGreenCtxGetDevResourceValues answer;
-    return give(gen::request_cuGreenCtxGetDevResource(call, to_token(hCtx), type, answer), answer, resource);
+    return give(gen::request_cuGreenCtxGetDevResource(call, token, type, answer), answer, resource);
 }
 
 CUresult hook_client_cuStreamGetDevResource(Call& call, CUstream hStream, CUdevResource* resource, CUdevResourceType type) {
@@ -146,72 +177,52 @@ CUresult hook_client_cuGreenCtxCreate(Call& call, CUgreenCtx* phCtx, CUdevResour
     CUresult result = hook_client_cuDevicePrimaryCtxRetain(call, &primary, dev);
     if (result == CUDA_SUCCESS) {
         result = gen::request_cuGreenCtxCreate(call, made.token, to_token(desc), dev, flags);
+        if (result == CUDA_SUCCESS) {
+            result = convert(call, made.token, *made.object);
+            if (result != CUDA_SUCCESS) gen::issue_cuGreenCtxDestroy(call, made.token, {});
+        }
         if (result != CUDA_SUCCESS) hook_client_cuDevicePrimaryCtxRelease_v2(call, dev);
     }
     if (result != CUDA_SUCCESS) {
         call.state.green_contexts.remove(made.token);
         return result;
     }
-    *phCtx = to_handle<CUgreenCtx>(made.token);
+    *phCtx = to_handle<CUgreenCtx>(made.object->handle);
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuGreenCtxDestroy(Call& call, CUgreenCtx hCtx) {
-    const uint64_t token = to_token(hCtx);
-    const GreenContext* green = call.state.green_contexts.find(token);
+    uint64_t token = 0;
+    const GreenContext* green = find_green(call, hCtx, token);
     if (!green) return CUDA_ERROR_INVALID_CONTEXT;
     const std::vector<uint64_t> streams = streams_of(call, token);
     for (const uint64_t stream : streams) forget_capture(call, stream, *call.state.streams.find(stream));
     call.context = green->context;
     call.converted = 0;
     const int device = green->device;
-    const uint64_t converted = green->converted.load();
-    if (converted != 0) {
-        cuda::abi::context_storage_clear(to_handle<CUcontext>(converted));
-        for (const DeviceRange& range : call.state.pool_heap.context_settled(converted, UINT64_MAX))
-            release_pooled(call, range);
-    }
+    const uint64_t handle = green->handle;
+    cuda::abi::context_storage_clear(to_handle<CUcontext>(handle));
+    for (const DeviceRange& range : call.state.pool_heap.context_settled(handle, UINT64_MAX)) release_pooled(call, range);
     const CUresult result = gen::issue_cuGreenCtxDestroy(call, token, streams);
     // The program destroys them, or not; they are good for nothing else.
     for (const uint64_t stream : streams) call.state.streams.find(stream)->detached.store(true);
-    if (converted != 0) call.state.contexts.remove(converted);
+    call.state.contexts.remove(handle);
     call.state.green_contexts.remove(token);
     const CUresult released = hook_client_cuDevicePrimaryCtxRelease_v2(call, device);
     return result == CUDA_SUCCESS ? released : result;
 }
 
 CUresult hook_client_cuCtxFromGreenCtx(Call& call, CUcontext* pContext, CUgreenCtx hCtx) {
-    GreenContext* green = call.state.green_contexts.find(to_token(hCtx));
-    if (!green) return CUDA_ERROR_INVALID_CONTEXT;
-    MutexLock lock(green->mutex);
-    if (const uint64_t known = green->converted.load()) {
-        *pContext = to_handle<CUcontext>(known);
-        return CUDA_SUCCESS;
-    }
-    auto made = call.state.contexts.make();
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    made.object->token = made.token;
-    made.object->id = call.state.next_id();
-    made.object->device = green->device;
-    made.object->base = green->context;
-    made.object->green = to_token(hCtx);
-    made.object->retained.store(1);
-    call.context = green->context;
-    // Its default stream works beside the primary context's.
-    call.state.works_beside_default.store(true);
-    const CUresult result = gen::issue_cuCtxFromGreenCtx(call, made.token, to_token(hCtx));
-    if (result != CUDA_SUCCESS) {
-        call.state.contexts.remove(made.token);
-        return result;
-    }
-    green->converted.store(made.token);
-    *pContext = to_handle<CUcontext>(made.token);
+    uint64_t token = 0;
+    if (!find_green(call, hCtx, token)) return CUDA_ERROR_INVALID_CONTEXT;
+    *pContext = to_handle<CUcontext>(to_token(hCtx));
     return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuGreenCtxStreamCreate(Call& call, CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags,
                                             int priority) {
-    const GreenContext* green = call.state.green_contexts.find(to_token(greenCtx));
+    uint64_t token = 0;
+    const GreenContext* green = find_green(call, greenCtx, token);
     if (!green) return CUDA_ERROR_INVALID_CONTEXT;
     if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     call.context = green->context;
@@ -220,11 +231,11 @@ CUresult hook_client_cuGreenCtxStreamCreate(Call& call, CUstream* phStream, CUgr
     const Device* device = find_device(green->device);
     made.object->id = call.state.next_id();
     made.object->flags = flags;
-    made.object->green = to_token(greenCtx);
+    made.object->green = token;
     made.object->scope = call.context;  // waits for no default stream
     made.object->priority.store(std::clamp(priority, device->greatest_priority, device->least_priority));
     call.state.works_beside_default.store(true);
-    const CUresult result = gen::issue_cuGreenCtxStreamCreate(call, made.token, to_token(greenCtx), flags, priority);
+    const CUresult result = gen::issue_cuGreenCtxStreamCreate(call, made.token, token, flags, priority);
     if (result != CUDA_SUCCESS) {
         call.state.streams.remove(made.token);
         return result;
@@ -234,30 +245,33 @@ CUresult hook_client_cuGreenCtxStreamCreate(Call& call, CUstream* phStream, CUgr
 }
 
 CUresult hook_client_cuGreenCtxRecordEvent(Call& call, CUgreenCtx hCtx, CUevent hEvent) {
-    const GreenContext* green = call.state.green_contexts.find(to_token(hCtx));
+    uint64_t token = 0;
+    const GreenContext* green = find_green(call, hCtx, token);
     if (!green) return CUDA_ERROR_INVALID_CONTEXT;
     Event* event = call.state.events.find(to_token(hEvent));
     if (!event || event->context != green->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_green_not_captured(call, to_token(hCtx)); refused != CUDA_SUCCESS) return refused;
-    const CUresult result = gen::issue_cuGreenCtxRecordEvent(call, to_token(hCtx), to_token(hEvent));
+    if (CUresult refused = check_green_not_captured(call, token); refused != CUDA_SUCCESS) return refused;
+    const CUresult result = gen::issue_cuGreenCtxRecordEvent(call, token, to_token(hEvent));
     if (result == CUDA_SUCCESS) note_recorded_behind_all(call, *event);
     return result;
 }
 
 CUresult hook_client_cuGreenCtxWaitEvent(Call& call, CUgreenCtx hCtx, CUevent hEvent) {
-    if (!call.state.green_contexts.find(to_token(hCtx))) return CUDA_ERROR_INVALID_CONTEXT;
+    uint64_t token = 0;
+    if (!find_green(call, hCtx, token)) return CUDA_ERROR_INVALID_CONTEXT;
     const Event* event = call.state.events.find(to_token(hEvent));
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult refused = check_green_not_captured(call, to_token(hCtx)); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_green_not_captured(call, token); refused != CUDA_SUCCESS) return refused;
     if (const uint64_t id = event->capture_id.load(); call.state.captures.active(id)) {
         call.state.captures.break_off(id);
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return gen::issue_cuGreenCtxWaitEvent(call, to_token(hCtx), to_token(hEvent));
+    return gen::issue_cuGreenCtxWaitEvent(call, token, to_token(hEvent));
 }
 
 CUresult hook_client_cuGreenCtxGetId(Call& call, CUgreenCtx greenCtx, unsigned long long* greenCtxId) {
-    const GreenContext* green = call.state.green_contexts.find(greenCtx ? to_token(greenCtx) : current_green(call));
+    uint64_t token = current_green(call);
+    const GreenContext* green = greenCtx ? find_green(call, greenCtx, token) : call.state.green_contexts.find(token);
     if (!green) return CUDA_ERROR_INVALID_CONTEXT;
     *greenCtxId = green->id;
     return CUDA_SUCCESS;

@@ -1,5 +1,6 @@
 // Launches: checked here, and sent without waiting.
 #include <algorithm>
+#include <bit>
 #include <span>
 
 #include "client/call/load_turn.h"
@@ -36,7 +37,7 @@ CUresult prepare(Call& call, CUfunction f, CUstream stream, const LaunchShape& s
         const Stream* found = call.state.streams.find(to_token(stream));
         if (!found) return unknown_handle<HandleKind::stream>(to_token(stream));
         if (found->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
-        if (found->detached.load(std::memory_order_relaxed)) return cuda::abi::k_stream_detached;
+        if (found->detached.load(std::memory_order_relaxed)) return detached_stream();
     }
     if (CUresult refused = check_capture(call, stream, InCapture::node); refused != CUDA_SUCCESS) return refused;
     const int device = call.device();
@@ -92,7 +93,8 @@ struct ClusterShape {
 };
 
 /// What a cluster must be like, as far as arguments, function and device tell. Source: CUDA C++ Programming Guide, Thread Block
-/// Clusters: at most 8 blocks on every device, up to 16 where the function allows it, which the server knows.
+/// Clusters: at most 8 blocks on every device, up to 16 where the function allows it, which the server knows. An H100 takes
+/// powers of two only.
 CUresult check_cluster(const Device& device, const Function& function, const CUlaunchConfig& config, const ClusterShape& c) {
     constexpr uint64_t k_largest = 16;
     const uint64_t blocks = uint64_t{c.x} * c.y * c.z;
@@ -105,7 +107,7 @@ CUresult check_cluster(const Device& device, const Function& function, const CUl
     if (blocks == 1) return CUDA_SUCCESS;
     if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
     const bool divides = config.gridDimX % c.x == 0 && config.gridDimY % c.y == 0 && config.gridDimZ % c.z == 0;
-    return blocks <= k_largest && divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    return std::has_single_bit(blocks) && blocks <= k_largest && divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 /// Events that the launch records are recorded in its stream, as by cuEventRecord: in a capture, streams join by them.

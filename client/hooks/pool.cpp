@@ -396,6 +396,10 @@ CUresult hook_client_cuMemPoolExportPointer(Call& call, CUmemPoolPtrExportData* 
     const std::optional<DeviceRange> range = call.state.memory.find(ptr);
     Pool* pool = range && range->kind == MemoryKind::device ? call.state.pools.find(range->owner) : nullptr;
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    {
+        MutexLock lock(pool->mutex);
+        if (!pool->ticket) return CUDA_ERROR_INVALID_VALUE;  // its handle comes first (DB-62)
+    }
     ShareTicket of_pool;
     if (CUresult refused = ticket_of(call, *pool, "cuMemPoolExportPointer", of_pool); refused != CUDA_SUCCESS) return refused;
     note_shared(call);

@@ -56,7 +56,8 @@ CUresult context_of(const Call& call, CUstream stream, uint64_t& context) {
 /// The green context of a stream; null: it has all multiprocessors.
 CUgreenCtx green_of(const Call& call, CUstream stream) {
     const Stream* found = is_special_stream(stream) ? nullptr : call.state.streams.find(to_token(stream));
-    return to_handle<CUgreenCtx>(found ? found->green : current_green(call));
+    const GreenContext* green = call.state.green_contexts.find(found ? found->green : current_green(call));
+    return to_handle<CUgreenCtx>(green ? green->handle : 0);
 }
 
 }  // namespace

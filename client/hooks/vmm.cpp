@@ -14,6 +14,7 @@ CUresult hook_client_cuMemAddressReserve(Call& call, CUdeviceptr* ptr, size_t si
                                          unsigned long long flags) {
     if (size == 0 || size % DeviceMemory::k_block_bytes != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (alignment != 0 && (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (addr % std::max(alignment, DeviceMemory::k_block_bytes) != 0) return CUDA_ERROR_INVALID_VALUE;  // DB-10
     if (!call.state.memory.has_window())
         return WL_REFUSE_CALL("cuMemAddressReserve", "the server's driver has no virtual memory management");
     std::optional<uint64_t> base = call.state.memory.reserve(size, alignment, addr);

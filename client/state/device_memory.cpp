@@ -52,7 +52,7 @@ void DeviceMemory::return_block(RangeHeap::Range block) {
 std::optional<uint64_t> DeviceMemory::reserve(uint64_t size_bytes, uint64_t alignment, uint64_t hint) {
     MutexLock lock(m_mutex);
     std::optional<uint64_t> base;
-    if (hint != 0 && hint % k_block_bytes == 0 && m_window.take_at(hint, size_bytes)) {
+    if (hint != 0 && m_window.take_at(hint, size_bytes)) {
         base = hint;
     } else {
         base = m_window.take(size_bytes, alignment < k_block_bytes ? k_block_bytes : alignment);

@@ -67,8 +67,7 @@ struct GreenContext {
     int device = 0;
     uint64_t id = 0;  ///< unique in the process
     unsigned multiprocessors = 0;
-    std::atomic<uint64_t> converted{0};  ///< token of the context that it was converted to; 0: none yet
-    Mutex mutex;                         ///< held while it is converted
+    uint64_t handle = 0;  ///< what the program knows it by, as a context, too: token of the context that it is converted to
 };
 
 /// What a green context can be made of.
@@ -82,7 +81,8 @@ struct Graph {
     std::atomic<bool> memory{false};           ///< it allocates or frees: it cannot be copied, and none of its nodes taken away
     std::atomic<bool> is_body{false};          ///< of a conditional node
     std::atomic<bool> has_conditional{false};  ///< a conditional node: it cannot be copied, nor be inside another one
-    std::atomic<bool> is_moved{false};         ///< it became a node's: it ends with that, and is used as part of its graph only
+    std::atomic<bool> is_child{false};         ///< a child graph's node's: it ends with that, is cloned or part of its graph
+    std::atomic<bool> is_moved{false};         ///< and was not copied for it
     Mutex mutex;                               // protects what follows
     std::vector<uint64_t> nodes WL_GUARDED_BY(mutex);  ///< tokens of those that are known here; they end with it
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
@@ -100,9 +100,10 @@ struct GraphNode {
     /// A copy within the program's memory, which the server knows as a host node.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
-    std::atomic<uint32_t> copy_kinds{0};  ///< CopyNode::kinds(); 0: not known
-    Mutex mutex;                          // protects what follows
-    Bytes params WL_GUARDED_BY(mutex);    ///< values of a kernel's parameters, each aligned for any type
+    std::atomic<uint32_t> copy_kinds{0};    ///< CopyNode::kinds(); 0: not known
+    std::atomic<bool> copy_changed{false};  ///< executable graphs may have been made when it was another copy
+    Mutex mutex;                            // protects what follows
+    Bytes params WL_GUARDED_BY(mutex);      ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
     std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);                              ///< of a conditional node
     std::optional<CUDA_CONDITIONAL_NODE_PARAMS> conditional WL_GUARDED_BY(mutex);  ///< how it was made

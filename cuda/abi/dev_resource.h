@@ -40,8 +40,11 @@ inline void set_workqueue_config(CUdevResource& resource, const WorkqueueConfig&
     std::memcpy(static_cast<void*>(&resource.sm), &config, sizeof config);
 }
 
-/// CUDA_ERROR_STREAM_DETACHED: the green context of a stream has been destroyed.
-inline constexpr auto k_stream_detached = static_cast<CUresult>(917);
+/// The green context of a stream has been destroyed: CUDA_ERROR_STREAM_DETACHED, which drivers have since CUDA 13.5.
+constexpr CUresult detached_stream(int driver_version) {
+    constexpr int k_detaching_driver = 13050;
+    return driver_version >= k_detaching_driver ? static_cast<CUresult>(917) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
 
 /// The last word of a resource is the address of another one, which is the program's.
 inline constexpr size_t k_next_resource_offset = sizeof(CUdevResource) - sizeof(uint64_t);

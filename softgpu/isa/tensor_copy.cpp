@@ -25,7 +25,8 @@ using exec::TensorType;
 
 constexpr uint32_t k_shared_alignment = 128;
 constexpr uint32_t k_map_alignment = 64;
-constexpr int k_invalid = 715;  // what the hardware finds wrong with a tensor map is an illegal instruction
+constexpr uint32_t k_reduction_alignment = 16;  ///< of where a reduction begins in a row of the tensor
+constexpr int k_invalid = 715;                  // what the hardware finds wrong with a tensor map is an illegal instruction
 
 enum class Direction : uint8_t { load, store, prefetch };
 
@@ -109,6 +110,10 @@ bool check_start(const Copy& copy) {
     const uint32_t granule = exec::is_padded(map.type) ? 128 : exec::elements_per_unit(map.type);
     const int32_t first = copy.start.coordinates[0];
     if (first % int32_t(granule) != 0) return copy.refuse("a coordinate that does not fit packed elements:", uint32_t(first));
+    // Of what is copied to global memory an H100 asks this of sums only, whatever the tensor's width.
+    const int64_t first_byte = int64_t{first} / exec::elements_per_unit(map.type) * exec::unit_bytes(map.type);
+    if (copy.spec.reduces && first_byte % k_reduction_alignment != 0)
+        return copy.refuse("a reduction that does not begin at a multiple of 16 bytes of a row:", uint32_t(first));
     if (const uint32_t slice = exec::slice_bytes(map.interleave) / exec::unit_bytes(map.type);
         slice != 0 && first % int32_t(slice) != 0)
         return copy.refuse("a channel that is not the first of a slice:", uint32_t(first));

@@ -150,6 +150,13 @@ class ProcessesTest(unittest.TestCase):
         with harness.Server() as self.server:
             self.work({"WARPLINE_DISABLE": "all"})
 
+    def test_a2_who_waits_for_a_dead_process_is_told(self):
+        told = {"SOFTGPU_PROFILE": "generous,lost_events=told"}
+        with harness.Server(environment=told) as self.server:
+            for mode in ("direct", "remote"):
+                done = harness.run([harness.programs()["processes"].binary, "told"], mode, self.server, extra=told)
+                self.assertEqual(done.code, 0, f"{mode}: {done.stdout}{done.stderr}{self.server.log_text()}")
+
     def test_a2_over_a_unix_socket(self):
         done = harness.warpline("run", "--local", "--", harness.programs()["processes"].binary, "handles")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -65,9 +65,23 @@ class ClustersTest(unittest.TestCase):
                 self.assertEqual(done.code, 0, f"{mode}: {done.stdout}{done.stderr}")
             if "WARPLINE_DISABLE" in os.environ:
                 return
-            # Two sizes, of which the second brings the others; none; and none again, once the function says which.
-            self.assertEqual(done.stats["waits"]["cuOccupancyMaxActiveClusters"], 4, done.stats["waits"])
+            # Two sizes, of which the second brings the others; none; and once the function says which, none again, and 16.
+            self.assertEqual(done.stats["waits"]["cuOccupancyMaxActiveClusters"], 5, done.stats["waits"])
             self.assertEqual(done.stats["waits"]["cuOccupancyMaxPotentialClusterSize"], 2, done.stats["waits"])
+
+
+class GreenContextsTest(unittest.TestCase):
+    """What became of streams of destroyed green contexts before drivers said so."""
+
+    MACHINE = {"SOFTGPU_COMPUTE_CAPABILITY": "9.0", "SOFTGPU_DRIVER_VERSION": "13.0"}
+
+    def test_a2_green_contexts_of_an_older_driver(self):
+        program = harness.programs()["green_contexts"]
+        harness.build_program(program)
+        with harness.Server(environment=self.MACHINE) as server:
+            for mode in ("direct", "remote"):
+                done = harness.run([program.binary], mode, server, extra=self.MACHINE)
+                self.assertEqual(done.code, 0, f"{mode}: {done.stdout}{done.stderr}")
 
 
 class TwoDevicesTest(unittest.TestCase):

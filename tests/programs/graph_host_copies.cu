@@ -471,6 +471,60 @@ static void added_within_the_host() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// What an executable graph's copy may become: with rows, what it is; without, the same with other memory.
+static void kept_rows() {
+    const int n = 64, rows = 3;
+    DeviceArray<int> a(n * rows), b(2 * n * rows), c(n * rows);
+    std::vector<int> in(n * rows), wide(2 * n * rows), other(n * rows);
+    struct Way {
+        cudaMemcpyKind kind;
+        void *from, *to, *elsewhere;
+    } ways[] = {{cudaMemcpyDeviceToDevice, a.data(), b.data(), c.data()},
+                {cudaMemcpyHostToDevice, in.data(), b.data(), other.data()},
+                {cudaMemcpyDeviceToHost, a.data(), wide.data(), c.data()},
+                {cudaMemcpyHostToHost, in.data(), wide.data(), other.data()}};
+    for (const Way& way : ways) {
+        for (const int height : {1, rows}) {
+            cudaMemcpy3DParms shape = {};
+            shape.srcPtr = make_cudaPitchedPtr(way.from, n * sizeof(int), n, rows);
+            shape.dstPtr = make_cudaPitchedPtr(way.to, 2 * n * sizeof(int), 2 * n, rows);
+            shape.extent = make_cudaExtent(n * sizeof(int), height, 1);
+            shape.kind = way.kind;
+            cudaMemcpy3DParms in_rows = shape, narrow = shape, moved = shape;
+            in_rows.extent.height = rows, narrow.extent.height = 1;
+            moved.srcPtr.ptr = way.elsewhere;
+            cudaGraph_t graph, next;
+            cudaGraphNode_t node, of_next;
+            cudaGraphExec_t exec;
+            CHECK(cudaGraphCreate(&graph, 0));
+            CHECK(cudaGraphAddMemcpyNode(&node, graph, nullptr, 0, &shape));
+            CHECK(cudaGraphInstantiate(&exec, graph, 0));
+            const bool flat = height == 1;
+            CHECK(cudaGraphExecMemcpyNodeSetParams(exec, node, &shape));
+            EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams(exec, node, &in_rows), flat ? cudaErrorInvalidValue : cudaSuccess);
+            EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams(exec, node, &narrow), flat ? cudaSuccess : cudaErrorInvalidValue);
+            EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams(exec, node, &moved), flat ? cudaSuccess : cudaErrorInvalidValue);
+            CHECK(cudaGraphExecDestroy(exec));
+            for (const cudaMemcpy3DParms* wanted : {&shape, &in_rows, &narrow, &moved}) {
+                const bool fails = wanted == &shape ? false : flat ? wanted == &in_rows : wanted != &in_rows;
+                // A gpu-server gives a copy other memory of its own in the other graph, and knows no rows within host memory
+                // (DB-52).
+                const bool on_host = way.kind == cudaMemcpyHostToHost;
+                if (way.kind != cudaMemcpyDeviceToDevice && (on_host ? fails : !flat && !fails)) continue;
+                cudaGraphExecUpdateResultInfo info{};
+                CHECK(cudaGraphInstantiate(&exec, graph, 0));
+                CHECK(cudaGraphCreate(&next, 0));
+                CHECK(cudaGraphAddMemcpyNode(&of_next, next, nullptr, 0, wanted));
+                EXPECT_EQ(cudaGraphExecUpdate(exec, next, &info), fails ? cudaErrorGraphExecUpdateFailure : cudaSuccess);
+                CHECK(cudaGraphExecDestroy(exec));
+                CHECK(cudaGraphDestroy(next));
+            }
+            CHECK(cudaGraphDestroy(graph));
+            cudaGetLastError();
+        }
+    }
+}
+
 // Copies without rows get other memory of the host's, in the executable graph alone, and with an update as a whole.
 static void changed_within_the_host() {
     const int n = 200;
@@ -560,6 +614,7 @@ int main(int argc, char** argv) {
     within_the_host();
     captured_is_a_copy();
     added_within_the_host();
+    kept_rows();
     changed_within_the_host();
     registered_within_the_host();
     return passed("graph copies");

@@ -122,6 +122,40 @@ static void moved() {
     EXPECT_EQ(cuGraphGetNodes(child, nullptr, &count), CUDA_ERROR_INVALID_VALUE);
 }
 
+// The graph inside a node, copied for it or moved there, is part of its graph, and can be cloned.
+static void inside() {
+    DeviceArray<int> data(1);
+    CHECK(cudaMemset(data.data(), 0, sizeof(int)));
+    int *at = data.data(), value = 7;
+    void* arguments[2];
+    for (const auto ownership : {CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE}) {
+        const bool moves = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+        CUgraph graph, child, other, part, clone;
+        for (CUgraph* made : {&graph, &child, &other}) EXPECT_CU(cuGraphCreate(made, 0));
+        add_node(child, nullptr, kernel_params(at, value, arguments));
+        CUgraphNodeParams params{};
+        params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+        params.graph.graph = child;
+        params.graph.ownership = ownership;
+        CUgraphNode node = nullptr, none = nullptr;
+        EXPECT_CU(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+        EXPECT_CU(cuGraphChildGraphNodeGetGraph(node, &part));
+        EXPECT((part == child) == moves);
+        CUgraphExec exec = nullptr;
+        EXPECT_EQ(cuGraphInstantiate(&exec, part, 0), CUDA_ERROR_NOT_SUPPORTED);
+        EXPECT_EQ(cuGraphDestroy(part), CUDA_ERROR_INVALID_VALUE);
+        EXPECT_EQ(cuGraphAddChildGraphNode(&none, other, nullptr, 0, part), CUDA_ERROR_NOT_SUPPORTED);
+        EXPECT_CU(cuGraphClone(&clone, part));
+        run(clone);
+        EXPECT_EQ(data.download()[0], moves ? 14 : 7);
+        EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+        if (moves) EXPECT_EQ(cuGraphExecUpdate(exec, part, nullptr), CUDA_ERROR_INVALID_VALUE);
+        EXPECT_CU(cuGraphExecDestroy(exec));
+        for (CUgraph one : {graph, other, clone}) EXPECT_CU(cuGraphDestroy(one));
+        if (!moves) EXPECT_CU(cuGraphDestroy(child));
+    }
+}
+
 // Graphs with conditional nodes are neither copied nor part of others.
 static void conditional() {
     CUcontext context;
@@ -225,10 +259,11 @@ static void cycle() {
     EXPECT_EQ(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(wanted.result_out, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
     EXPECT(wanted.hErrNode_out == first || wanted.hErrNode_out == second);
-    // Which one the older form names is an open question (docs/driver-behaviour.md).
-    CUgraphNode failed = nullptr;
+    // The older form names none.
+    CUgraphNode failed = after;
     const auto instantiate = find<CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t>("cuGraphInstantiate", 11000);
     EXPECT_EQ(instantiate(&exec, graph, &failed, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(failed == nullptr);
     EXPECT_CU(cuGraphDestroy(graph));
 }
 
@@ -237,6 +272,7 @@ int main() {
     cycle();
     edges_with_data();
     moved();
+    inside();
     conditional();
     in_a_clone();
     many();

@@ -86,11 +86,17 @@ static void splitting(CUdevice device) {
     EXPECT(cuDevResourceGenerateDesc(&description, &forged, 1) != CUDA_SUCCESS);
     CUdevResource invalid{};
     REFUSED(cuDevResourceGenerateDesc(&description, &invalid, 1), CUDA_ERROR_INVALID_RESOURCE_TYPE);
-    // Parts of two splits may be of one device's division or not: nobody looks.
-    CUdevResource mixed[2] = {parts[0], {}};
+    // Parts of two splits may be of one device's division or not: nobody looks, and they add up.
+    CUdevResource mixed[2] = {parts[0], {}}, twice[2] = {parts[0], parts[0]}, own;
     made = 1;
     DRIVER(cuDevSmResourceSplitByCount(&mixed[1], &made, &all, nullptr, 0, least));
-    DRIVER(cuDevResourceGenerateDesc(&description, mixed, 2));
+    const CUgreenCtx of_two = make_green(mixed, 2, device), of_one = make_green(twice, 2, device);
+    DRIVER(cuGreenCtxGetDevResource(of_two, &own, CU_DEV_RESOURCE_TYPE_SM));
+    EXPECT_EQ(own.sm.smCount, mixed[0].sm.smCount + mixed[1].sm.smCount);
+    DRIVER(cuGreenCtxGetDevResource(of_one, &own, CU_DEV_RESOURCE_TYPE_SM));
+    EXPECT_EQ(own.sm.smCount, 2 * parts[0].sm.smCount);
+    DRIVER(cuGreenCtxDestroy(of_two));
+    DRIVER(cuGreenCtxDestroy(of_one));
 }
 
 static void running(CUdevice device) {
@@ -198,10 +204,11 @@ static void running(CUdevice device) {
     // One green context ends with a stream, the other after its stream.
     DRIVER(cuStreamDestroy(streams[1]));
     for (CUgreenCtx green : greens) DRIVER(cuGreenCtxDestroy(green));
-    if (driver_version() >= k_detaches_streams) {
-        EXPECT(cuStreamSynchronize(streams[0]) != CUDA_SUCCESS);
-        EXPECT(cuGreenCtxGetId(greens[0], &ids[0]) != CUDA_SUCCESS);
-    }
+    const bool detaches = driver_version() >= k_detaches_streams;
+    const auto gone = detaches ? static_cast<CUresult>(917) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    REFUSED(cuStreamQuery(streams[0]), gone);
+    REFUSED(cuStreamSynchronize(streams[0]), gone);
+    if (detaches) EXPECT(cuGreenCtxGetId(greens[0], &ids[0]) != CUDA_SUCCESS);
     // The rest of the device goes on.
     add<<<4, 64>>>(data.data(), 1000, 100);
     CHECK(cudaDeviceSynchronize());

@@ -72,14 +72,15 @@ static void telling(const Parts& p) {
     CUcontext converted = nullptr, again = nullptr, popped = nullptr;
     DRIVER(cuCtxFromGreenCtx(&converted, green));
     DRIVER(cuCtxFromGreenCtx(&again, green));
-    EXPECT(converted != nullptr && converted == again && converted != p.primary);
+    EXPECT(converted == again && converted != p.primary);
+    EXPECT(converted == reinterpret_cast<CUcontext>(green));  // one handle for both
     REFUSED(cuCtxFromGreenCtx(&again, reinterpret_cast<CUgreenCtx>(p.primary)), CUDA_ERROR_INVALID_CONTEXT);
     unsigned long long green_id = 0, id = 0, primary_id = 0;
     EXPECT(cuGreenCtxGetId(nullptr, &id) != CUDA_SUCCESS);
     DRIVER(cuGreenCtxGetId(green, &green_id));
     DRIVER(cuCtxGetId(p.primary, &primary_id));
 
-    DRIVER(cuCtxPushCurrent(converted));
+    DRIVER(cuCtxPushCurrent(reinterpret_cast<CUcontext>(green)));
     EXPECT(current() == converted);
     DRIVER(cuGreenCtxGetId(nullptr, &id));
     EXPECT_EQ(id, green_id);

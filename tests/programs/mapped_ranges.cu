@@ -74,6 +74,18 @@ static void handles() {
 static void refused() {
     CUdeviceptr base;
     EXPECT_CU(cuMemAddressReserve(&base, 2 * k_piece, 0, 0, 0));
+    // Where somebody would like it is a hint, which has to be aligned.
+    CUdeviceptr none;
+    EXPECT_EQ(static_cast<int>(cuMemAddressReserve(&none, k_piece, 0, 0x200000001000, 0)),
+              static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+    EXPECT_EQ(static_cast<int>(cuMemAddressReserve(&none, k_piece, 0, 0x200000100000, 0)),
+              static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+    EXPECT_EQ(static_cast<int>(cuMemAddressReserve(&none, k_piece, 4 << 20, 0x200000200000, 0)),
+              static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+    EXPECT_EQ(static_cast<int>(cuMemAddressReserve(&none, k_piece, 0, 0x10000, 0)), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+    EXPECT_CU(cuMemAddressReserve(&none, k_piece, 0, base, 0));  // taken: somewhere else
+    EXPECT(none != base);
+    EXPECT_CU(cuMemAddressFree(none, k_piece));
     const CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_DEVICE);
     CUmemGenericAllocationHandle handle;
     EXPECT_CU(cuMemCreate(&handle, k_piece, &prop, 0));

@@ -173,6 +173,37 @@ static void tells_how_it_was_made(cudaMemPool_t pool, unsigned long long most) {
     cudaGetLastError();
 }
 
+// The largest size is rounded up to 32 MiB, and no more is to be had. Each stays until the pool has as much as it can have.
+static void limits(cudaStream_t stream) {
+    for (const size_t mib : {8, 40, 64}) {
+        cudaMemPoolProps limited{};
+        limited.allocType = cudaMemAllocationTypePinned;
+        limited.location = {cudaMemLocationTypeDevice, 0};
+        limited.maxSize = mib << 20;
+        cudaMemPool_t pool;
+        CHECK(cudaMemPoolCreate(&pool, &limited));
+        const size_t most = (mib + 31) / 32 * 32;
+        size_t used = 0;
+        std::vector<void*> all;
+        for (const size_t wanted : {6, 4, 24, 16, 8, 32, 48}) {
+            void* memory = nullptr;
+            const bool fits = used + wanted <= most;
+            EXPECT_EQ(cudaMallocFromPoolAsync(&memory, wanted << 20, pool, stream),
+                      fits ? cudaSuccess : cudaErrorMemoryAllocation);
+            cudaGetLastError();
+            if (!fits) continue;
+            used += wanted;
+            all.push_back(memory);
+        }
+        unsigned long long told = 0;
+        CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &told));
+        EXPECT_EQ(told, used << 20);
+        for (void* memory : all) CHECK(cudaFreeAsync(memory, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaMemPoolDestroy(pool));
+    }
+}
+
 int main() {
     const int n = 3000;
     cudaStream_t stream;
@@ -209,6 +240,7 @@ int main() {
         CHECK(cudaStreamSynchronize(stream));
     }
     CHECK(cudaMemPoolDestroy(pool));
+    limits(stream);
     kept(stream);
     kept_until_needed(stream);
     managed_pools(stream);

@@ -1,5 +1,6 @@
 // Memory and events shared between two processes: by handle (cudaIpc*), and as descriptors of pools. The second process is this
-// program, started again. `killed` ends the process whose work the other one waits for.
+// program, started again. `killed` ends the process whose work the other one waits for, and so does `told`, where the driver
+// tells of that.
 #include <cuda.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -152,6 +153,8 @@ void child_by_handle() {
     // Twice open.
     CHECK(cudaIpcCloseMemHandle(shared.data));
     CHECK(cudaIpcCloseMemHandle(shared.data));
+    EXPECT_EQ(cudaIpcCloseMemHandle(shared.data), cudaErrorInvalidValue);
+    cudaGetLastError();
     CHECK(cudaEventDestroy(shared.event));
     meet();
 }
@@ -236,8 +239,10 @@ void parent_pool() {
     cudaMemPoolPtrExportData exported;
     CHECK(cudaMemPoolCreate(&pool, &properties));
     int descriptor = -1;
-    CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
     CHECK(cudaMallocFromPoolAsync(&data, k_count * sizeof(int), pool, nullptr));
+    EXPECT_EQ(cudaMemPoolExportPointer(&exported, data), cudaErrorInvalidValue);  // the pool comes first
+    cudaGetLastError();
+    CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, k_descriptor, 0));
     CHECK(cudaMemsetAsync(data, 0, k_count * sizeof(int), nullptr));
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemPoolExportPointer(&exported, data));
@@ -281,7 +286,8 @@ void child_killed() {
     raise(SIGKILL);
 }
 
-void parent_of_killed(pid_t child) {
+// NVIDIA's driver waits for what does not come. @param told  the driver is one that looks who lives
+void parent_of_killed(pid_t child, bool told) {
     Shared shared = take();
     meet();
     EXPECT_EQ(cudaEventQuery(shared.event), cudaErrorNotReady);
@@ -289,8 +295,13 @@ void parent_of_killed(pid_t child) {
     expect_all(shared.data, 0x01010101);
     meet();
     EXPECT_EQ(waitpid(child, nullptr, 0), child);
-    EXPECT_EQ(cudaStreamSynchronize(shared.stream), cudaErrorExternalDevice);
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorExternalDevice);
+    if (told) {
+        EXPECT_EQ(cudaStreamSynchronize(shared.stream), cudaErrorExternalDevice);
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorExternalDevice);
+        return;
+    }
+    const cudaError_t now = cudaEventQuery(shared.event);
+    EXPECT(now == cudaErrorNotReady || now == cudaErrorExternalDevice);
 }
 
 pid_t start_child(const std::string& mode) {
@@ -316,13 +327,26 @@ int main(int argc, char** argv) {
         if (mode == "child_handles") child_by_handle();
         if (mode == "child_mappings") child_mappings();
         if (mode == "child_pool") child_pool();
-        if (mode == "child_killed") child_killed();
+        if (mode == "child_killed" || mode == "child_told") child_killed();
+        if (mode == "child_waiting") {
+            parent_of_killed(start_child("killed"), false);
+            _exit(0);  // the driver would wait for work that never ends
+        }
         return 0;
     }
-    pid_t child = start_child(mode);
     if (mode == "killed") {
-        parent_of_killed(child);
+        // Who waits is a process of its own, as it cannot end in an orderly way.
+        CHECK(cudaFree(nullptr));
+        int status = -1;
+        const pid_t waiting = start_child("waiting");
+        EXPECT_EQ(waitpid(waiting, &status, 0), waiting);
+        EXPECT_EQ(status, 0);
         return passed("killed");
+    }
+    pid_t child = start_child(mode);
+    if (mode == "told") {
+        parent_of_killed(child, true);
+        return passed("told");
     }
     EXPECT(mode == "handles" || mode == "mappings" || mode == "pool");
     if (mode == "handles") parent_by_handle();

@@ -83,8 +83,8 @@ __global__ void product(const CUtensorMap* right, float* out, int rows, int colu
     }
 }
 
-/// Every block adds the same tile.
-__global__ void add_tiles(const __grid_constant__ CUtensorMap map) {
+/// Every block adds the same tile, from a column on.
+__global__ void add_tiles(const __grid_constant__ CUtensorMap map, int column) {
     __shared__ alignas(128) int tile[k_tile][k_tile];
     for (int i = threadIdx.y; i < k_tile; i += blockDim.y) tile[i][threadIdx.x] = i * k_tile + threadIdx.x;
     cde::fence_proxy_async_shared_cta();
@@ -92,7 +92,7 @@ __global__ void add_tiles(const __grid_constant__ CUtensorMap map) {
     if (threadIdx.x != 0 || threadIdx.y != 0) return;
     const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(tile));
     asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
-                 "r"(4), "r"(5), "r"(shared)
+                 "r"(column), "r"(5), "r"(shared)
                  : "memory");
     cde::cp_async_bulk_commit_group();
     cde::cp_async_bulk_wait_group_read<0>();
@@ -169,16 +169,22 @@ void multiplies() {
 }
 
 void adds() {
-    constexpr int k_width = 64, k_height = 40, k_blocks = 6;
-    DeviceArray<int> sums(std::vector<int>(k_width * k_height, 1));
-    add_tiles<<<k_blocks, dim3(k_tile, 8)>>>(map_of(CU_TENSOR_MAP_DATA_TYPE_INT32, sums.data(), k_width, k_height));
-    CHECK(cudaDeviceSynchronize());
-    const std::vector<int> found = sums.download();
-    for (int y = 0; y < k_height; ++y)
-        for (int x = 0; x < k_width; ++x) {
-            const bool inside = x >= 4 && x < 4 + k_tile && y >= 5 && y < 5 + k_tile;
-            EXPECT_EQ(found[y * k_width + x], 1 + (inside ? k_blocks * ((y - 5) * k_tile + x - 4) : 0));
-        }
+    constexpr int k_height = 40, k_blocks = 6;
+    for (const int width : {64, 24}) {  // the tile is wider than the second tensor
+        DeviceArray<int> sums(std::vector<int>(width * k_height, 1));
+        add_tiles<<<k_blocks, dim3(k_tile, 8)>>>(map_of(CU_TENSOR_MAP_DATA_TYPE_INT32, sums.data(), width, k_height), 4);
+        CHECK(cudaDeviceSynchronize());
+        const std::vector<int> found = sums.download();
+        for (int y = 0; y < k_height; ++y)
+            for (int x = 0; x < width; ++x) {
+                const bool inside = x >= 4 && x < 4 + k_tile && y >= 5 && y < 5 + k_tile;
+                EXPECT_EQ(found[y * width + x], 1 + (inside ? k_blocks * ((y - 5) * k_tile + x - 4) : 0));
+            }
+    }
+    // Sums begin at a multiple of 16 bytes. It is the last thing that this context is given.
+    DeviceArray<int> sums(std::vector<int>(64 * k_height, 1));
+    add_tiles<<<1, dim3(k_tile, 8)>>>(map_of(CU_TENSOR_MAP_DATA_TYPE_INT32, sums.data(), 64, k_height), 3);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalInstruction);
 }
 
 void refuses() {

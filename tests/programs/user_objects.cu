@@ -197,6 +197,9 @@ static void memory_operations() {
     items[0].writeValue.value = items[1].waitValue.value = 6;
     EXPECT_EQ(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params), CUDA_ERROR_INVALID_VALUE);
     params.count = 3;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS nowhere = params;
+    nowhere.ctx = nullptr;
+    EXPECT_EQ(cuGraphExecBatchMemOpNodeSetParams(exec, node, &nowhere), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params), CUDA_SUCCESS);
     CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));

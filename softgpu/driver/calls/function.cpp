@@ -183,6 +183,10 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, c
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(find(func, function));
     if (function->device().attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    // DB-70: the size that the launch has does not matter for the largest one, but has to be one.
+    if (!is_cluster_size(cluster_blocks(*function, *config), function->non_portable_cluster())) {
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
     *clusterSize = function->non_portable_cluster() ? k_largest_cluster : k_portable_cluster;
     return CUDA_SUCCESS;
 }
@@ -194,7 +198,7 @@ CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const C
     const Device& device = function->device();
     if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
     uint64_t blocks = cluster_blocks(*function, *config);
-    if (blocks == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    if (!is_cluster_size(blocks, function->non_portable_cluster())) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t threads = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
     if (threads == 0 || threads > function->max_threads()) return CUDA_ERROR_INVALID_VALUE;
     GreenContextPtr green = current_green();

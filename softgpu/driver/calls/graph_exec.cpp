@@ -20,7 +20,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags, GraphExec
     CU_TRY(check_unsafe_call());
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
-    if (graph->is_moved()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->is_child()) return CUDA_ERROR_NOT_SUPPORTED;
     // Its memory has one address.
     if (graph->has_memory() && process().graph_execs.find(as_handle<CUgraphExec>(graph->executable)) != nullptr) {
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -44,7 +44,9 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraph
     GraphExec::Failure failure;
     CUresult result = instantiate(phGraphExec, hGraph, 0, failure);
     if (logBuffer != nullptr && bufferSize != 0) logBuffer[0] = 0;
-    if (phErrorNode != nullptr) *phErrorNode = failure.node;
+    // It names no node of a circle, as cuGraphInstantiateWithParams does (DB-48).
+    const bool is_circle = failure.result == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    if (phErrorNode != nullptr) *phErrorNode = is_circle ? nullptr : failure.node;
     return result;
 }
 
@@ -102,7 +104,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
     CU_TRY(find_exec(hGraphExec, exec));
     GraphPtr graph;
     CU_TRY(find_graph(hGraph, graph));
-    if (graph->is_moved()) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->is_child()) return CUDA_ERROR_INVALID_VALUE;
     return exec->update(*graph, *resultInfo);
 }
 

@@ -1,5 +1,4 @@
 // The parameters of nodes of executable graphs.
-#include <algorithm>
 #include <cstring>
 
 #include "softgpu/driver/graph/graph_exec.h"
@@ -24,7 +23,9 @@ Whereabouts whereabouts_of(const CopySide& side) {
 CUresult check_places(const NodeBody& now, const NodeBody& wanted) {
     const auto& before = std::get<CopyOperation>(now);
     const auto& after = std::get<CopyOperation>(wanted);
-    if (!is_one_dimensional(before) || !is_one_dimensional(after)) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_one_dimensional(before) || !is_one_dimensional(after)) {  // DB-52
+        return is_same_copy(before, after) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     const bool same =
         whereabouts_of(before.from) == whereabouts_of(after.from) && whereabouts_of(before.to) == whereabouts_of(after.to);
     return same ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -33,10 +34,8 @@ CUresult check_places(const NodeBody& now, const NodeBody& wanted) {
 /// "Other fields on operations, such as the count or type of operations, cannot be modified"; nor can the context (CUDA Driver
 /// API 13.0, cuGraphExecBatchMemOpNodeSetParams).
 bool is_same_batch(const ExecNode& now, const NodeBody& wanted, const Context& context) {
-    const auto& before = std::get<BatchMemoryOperation>(now.body).operations;
-    const auto& after = std::get<BatchMemoryOperation>(wanted).operations;
-    return &context == now.context.get() && std::equal(before.begin(), before.end(), after.begin(), after.end(),
-                                                       [](const auto& a, const auto& b) { return a.operation == b.operation; });
+    return &context == now.context.get() &&
+           is_alike(std::get<BatchMemoryOperation>(now.body), std::get<BatchMemoryOperation>(wanted));
 }
 
 /// Gives the copy of a node other parameters. `make(body, context)` makes the body.
@@ -76,6 +75,13 @@ CUresult change_child(CUgraphExec handle, CUgraphNode node, CUgraph child) {
         CUgraphExecUpdateResultInfo info{};
         return copy.inner.front()->update(*graph, info);
     });
+}
+
+/// Without a context it is refused, though there is a current one (DB-71).
+CUresult change_batch(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+    if (params.ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return change(exec, node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+                  [&](NodeBody& body, auto& context) { return make_body(params, body, context); });
 }
 
 /// Nodes that can be switched off.
@@ -137,9 +143,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hN
 
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                             const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
-    if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return change(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-                  [&](NodeBody& body, auto& context) { return make_body(*nodeParams, body, context); });
+    return nodeParams != nullptr ? change_batch(hGraphExec, hNode, *nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
@@ -149,6 +153,11 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
         CUDA_KERNEL_NODE_PARAMS params{};
         std::memcpy(&params, &nodeParams->kernel, sizeof(params));
         return change_kernel(hGraphExec, hNode, params);
+    }
+    if (nodeParams->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+        CUDA_BATCH_MEM_OP_NODE_PARAMS params{};
+        std::memcpy(&params, &nodeParams->memOp, sizeof(params));
+        return change_batch(hGraphExec, hNode, params);
     }
     if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL || nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
         return CUDA_ERROR_NOT_SUPPORTED;

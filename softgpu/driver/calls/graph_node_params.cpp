@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "cuda/abi/node_params.h"
+#include "softgpu/driver/code/module.h"
 #include "softgpu/driver/graph/graph_params.h"
+#include "softgpu/driver/operations/launch.h"
 
 namespace warpline::softgpu::driver {
 
@@ -49,6 +51,8 @@ CUresult apply_attribute(KernelOperation& kernel, CUkernelNodeAttrID id, const C
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
             const auto& dim = value.clusterDim;
             if (dim.x == 0 || dim.y == 0 || dim.z == 0) return CUDA_ERROR_INVALID_VALUE;
+            const bool allowed = kernel.function->non_portable_cluster();
+            if (!is_cluster_size(uint64_t{dim.x} * dim.y * dim.z, allowed)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
             if (kernel.grid.x % dim.x != 0 || kernel.grid.y % dim.y != 0 || kernel.grid.z % dim.z != 0) {
                 return CUDA_ERROR_INVALID_CLUSTER_SIZE;
             }

@@ -62,10 +62,11 @@ CUresult add_to(ResourceDescriptor& described, const CUdevResource& part, unsign
     SmResource one;
     CU_TRY(read_resource(part, one));
     const SmResource& all = described.resource;
-    // DB-65: they need not be of one split, nor apart.
+    // DB-65: they need not be of one split, nor apart; those that are named twice are told twice.
     const bool fits = one.device == all.device && one.split != 0 && all.split != 0 && one.alignment == all.alignment;
     if ((has & k_has_sm) != 0 && !fits) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     has |= k_has_sm;
+    one.named_again += all.named_again + static_cast<unsigned>((one.set & all.set).count());
     one.set |= all.set;
     described.resource = one;
     return CUDA_SUCCESS;
@@ -172,8 +173,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
     if (described->resource.device != dev) return CUDA_ERROR_INVALID_DEVICE;
     CU_TRY(retain_primary(*device));
     auto green = std::make_shared<GreenContext>(device->primary, *described);
-    green->set_handles(as_handle<CUgreenCtx>(process().green_contexts.add(green)),
-                       as_handle<CUcontext>(process().converted_contexts.add(green)));
+    green->set_handle(as_handle<CUgreenCtx>(process().green_contexts.add(green)));
     *phCtx = green->handle();
     return CUDA_SUCCESS;
 }
@@ -181,7 +181,6 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     auto green = process().green_contexts.remove(hCtx);
     if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    process().converted_contexts.remove(green->context_handle());
     static_cast<void>(check_green_not_capturing(*green));  // breaks the captures off
     green->end();
     return release_primary(green->primary()->device());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/event.h"
 #include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
@@ -40,7 +41,8 @@ CUresult inspect(CUstream handle, StreamPtr& stream) {
     if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         stream = process().streams.find(handle);
         if (stream == nullptr) return not_found(process().streams, handle);
-        return stream->green() != nullptr && !stream->green()->alive() ? cuda::abi::k_stream_detached : CUDA_SUCCESS;
+        return stream->green() != nullptr && !stream->green()->alive() ? cuda::abi::detached_stream(driver_version())
+                                                                       : CUDA_SUCCESS;
     }
     return find_stream(handle, stream);
 }

@@ -17,16 +17,22 @@ CUresult check_item(const CUstreamBatchMemOpParams& item) {
     if (!cuda::abi::are_stream_value_flags(item.operation, item.waitValue.flags)) return CUDA_ERROR_INVALID_VALUE;
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            if (item.waitValue.address % 4 != 0) return CUDA_ERROR_INVALID_VALUE;
-            return check_device_range(item.waitValue.address, 4, Access::write);
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32: return item.waitValue.address % 4 == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-            if (item.waitValue.address % 8 != 0) return CUDA_ERROR_INVALID_VALUE;
-            return check_device_range(item.waitValue.address, 8, Access::write);
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64: return item.waitValue.address % 8 == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
         case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
         default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult check_memory(const CUstreamBatchMemOpParams& item) {
+    switch (item.operation) {
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32: return check_device_range(item.waitValue.address, 4, Access::write);
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64: return check_device_range(item.waitValue.address, 8, Access::write);
+        default: return CUDA_SUCCESS;
     }
 }
 
@@ -35,6 +41,7 @@ CUresult batch(CUstream handle, std::vector<CUstreamBatchMemOpParams> items, uns
     StreamPtr stream;
     CU_TRY(find_stream(handle, stream));
     CU_TRY(check_memory_operations(items));
+    CU_TRY(check_operated_memory(items));
     return enqueue(*stream, BatchMemoryOperation{std::move(items), flags});
 }
 
@@ -53,6 +60,11 @@ CUresult value_operation(CUstream stream, CUstreamBatchMemOpType type, CUdevicep
 CUresult check_memory_operations(std::span<const CUstreamBatchMemOpParams> items) {
     if (items.size() > 256) return CUDA_ERROR_INVALID_VALUE;
     for (const auto& item : items) CU_TRY(check_item(item));
+    return CUDA_SUCCESS;
+}
+
+CUresult check_operated_memory(std::span<const CUstreamBatchMemOpParams> items) {
+    for (const auto& item : items) CU_TRY(check_memory(item));
     return CUDA_SUCCESS;
 }
 

@@ -100,6 +100,8 @@ CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out)
         return CUDA_SUCCESS;
     }
     if (const image::Entry* entry = source.select_ptx(k_newest_ptx, true)) {
+        constexpr uint32_t k_newer_ptx = 90;
+        code->is_older_ptx = !code->is_text && entry->arch < k_newer_ptx;
         CU_TRY(add_ptx(*entry, *code));
     } else {
         for (const image::Entry* unit : source.select_linkable_ptx(k_newest_ptx, true)) CU_TRY(add_ptx(*unit, *code));

@@ -3,7 +3,6 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/newer_values.h"
-#include "cuda/abi/shared_memory.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/context.h"
@@ -24,8 +23,9 @@ LoadedFunction::LoadedFunction(const std::shared_ptr<Context>& context, std::sha
 }
 
 uint32_t LoadedFunction::static_shared_bytes() const {
-    return cuda::abi::counted_shared_bytes(info().static_shared_bytes,
-                                           m_device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+    constexpr uint32_t piece = 16;
+    const uint32_t bytes = info().static_shared_bytes;
+    return m_compiled.shared_in_pieces ? (bytes + piece - 1) / piece * piece : bytes;
 }
 
 std::array<uint32_t, 3> LoadedFunction::required_cluster() const {

@@ -101,6 +101,9 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
     // What a GPU's driver compiles is machine code for the device.
     LoadedFunction::Compiled of_all;
     of_all.binary_version = code->machine_code != 0 ? code->machine_code : process().config().compute_capability;
+    constexpr int k_counts_in_pieces = 9;
+    const int major = context->device().attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    of_all.shared_in_pieces = code->machine_code == 0 && code->is_older_ptx && major >= k_counts_in_pieces;
     if (jit != nullptr && code->machine_code == 0) of_all.max_threads = jit->overriding_max_threads();
     module.reset(new Module(context, std::move(loaded), code->compiled, of_all));
     return CUDA_SUCCESS;

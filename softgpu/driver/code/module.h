@@ -35,6 +35,7 @@ struct Code {
     bool in_wrapper = false;  ///< as compilers put it into programs, where libcudart finds it
     std::shared_ptr<const cuda::image::ImageInfo> cubin;
     std::shared_ptr<const cuda::image::ImageInfo> compiled;  ///< of the machine code that the PTX was found in; null: none
+    bool is_older_ptx = false;                               ///< of a program, for compute capabilities before 9.0
     uint32_t machine_code = 0;  ///< architecture of the machine code that a GPU's driver would take; 0: it would compile
 };
 
@@ -49,9 +50,10 @@ class LoadedFunction {
 public:
     /// What the compiler says that is not in the PTX.
     struct Compiled {
-        uint32_t binary_version = 0;  ///< as CU_FUNC_ATTRIBUTE_BINARY_VERSION
-        uint32_t registers = 0;       ///< per thread; 0: they are estimated
-        uint32_t max_threads = 0;     ///< in a block, by options of the compilation; 0: as the code says
+        uint32_t binary_version = 0;    ///< as CU_FUNC_ATTRIBUTE_BINARY_VERSION
+        uint32_t registers = 0;         ///< per thread; 0: they are estimated
+        bool shared_in_pieces = false;  ///< the bytes of its shared variables are rounded up (DB-60)
+        uint32_t max_threads = 0;       ///< in a block, by options of the compilation; 0: as the code says
     };
     LoadedFunction(const std::shared_ptr<Context>& context, std::shared_ptr<exec::Module> module,
                    std::shared_ptr<exec::Function> code, Compiled compiled);
@@ -61,7 +63,7 @@ public:
     uint32_t max_threads() const { return m_compiled.max_threads != 0 ? m_compiled.max_threads : info().max_threads; }
     uint32_t registers() const { return m_compiled.registers != 0 ? m_compiled.registers : info().registers; }
     Device& device() const { return m_device; }
-    /// Of its own shared variables, as the device counts them.
+    /// Of its own shared variables, as the driver counts them.
     uint32_t static_shared_bytes() const;
 
     /// Loads the kernel: decodes its body, once; where code is loaded at its first use, that waits for the context (DB-15).

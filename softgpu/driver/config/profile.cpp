@@ -27,6 +27,7 @@ Profile strict_profile() {
     profile.context_bytes = Profile::k_usual_context_bytes;
     profile.context_ms = 20;
     profile.memory_before = false;
+    profile.lost_events_told = false;
     return profile;
 }
 
@@ -60,6 +61,7 @@ constexpr Word<bool> k_foreign_copies[] = {{"anywhere", true}, {"where_accessibl
 constexpr Word<Loading> k_loading[] = {{"free", Loading::free}, {"lazy", Loading::lazy}, {"eager", Loading::eager}};
 constexpr Word<bool> k_unknown_symbol[] = {{"success", false}, {"not_found", true}};
 constexpr Word<bool> k_before_memory[] = {{"mapped", true}, {"unmapped", false}};
+constexpr Word<bool> k_lost_events[] = {{"told", true}, {"awaited", false}};
 constexpr Word<bool> k_host_functions[] = {{"serial", true}, {"parallel", false}};
 
 bool read_number(std::string_view text, uint64_t& out) {
@@ -116,6 +118,8 @@ constexpr Switch k_switches[] = {
      [](Profile& p, std::string_view v) { return choose<bool>(k_before_memory, v, p.memory_before); }},
     {"unknown_symbol", "success, not_found",
      [](Profile& p, std::string_view v) { return choose<bool>(k_unknown_symbol, v, p.unknown_symbol_fails); }},
+    {"lost_events", "told, awaited",
+     [](Profile& p, std::string_view v) { return choose<bool>(k_lost_events, v, p.lost_events_told); }},
     {"context_bytes", "a size such as 256MiB, 0: nothing",
      [](Profile& p, std::string_view v) { return read_size(v, p.context_bytes); }},
     {"context_ms", "a number of milliseconds, 0: none",

@@ -42,6 +42,8 @@ struct Profile {
     uint64_t context_ms = 0;            ///< context_ms: how long it takes to make one (DB-16)
     bool unknown_symbol_fails = false;  ///< unknown_symbol=not_found: cuGetProcAddress_v2 fails for unknown names (DB-17)
     bool memory_before = true;          ///< before_memory=mapped: kernels reach 2 MiB before allocations (DB-18)
+    /// lost_events=told: who waits for work of a process that has ended gets an error, and does not wait for ever (DB-73)
+    bool lost_events_told = true;
     bool free_synchronises = false;  ///< free_synchronises: cuMemFree, cuMemUnmap and such break captures in any mode (DB-05)
 };
 

@@ -61,7 +61,7 @@ CUcontext NamedContext::handle() const {
 uint64_t NamedContext::id() const { return green != nullptr ? green->id() : context->id(); }
 
 CUresult find_named_context(CUcontext handle, NamedContext& named) {
-    named.green = process().converted_contexts.find(handle);
+    named.green = process().green_contexts.find(handle);
     named.context = named.green != nullptr ? named.green->primary() : process().contexts.find(handle);
     return named ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

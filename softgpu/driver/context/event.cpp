@@ -34,7 +34,8 @@ Recorded Event::last() {
         m_number = number;
         m_fence = Scheduler::instance().submit_free(
             [shared = m_shared, context = m_context, number] {
-                if (!shared->wait(number)) fail_of_lost_process(*context);
+                const bool told = process().config().profile.lost_events_told;
+                if (!shared->wait(number, told)) fail_of_lost_process(*context);
             },
             {}, 0);
     }

@@ -29,7 +29,8 @@ Steps steps_of(const Device& device) {
 struct Inside {
     uint64_t mark = 0;
     uint64_t split = 0;
-    int32_t device = 0;
+    int16_t device = 0;
+    uint16_t named_again = 0;
     uint8_t alignment = 0;
     uint8_t group_flags = 0;
     bool rest = false;
@@ -70,7 +71,8 @@ CUdevResource as_resource(const SmResource& resource) {
     Inside inside;
     inside.mark = k_mark;
     inside.split = resource.split;
-    inside.device = resource.device;
+    inside.device = static_cast<int16_t>(resource.device);
+    inside.named_again = static_cast<uint16_t>(resource.named_again);
     inside.alignment = static_cast<uint8_t>(resource.alignment);
     inside.group_flags = static_cast<uint8_t>(resource.group_flags);
     inside.rest = resource.rest;
@@ -79,7 +81,7 @@ CUdevResource as_resource(const SmResource& resource) {
     }
     std::memcpy(out._internal_padding, &inside, sizeof inside);
     out.type = CU_DEV_RESOURCE_TYPE_SM;
-    out.sm.smCount = static_cast<unsigned>(resource.set.count());
+    out.sm.smCount = static_cast<unsigned>(resource.set.count()) + resource.named_again;
     out.sm.minSmPartitionSize = steps.least;
     out.sm.smCoscheduledAlignment = resource.alignment != 0 ? resource.alignment : steps.multiple;
     std::memcpy(reinterpret_cast<std::byte*>(&out.sm) + k_group_flags_offset, &resource.group_flags, sizeof(uint32_t));
@@ -94,6 +96,7 @@ CUresult read_resource(const CUdevResource& from, SmResource& resource) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     resource.device = inside.device;
     resource.split = inside.split;
+    resource.named_again = inside.named_again;
     resource.alignment = inside.alignment;
     resource.group_flags = inside.group_flags;
     resource.rest = inside.rest;
@@ -179,7 +182,7 @@ CUresult split_into(const SmResource& input, std::span<CU_DEV_SM_RESOURCE_GROUP_
         sizes.push_back(size);
     }
     for (size_t i = 0; i < sizes.size(); ++i) parameters[i].smCount = sizes[i];
-    result.rest = {input.device, {}, part.split, true, 0, 0};
+    result.rest = {input.device, {}, part.split, true, 0, 0, 0};
     while (taken < numbers.size()) result.rest.set.set(numbers[taken++]);
     return CUDA_SUCCESS;
 }
@@ -207,7 +210,7 @@ CUdevResource as_workqueue(const Workqueues& queues) {
     Inside inside;
     inside.mark = k_mark;
     inside.split = queues.of;
-    inside.device = queues.config.device;
+    inside.device = static_cast<int16_t>(queues.config.device);
     inside.of_context = true;
     inside.words[0] = queues.config.concurrency_limit;
     inside.words[1] = queues.config.sharing_scope;

@@ -29,6 +29,7 @@ struct SmResource {
     bool rest = false;         ///< what that split left over
     unsigned alignment = 0;    ///< how many of them run together; 0: as the device has it
     unsigned group_flags = 0;  ///< of the group of the split
+    unsigned named_again = 0;  ///< how many more are told: parts that overlap add up (DB-65)
 };
 
 /// All of a device.
@@ -85,12 +86,9 @@ public:
     const Workqueues& workqueues() const { return m_described.workqueues; }
     uint64_t id() const { return m_id; }
     CUgreenCtx handle() const { return m_handle; }
-    /// What cuCtxFromGreenCtx gives.
-    CUcontext context_handle() const { return m_context_handle; }
-    void set_handles(CUgreenCtx handle, CUcontext context_handle) {
-        m_handle = handle;
-        m_context_handle = context_handle;
-    }
+    /// What cuCtxFromGreenCtx gives: the same handle (DB-65).
+    CUcontext context_handle() const { return reinterpret_cast<CUcontext>(m_handle); }
+    void set_handle(CUgreenCtx handle) { m_handle = handle; }
     /// Their numbers (%smid), in order.
     const std::vector<uint32_t>& multiprocessors() const { return m_multiprocessors; }
 
@@ -118,7 +116,6 @@ private:
     const uint64_t m_id;
     const std::vector<uint32_t> m_multiprocessors;
     CUgreenCtx m_handle = nullptr;
-    CUcontext m_context_handle = nullptr;
     std::atomic<bool> m_alive{true};
     mutable Mutex m_mutex;
     std::shared_ptr<Stream> m_legacy WL_GUARDED_BY(m_mutex);  // has us: given up by end()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/memory/memory_pool.h"
@@ -117,7 +118,7 @@ CUresult find_stream(CUstream handle, StreamPtr& stream) {
     stream = process().streams.find(handle);
     if (stream == nullptr) return not_found(process().streams, handle);
     if (!stream->context().active()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (stream->green() != nullptr && !stream->green()->alive()) return cuda::abi::k_stream_detached;
+    if (stream->green() != nullptr && !stream->green()->alive()) return cuda::abi::detached_stream(driver_version());
     return stream->context().sticky();
 }
 

@@ -131,7 +131,10 @@ CUresult wait_for_event(const StreamPtr& stream, const EventPtr& event, CUevent 
 CUresult capture_allocation(Stream& stream, MemoryPool& pool, size_t bytes, CUdeviceptr* out);
 CUresult capture_free(Stream& stream, CUdeviceptr address);
 
-/// Checks the items of cuStreamBatchMemOp and of such nodes. Errors: invalid value, not supported.
+/// Checks the items of cuStreamBatchMemOp and of such nodes, but for whether there is memory. Errors: invalid value, not
+/// supported.
 CUresult check_memory_operations(std::span<const CUstreamBatchMemOpParams> items);
+/// Whether there is memory where they wait and write: of a node that is asked at its launch (DB-71). Errors: invalid value.
+CUresult check_operated_memory(std::span<const CUstreamBatchMemOpParams> items);
 
 }  // namespace warpline::softgpu::driver

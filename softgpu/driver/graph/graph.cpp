@@ -188,8 +188,9 @@ bool Graph::has_memory() const {
     });
 }
 
-CUresult Graph::clone(bool belongs_to_node, GraphPtr& copy) const {
-    copy = create(belongs_to_node);
+CUresult Graph::clone(bool for_node, GraphPtr& copy) const {
+    copy = create(for_node);
+    copy->m_is_child = for_node;
     std::map<const GraphNode*, GraphNode*> copies;
     for (const NodePtr& node : m_nodes) {
         // "Cloning is not supported for graphs which contain memory allocation nodes, memory free nodes, or conditional nodes"

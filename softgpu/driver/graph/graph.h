@@ -130,9 +130,10 @@ public:
 
     CUgraph handle() const { return reinterpret_cast<CUgraph>(m_handle); }
     bool belongs_to_node() const { return m_belongs_to_node; }
-    /// It becomes part of a node, with its handles, and is used as that only.
-    void move_to_node() { m_belongs_to_node = m_is_moved = true; }
-    bool is_moved() const { return m_is_moved; }
+    /// It becomes part of a node, with its handles.
+    void move_to_node() { m_belongs_to_node = m_is_child = true; }
+    /// It is a child graph's node's, moved there or copied: it can be cloned, and is used as part of its graph only (DB-48).
+    bool is_child() const { return m_is_child; }
     unsigned int id() const { return m_id; }
     const std::vector<NodePtr>& nodes() const { return m_nodes; }
 
@@ -141,8 +142,9 @@ public:
     CUresult add_dependency(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
     CUresult remove_dependency(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
     void remove(GraphNode& node);
-    /// A copy with nodes and handles of its own. Errors: not supported (memory nodes have one address).
-    CUresult clone(bool belongs_to_node, GraphPtr& copy) const;
+    /// A copy with nodes and handles of its own. @param for_node  it is a child graph's node's. Errors: not supported (memory
+    /// nodes have one address).
+    CUresult clone(bool for_node, GraphPtr& copy) const;
     /// Nodes such that dependencies come first. False if there is a cycle.
     bool sorted(std::vector<GraphNode*>& order) const;
     /// Gives up the handles of the graph and of its nodes, and its references to user objects. Events that were recorded in its
@@ -162,7 +164,7 @@ private:
 
     uint64_t m_handle = 0;
     bool m_belongs_to_node = false;
-    bool m_is_moved = false;
+    bool m_is_child = false;
     const unsigned int m_id = next_graph_id();
     unsigned int m_next_node = 0;
     std::vector<NodePtr> m_nodes;

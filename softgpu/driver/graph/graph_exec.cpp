@@ -8,6 +8,7 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/event.h"
 #include "softgpu/driver/device/device.h"
+#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/process/process.h"
 
 namespace warpline::softgpu::driver {
@@ -176,6 +177,16 @@ CUresult GraphExec::account_for_memory() {
     return CUDA_SUCCESS;
 }
 
+CUresult GraphExec::check_memory() const {
+    for (const ExecNode& node : m_nodes) {
+        if (const auto* batch = std::get_if<BatchMemoryOperation>(&node.body)) CU_TRY(check_operated_memory(batch->operations));
+        if (!std::holds_alternative<ChildGraphOperation>(node.body)) continue;
+        MutexLock lock(node.inner.front()->m_mutex);
+        CU_TRY(node.inner.front()->check_memory());
+    }
+    return CUDA_SUCCESS;
+}
+
 void GraphExec::collect_user_objects(std::vector<UserObjectsPtr>& objects) const {
     MutexLock lock(m_mutex);
     if (m_user_objects != nullptr) objects.push_back(m_user_objects);
@@ -235,6 +246,7 @@ CUresult GraphExec::launch(Stream& stream) {
     {
         MutexLock lock(m_mutex);
         previous = m_last;
+        CU_TRY(check_memory());
         CU_TRY(account_for_memory());
     }
     std::vector<FencePtr> after;

@@ -65,6 +65,8 @@ private:
     CUresult update_locked(const Graph& graph, CUgraphExecUpdateResultInfo& info) WL_REQUIRES(m_mutex);
     /// Marks the memory of the graph's allocation nodes as taken by a launch. Errors: invalid value (it still is).
     CUresult account_for_memory() WL_REQUIRES(m_mutex);
+    /// Whether there is memory where batches of memory operations wait and write. Errors: invalid value.
+    CUresult check_memory() const WL_REQUIRES(m_mutex);
 
     const unsigned int m_id = next_graph_id();
     uint64_t m_flags = 0;

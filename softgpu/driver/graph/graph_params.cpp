@@ -132,7 +132,7 @@ CUresult make_body(CUDA_MEM_ALLOC_NODE_PARAMS& params, NodeBody& body, std::shar
 CUresult make_child(CUgraph handle, NodeBody& body) {
     GraphPtr graph, copy;
     CU_TRY(find_graph(handle, graph));
-    if (graph->is_moved()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->is_child()) return CUDA_ERROR_NOT_SUPPORTED;
     CU_TRY(graph->clone(true, copy));
     body = ChildGraphOperation{std::move(copy)};
     return CUDA_SUCCESS;
@@ -142,7 +142,7 @@ CUresult make_child(CUgraph handle, NodeBody& body) {
 CUresult take_child(CUgraph handle, NodeBody& body) {
     GraphPtr graph;
     CU_TRY(find_graph(handle, graph));
-    if (graph->is_moved()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->is_child()) return CUDA_ERROR_NOT_SUPPORTED;
     if (graph->belongs_to_node() || !graph->conditionals.empty()) return CUDA_ERROR_INVALID_VALUE;
     graph->move_to_node();
     body = ChildGraphOperation{std::move(graph)};

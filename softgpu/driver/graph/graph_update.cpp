@@ -8,16 +8,6 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-bool is_same(const CopySide& a, const CopySide& b) {
-    return a.base == b.base && a.row_pitch_bytes == b.row_pitch_bytes && a.slice_pitch_bytes == b.slice_pitch_bytes &&
-           a.array == b.array;
-}
-
-bool is_same(const CopyOperation& a, const CopyOperation& b) {
-    return is_same(a.from, b.from) && is_same(a.to, b.to) && a.width_bytes == b.width_bytes && a.height == b.height &&
-           a.depth == b.depth;
-}
-
 CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
     if (type_of(now.body) != wanted.type()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
     if (const auto* kernel = std::get_if<KernelOperation>(&now.body)) {
@@ -29,7 +19,11 @@ CUgraphExecUpdateResult compare(const ExecNode& now, const GraphNode& wanted) {
     if (const auto* copy = std::get_if<CopyOperation>(&now.body)) {
         const auto& other = std::get<CopyOperation>(wanted.body);
         const bool flat = is_one_dimensional(*copy) && is_one_dimensional(other);
-        if (!flat && !is_same(*copy, other)) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        if (!flat && !is_same_copy(*copy, other)) return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    }
+    if (const auto* batch = std::get_if<BatchMemoryOperation>(&now.body)) {
+        if (!is_alike(*batch, std::get<BatchMemoryOperation>(wanted.body)))
+            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     }
     if (const auto* alloc = std::get_if<MemoryAllocOperation>(&now.body)) {
         if (alloc->memory != std::get<MemoryAllocOperation>(wanted.body).memory)

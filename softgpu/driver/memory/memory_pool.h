@@ -31,8 +31,8 @@ public:
     static CUresult import(int fd, std::shared_ptr<MemoryPool>& pool);
     bool imported() const { return m_imported; }
     /// A new descriptor of the pool, or -1.
-    int export_fd() const { return m_chunks != nullptr ? m_chunks->file()->duplicate() : -1; }
-    /// Names an allocation of this pool to processes that import it. Errors: invalid value (a pool without handles).
+    int export_fd();
+    /// Names an allocation of this pool to processes that import it. Errors: invalid value (a pool that has not been exported).
     CUresult export_pointer(const Allocation& allocation, CUmemPoolPtrExportData* data) const;
     /// Maps an allocation of the process that this pool comes from. Errors: invalid value, out of memory.
     CUresult import_pointer(const CUmemPoolPtrExportData& data, AllocationPtr& allocation);
@@ -77,6 +77,7 @@ private:
     std::atomic<bool> m_retired{false};
     const bool m_imported = false;
     std::unique_ptr<SharedChunks> m_chunks;  // null: nobody else can map the memory
+    std::atomic<bool> m_exported{false};     // its handle has been: DB-62
     Heap m_heap;
     std::atomic<uint64_t> m_release_threshold{0}, m_reserved_high{0}, m_used_high{0}, m_used{0};
     std::atomic<int> m_reuse_follow{1}, m_reuse_opportunistic{1}, m_reuse_internal{1};

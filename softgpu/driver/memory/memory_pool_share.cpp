@@ -43,9 +43,15 @@ CUresult MemoryPool::import(int fd, std::shared_ptr<MemoryPool>& pool) {
     return CUDA_SUCCESS;
 }
 
+int MemoryPool::export_fd() {
+    const int fd = m_chunks != nullptr ? m_chunks->file()->duplicate() : -1;
+    if (fd >= 0) m_exported = true;
+    return fd;
+}
+
 CUresult MemoryPool::export_pointer(const Allocation& allocation, CUmemPoolPtrExportData* data) const {
     ExportedPointer pointer;
-    if (m_imported || m_chunks == nullptr || !m_chunks->offset_of(allocation.address, &pointer.offset)) {
+    if (m_imported || !m_exported.load() || !m_chunks->offset_of(allocation.address, &pointer.offset)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     pointer.pool = m_chunks->file()->id();

@@ -41,6 +41,9 @@ uint64_t reserve_anywhere(uint64_t size_bytes, uint64_t alignment_bytes) {
     return address;
 }
 
+/// What lies below is the driver's to give out, whatever is asked for; the end is that of the addresses that a process has.
+constexpr uint64_t k_first_hint = 0x307000000, k_end_of_addresses = (uint64_t{1} << 47) - 4096;
+
 /// Where drivers are seen to put reservations of their own choice: low, far from what the process has mapped. 0 if that is
 /// taken.
 uint64_t reserve_low(uint64_t size_bytes, uint64_t alignment_bytes) {
@@ -88,8 +91,10 @@ CUresult VirtualMemory::reserve(uint64_t size_bytes, uint64_t alignment_bytes, u
     // DB-10: what drivers make of a hint differs.
     const Profile::Hints hints = process().config().profile.hints;
     if (hint != 0 && hints == Profile::Hints::refused) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (hints != Profile::Hints::honoured) hint = 0;
-    uint64_t found = hint != 0 && hint % alignment == 0 && reserve_at(hint, size_bytes) ? hint : 0;
+    if (hint % alignment != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (hints != Profile::Hints::honoured || hint < k_first_hint) hint = 0;
+    if (hint != 0 && (hint > k_end_of_addresses || k_end_of_addresses - hint < size_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t found = hint != 0 && reserve_at(hint, size_bytes) ? hint : 0;
     if (found == 0 && hints != Profile::Hints::honoured) found = reserve_low(size_bytes, alignment);
     if (found == 0) found = reserve_anywhere(size_bytes, alignment);
     if (found == 0) return CUDA_ERROR_OUT_OF_MEMORY;

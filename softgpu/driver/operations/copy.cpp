@@ -224,4 +224,13 @@ CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS& params) {
     return check_device_range(params.dst, region.span().value(), Access::write);
 }
 
+bool is_same_copy(const CopyOperation& a, const CopyOperation& b) {
+    const auto is_same = [](const CopySide& one, const CopySide& other) {
+        return one.base == other.base && one.row_pitch_bytes == other.row_pitch_bytes &&
+               one.slice_pitch_bytes == other.slice_pitch_bytes && one.array == other.array;
+    };
+    return is_same(a.from, b.from) && is_same(a.to, b.to) && a.width_bytes == b.width_bytes && a.height == b.height &&
+           a.depth == b.depth;
+}
+
 }  // namespace warpline::softgpu::driver

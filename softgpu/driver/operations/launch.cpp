@@ -2,6 +2,7 @@
 #include "softgpu/driver/operations/launch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "cuda/abi/newer_values.h"
@@ -139,9 +140,7 @@ CUresult check_cluster(const Device& device, const LoadedFunction& function, Ker
         const unsigned mode = cuda::abi::number_of(attribute.value);
         if (mode != cuda::abi::k_cluster_mode_default) non_portable = mode == cuda::abi::k_cluster_mode_non_portable;
     }
-    if (blocks > (non_portable ? k_largest_cluster : k_portable_cluster)) {
-        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    }
+    if (!is_cluster_size(blocks, non_portable)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     bool divides = operation.grid.x % operation.cluster.x == 0 && operation.grid.y % operation.cluster.y == 0 &&
                    operation.grid.z % operation.cluster.z == 0;
     return divides ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
@@ -157,6 +156,10 @@ CUresult check_cooperative(const Device& device, const KernelOperation& operatio
 }
 
 }  // namespace
+
+bool is_cluster_size(uint64_t blocks, bool non_portable) {
+    return std::has_single_bit(blocks) && blocks <= (non_portable ? k_largest_cluster : k_portable_cluster);  // DB-70
+}
 
 uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes) {
     const Device& device = function.device();

@@ -32,6 +32,9 @@ struct LaunchRequest {
 /// @source  CUDA Driver API 13.0, Execution Control, cuLaunchKernel and cuLaunchKernelEx
 CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOperation& operation);
 
+/// Whether a cluster may have so many blocks: a power of two, and none that the function has to allow unless it does.
+bool is_cluster_size(uint64_t blocks, bool non_portable);
+
 /// How many blocks of a kernel are resident on a multiprocessor at the same time.
 uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes);
 

@@ -156,6 +156,11 @@ void execute(Context& context, const MemsetOperation& operation) {
     }
 }
 
+bool is_alike(const BatchMemoryOperation& a, const BatchMemoryOperation& b) {
+    return std::equal(a.operations.begin(), a.operations.end(), b.operations.begin(), b.operations.end(),
+                      [](const auto& one, const auto& other) { return one.operation == other.operation; });
+}
+
 void execute(Context& context, const BatchMemoryOperation& operation) {
     for (const CUstreamBatchMemOpParams& item : operation.operations) {
         if (!execute_one(item)) return context.fail(k_memory_gone, "a stream waits for or writes freed memory");

@@ -48,6 +48,8 @@ struct CopyOperation {
 };
 
 inline bool is_one_dimensional(const CopyOperation& copy) { return copy.height <= 1 && copy.depth <= 1; }
+/// From the same rows to the same rows.
+bool is_same_copy(const CopyOperation& a, const CopyOperation& b);
 
 struct MemsetOperation {
     CUDA_MEMSET_NODE_PARAMS params{};
@@ -71,6 +73,9 @@ struct BatchMemoryOperation {
     std::vector<CUstreamBatchMemOpParams> operations;
     uint32_t flags = 0;
 };
+
+/// As many operations of the same types.
+bool is_alike(const BatchMemoryOperation& a, const BatchMemoryOperation& b);
 
 /// Memory of a graph or of a pool that ends here.
 struct MemoryFreeOperation {

@@ -32,7 +32,6 @@ enum class HandleKind : uint8_t {
     user_object,
     physical_memory,
     green_context,
-    converted_context,
     resource_descriptor,
     async_callback,
 };

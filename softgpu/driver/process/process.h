@@ -83,8 +83,6 @@ public:
     HandleTable<GraphExec> graph_execs{HandleKind::graph_exec};
     HandleTable<UserObject> user_objects{HandleKind::user_object};
     HandleTable<GreenContext> green_contexts{HandleKind::green_context};
-    /// By the handles that cuCtxFromGreenCtx gives.
-    HandleTable<GreenContext> converted_contexts{HandleKind::converted_context};
     HandleTable<ResourceDescriptor> resource_descriptors{HandleKind::resource_descriptor};
 
 private:

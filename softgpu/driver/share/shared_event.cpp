@@ -149,11 +149,11 @@ bool SharedEvent::lost(uint64_t number) const {
     return !ended(number);  // it may have ended its work before it ended itself
 }
 
-bool SharedEvent::wait(uint64_t number) const {
+bool SharedEvent::wait(uint64_t number, bool give_up) const {
     for (;;) {
         uint32_t changes = m_page->changes.load(std::memory_order_acquire);
         if (ended(number)) return true;
-        if (lost(number)) return false;
+        if (give_up && lost(number)) return false;
         sleep(changes);
     }
 }

@@ -53,8 +53,8 @@ public:
     bool ended(uint64_t number) const;
     /// True if it has not ended and never will, because its process is gone.
     bool lost(uint64_t number) const;
-    /// Returns when the record has ended, or false when it is lost.
-    bool wait(uint64_t number) const;
+    /// Returns when the record has ended, or false when it is lost; then never, unless it is to `give_up`.
+    bool wait(uint64_t number, bool give_up) const;
 
 private:
     static constexpr uint64_t k_slots = 1024;

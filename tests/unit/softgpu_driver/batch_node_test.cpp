@@ -57,6 +57,11 @@ TEST_F(BatchNodeTest, TheyWriteWaitAndAreChanged) {
         p = params(*bad);
         EXPECT_EQ(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &p), CUDA_ERROR_INVALID_VALUE);
     }
+    CUgraph shorter = create();
+    add(shorter, fewer);
+    CUgraphExecUpdateResultInfo info{};
+    EXPECT_EQ(CU(cuGraphExecUpdate_v2)(exec, shorter, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
     p = params(fresh);
     EXPECT_CU(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &p));
     run(exec);
@@ -76,10 +81,9 @@ TEST_F(BatchNodeTest, BadOnesAreRefused) {
     Items good{write32(0, 1)};
     CUstreamBatchMemOpParams flush{};
     flush.operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
-    CUstreamBatchMemOpParams unaligned = write32(0, 1), unknown = write32(0, 1), nowhere = write32(0, 1);
+    CUstreamBatchMemOpParams unaligned = write32(0, 1), unknown = write32(0, 1);
     unaligned.writeValue.address += 2;
     unknown.operation = static_cast<CUstreamBatchMemOpType>(99);
-    nowhere.writeValue.address = 64;
     struct Case {
         Items items;
         unsigned flags;
@@ -90,7 +94,6 @@ TEST_F(BatchNodeTest, BadOnesAreRefused) {
                                        {Items(257, good[0]), 0, CUDA_ERROR_INVALID_VALUE},
                                        {{unaligned}, 0, CUDA_ERROR_INVALID_VALUE},
                                        {{unknown}, 0, CUDA_ERROR_INVALID_VALUE},
-                                       {{nowhere}, 0, CUDA_ERROR_INVALID_VALUE},
                                        {{flush}, 0, CUDA_ERROR_NOT_SUPPORTED}}) {
         CUDA_BATCH_MEM_OP_NODE_PARAMS p = params(one.items);
         p.flags = one.flags;
@@ -100,6 +103,48 @@ TEST_F(BatchNodeTest, BadOnesAreRefused) {
     size_t count = 1;
     EXPECT_CU(CU(cuGraphGetNodes)(graph, nullptr, &count));
     EXPECT_EQ(count, 0u);
+}
+
+// DB-71
+TEST_F(BatchNodeTest, WhetherThereIsMemoryIsAskedAtTheLaunch) {
+    CUgraph graph = create(), other = create();
+    CUgraphNode node = add(graph, {write32(0, 5)});
+    CUgraphExec exec = instantiate(graph);
+    CUdeviceptr freed = 0;
+    ASSERT_CU(CU(cuMemAlloc_v2)(&freed, 64 << 20));
+    ASSERT_CU(CU(cuMemFree_v2)(freed));
+    for (const CUdeviceptr address : {CUdeviceptr{64}, CUdeviceptr{0}, freed}) {
+        Items items{write32(0, 9)};
+        items[0].writeValue.address = address;
+        CUDA_BATCH_MEM_OP_NODE_PARAMS p = params(items);
+        EXPECT_EQ(CU(cuStreamBatchMemOp_v2)(m_stream, 1, items.data(), 0), CUDA_ERROR_INVALID_VALUE);
+        add(other, items);
+        EXPECT_CU(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &p));
+        EXPECT_EQ(CU(cuGraphLaunch)(exec, m_stream), CUDA_ERROR_INVALID_VALUE);
+        EXPECT_CU(CU(cuGraphBatchMemOpNodeSetParams)(node, &p));
+        CUgraph parent = create();
+        CUgraphNode child = nullptr;
+        EXPECT_CU(CU(cuGraphAddChildGraphNode)(&child, parent, nullptr, 0, graph));
+        EXPECT_EQ(CU(cuGraphLaunch)(instantiate(parent), m_stream), CUDA_ERROR_INVALID_VALUE);
+    }
+    // It is none of the context's business: other work goes on, and so does the graph with memory that there is.
+    EXPECT_CU(CU(cuStreamSynchronize)(m_stream));
+    EXPECT_EQ(word(0), 0u);
+    Items good{write32(0, 6)}, unaligned{write32(0, 7)};
+    unaligned[0].writeValue.address += 2;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = params(good), nowhere = params(good), odd = params(unaligned);
+    nowhere.ctx = nullptr;
+    CUgraphNodeParams generic{};
+    generic.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    generic.memOp.count = 1;
+    generic.memOp.paramArray = good.data();
+    EXPECT_CU(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &p));
+    EXPECT_EQ(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &nowhere), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuGraphExecNodeSetParams)(exec, node, &generic), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuGraphExecBatchMemOpNodeSetParams)(exec, node, &odd), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CU(cuGraphBatchMemOpNodeSetParams)(node, &odd), CUDA_ERROR_INVALID_VALUE);
+    run(exec);
+    EXPECT_EQ(word(0), 6u);
 }
 
 TEST_F(BatchNodeTest, CapturedAndGenericOnes) {

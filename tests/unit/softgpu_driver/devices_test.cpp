@@ -127,12 +127,66 @@ TEST_F(DevicesTest, ClusterLaunchesAreCheckedWhereThereAreClusters) {
     void* params[] = {&m_memory[0], &zero, &zero};
     CUfunction fill = kernel(m_module[0], "fill");
     EXPECT_EQ(CU(cuLaunchKernelEx)(&config, fill, params, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    attribute.value.clusterDim = {3, 1, 1};
+    EXPECT_EQ(CU(cuLaunchKernelEx)(&config, fill, params, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     attribute.value.clusterDim = {16, 1, 1};
     config.gridDimX = 16;
     EXPECT_EQ(CU(cuLaunchKernelEx)(&config, fill, params, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     int clusters = 0;
+    EXPECT_EQ(CU(cuOccupancyMaxPotentialClusterSize)(&clusters, fill, &config), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    attribute.value.clusterDim = {4, 1, 1};
     EXPECT_CU(CU(cuOccupancyMaxPotentialClusterSize)(&clusters, fill, &config));
     EXPECT_EQ(clusters, 8);
+}
+
+TEST_F(DevicesTest, ClustersAreOfPowersOfTwo) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    CUlaunchConfig config{48, 1, 1, 32, 1, 1, 0, nullptr, &attribute, 1};
+    CUfunction fill = kernel(m_module[0], "fill");
+    uint32_t zero = 0;
+    void* params[] = {&m_memory[0], &zero, &zero};
+    for (const bool allowed : {false, true}) {
+        EXPECT_CU(CU(cuFuncSetAttribute)(fill, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, allowed ? 1 : 0));
+        for (unsigned blocks = 1; blocks <= 24; ++blocks) {
+            attribute.value.clusterDim = {blocks, 1, 1};
+            const bool is_size = blocks == 1 || blocks == 2 || blocks == 4 || blocks == 8 || (allowed && blocks == 16);
+            const CUresult wanted = is_size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+            int told = 0;
+            EXPECT_EQ(CU(cuOccupancyMaxActiveClusters)(&told, fill, &config), wanted) << blocks;
+            EXPECT_EQ(CU(cuOccupancyMaxPotentialClusterSize)(&told, fill, &config), wanted) << blocks;
+            config.gridDimX = 2 * blocks;
+            EXPECT_EQ(CU(cuLaunchKernelEx)(&config, fill, params, nullptr), wanted) << blocks;
+        }
+    }
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    CUDA_KERNEL_NODE_PARAMS launch{fill, 48, 1, 1, 32, 1, 1, 0, params, nullptr, nullptr, nullptr};
+    ASSERT_CU(CU(cuGraphCreate)(&graph, 0));
+    ASSERT_CU(CU(cuGraphAddKernelNode_v2)(&node, graph, nullptr, 0, &launch));
+    attribute.value.clusterDim = {16, 1, 1};
+    EXPECT_CU(CU(cuGraphKernelNodeSetAttribute)(node, attribute.id, &attribute.value));
+    attribute.value.clusterDim = {3, 1, 1};
+    EXPECT_EQ(CU(cuGraphKernelNodeSetAttribute)(node, attribute.id, &attribute.value), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    EXPECT_CU(CU(cuGraphDestroy)(graph));
+}
+
+// DB-60: text is counted as it is, as machine code is.
+TEST_F(DevicesTest, SharedVariablesOfTextTakeTheirBytes) {
+    const char* text =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() {\n.shared .align 1 .b8 s[4];\n.reg .b64 %a;\n"
+        ".reg .b32 %w;\nmov.u64 %a, s;\nmov.u32 %w, 1;\nst.shared.u8 [%a], %w;\nret;\n}\n";
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    int bytes = 0;
+    ASSERT_CU(CU(cuModuleLoadData)(&module, text));
+    ASSERT_CU(CU(cuModuleGetFunction)(&function, module, "k"));
+    EXPECT_CU(CU(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function));
+    EXPECT_EQ(bytes, 4);
+    EXPECT_CU(CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, (48 << 10) - 4, nullptr, nullptr, nullptr));
+    EXPECT_EQ(CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, (48 << 10) - 3, nullptr, nullptr, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_CU(CU(cuCtxSynchronize)());
 }
 
 }  // namespace

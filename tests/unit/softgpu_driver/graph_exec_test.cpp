@@ -153,6 +153,7 @@ TEST_F(GraphExecTest, CopiesWithRowsKeepTheirParameters) {
         ASSERT_CU(CU(cuGraphAddMemcpyNode)(&made, same, nullptr, 0, &now, context()));
         ASSERT_CU(CU(cuGraphAddMemcpyNode)(&made, other, nullptr, 0, &moved, context()));
         CUgraphExec exec = instantiate(graph);
+        EXPECT_CU(CU(cuGraphExecMemcpyNodeSetParams)(exec, node, &now, context()));
         EXPECT_EQ(CU(cuGraphExecMemcpyNodeSetParams)(exec, node, &moved, context()), fails);
         EXPECT_EQ(CU(cuGraphExecMemcpyNodeSetParams)(exec, node, &in_rows, context()), CUDA_ERROR_INVALID_VALUE);
         CUgraphExecUpdateResultInfo info{};

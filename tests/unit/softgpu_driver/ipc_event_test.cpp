@@ -245,6 +245,25 @@ void die_with_events(Peer& peer) {
 
 TEST(IpcEventTest, QueriesOfADeadProcessEndToo) { run_pair(die_with_events, query_the_dead, Ends::first_is_killed); }
 
+// DB-73: NVIDIA's driver does not look who lives.
+void wait_for_the_dead(Peer& peer) {
+    CUevent pending = import_event(peer), unused = import_event(peer);
+    CUstream stream = make_stream();
+    peer.meet();
+    EXPECT_CU(CU(cuStreamWaitEvent)(stream, pending, 0));
+    peer.meet();
+    EXPECT_TRUE(peer.ended());
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(CU(cuEventQuery)(pending), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(CU(cuStreamQuery)(stream), CUDA_ERROR_NOT_READY);
+    EXPECT_CU(CU(cuEventQuery)(unused));  // the context is well
+}
+
+TEST(IpcEventTest, WorkOfADeadProcessIsAwaitedForEver) {
+    setenv("SOFTGPU_PROFILE", "strict", 1);  // for the children
+    run_pair(die_with_events, wait_for_the_dead, Ends::first_is_killed);
+    unsetenv("SOFTGPU_PROFILE");
+}
+
 void give_event(Peer& peer) {
     CUevent event = export_event(peer), plain = nullptr, own = nullptr;
     CUipcEventHandle handle;

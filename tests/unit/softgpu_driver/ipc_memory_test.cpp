@@ -116,8 +116,9 @@ void export_pool(Peer& peer) {
     EXPECT_CU(CU(cuMemsetD32_v2)(pieces[1], 2, 750));
     EXPECT_CU(CU(cuCtxSynchronize)());
     int fd = -1;
-    ASSERT_CU(CU(cuMemPoolExportToShareableHandle)(&fd, pool, k_fd_type, 0));
     CUmemPoolPtrExportData exported{};
+    EXPECT_EQ(CU(cuMemPoolExportPointer)(&exported, pieces[0]), CUDA_ERROR_INVALID_VALUE);  // the pool has to be first
+    ASSERT_CU(CU(cuMemPoolExportToShareableHandle)(&fd, pool, k_fd_type, 0));
     EXPECT_EQ(CU(cuMemPoolExportPointer)(&exported, other), CUDA_ERROR_INVALID_VALUE);  // of a pool without handles
     peer.send_fd(fd);
     for (CUdeviceptr piece : pieces) {

@@ -40,6 +40,14 @@ TEST(MachineTest, AddressHints) {
             CUdeviceptr address = 0;
             EXPECT_CU(reserve(k_hint, &address));
             EXPECT_EQ(address, k_hint);
+            // Whoever gives out the first addresses is the driver, and what is not aligned is no hint.
+            EXPECT_CU(reserve(0x306000000, &address));
+            EXPECT_NE(address, CUdeviceptr{0x306000000});
+            for (const CUdeviceptr bad : {k_hint + 0x1000, k_hint + k_granule / 2, CUdeviceptr{0x10000}, CUdeviceptr{0x1000}})
+                EXPECT_EQ(reserve(bad, &address), CUDA_ERROR_INVALID_VALUE);
+            EXPECT_EQ(CU(cuMemAddressReserve)(&address, k_granule, 2 * k_granule, k_hint + k_granule, 0),
+                      CUDA_ERROR_INVALID_VALUE);
+            EXPECT_EQ(CU(cuMemAddressReserve)(&address, size_t{1} << 44, 0, 0x700000000000, 0), CUDA_ERROR_OUT_OF_MEMORY);
         });
     }
     for (const char* profile : {"strict,hints=ignored", "generous,hints=ignored"}) {

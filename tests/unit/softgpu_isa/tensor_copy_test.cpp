@@ -141,11 +141,11 @@ void check_reduction(const char* operation, TensorType type, const std::function
     for (T& value : memory) value = T(random() % 1000);
     for (T& value : box) value = T(random() % 1000);
     const uint64_t address = device.upload(memory);
-    EXPECT_RUNS(run_tensor_kernel(device, *module, tensor.map(address), device.upload(box), 64 * sizeof(T), 0, 0, {30, 1}));
+    EXPECT_RUNS(run_tensor_kernel(device, *module, tensor.map(address), device.upload(box), 64 * sizeof(T), 0, 0, {28, 1}));
     for (size_t y = 1; y < 3; ++y)
-        for (size_t x = 30; x < 40; ++x) {
+        for (size_t x = 28; x < 40; ++x) {
             T& value = memory[y * tensor.strides[0] / sizeof(T) + x];
-            value = reference(value, box[(y - 1) * 16 + x - 30]);
+            value = reference(value, box[(y - 1) * 16 + x - 28]);
         }
     EXPECT_EQ(device.download<T>(address, memory.size()), memory) << operation << " " << int(type);
 }
@@ -340,6 +340,12 @@ TEST(SoftgpuTensor, WhatIsWrongIsAFaultThatNamesTheLine) {
     Tensor floats = tensor;
     floats.type = TensorType::f32;
     EXPECT_EQ(run(*sum, good, 0, {0, 0}), 0);
+    EXPECT_EQ(run(*sum, good, 0, {4, 3}), 0);
+    EXPECT_EQ(run(*sum, good, 0, {3, 0}), 715);  // not at a multiple of 16 bytes
+    Tensor narrow = tensor;                      // than the box
+    narrow.sizes = {4, 4};
+    narrow.box = {8, 2};
+    EXPECT_EQ(run(*sum, narrow.map(memory), 0, {0, 0}), 0);
     EXPECT_EQ(run(*sum, floats.map(memory), 0, {0, 0}), 715);
 }
 
