@@ -8,6 +8,7 @@
 #include "bench/link/path_command.h"
 #include "bench/named_cases.h"
 #include "bench/report/compare.h"
+#include "bench/report/figure.h"
 #include "bench/report/measure.h"
 #include "bench/report/report_command.h"
 #include "bench/report/sweep.h"
@@ -113,6 +114,11 @@ CLI::App* add_report(CLI::App& app, ReportOptions& options) {
     report->add_flag("--quick", options.quick, "A few seconds: few runs, small copies, few clients");
     report->add_option("--clients", options.clients, "Programs at the same time, at most: 8, with --quick 2")
         ->check(CLI::Range(1, 1024));
+    std::vector<std::string> sections;
+    for (const Section& section : bench::sections()) sections.emplace_back(section.id);
+    report->add_option("--section", options.sections, "These sections alone, a comma between them")
+        ->delimiter(',')
+        ->check(CLI::IsMember(sections));
     report->add_option("-o,--output", options.output, "Where the report goes; .html, .json and .csv are added")
         ->type_name("PATH")
         ->capture_default_str();

@@ -51,8 +51,11 @@ private:
 };
 
 /// @return true if all figures could be taken
-bool take_all(Report& report, const Effort& effort) {
+bool take_all(Report& report, const Effort& effort, const std::vector<std::string>& sections) {
     std::vector<Measure> measures = all_measures(effort);
+    std::erase_if(measures, [&](const Measure& measure) {
+        return !sections.empty() && std::find(sections.begin(), sections.end(), measure.figure.section) == sections.end();
+    });
     Progress progress(measures.size());
     bool good = true;
     for (Measure& measure : measures) {
@@ -106,7 +109,7 @@ int report(const ReportOptions& options) {
     std::fprintf(stderr, "%s: %s\n", report.target.c_str(), name);
     Effort effort = options.quick ? Effort::quick() : Effort::whole();
     if (options.clients > 0) effort.clients = options.clients;
-    const bool good = take_all(report, effort);
+    const bool good = take_all(report, effort, options.sections);
     report.seconds = static_cast<double>(now_ns() - began) * 1e-9;
     bool written = true;
     for (const auto& [extension, text] :

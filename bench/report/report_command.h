@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bench/report/target.h"
 
@@ -11,6 +12,7 @@ struct ReportOptions {
     Target target;
     bool quick = false;
     int clients = 0;                         ///< the most at the same time; 0: as many as usual
+    std::vector<std::string> sections;       ///< ids of those that are measured; none: all of them
     std::string output = "warpline-report";  ///< .json, .csv and .html are added
 };
 

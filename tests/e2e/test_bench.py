@@ -84,6 +84,14 @@ class ReportTest(unittest.TestCase):
         # A line of progress for each.
         self.assertEqual(len(re.findall(r"(?m)^\[ *\d+/\d+\]", self.done.stderr)), len(report["figures"]), self.done.stderr)
 
+    def test_e8_one_section_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = bench("report", "--direct", "--quick", "--section", "events", "-o", f"{folder}/one")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            figures = json.loads(pathlib.Path(f"{folder}/one.json").read_text())["figures"]
+        self.assertEqual({figure["section"] for figure in figures}, {"events"})
+        self.assertIn("training", bench("report", "--section", "nothing").stderr)
+
     def test_e8_the_three_forms_say_the_same(self):
         report = self.report()
         with open(self.base.with_suffix(".csv"), newline="") as file:
