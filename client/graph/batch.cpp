@@ -2,15 +2,26 @@
 #include "client/graph/batch.h"
 
 #include "client/gen/graph_node_calls.gen.h"
-#include "cuda/abi/newer_values.h"
 #include "cuda/abi/stream_values.h"
 
 namespace warpline::client {
 
+namespace {
+
+CUresult check_reduction(const Call& call, const cuda::abi::AtomicReduction& reduction) {
+    const Device* device = find_device(call.device());
+    const bool is_new_enough = device && device->has_attribute[cuda::abi::k_atomic_reduction_supported];
+    if (!is_new_enough || !reduction.is_known()) return CUDA_ERROR_INVALID_VALUE;
+    if (device->attribute(cuda::abi::k_atomic_reduction_supported) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (reduction.address % reduction.bytes() != 0) return CUDA_ERROR_INVALID_VALUE;
+    return check_device_range(call, reduction.address, reduction.bytes());
+}
+
+}  // namespace
+
 CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
+    if (cuda::abi::is_reduction(item)) return check_reduction(call, cuda::abi::reduction_of(item));
     uint64_t bytes = 8;
-    if (static_cast<int>(item.operation) == cuda::abi::k_atomic_reduction)
-        return WL_REFUSE_CALL("cuStreamBatchMemOp", "reductions as operations on memory");
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
         case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = 4; break;

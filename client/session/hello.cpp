@@ -8,6 +8,7 @@
 
 #include "client/trace/trace.h"
 #include "common/log/log.h"
+#include "cuda/abi/newer_values.h"
 #include "protocol/codec/message.h"
 #include "protocol/schema/envelope.capnp.h"
 
@@ -82,11 +83,11 @@ void hide_unsupported(Device& device) {
         CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH,
     };
     for (CUdevice_attribute id : k_hidden) device.attributes[id] = 0;
-    // What CUDA has added up to 13.5 is of that kind, too, but for a size; what comes later is not known here.
+    // What CUDA has added up to 13.5 is of that kind, too, but for a size and an operation; what comes later is not known here.
     constexpr size_t k_first_added = CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED + 1;
     constexpr size_t k_oversized_shared_memory = 150, k_last_known = 161;
     for (size_t id = k_first_added; id < Device::k_attribute_ids; ++id) {
-        if (id != k_oversized_shared_memory) device.attributes[id] = 0;
+        if (id != k_oversized_shared_memory && id != cuda::abi::k_atomic_reduction_supported) device.attributes[id] = 0;
         if (id > k_last_known) device.has_attribute[id] = false;
     }
     // "Returns -1 when system does not support NUMA" (CUDA Driver API, CUdevice_attribute).

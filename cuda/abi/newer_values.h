@@ -26,8 +26,8 @@ inline constexpr auto k_function_shared_memory_mode = static_cast<CUfunction_att
 inline constexpr auto k_jit_loader_thread_count = static_cast<CUjit_option>(35);
 inline constexpr int k_jit_options = 36;
 
-/// CU_STREAM_MEM_OP_ATOMIC_REDUCTION. The enumeration of an older header does not reach as far.
-inline constexpr int k_atomic_reduction = 8;
+/// CU_DEVICE_ATTRIBUTE_ATOMIC_REDUCTION_SUPPORTED
+inline constexpr auto k_atomic_reduction_supported = static_cast<CUdevice_attribute>(148);
 
 /// The value of an attribute that is a number: the union of an older header has no member for it.
 inline unsigned number_of(const CUlaunchAttributeValue& value) {

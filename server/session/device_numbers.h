@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cuda/abi/stream_values.h"
 #include "server/session/call.h"
 #include "server/session/session.h"
 
@@ -35,6 +36,11 @@ inline bool to_driver(ServerCall&, CUstreamBatchMemOpParams& operation) {
         operation.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || operation.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
     const bool writes =
         operation.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || operation.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    if (cuda::abi::is_reduction(operation)) {
+        cuda::abi::AtomicReduction reduction = cuda::abi::reduction_of(operation);
+        reduction.alias = 0;
+        cuda::abi::set_reduction(operation, reduction);
+    }
     if (waits) operation.waitValue.alias = 0;
     if (writes) operation.writeValue.alias = 0;
     return true;

@@ -3,6 +3,7 @@
 
 #include "common/log/log.h"
 #include "cuda/abi/array_format.h"
+#include "cuda/abi/stream_values.h"
 #include "server/session/session.h"
 
 namespace warpline::server {
@@ -77,6 +78,10 @@ CUresult check_regions(ServerCall& call, const CUstreamBatchMemOpParams& operati
         region.row_bytes = bytes;
         return check_region(call, region, access);
     };
+    if (cuda::abi::is_reduction(operation)) {
+        const cuda::abi::AtomicReduction reduction = cuda::abi::reduction_of(operation);
+        return check(reduction.address, reduction.bytes(), Access::write);
+    }
     switch (operation.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32: return check(operation.waitValue.address, sizeof(cuuint32_t), Access::read);
         case CU_STREAM_MEM_OP_WAIT_VALUE_64: return check(operation.waitValue.address, sizeof(cuuint64_t), Access::read);

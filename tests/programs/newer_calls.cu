@@ -78,6 +78,62 @@ static void host_functions() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// CUstreamBatchMemOpParams::atomicReduction, which older headers do not have.
+static CUstreamBatchMemOpParams reduce(unsigned operation, unsigned type, const void* address, unsigned long long value,
+                                       unsigned flags = 0) {
+    struct {
+        unsigned tag = 8, flags = 0, operation = 0, type = 0;
+        unsigned long long address = 0, value = 0, alias = 1;  // the last is the driver's
+    } fields;
+    fields.flags = flags, fields.operation = operation, fields.type = type;
+    fields.address = reinterpret_cast<CUdeviceptr>(address), fields.value = value;
+    CUstreamBatchMemOpParams item{};
+    std::memcpy(&item, &fields, sizeof fields);
+    return item;
+}
+
+// Reductions as operations of a stream on memory, and as a graph's.
+static void reductions() {
+    constexpr unsigned k_add = 0, k_and = 5, k_or = 6, k_word = 2 | 4 | 8, k_long = 2 | 4 | 16;
+    int supported = -1;
+    const auto ask = find<int*, CUdevice_attribute, CUdevice>("cuDeviceGetAttribute", 2000);
+    EXPECT_EQ(ask(&supported, static_cast<CUdevice_attribute>(148), 0), CUDA_SUCCESS);
+    EXPECT_EQ(supported, 1);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const auto batch = find<CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned>("cuStreamBatchMemOp", 11070);
+    DeviceArray<unsigned> data(6);
+    CHECK(cudaMemset(data.data(), 0xff, 6 * sizeof(unsigned)));
+    unsigned* at = data.data();
+    CUstreamBatchMemOpParams items[] = {reduce(k_add, k_word, at, 6), reduce(k_and, k_word, at + 1, 0xf0), reduce(k_or, k_word, at, 8),
+                                        reduce(k_add, k_long, at + 2, 3), reduce(k_and, k_long, at + 4, 0x100000001ull)};
+    EXPECT_EQ(batch(stream, 5, items, 0), CUDA_SUCCESS);
+    CHECK(cudaStreamSynchronize(stream));
+    const auto sums = data.download();
+    EXPECT((sums == std::vector<unsigned>{5 | 8, 0xf0, 2, 0, 1, 1}));
+    for (CUstreamBatchMemOpParams wrong : {reduce(7, k_word, at, 1), reduce(k_add, 1, at, 1), reduce(k_add, k_word, at, 1, 1),
+                                           reduce(k_add, k_long, at + 1, 1), reduce(k_add, k_word, nullptr, 1)})
+        EXPECT_EQ(batch(stream, 1, &wrong, 0), CUDA_ERROR_INVALID_VALUE);
+    CUgraph graph;
+    CUgraphNode node;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params{};
+    EXPECT_EQ((find<CUcontext*>("cuCtxGetCurrent", 4000)(&params.ctx)), CUDA_SUCCESS);
+    params.count = 1;
+    params.paramArray = items;
+    CHECK(cudaGraphCreate(&graph, 0));
+    const auto add = find<CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_BATCH_MEM_OP_NODE_PARAMS*>(
+        "cuGraphAddBatchMemOpNode", 11070);
+    EXPECT_EQ(add(&node, graph, nullptr, 0, &params), CUDA_SUCCESS);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 3; ++i) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(data.download()[0], 13u + 3 * 6);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+}
+
 static void resources() {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
@@ -351,6 +407,7 @@ int main() {
     parameters();
     if (driver >= 13050) values();
     host_functions();
+    reductions();
     resources();
     copies();
     copies_of_arrays();

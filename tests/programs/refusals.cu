@@ -16,27 +16,8 @@ static void core_dumps() {
     EXPECT(context == nullptr);
 }
 
-// An operation on memory that CUDA has got after 13.0.
-static void reductions() {
-    DeviceArray<int> data(2);
-    CUgraph graph;
-    CUgraphNode node;
-    CUDA_BATCH_MEM_OP_NODE_PARAMS params{};
-    CUstreamBatchMemOpParams item{};
-    const unsigned reduction = 8;  // CU_STREAM_MEM_OP_ATOMIC_REDUCTION
-    std::memcpy(&item.operation, &reduction, sizeof reduction);
-    item.waitValue.address = reinterpret_cast<CUdeviceptr>(data.data());
-    DRIVER(cuGraphCreate(&graph, 0));
-    DRIVER(cuCtxGetCurrent(&params.ctx));
-    params.count = 1;
-    params.paramArray = &item;
-    REFUSED(cuGraphAddBatchMemOpNode(&node, graph, nullptr, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
-    DRIVER(cuGraphDestroy(graph));
-}
-
 int main() {
     CHECK(cudaFree(nullptr));
     core_dumps();
-    reductions();
     return passed("refusals");
 }

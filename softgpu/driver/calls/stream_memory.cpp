@@ -2,6 +2,7 @@
 #include <span>
 
 #include "cuda/abi/stream_values.h"
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/stream.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/enqueue.h"
@@ -14,6 +15,11 @@ namespace warpline::softgpu::driver {
 namespace {
 
 CUresult check_item(const CUstreamBatchMemOpParams& item) {
+    if (cuda::abi::is_reduction(item)) {
+        const cuda::abi::AtomicReduction reduction = cuda::abi::reduction_of(item);
+        const bool known = driver_version() >= cuda::abi::k_newer_values_driver && reduction.is_known();
+        return known && reduction.address % reduction.bytes() == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     if (!cuda::abi::are_stream_value_flags(item.operation, item.waitValue.flags)) return CUDA_ERROR_INVALID_VALUE;
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
@@ -27,6 +33,10 @@ CUresult check_item(const CUstreamBatchMemOpParams& item) {
 }
 
 CUresult check_memory(const CUstreamBatchMemOpParams& item) {
+    if (cuda::abi::is_reduction(item)) {
+        const cuda::abi::AtomicReduction reduction = cuda::abi::reduction_of(item);
+        return check_device_range(reduction.address, reduction.bytes(), Access::write);
+    }
     switch (item.operation) {
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
         case CU_STREAM_MEM_OP_WRITE_VALUE_32: return check_device_range(item.waitValue.address, 4, Access::write);

@@ -1,4 +1,6 @@
 // The numbers that a device answers for its attributes.
+#include "cuda/abi/newer_values.h"
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/device/visible_slots.h"
 #include "softgpu/exec/multiprocessors.h"
@@ -175,10 +177,13 @@ void Device::set_attributes() {
     if (profile.compute_mode == Profile::ComputeMode::exclusive) mode = CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
     if (profile.compute_mode == Profile::ComputeMode::prohibited) mode = CU_COMPUTEMODE_PROHIBITED;
     m_attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_MODE] = mode;
+    m_attributes[cuda::abi::k_atomic_reduction_supported] = 1;
 }
 
 CUresult Device::attribute(int number, int* value) const {
-    if (number <= 0 || number >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    const bool knows_newer = driver_version() >= cuda::abi::k_newer_values_driver;
+    const int end = knows_newer ? cuda::abi::k_atomic_reduction_supported + 1 : CU_DEVICE_ATTRIBUTE_MAX;
+    if (number <= 0 || number >= end) return CUDA_ERROR_INVALID_VALUE;
     *value = m_attributes[static_cast<size_t>(number)];
     return CUDA_SUCCESS;
 }

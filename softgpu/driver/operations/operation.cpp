@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/log/log.h"
+#include "cuda/abi/stream_values.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
@@ -87,7 +88,26 @@ bool write_value(uint64_t address, T value) {
     return true;
 }
 
+template <typename T>
+bool reduce(const cuda::abi::AtomicReduction& reduction) {
+    MemoryInUse in_use;
+    if (!process().addresses.covers(reduction.address, sizeof(T), Access::write)) return false;
+    note_write(reduction.address, sizeof(T));
+    const std::atomic_ref<T> at(*reinterpret_cast<T*>(reduction.address));
+    const auto value = static_cast<T>(reduction.value);
+    switch (reduction.reduction) {
+        case CU_ATOMIC_OPERATION_AND: at.fetch_and(value); break;
+        case CU_ATOMIC_OPERATION_OR: at.fetch_or(value); break;
+        default: at.fetch_add(value); break;
+    }
+    return true;
+}
+
 bool execute_one(const CUstreamBatchMemOpParams& item) {
+    if (cuda::abi::is_reduction(item)) {
+        const cuda::abi::AtomicReduction reduction = cuda::abi::reduction_of(item);
+        return reduction.bytes() == 8 ? reduce<uint64_t>(reduction) : reduce<uint32_t>(reduction);
+    }
     const auto& wait = item.waitValue;
     const auto& write = item.writeValue;
     switch (item.operation) {
