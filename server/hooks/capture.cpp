@@ -1,4 +1,6 @@
 // Captures: the graphs and nodes that come of them get the client's tokens.
+#include <algorithm>
+
 #include "server/gen/capture_calls.gen.h"
 #include "server/gen/internal_calls.gen.h"
 #include "server/hooks/graph_common.h"
@@ -56,15 +58,22 @@ CUresult begin_watched(ServerCall& call, CUstream stream, Begin begin) {
     return result;
 }
 
-/// Puts a node behind what a stream's capture has come to, and the capture behind the node.
-CUresult continue_with(ServerCall& call, CUstream stream, const CaptureInfo& info, CUgraphNodeParams& params) {
+bool are_plain(const CUgraphEdgeData* edges, size_t count) {
+    const BytesView bytes = as_bytes(edges, edges != nullptr ? count * sizeof(CUgraphEdgeData) : 0);
+    return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+/// Puts a node that allocates behind what a stream's capture has come to, and the capture behind the node.
+CUresult continue_with(ServerCall& call, CUstream stream, const CaptureInfo& info, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
     CUgraphNode node = nullptr;
-    if (const auto add = call.driver()->cuGraphAddNode_v2) {
-        WL_CUDA(add(&node, info.graph, info.dependencies, info.edges, info.count, &params));
-    } else if (info.edges == nullptr) {
-        WL_CUDA(WL_DRIVER(call, cuGraphAddNode)(&node, info.graph, info.dependencies, info.count, &params));
+    if (are_plain(info.edges, info.count)) {
+        WL_CUDA(WL_DRIVER(call, cuGraphAddMemAllocNode)(&node, info.graph, info.dependencies, info.count, &params));
     } else {
-        return call.missing_function();
+        CUgraphNodeParams any{};
+        any.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+        any.alloc = {params.poolProps, params.accessDescs, params.accessDescCount, params.bytesize, 0};
+        WL_CUDA(WL_DRIVER(call, cuGraphAddNode_v2)(&node, info.graph, info.dependencies, info.edges, info.count, &any));
+        params.dptr = any.alloc.dptr;
     }
     if (const auto update = call.driver()->cuStreamUpdateCaptureDependencies_v2)
         return update(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
@@ -75,17 +84,16 @@ CUresult continue_with(ServerCall& call, CUstream stream, const CaptureInfo& inf
 
 CUresult hook_server_wlCaptureAllocation(ServerCall& call, const WlCaptureAllocationArgs& args,
                                          WlCaptureAllocationValues& values) {
-    CUgraphNodeParams params{};
-    params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
     std::vector<CUmemAccessDesc> access;
-    if (!read_struct(args.properties, params.alloc.poolProps)) return CUDA_ERROR_INVALID_VALUE;
+    if (!read_struct(args.properties, params.poolProps)) return CUDA_ERROR_INVALID_VALUE;
     if (!read_array(args.access, args.access.size() / sizeof(CUmemAccessDesc), access)) return CUDA_ERROR_INVALID_VALUE;
-    const CUmemLocation location = params.alloc.poolProps.location;  // as the client counts devices
+    const CUmemLocation location = params.poolProps.location;  // as the client counts devices
     if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    if (!to_driver(call, params.alloc.poolProps) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
-    params.alloc.accessDescs = access.data();
-    params.alloc.accessDescCount = access.size();
-    params.alloc.bytesize = args.bytes;
+    if (!to_driver(call, params.poolProps) || !to_driver(call, access)) return CUDA_ERROR_INVALID_DEVICE;
+    params.accessDescs = access.data();
+    params.accessDescCount = access.size();
+    params.bytesize = args.bytes;
     const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
     CaptureInfo info;
     WL_CUDA(ask(call, stream, info));
@@ -93,8 +101,8 @@ CUresult hook_server_wlCaptureAllocation(ServerCall& call, const WlCaptureAlloca
         return info.status == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     WL_CUDA(call.session().graph_memory().check_node(location.id, args.bytes));
     WL_CUDA(continue_with(call, stream, info, params));
-    call.session().memory().add_range(params.alloc.dptr, args.bytes);
-    values.address = params.alloc.dptr;
+    call.session().memory().add_range(params.dptr, args.bytes);
+    values.address = params.dptr;
     return CUDA_SUCCESS;
 }
 
