@@ -1,18 +1,7 @@
 // Graphs that copy from and to host memory: it is read and written at each launch, whatever lies between them.
 #include <cstring>
 
-#include "check.h"
-
-__global__ void add(int* data, int n, int value) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) data[i] += value;
-}
-
-struct Pinned {
-    explicit Pinned(size_t count) { CHECK(cudaMallocHost(&data, count * sizeof(int))); }
-    ~Pinned() { CHECK(cudaFreeHost(data)); }
-    int* data = nullptr;
-};
+#include "graph_parts.h"
 
 static cudaGraphExec_t capture_round_trip(cudaStream_t stream, int* device, const int* from, int* to, int n, int value) {
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
@@ -350,20 +339,6 @@ static void within_the_host() {
     CHECK(cudaFreeAsync(pooled, stream));
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaStreamDestroy(stream));
-}
-
-static size_t nodes_of_type(cudaGraph_t graph, cudaGraphNodeType wanted, cudaGraphNode_t* last) {
-    cudaGraphNode_t nodes[8];
-    size_t count = 8, found = 0;
-    CHECK(cudaGraphGetNodes(graph, nodes, &count));
-    for (size_t i = 0; i < count; ++i) {
-        cudaGraphNodeType type;
-        CHECK(cudaGraphNodeGetType(nodes[i], &type));
-        if (type != wanted) continue;
-        ++found;
-        *last = nodes[i];
-    }
-    return found;
 }
 
 // A copy within host memory is a copy to the program, whoever executes it.

@@ -1,4 +1,4 @@
-// What programs that make graphs with host copies share: page-locked memory, a stream, and nodes behind at most one other.
+// What programs that make graphs with host copies share: memory, a stream, nodes behind at most one other, and their number.
 #pragma once
 
 #include "check.h"
@@ -41,4 +41,19 @@ inline cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* afte
     cudaGraphNode_t node;
     CHECK(cudaGraphAddKernelNode(&node, graph, after, after ? 1 : 0, &params));
     return node;
+}
+
+/// How many nodes of a type a small graph has, and the last of them.
+inline size_t nodes_of_type(cudaGraph_t graph, cudaGraphNodeType wanted, cudaGraphNode_t* last) {
+    cudaGraphNode_t nodes[8];
+    size_t count = 8, found = 0;
+    CHECK(cudaGraphGetNodes(graph, nodes, &count));
+    for (size_t i = 0; i < count; ++i) {
+        cudaGraphNodeType type;
+        CHECK(cudaGraphNodeGetType(nodes[i], &type));
+        if (type != wanted) continue;
+        ++found;
+        *last = nodes[i];
+    }
+    return found;
 }
