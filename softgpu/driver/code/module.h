@@ -188,7 +188,8 @@ public:
     CUresult module(Context& context, std::shared_ptr<Module>& module) const;
     /// The function that a launch in a context executes.
     CUresult resolve(Context& context, std::shared_ptr<LoadedFunction>& function);
-    /// The handles of the function in a context, and of the library's kernel that it is; null where there is none.
+    /// The handles of the function in a context, and of the library's kernel that it is; they stay as they are where there is
+    /// none.
     void names_in(Context& context, CUfunction& function, CUkernel& kernel) const;
     /// Sets an attribute of a kernel on a device, in its contexts that exist and those to come.
     CUresult set_on_device(CUfunction_attribute attribute, int value, Device& device);

@@ -249,11 +249,8 @@ CUresult replace_body(NodeBody& body, NodeBody wanted) {
 CUDA_KERNEL_NODE_PARAMS kernel_params(GraphNode& node) {
     const auto& kernel = std::get<KernelOperation>(node.body);
     CUDA_KERNEL_NODE_PARAMS params{};
-    if (const auto named = process().functions.find(kernel.handle)) {
-        named->names_in(*node.context, params.func, params.kern);
-    } else {
-        params.func = kernel.handle;  // its module is gone
-    }
+    params.func = kernel.handle;  // as the node was given it, where its module or its context is gone
+    if (const auto named = process().functions.find(kernel.handle)) named->names_in(*node.context, params.func, params.kern);
     params.gridDimX = kernel.grid.x;
     params.gridDimY = kernel.grid.y;
     params.gridDimZ = kernel.grid.z;
