@@ -36,8 +36,8 @@ inline constexpr uint8_t k_frame_version = 1;
 inline constexpr size_t k_frame_header_bytes = 48;
 
 /// Protocol versions that this build speaks; the handshake picks the highest common one.
-inline constexpr uint16_t k_protocol_version_min = 4;
-inline constexpr uint16_t k_protocol_version_max = 4;
+inline constexpr uint16_t k_protocol_version_min = 5;
+inline constexpr uint16_t k_protocol_version_max = 5;
 
 /// Body and payload are encoded together, and travel as the payload.
 inline constexpr uint8_t k_flag_body_encoded = 1;
