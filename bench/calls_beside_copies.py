@@ -5,14 +5,10 @@ what follows the link (WARPLINE_DISABLE=parts), in turn. Needs a build (build/re
 import argparse
 import json
 import os
-import pathlib
 import statistics
 import sys
-import types
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "e2e"))
-import harness  # noqa: E402
-from slow_link import link  # noqa: E402
+from common import harness, link, through
 
 PROGRAM = """
 import ctypes, json, os, sys, threading, time
@@ -61,13 +57,13 @@ def main():
     print(f"{arguments.rate / 1e6:g} Mb/s, {arguments.round_trip * 1e3:g} ms there and back; {arguments.copies} copies of "
           f"{arguments.mebibytes} MiB of random bytes, {arguments.runs} runs in turn")
     with harness.Server(environment={"SOFTGPU_EXECUTE": "0"}) as server, link(server.address, arguments.rate, arguments.round_trip) as address:
-        through = types.SimpleNamespace(environment=lambda: {**server.environment(), "WARPLINE_SERVERS": address})
+        linked = through(server, address)
         for lanes in arguments.lanes.split(","):
             for way in ("up", "down"):
                 found = {"fixed": ([], []), "adapted": ([], [])}
                 for _ in range(arguments.runs):
                     for kind, disabled in (("fixed", "cache,parts"), ("adapted", "cache")):
-                        done = harness.run([sys.executable, "-c", PROGRAM, arguments.mebibytes, arguments.copies, way], "remote", through,
+                        done = harness.run([sys.executable, "-c", PROGRAM, arguments.mebibytes, arguments.copies, way], "remote", linked,
                                            {"WARPLINE_DISABLE": disabled, "WARPLINE_BULK_LANES": lanes, "WARPLINE_BULK_LANES_AFTER": "0",
                                             **({} if os.environ.get("WARPLINE_LOG") else {"WARPLINE_LOG": "error"})}, seconds=300)
                         if done.code != 0:

@@ -14,11 +14,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import types
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "e2e"))
-import harness  # noqa: E402
-from slow_link import link  # noqa: E402
+from common import harness, link, through
 
 PROGRAMS = ("vector_add,matmul_shared,launch_burst,copies,streams_events,host_threads,polling,graphs,graph_launches,callbacks,pools,"
             "memory_waits,captures,thrust_cub,atomics")
@@ -53,10 +50,10 @@ def main():
         folder = arguments.keep or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpline-predictions-")))
         folder.mkdir(parents=True, exist_ok=True)
         server = stack.enter_context(harness.Server())
-        through = []
+        servers = []
         for rtt, rate in links:
             address = stack.enter_context(link(server.address, rate * 1e6, rtt / 1e3))
-            through.append(types.SimpleNamespace(environment=lambda address=address: {**server.environment(), "WARPLINE_SERVERS": address}))
+            servers.append(through(server, address))
         print(f"load {os.getloadavg()[0]:.1f}; medians of {arguments.runs}")
         print("| program | waits | here, ms |" + "".join(f" {rtt:g} ms, {rate:g} Mb/s: predicted / measured, ms | off by |"
                                                          for rtt, rate in links))
@@ -71,7 +68,7 @@ def main():
                     said = analyzed(path, "--rtt", f"{rtt}ms", "--rate", f"{rate}Mbit")
                     predicted[i].append(said["predictions"][0]["seconds"] * 1e3)
                     there = folder / f"{program.name}-{rtt:g}-{rate:g}-{turn}.json"
-                    traced(program, through[i], there)
+                    traced(program, servers[i], there)
                     measured[i].append(analyzed(there)["seconds"] * 1e3)
                 here.append(said["seconds"] * 1e3)
             row = f"| `{program.name}` | {waits} | {statistics.median(here):,.0f} |"

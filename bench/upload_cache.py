@@ -6,15 +6,11 @@ The link is `warpline-bench link` (docs/performance.md#the-link-emulator), the p
 that has arrived. Needs a build (build/release; WARPLINE_BUILD names another one) and nvcc."""
 
 import argparse
-import pathlib
 import re
 import statistics
 import sys
-import types
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "e2e"))
-import harness  # noqa: E402
-from slow_link import link  # noqa: E402
+from common import DRY, harness, link, through
 
 
 def upload(program, server, mebibytes, piece, seed, extra=None):
@@ -25,6 +21,19 @@ def upload(program, server, mebibytes, piece, seed, extra=None):
     return float(re.search(r"uploaded in ([0-9.]+) s", done.stdout)[1]), done.stats
 
 
+def measure(rate, round_trip, mebibytes, piece, runs):
+    """(seconds, statistics) of each run without the cache, of first ones and of second ones."""
+    program = harness.programs()["uploads"]
+    harness.build_program(program)
+    kinds = {"without": [], "first": [], "second": []}
+    with harness.Server(environment={**DRY, "WARPLINE_UPLOAD_CACHE": "8GiB"}) as server:
+        with link(server.address, rate, round_trip) as address:
+            for seed in range(1, runs + 1):
+                for kind, extra in (("without", {"WARPLINE_DISABLE": "cache"}), ("first", None), ("second", None)):
+                    kinds[kind].append(upload(program, through(server, address), mebibytes, piece, seed, extra))
+    return kinds
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rate", type=float, default=1e9, help="bits a second, each way")
@@ -33,16 +42,8 @@ def main():
     parser.add_argument("--piece", type=int, default=0, help="kibibytes of each copy; 0: all in one")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
-    program = harness.programs()["uploads"]
-    harness.build_program(program)
     piece = arguments.piece or arguments.mebibytes << 10
-    kinds = {"without": [], "first": [], "second": []}
-    with harness.Server(environment={"SOFTGPU_EXECUTE": "0", "WARPLINE_UPLOAD_CACHE": "8GiB"}) as server:
-        with link(server.address, arguments.rate, arguments.round_trip) as address:
-            through = types.SimpleNamespace(environment=lambda: {**server.environment(), "WARPLINE_SERVERS": address})
-            for seed in range(1, arguments.runs + 1):
-                for kind, extra in (("without", {"WARPLINE_DISABLE": "cache"}), ("first", None), ("second", None)):
-                    kinds[kind].append(upload(program, through, arguments.mebibytes, piece, seed, extra))
+    kinds = measure(arguments.rate, arguments.round_trip, arguments.mebibytes, piece, arguments.runs)
     print(f"{arguments.mebibytes} MiB in pieces of {piece} KiB, {arguments.rate / 1e9:g} Gb/s, {arguments.round_trip * 1e3:g} ms there and "
           f"back; median of {arguments.runs} runs (least to greatest)")
     base = statistics.median(seconds for seconds, _ in kinds["without"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs timed_calls.cu over Warpline (TLS with certificates on both sides) and over another remote libcuda, in turn, before the same dry
-software GPU, and prints the medians side by side.
+"""Runs bench/programs/timed_calls.cu over Warpline (TLS with certificates on both sides) and over another remote libcuda, in turn, before
+the same dry software GPU, and prints the medians side by side.
 
 Usage: beside.py --library FOLDER [--set NAME=VALUE …] [--runs N] -- SERVER [ARGUMENT …]
 
@@ -16,11 +16,9 @@ import statistics
 import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tests" / "e2e"))
-import harness  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from common import DRY, build, harness  # noqa: E402
 
-DRY = {"SOFTGPU_EXECUTE": "0"}
 # What the program prints: its name here, its unit, whether more is better.
 FIGURES = {
     "launch": ("a launch, of 20,000 in a row", "µs", False),
@@ -76,9 +74,7 @@ def main():
     parser.add_argument("server", nargs="+", help="the other server's command")
     arguments = parser.parse_args()
     variables = dict(one.split("=", 1) for one in arguments.set)
-    binary = harness.BUILD / "bench" / "timed_calls"
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([harness.cuda_root() / "bin" / "nvcc", "-O2", "-std=c++17", "-o", binary, HERE / "timed_calls.cu"], check=True)
+    binary = build("timed_calls")
     direct = {**DRY, "LD_LIBRARY_PATH": str(harness.BUILD / "lib" / "warpline" / "direct")}
     other = {**variables, "LD_LIBRARY_PATH": arguments.library}
     ours, theirs = {"tls": [], "direct": []}, []

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import types
 import unittest
@@ -91,6 +92,14 @@ class ReportTest(unittest.TestCase):
             figures = json.loads(pathlib.Path(f"{folder}/one.json").read_text())["figures"]
         self.assertEqual({figure["section"] for figure in figures}, {"events"})
         self.assertIn("training", bench("report", "--section", "nothing").stderr)
+
+    def test_b7_what_takes_memory_is_within_its_bounds(self):
+        """The one section of bounds.py that says the same on a machine that others use."""
+        done = subprocess.run([sys.executable, harness.ROOT / "bench" / "bounds.py", "--sections", "memory"], capture_output=True, text=True,
+                              timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("≤"), 2, done.stdout)
+        self.assertIn("\n0 bounds not met", done.stdout)
 
     def test_e8_the_three_forms_say_the_same(self):
         report = self.report()

@@ -1,27 +1,16 @@
-// What calls cost as a program sees them: one line 'name value' for each, microseconds or GB/s. For bench/peer/beside.py, which
-// runs it over one libcuda and over another. Copies are compared; kernels may not be computed (a dry device).
+// What calls cost as a program sees them: one line 'name value' for each, microseconds or GB/s. For bench/bounds.py, and for
+// bench/peer/beside.py, which runs it over one libcuda and over another. Copies are compared; kernels may not be computed (a
+// dry device).
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-using Clock = std::chrono::steady_clock;
-
-#define CHECK(call)                                                                                 \
-    do {                                                                                            \
-        const cudaError_t result = (call);                                                          \
-        if (result != cudaSuccess) {                                                                \
-            std::fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(result)); \
-            std::exit(1);                                                                           \
-        }                                                                                           \
-    } while (0)
+#include "timed.h"
 
 __global__ void touch(int* word, int a, int b, int c) { *word = a + b + c; }
-
-static double micros(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
 /// The median of what a call takes.
 template <typename Call>
