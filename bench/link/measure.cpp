@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <vector>
 
@@ -44,7 +45,15 @@ Result<double> answer(net::Listener& listener, int pings, size_t bytes) {
     return static_cast<double>(after_first) * 8e9 / static_cast<double>(now_ns() - began);
 }
 
-Result<LinkTime> median_ping(net::Socket& socket, int pings) {
+struct Pings {
+    LinkTime round_trip{0}, jitter{0};
+};
+
+/// Of the sum of two evenly distributed delays half lies within this share of its bounds. Losses, which are rarer, do not show
+/// there.
+const double k_middle_half = 2 - std::sqrt(2.0);
+
+Result<Pings> ping(net::Socket& socket, int pings) {
     std::vector<uint64_t> samples;
     for (int i = 0; i < pings; ++i) {
         std::byte one{1};
@@ -53,20 +62,21 @@ Result<LinkTime> median_ping(net::Socket& socket, int pings) {
         WL_TRY(socket.read_exact({&one, 1}, k_patience));
         samples.push_back(now_ns() - began);
     }
-    return LinkTime(static_cast<int64_t>(quantile(samples, 0.5)));
+    const auto apart = static_cast<double>(quantile(samples, 0.75) - quantile(samples, 0.25));
+    return Pings{LinkTime(static_cast<int64_t>(quantile(samples, 0.5))), LinkTime(std::llround(apart / k_middle_half))};
 }
 
-Result<LinkTime> ping_and_send(uint16_t port, int pings, size_t bytes) {
+Result<Pings> ping_and_send(uint16_t port, int pings, size_t bytes) {
     std::string why;
     net::Socket socket = WL_TRY(net::dial({"127.0.0.1", port}, 5s, why));
-    const LinkTime round_trip = WL_TRY(median_ping(socket, pings));
+    const Pings found = WL_TRY(ping(socket, pings));
     const std::vector<std::byte> data(256 << 10, std::byte{0x5a});
     for (size_t sent = 0; sent < bytes; sent += data.size())
         WL_TRY(socket.write_all({data.data(), std::min(data.size(), bytes - sent)}, k_patience));
     // The other end closes when it has all.
     std::byte none{};
     static_cast<void>(socket.read_exact({&none, 1}, k_patience));
-    return round_trip;
+    return found;
 }
 
 }  // namespace
@@ -77,10 +87,13 @@ Result<LinkFigures> measure_link(const LinkProperties& link, int pings, size_t b
     RunningRelay relay(WL_TRY(Relay::open({"127.0.0.1", 0}, {"127.0.0.1", listener.port()}, link, why)));
     Result<double> rate = 0.0;
     std::thread other([&] { rate = answer(listener, pings, bytes); });
-    const Result<LinkTime> round_trip = ping_and_send(relay.port(), pings, bytes);
+    const Result<Pings> found = ping_and_send(relay.port(), pings, bytes);
     listener.stop();
     other.join();
-    return LinkFigures{WL_TRY(round_trip), WL_TRY(rate)};
+    const RelayTotals totals = relay.stop();
+    const uint64_t packets = 2 * static_cast<uint64_t>(pings) + bytes / k_packet_bytes;
+    const Pings& both = WL_TRY(found);
+    return LinkFigures{both.round_trip, both.jitter, WL_TRY(rate), packets, totals.lost_packets};
 }
 
 Result<LinkProperties> calibrated(const LinkProperties& link) {

@@ -8,8 +8,10 @@ namespace warpline::bench {
 
 /// What a round trip of one byte and a large transfer take by plain TCP.
 struct LinkFigures {
-    LinkTime round_trip{0};  ///< median
-    double bits_per_s = 0;   ///< 0: was not asked for
+    LinkTime round_trip{0};                  ///< median
+    LinkTime jitter{0};                      ///< by how far the middle half of them are apart
+    double bits_per_s = 0;                   ///< 0: was not asked for
+    uint64_t packets = 0, lost_packets = 0;  ///< of the transfer and the round trips
 };
 
 /// Measures a link as its users see it: plain TCP through a relay of its own, to a thread of this process.
