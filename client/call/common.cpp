@@ -60,9 +60,17 @@ bool is_looked_at(const Call& call, uint64_t address) {
     return is_shared_memory(address) && (call.session.has_other_threads() || call.session.host_calls().has_thread());
 }
 
+/// True if the address is where the device finds memory that the program has registered.
+static bool is_copy_of_registered(const State& state, uint64_t address) {
+    if (!state.host_memory.any_registered()) [[likely]]
+        return false;
+    const auto range = state.memory.find(address);
+    return range && range->kind == MemoryKind::page_locked && !state.host_memory.in_window(address);
+}
+
 CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles) {
     const bool is_registered = is_registered_memory(call.state, address);
-    settles = is_registered || is_synchronous(call, address) || is_looked_at(call, address);
+    settles = is_registered || is_copy_of_registered(call.state, address) || is_synchronous(call, address) || is_looked_at(call, address);
     if (!is_registered) [[likely]]
         return CUDA_SUCCESS;
     Call own = call;

@@ -1,6 +1,7 @@
 // How page-locked memory becomes the device's, too.
 #include "client/call/mapped.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "client/call/allocate.h"
@@ -70,15 +71,33 @@ CUresult mirror(Call& call, const HostRange& range, uint64_t& device_address) {
     return CUDA_SUCCESS;
 }
 
+/// Calls visit() with every word at which an address may stand: at multiples of eight bytes from where a parameter begins.
+/// @param sizes  as map_host_pointers() has them
+template <typename Visit>
+CUresult for_each_word(BytesView bytes, BytesView sizes, Visit visit) {
+    const size_t count = sizes.empty() ? 1 : sizes.size() / sizeof(uint32_t);
+    for (size_t i = 0; i < count; ++i) {
+        auto size = static_cast<uint32_t>(bytes.size());
+        if (!sizes.empty()) std::memcpy(&size, sizes.data() + i * sizeof size, sizeof size);
+        const BytesView parameter = bytes.first(std::min<size_t>(size, bytes.size()));
+        bytes = bytes.subspan(parameter.size());
+        for (size_t offset = 0; offset + sizeof(uint64_t) <= parameter.size(); offset += sizeof(uint64_t)) {
+            uint64_t word = 0;
+            std::memcpy(&word, parameter.data() + offset, sizeof word);
+            if (CUresult refused = visit(word); refused != CUDA_SUCCESS) return refused;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
 /// What is attached to the host or to another stream, and passed to a kernel nevertheless.
-void attach_managed_pointers(const Call& call, BytesView bytes) {
+void attach_managed_pointers(const Call& call, BytesView bytes, BytesView sizes) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
-    for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
-        uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + offset, sizeof word);
+    static_cast<void>(for_each_word(bytes, sizes, [&](uint64_t word) WL_NO_THREAD_SAFETY_ANALYSIS {
         if (SharedRegion* shared = pages.find(word)) shared->let_work_use({word, 1}, call.known_stream());
-    }
+        return CUDA_SUCCESS;
+    }));
 }
 
 /// Waits for a context, so that what it copies to some memory is there.
@@ -161,19 +180,16 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
     return CUDA_SUCCESS;
 }
 
-CUresult map_host_pointers(Call& call, BytesView bytes) {
-    if (SharedPages::any_attached()) attach_managed_pointers(call, bytes);
+CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes) {
+    if (SharedPages::any_attached()) attach_managed_pointers(call, bytes, sizes);
     if (!call.state.host_memory.may_be_passed()) return CUDA_SUCCESS;
-    for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
-        uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + offset, sizeof word);
-        if (!call.state.host_memory.in_window(word)) continue;
+    return for_each_word(bytes, sizes, [&](uint64_t word) {
+        if (!call.state.host_memory.in_window(word)) return CUDA_SUCCESS;
         uint64_t device_address = 0;
         const CUresult result = map_host_memory(call, word, device_address);
         // What is none of ours is the kernel's affair.
-        if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE) return result;
-    }
-    return CUDA_SUCCESS;
+        return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;
+    });
 }
 
 void unmap_host_memory(Call& call, const HostRange& range) {

@@ -23,7 +23,9 @@ bool can_be_mapped(const Call& call, uint64_t address);
 
 /// The same for every word of some bytes that is the address of page-locked memory: parameters of a kernel, structures. And
 /// managed memory that is attached to the host is so no more.
-CUresult map_host_pointers(Call& call, BytesView bytes);
+/// @param sizes  of the parameters that the bytes are, a uint32_t each, one behind the other without what aligns them: words
+///               count from where each begins. Empty: the bytes are one
+CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes = {});
 
 /// The memory goes: nothing on the device uses it any more. @blocks until that is so
 void unmap_host_memory(Call& call, const HostRange& range);

@@ -22,7 +22,7 @@ CUresult KernelNode::read(Call& call, uint64_t token, void** kernel_params, void
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_shape(*find_device(call.device()), *found, shape); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = params.read(*found, kernel_params, extra); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_host_pointers(call, params.params(), params.sizes()); refused != CUDA_SUCCESS) return refused;
     function = token;
     return ensure_announced(call, token, *found);
 }

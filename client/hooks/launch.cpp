@@ -59,7 +59,7 @@ CUresult map_parameters(Call& call, const Function& function, void** kernel_para
         return CUDA_SUCCESS;
     LaunchParams params;
     if (CUresult refused = params.read(function, kernel_params, extra); refused != CUDA_SUCCESS) return refused;
-    return map_host_pointers(call, params.params());
+    return map_host_pointers(call, params.params(), params.sizes());
 }
 
 CUresult settle(Call& call, CUresult launched, uint64_t stream) {
@@ -155,7 +155,7 @@ CUresult hook_client_cuLaunchCooperativeKernel(Call& call, CUfunction f, unsigne
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, nullptr); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_cooperative(call, f, shape, hStream); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_host_pointers(call, params.params(), params.sizes()); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
     CUresult result =
         gen::issue_cuLaunchCooperativeKernel(call, to_token(f), gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
@@ -180,7 +180,7 @@ CUresult hook_client_cuLaunchKernelEx(Call& call, const CUlaunchConfig* config, 
     Function* const function = launch.function;
     LaunchParams params;
     if (CUresult refused = params.read(*function, kernelParams, extra); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = map_host_pointers(call, params.params()); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = map_host_pointers(call, params.params(), params.sizes()); refused != CUDA_SUCCESS) return refused;
     for (const CUlaunchAttribute& attribute : std::span(config->attrs, config->numAttrs)) {
         const auto& cluster = attribute.value.clusterDim;
         CUresult refused = CUDA_SUCCESS;

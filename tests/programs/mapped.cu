@@ -73,6 +73,52 @@ static void in_structures() {
     CHECK(cudaFreeHost(boxed.inner));
 }
 
+__global__ void behind_one(int what, int* data) { data[0] = what; }
+__global__ void behind_two(int what, Boxed boxed, char step, int* data) {
+    for (int i = 0; i < boxed.count; ++i) boxed.inner[i] = what;
+    data[1] += step;
+}
+
+// Parameters that are aligned to eight bytes because of what stands before them.
+static void behind_others() {
+    int* data;
+    Boxed boxed;
+    CHECK(cudaMallocHost(&data, 2 * sizeof(int)));
+    CHECK(cudaMallocHost(&boxed.inner, 10 * sizeof(int)));
+    data[0] = data[1] = 0;
+    boxed.count = 10;
+    behind_one<<<1, 1>>>(7, data);
+    behind_two<<<1, 1>>>(3, boxed, 1, data);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(data[0], 7);
+    EXPECT_EQ(data[1], 1);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(boxed.inner[i], 3);
+
+    int* others[2];
+    for (int*& other : others) CHECK(cudaMallocHost(&other, sizeof(int)));
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributePriority;
+    cudaLaunchConfig_t config{};
+    config.gridDim = config.blockDim = dim3(1), config.attrs = &attribute, config.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&config, behind_one, 8, others[0]));
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    behind_one<<<1, 1, 0, stream>>>(9, others[1]);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(*others[0], 8);
+    EXPECT_EQ(*others[1], 9);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+    for (int* memory : {data, boxed.inner, others[0], others[1]}) CHECK(cudaFreeHost(memory));
+}
+
 // Several of them on one page, and the page is a stack's; what lies beside them is nobody else's.
 static void registered() {
     volatile char before[64];
@@ -120,6 +166,16 @@ static void named_by_its_own_address() {
     CHECK(cudaMemset2D(memory.data() + 2048, 64, 2, 32, 8));
     EXPECT_EQ(memory[2048 + 7], 0x02020202u);
     EXPECT_EQ(memory[2048 + 8], 5u);
+    EXPECT_EQ(memory[2048 + 16], 0x02020202u);
+    unsigned* mapped;
+    CHECK(cudaHostGetDevicePointer(&mapped, memory.data(), 0));
+    CHECK(cudaMemset(mapped + 2048, 3, 64));
+    EXPECT_EQ(memory[2048 + 8], 0x03030303u);
+    CHECK(cudaMemset2D(mapped + 2048, 64, 4, 32, 2));
+    EXPECT_EQ(memory[2048 + 8], 0x03030303u);
+    EXPECT_EQ(memory[2048 + 16], 0x04040404u);
+    CHECK(cudaMemset(mapped + 2048, 5, 128));
+    CHECK(cudaMemset2D(mapped + 2048, 64, 2, 32, 8));
     EXPECT_EQ(memory[2048 + 16], 0x02020202u);
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
@@ -378,7 +434,7 @@ int main(int argc, char** argv) {
     if (what == "mapped")
         allocated(cudaHostAllocMapped, true);
     else if (what == "passed")
-        allocated(cudaHostAllocDefault, false), in_structures();
+        allocated(cudaHostAllocDefault, false), in_structures(), behind_others();
     else if (what == "graphs")
         in_graphs();
     else if (what == "registered")
