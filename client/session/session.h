@@ -139,6 +139,9 @@ public:
     /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if
     /// there is none.
     CUresult sticky_error() const { return static_cast<CUresult>(m_sticky.load(std::memory_order_relaxed)); }
+    /// How many calls without a reply are known to have failed. The server tells of each before it answers a later call: if the
+    /// number is the same before a call was sent and when one behind it has been answered, that has not failed.
+    uint64_t failures() const { return m_failures.load(std::memory_order_acquire); }
     /// Remembers a failure to be told later, as the server's AsyncError does.
     void defer(CUresult result);
     /// A reset of the device ends errors that would else stay.
@@ -241,6 +244,7 @@ private:
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 
+    std::atomic<uint64_t> m_failures{0};
     std::atomic<int> m_deferred{0};  // CUresult, told once
     std::atomic<int> m_sticky{0};    // CUresult, told until the device is reset
     MemoryCredit m_memory_credit;
