@@ -1,6 +1,8 @@
 // All that is shared by the calls of a process: what was sent, who waits, what went wrong.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -170,6 +172,21 @@ public:
 
     // --- work that the device may still be busy with ---
 
+    /// A call was queued that does more than ask or wait. @param stream  the only one that it gives work to; nothing: any may
+    /// be
+    void note_change(uint64_t number, std::optional<uint64_t> stream) {
+        m_last_change.store(number, std::memory_order_relaxed);
+        (stream ? m_last_given[slot_of(*stream)] : m_last_unplaced).store(number, std::memory_order_relaxed);
+    }
+    /// The number of the newest such call; and of the newest that may have given work to this stream, or to one for which the
+    /// legacy default stream waits. Those of all threads are one here.
+    uint64_t last_change() const { return m_last_change.load(std::memory_order_relaxed); }
+    uint64_t last_change(uint64_t stream) const {
+        if (stream <= 1) return last_change();
+        return std::max(m_last_given[slot_of(stream)].load(std::memory_order_relaxed),
+                        m_last_unplaced.load(std::memory_order_relaxed));
+    }
+
     /// A call that leaves some was queued.
     void note_work(uint64_t number) { m_last_work.store(number, std::memory_order_relaxed); }
     /// The number of the newest one.
@@ -250,7 +267,16 @@ private:
     MemoryCredit m_memory_credit;
     std::atomic<uint64_t> m_freed_through{0};  // call
     std::atomic<uint64_t> m_news{0};
-    std::atomic<uint64_t> m_last_work{0};    // call
+    std::atomic<uint64_t> m_last_work{0};  // call
+    // Streams share places: then more may have been given to one than was.
+    static constexpr size_t k_stream_slots = 64;
+    static size_t slot_of(uint64_t stream) {
+        constexpr uint64_t k_per_thread = 2, k_special = 2;  // the default streams have places of their own
+        if (stream <= k_per_thread) return stream == k_per_thread ? 1 : 0;
+        return k_special + static_cast<uint32_t>(stream) % (k_stream_slots - k_special);
+    }
+    std::atomic<uint64_t> m_last_change{0}, m_last_unplaced{0};
+    std::array<std::atomic<uint64_t>, k_stream_slots> m_last_given{};
     std::atomic<uint64_t> m_last_number{0};  // of a call
     std::atomic<int> m_watches{0};
     mutable Mutex m_waits_mutex;
