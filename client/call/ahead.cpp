@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
+#include "client/call/completion.h"
 #include "client/call/pages_along.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
@@ -35,6 +37,36 @@ uint64_t record_of(const Call& call, uint64_t token) {
     return event && (event->flags & CU_EVENT_DISABLE_TIMING) == 0 ? event->record.load(std::memory_order_acquire) : 0;
 }
 
+/// True if this is what a time between events is about now.
+bool is_newest_record(const Call& call, const EventTimes::Record& record) {
+    const Event* event = call.state.events.find(record.event);
+    return event && event->capture_id.load(std::memory_order_relaxed) == 0 && record_of(call, record.event) == record.number;
+}
+
+bool knows_records(const Call& call) {
+    return looks_ahead(call) && !call.state.device_records_events.load(std::memory_order_relaxed);
+}
+
+/// Times that the program will probably ask for behind the wait that it makes now.
+std::vector<EventTimes::Pair> times_behind_wait(const Call& call) {
+    if (!knows_records(call) || call.state.captures.any()) return {};
+    return call.state.event_times.expect_behind_wait([&](const auto& record) { return is_newest_record(call, record); });
+}
+
+void append_events(std::vector<uint64_t>& events, std::span<const EventTimes::Pair> pairs) {
+    for (const EventTimes::Pair& pair : pairs) events.insert(events.end(), {pair.start.event, pair.end.event});
+}
+
+CUresult result_of_time(uint64_t time) { return static_cast<CUresult>(time >> 32); }
+float milliseconds_of_time(uint64_t time) { return std::bit_cast<float>(static_cast<uint32_t>(time)); }
+
+/// @param times  of the first of the pairs, or all
+void keep_times(const Call& call, std::span<const EventTimes::Pair> pairs, std::span<const uint64_t> times) {
+    for (size_t i = 0; i < std::min(times.size(), pairs.size()); ++i) {
+        if (result_of_time(times[i]) == CUDA_SUCCESS) call.state.event_times.keep(pairs[i], milliseconds_of_time(times[i]));
+    }
+}
+
 /// What is asked along with a question, and what came of it.
 class Along {
 public:
@@ -47,9 +79,13 @@ public:
             m_pairs.push_back({pair, record_of(call, pair.a), record_of(call, pair.b), 0});
             m_events.insert(m_events.end(), {pair.a, pair.b});
         }
+        if (asked.kind == Kind::elapsed) return;
+        m_further = times_behind_wait(call);
+        m_further.resize(std::min(m_further.size(), EventTimes::k_most_pairs - m_pairs.size()));
+        append_events(m_events, m_further);
     }
 
-    bool empty() const { return m_expected.empty() && !has_pages(); }
+    bool empty() const { return m_expected.empty() && m_events.empty() && !has_pages(); }
     bool has_pages() const { return m_call.pages && !m_call.pages->empty(); }
     const std::vector<uint64_t>& events() const { return m_events; }
 
@@ -72,10 +108,11 @@ public:
     void take_times(const std::vector<uint64_t>& times) {
         const size_t count = std::min(times.size(), m_pairs.size());
         for (size_t i = 0; i < count; ++i) {
-            if (times[i] >> 32 != CUDA_SUCCESS) continue;
-            m_pairs[i].milliseconds = std::bit_cast<float>(static_cast<uint32_t>(times[i]));
+            if (result_of_time(times[i]) != CUDA_SUCCESS) continue;
+            m_pairs[i].milliseconds = milliseconds_of_time(times[i]);
             m_times.push_back(m_pairs[i]);
         }
+        keep_times(m_call, m_further, std::span(times).subspan(count));
     }
 
     /// The answer to a question for a time, for when it is asked again.
@@ -136,7 +173,8 @@ private:
     const Question m_asked;
     Foresight::Expected m_expected;
     std::vector<uint64_t> m_events;
-    std::vector<Foresight::Time> m_pairs;  // that m_events are, without an answer
+    std::vector<Foresight::Time> m_pairs;     // that m_events begin with, without an answer
+    std::vector<EventTimes::Pair> m_further;  // and go on with
     std::vector<Foresight::Time> m_times;
     std::vector<Foresight::Read> m_reads;
 };
@@ -168,7 +206,16 @@ CUresult wait_for_context(Call& call) {
 
 CUresult wait_for_stream(Call& call, uint64_t stream) {
     if (call.pages) call.pages->choose(call);
-    if (!call.pages || call.pages->empty()) return gen::request_cuStreamSynchronize(call, stream);
+    if (!call.pages || call.pages->empty()) {
+        const auto pairs = times_behind_wait(call);
+        if (pairs.empty()) return gen::request_cuStreamSynchronize(call, stream);
+        std::vector<uint64_t> events;
+        append_events(events, pairs);
+        gen::WlEventTimesValues values;
+        const CUresult result = gen::request_wlEventTimes(call, 0, events, stream, values);
+        if (result == CUDA_SUCCESS) keep_times(call, pairs, values.times);
+        return result;
+    }
     return gen::request_wlWaitPages(call, stream, 0, call.pages->ranges(), CopyTarget::into(call.pages->bytes));
 }
 
@@ -178,28 +225,57 @@ CUresult wait_for_event(Call& call, uint64_t token) {
         return along.done(gen::request_wlWaitPages(call, 0, token, call.pages->ranges(), CopyTarget::into(call.pages->bytes)));
     if (along.events().empty()) return along.done(gen::request_cuEventSynchronize(call, token));
     gen::WlEventTimesValues values;
-    const CUresult result = gen::request_wlEventTimes(call, token, along.events(), values);
+    const CUresult result = gen::request_wlEventTimes(call, token, along.events(), 0, values);
     if (result == CUDA_SUCCESS) along.take_times(values.times);
     return along.done(result);
 }
 
+namespace {
+
+/// The time between two events, and further ones if they are expected: with a wait for an event that was reached already.
+/// @return false if the answer has not come
+bool ask_with_others(Call& call, const EventTimes::Pair& asked, CUresult& result, float& milliseconds) {
+    const Event* end = call.state.events.find(asked.end.event);
+    if (!end || call.state.captures.any() || !is_complete(call, *end, asked.end.number)) return false;
+    std::vector<EventTimes::Pair> pairs =
+        call.state.event_times.expect(asked, [&](const auto& record) { return is_newest_record(call, record); });
+    if (pairs.empty()) return false;
+    std::vector<uint64_t> events{asked.start.event, asked.end.event};
+    append_events(events, pairs);
+    gen::WlEventTimesValues values;
+    result = gen::request_wlEventTimes(call, asked.end.event, events, 0, values);
+    if (result != CUDA_SUCCESS) return true;
+    if (values.times.empty()) return false;  // others were in front of it
+    result = result_of_time(values.times[0]);
+    if (result == CUDA_SUCCESS) milliseconds = milliseconds_of_time(values.times[0]);
+    keep_times(call, pairs, std::span(values.times).subspan(1));
+    return true;
+}
+
+}  // namespace
+
 CUresult elapsed_time(Call& call, uint64_t start_token, uint64_t end_token, float& milliseconds) {
     const Question asked{Kind::elapsed, start_token, end_token};
-    const bool known_here = looks_ahead(call) && !call.state.device_records_events.load(std::memory_order_relaxed);
+    const bool known_here = knows_records(call);
     Foresight::Time time{asked, record_of(call, start_token), record_of(call, end_token), 0};
+    const EventTimes::Pair pair{{start_token, time.start_record}, {end_token, time.end_record}};
     if (known_here) {
-        const auto known =
-            call.state.foresight.take_time(asked, time.start_record, time.end_record, call.session.last_number());
+        auto known = call.state.foresight.take_time(asked, time.start_record, time.end_record, call.session.last_number());
+        if (!known) known = call.state.event_times.take(pair);
         if (known) {
             milliseconds = *known;
             return CUDA_SUCCESS;
         }
     }
     Along along(call, asked);  // nothing comes along with it, but that it was asked is remembered
-    gen::CuEventElapsedTimeV2Values answer;
-    const CUresult result = gen::request_cuEventElapsedTime_v2(call, start_token, end_token, answer);
+    CUresult result = CUDA_SUCCESS;
+    if (!known_here || !ask_with_others(call, pair, result, milliseconds)) {
+        gen::CuEventElapsedTimeV2Values answer;
+        result = gen::request_cuEventElapsedTime_v2(call, start_token, end_token, answer);
+        milliseconds = result == CUDA_SUCCESS ? answer.pMilliseconds : milliseconds;
+    }
     if (result != CUDA_SUCCESS) return result;
-    milliseconds = time.milliseconds = answer.pMilliseconds;
+    time.milliseconds = milliseconds;
     if (known_here) along.keep(time);
     return along.done(result);
 }

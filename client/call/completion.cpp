@@ -74,6 +74,31 @@ Completion* completion_of(const Call& call, uint64_t stream) {
     return completion_of_stream(call.state, stream, call.scope());
 }
 
+}  // namespace
+
+namespace {
+
+/// True if all work of the context was found to be done behind this change.
+bool is_idle_since(const Call& call, const Context* context, uint64_t change) {
+    return context && call.session.calls().uses(config::Optimisation::polling) &&
+           context->idle_at.load(std::memory_order_acquire) >= change;
+}
+
+}  // namespace
+
+bool is_context_known_idle(const Call& call) { return is_idle_since(call, call.scope_context(), call.session.last_change()); }
+
+bool is_known_done(const Call& call, uint64_t stream) {
+    const Stream* named = call.state.streams.find(stream);
+    const uint64_t change = call.session.last_change(stream);
+    if (is_idle_since(call, named ? call.state.contexts.find(named->context) : call.scope_context(), change)) return true;
+    const Completion* completion = completion_of(call, stream);
+    return completion && call.session.calls().uses(config::Optimisation::polling) &&
+           completion->done.load(std::memory_order_acquire) >= change;
+}
+
+namespace {
+
 /// Who does nothing but ask leaves the processor to the threads that bring the news. Not who works between two questions: if
 /// there is much to do, it comes back late.
 CUresult not_ready(ThreadState& thread) {
@@ -87,15 +112,13 @@ CUresult not_ready(ThreadState& thread) {
 /// @param find  see watch()
 template <typename Find>
 CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
-    // Nothing was sent since the question whose answer is known, or on its way: so it is the answer to this one.
-    const uint64_t last = call.session.last_number();
     const uint64_t watched = completion.watched.load(std::memory_order_acquire);
-    if (completion.done.load(std::memory_order_acquire) == last) return CUDA_SUCCESS;
-    if (watched == last) return not_ready(call.thread);
+    if (is_known_done(call, token)) return CUDA_SUCCESS;
+    // Nothing was sent since the question whose answer is on its way: so it is the answer to this one.
+    if (watched != 0 && watched == call.session.last_number()) return not_ready(call.thread);
     const CUresult result = gen::request_cuStreamQuery(call, token);
-    if (call.session.last_number() != call.number) return result;
     if (result == CUDA_SUCCESS) completion.reached(call.number);
-    if (result != CUDA_ERROR_NOT_READY) return result;
+    if (result != CUDA_ERROR_NOT_READY || call.session.last_number() != call.number) return result;
     // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
     watch(call, call.number + 1, completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
     call.session.calls().send_now();
@@ -173,26 +196,6 @@ void expect_question(Call& call, uint64_t token, Event& event) {
     if (!call.session.calls().uses(config::Optimisation::prefetch) || !is_known_here(call, event)) return;
     event.expected_questions.fetch_sub(1, std::memory_order_relaxed);
     watch_event(call, token, event, event.record.load(std::memory_order_acquire));
-}
-
-namespace {
-
-/// True if nothing was sent since all work of the context was found to be done.
-bool is_idle_since(const Call& call, const Context* context) {
-    return context && call.session.calls().uses(config::Optimisation::polling) &&
-           context->idle_at.load(std::memory_order_acquire) == call.session.last_number();
-}
-
-}  // namespace
-
-bool is_context_known_idle(const Call& call) { return is_idle_since(call, call.scope_context()); }
-
-bool is_known_done(const Call& call, uint64_t stream) {
-    const Stream* named = call.state.streams.find(stream);
-    if (is_idle_since(call, named ? call.state.contexts.find(named->context) : call.scope_context())) return true;
-    const Completion* completion = completion_of(call, stream);
-    return completion && call.session.calls().uses(config::Optimisation::polling) &&
-           completion->done.load(std::memory_order_acquire) == call.session.last_number();
 }
 
 void note_done(const Call& call, uint64_t stream) {

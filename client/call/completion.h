@@ -27,7 +27,7 @@ void expect_question(Call& call, uint64_t token, Event& event);
 /// cuStreamQuery. @blocks for a round trip if the answer is not known
 CUresult query_stream(Call& call, uint64_t token);
 
-/// True if nothing was sent since all work of the call's context, or of the stream, was found to be done.
+/// True if nothing that gives work to it was sent since all work of the call's context, or of the stream, was found to be done.
 bool is_context_known_idle(const Call& call);
 bool is_known_done(const Call& call, uint64_t stream);
 /// The call that was just answered has found the stream's work done.

@@ -51,6 +51,27 @@ constexpr bool leaves_work(cuda::CallId id) {
     }
 }
 
+/// True for calls that do nothing but ask or wait, and tell of their own failure.
+constexpr bool only_asks(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::wlReadPages:
+        case cuda::CallId::wlWaitPages:
+        case cuda::CallId::wlWaitBesideCaptures:
+        case cuda::CallId::wlReadAhead:
+        case cuda::CallId::wlEventTimes:
+        case cuda::CallId::wlFunctionAttributes:
+        case cuda::CallId::cuMemGetInfo_v2:
+        case cuda::CallId::cuStreamQuery:
+        case cuda::CallId::cuStreamSynchronize:
+        case cuda::CallId::cuEventElapsedTime_v2:
+        case cuda::CallId::cuEventQuery:
+        case cuda::CallId::cuEventSynchronize:
+        case cuda::CallId::cuCtxSynchronize:
+        case cuda::CallId::cuMemcpyDtoH_v2: return true;
+        default: return false;
+    }
+}
+
 /// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
 struct NumberNote {
     Call& call;
@@ -63,6 +84,7 @@ struct NumberNote {
         // Of a synchronous copy the driver may still be moving the bytes: what they are moved to may be fetched beside it.
         const bool is_copy = call.id == cuda::CallId::cuMemcpyHtoD_v2 && SharedPages::in_use();
         if (leaves_work(call.id) || is_copy) call.session.note_work(number);
+        if (!only_asks(call.id)) call.session.note_change(number, call.known_stream());
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         // What comes with a reply that is watched comes to the watch.

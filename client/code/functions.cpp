@@ -80,14 +80,19 @@ CUresult ask_attributes(Call& call, uint64_t token, const Function& function, Fu
 /// Asks for all attributes, and keeps them if the program has set none meanwhile.
 CUresult fetch_attributes(Call& call, uint64_t token, Function& function, FunctionAttributes& attributes) {
     if (CUresult result = ensure_announced(call, token, function); result != CUDA_SUCCESS) return result;
-    uint64_t times_set = 0;
+    const size_t place = function.place_of(call.device());
+    FunctionSetup::Moment asked;
     {
         MutexLock lock(function.mutex);
-        times_set = function.times_set;
+        asked = function.setups[place].now(call.session.failures());
     }
     if (CUresult result = ask_attributes(call, token, function, attributes); result != CUDA_SUCCESS) return result;
     MutexLock lock(function.mutex);
-    if (function.times_set == times_set) function.attributes[function.place_of(call.device())] = attributes;
+    FunctionSetup& setup = function.setups[place];
+    const bool is_true = setup.is_same(asked);
+    setup.holds(asked, call.session.failures());
+    // Also if something was refused before: this is what holds in spite of it.
+    if (is_true) setup.attributes = attributes;
     return CUDA_SUCCESS;
 }
 
@@ -99,6 +104,35 @@ CUresult pick(const FunctionAttributes& attributes, CUfunction_attribute attribu
     return static_cast<CUresult>(found.result);
 }
 
+/// True if the attribute reads back as it was set, whatever else is set, and nothing else changes with it.
+bool reads_back(const Function& function, const Device& device, int attribute, int value) {
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return true;
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return false;
+    // As long as the driver takes it, also if it counts the kernel's own in pieces (DB-60).
+    constexpr int k_piece = 16;
+    const int own = static_cast<int>(function.static_shared_bytes) + k_piece - 1;
+    return value <= device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - own;
+}
+
+/// A call that sets something has been sent.
+void note_set(Function& function, size_t place, const Device& device, int what, int value, uint64_t number)
+    WL_REQUIRES(function.mutex) {
+    const bool keeps = what < 0 || reads_back(function, device, what, value);
+    const bool is_shared_bytes = what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    FunctionSetup& setup = function.setups[place];
+    if (!setup.sent(what, value, number, keeps || is_shared_bytes)) return;
+    if (is_shared_bytes && place < function.shared_limits.size()) function.shared_limits[place].store(value);
+    if (what < 0 || !setup.attributes) return;
+    const auto attribute = static_cast<size_t>(what);
+    const bool is_known = attribute < setup.attributes->size() && (*setup.attributes)[attribute].result == CUDA_SUCCESS;
+    // As a rule programs set what they have set before: libraries do at each launch.
+    if (is_known && (*setup.attributes)[attribute].value == value) return;
+    if (is_known && keeps)
+        (*setup.attributes)[attribute].value = value;
+    else  // of the others the driver may make something else: that is asked for again
+        setup.attributes.reset();
+}
+
 }  // namespace
 
 CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value) {
@@ -107,8 +141,9 @@ CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute att
     if (attribute < 0 || static_cast<size_t>(attribute) >= Function::k_attributes) return CUDA_ERROR_INVALID_VALUE;
     {
         MutexLock lock(function->mutex);
-        const auto known = function->attributes.find(function->place_of(call.device()));
-        if (known != function->attributes.end()) return pick(known->second, attribute, value);
+        FunctionSetup& setup = function->setups[function->place_of(call.device())];
+        setup.drop_if_refused(call.session.failures());
+        if (setup.attributes) return pick(*setup.attributes, attribute, value);
     }
     FunctionAttributes fetched;
     if (CUresult result = fetch_attributes(call, token, *function, fetched); result != CUDA_SUCCESS) return result;
@@ -126,28 +161,26 @@ CUresult check_settable(const Function& function, const Device* device, CUfuncti
     return CUDA_SUCCESS;
 }
 
-void note_attribute(Function& function, int device, CUfunction_attribute attribute, int value) {
-    const bool is_shared_bytes = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    const size_t place = function.place_of(device);
-    if (is_shared_bytes && place < function.shared_limits.size()) function.shared_limits[place].store(value);
+CUresult set_up_function(Call& call, Function& function, const Device& device, int what, int value,
+                         FunctionRef<CUresult()> issue) {
+    const size_t place = function.place_of(device.ordinal);
     {
+        MutexLock lock(function.mutex);
+        function.setups[place].begin(call.session.failures());
+    }
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS && what >= 0) {
         CodeImage& code = *function.code;
         MutexLock lock(code.mutex);
         code.attributes_ahead.set_up(static_cast<int>(place), function.kernel->name);
     }
     MutexLock lock(function.mutex);
-    const auto told = function.attributes.find(place);
-    const bool is_known = told != function.attributes.end() && static_cast<size_t>(attribute) < told->second.size();
-    if (is_known) {
-        FunctionAttribute& known = told->second[static_cast<size_t>(attribute)];
-        // As a rule programs set what they have set before: libraries do at each launch.
-        if (known.result == CUDA_SUCCESS && known.value == value) return;
-        if (is_shared_bytes) known = {value, CUDA_SUCCESS};
+    if (result != CUDA_SUCCESS) {
+        function.setups[place].not_sent();
+        return result;
     }
-    // Of the others the driver may make something else, and occupancy follows from all of them: that is asked for again.
-    if (!is_known || !is_shared_bytes) function.attributes.erase(place);
-    ++function.times_set;
-    function.occupancy.forget();
+    note_set(function, place, device, what, value, call.number);
+    return result;
 }
 
 }  // namespace warpline::client

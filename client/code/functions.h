@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/call/common.h"
+#include "common/base/function_ref.h"
 
 namespace warpline::client {
 
@@ -9,7 +10,8 @@ namespace warpline::client {
 /// those of further kernels of the image with it (AttributesAhead).
 CUresult function_attribute(Call& call, uint64_t token, CUfunction_attribute attribute, int& value);
 
-/// How many blocks of this shape a multiprocessor holds: a question is a function, a context and four numbers, and asked once.
+/// How many blocks of this shape a multiprocessor holds: a question is a function, how that and a context are set up, and four
+/// numbers, and asked once.
 ///
 /// @param flags  as cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags has them
 CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned flags);
@@ -24,8 +26,11 @@ CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlau
 
 /// CUDA_SUCCESS if a function may have this attribute set to this value (on this device).
 CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value);
-/// Remembers an attribute that has been set on a device, for launches and for later questions: to be called when the call has
-/// been sent.
-void note_attribute(Function& function, int device, CUfunction_attribute attribute, int value);
+/// Sends a call that sets something of a function on a device, and remembers what, for launches and for later questions.
+///
+/// @param what   a CUfunction_attribute, or one of FunctionSetup's own numbers
+/// @param issue  queues the call
+CUresult set_up_function(Call& call, Function& function, const Device& device, int what, int value,
+                         FunctionRef<CUresult()> issue);
 
 }  // namespace warpline::client

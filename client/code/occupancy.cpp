@@ -17,6 +17,53 @@ Bytes occupancy_question(const Call& call, cuda::CallId id, const Parts&... part
     return question_of(id, call.context, call.current()->settings.load(), parts...);
 }
 
+/// What is known of a function as it is set up now, while a question about it is answered.
+class AsSetUp {
+public:
+    AsSetUp(const Call& call, Function& function)
+        : m_call(call), m_function(function), m_place(function.place_of(call.device())) {
+        MutexLock lock(function.mutex);
+        m_moment = function.setups[m_place].now(call.session.failures());
+        m_time = function.occupancy.now();
+    }
+
+    bool find(const Bytes& question, uint64_t& answer) const { return m_function.occupancy.find(whole(question), answer); }
+    /// What the driver has answered. @param question  may be of the same answer as others
+    void keep(const Bytes& question, uint64_t answer) {
+        {
+            MutexLock lock(m_function.mutex);
+            if (!m_function.setups[m_place].holds(m_moment, m_call.session.failures())) return;
+        }
+        Answers<uint64_t>& known = m_function.occupancy;
+        if (known.is_full()) {  // it is set up in many ways
+            known.forget();
+            m_time = known.now();
+        }
+        known.keep(whole(question), answer, m_time);
+    }
+    /// The answer: what is known, or what ask(answer) tells, which is kept if it returns CUDA_SUCCESS.
+    template <std::invocable<uint64_t&> Ask>
+    CUresult get(const Bytes& question, uint64_t& answer, Ask&& ask) {
+        if (find(question, answer)) return CUDA_SUCCESS;
+        const CUresult result = ask(answer);
+        if (result == CUDA_SUCCESS) keep(question, answer);
+        return result;
+    }
+
+private:
+    Bytes whole(const Bytes& question) const {
+        Bytes bytes = m_moment.key;
+        bytes.insert(bytes.end(), question.begin(), question.end());
+        return bytes;
+    }
+
+    const Call& m_call;
+    Function& m_function;
+    const size_t m_place;
+    FunctionSetup::Moment m_moment;
+    uint64_t m_time = 0;
+};
+
 /// Of the attributes of a launch what can make a difference for how much of it fits. The rest, what a launch waits for or
 /// tells among it, is another one each time.
 Bytes attributes_that_matter(const CUlaunchConfig& config) {
@@ -125,7 +172,7 @@ CUresult ask_blocks(Call& call, int* numBlocks, CUfunction func, int blockSize, 
     uint64_t blocks = 0;
     const Bytes question = occupancy_question(call, cuda::CallId::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
                                               blockSize, dynamicSMemSize, flags);
-    const CUresult result = function->occupancy.get(question, blocks, [&](uint64_t& told) {
+    const CUresult result = AsSetUp(call, *function).get(question, blocks, [&](uint64_t& told) {
         if (CUresult refused = ensure_announced(call, to_token(func), *function); refused != CUDA_SUCCESS) return refused;
         gen::CuOccupancyMaxActiveBlocksPerMultiprocessorWithFlagsValues answer;
         const CUresult asked = gen::request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -142,7 +189,7 @@ CUresult ask_shared_bytes(Call& call, size_t* dynamicSmemSize, CUfunction func, 
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     uint64_t bytes = 0;
     const Bytes question = occupancy_question(call, call.id, numBlocks, blockSize);
-    const CUresult result = function->occupancy.get(question, bytes, [&](uint64_t& told) {
+    const CUresult result = AsSetUp(call, *function).get(question, bytes, [&](uint64_t& told) {
         if (CUresult refused = ensure_announced(call, to_token(func), *function); refused != CUDA_SUCCESS) return refused;
         gen::CuOccupancyAvailableDynamicSMemPerBlockValues answer;
         const CUresult asked =
@@ -158,7 +205,7 @@ CUresult ask_largest_cluster(Call& call, int* clusterSize, CUfunction func, cons
     ClusterQuestion asked;
     if (CUresult refused = asked.read(call, func, config); refused != CUDA_SUCCESS) return refused;
     uint64_t size = 0;
-    const CUresult result = asked.function->occupancy.get(asked.question(call, config), size, [&](uint64_t& told) {
+    const CUresult result = AsSetUp(call, *asked.function).get(asked.question(call, config), size, [&](uint64_t& told) {
         if (CUresult refused = ensure_announced(call, to_token(func), *asked.function); refused != CUDA_SUCCESS) return refused;
         gen::CuOccupancyMaxPotentialClusterSizeValues values;
         const CUresult answer = gen::request_cuOccupancyMaxPotentialClusterSize(
@@ -175,9 +222,8 @@ CUresult ask_largest_cluster(Call& call, int* clusterSize, CUfunction func, cons
 CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlaunchConfig& config) {
     ClusterQuestion asked;
     if (CUresult refused = asked.read(call, func, config); refused != CUDA_SUCCESS) return refused;
-    Answers<uint64_t>& known = asked.function->occupancy;
+    AsSetUp known(call, *asked.function);
     const Bytes question = asked.question(call, config);
-    const uint64_t time = known.now();
     uint64_t told = 0;
     if (known.find(question, told)) return unpack(told, *numClusters);
     if (CUresult refused = ensure_announced(call, to_token(func), *asked.function); refused != CUDA_SUCCESS) return refused;
@@ -192,13 +238,13 @@ CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlau
         config.blockDimZ, config.sharedMemBytes, to_token(config.hStream), array_bytes(config.attrs, config.numAttrs),
         all ? ClusterSizes::k_most : 0, values);
     if (!is_about_arguments(result)) return result;
-    known.keep(question, pack(result, values.numClusters), time);
-    if (sizes.possible()) known.keep(shape, 1, time);
+    known.keep(question, pack(result, values.numClusters));
+    if (sizes.possible()) known.keep(shape, 1);
     for (size_t i = 0; all && i < std::min({values.counts.size(), values.results.size(), size_t{ClusterSizes::k_most}}); ++i) {
         const auto of_size = static_cast<CUresult>(values.results[i]);
         if (!is_about_arguments(of_size)) continue;
         known.keep(asked.question(call, sizes.of(static_cast<unsigned>(i) + 1)),
-                   pack(of_size, static_cast<int>(values.counts[i])), time);
+                   pack(of_size, static_cast<int>(values.counts[i])));
     }
     if (result == CUDA_SUCCESS) *numClusters = values.numClusters;
     return result;

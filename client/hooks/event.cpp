@@ -43,6 +43,8 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
         flags == 0 ? send(call, to_token(hEvent), stream_name) : send_with_flags(call, to_token(hEvent), stream_name, flags);
     if (result != CUDA_SUCCESS) return result;
     if (!external) note_record(call, stream_name, *event);
+    if (!capturing && (event->flags & CU_EVENT_DISABLE_TIMING) == 0)
+        call.state.event_times.recorded({to_token(hEvent), event->record.load(std::memory_order_relaxed)});
     if (!capturing) expect_question(call, to_token(hEvent), *event);
     return result;
 }

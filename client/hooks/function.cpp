@@ -26,27 +26,27 @@ CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction
     if (CUresult refused = check_settable(*function, find_device(call.device()), attrib, value); refused != CUDA_SUCCESS)
         return refused;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    const CUresult result = gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
-    if (result == CUDA_SUCCESS) note_attribute(*function, call.device(), attrib, value);
-    return result;
+    return set_up_function(call, *function, *find_device(call.device()), attrib, value, [&] {
+        return gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
+    });
 }
 
 CUresult hook_client_cuFuncSetCacheConfig(Call& call, CUfunction hfunc, CUfunc_cache config) {
     Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    const CUresult result = gen::issue_cuFuncSetCacheConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
-    function->occupancy.forget();
-    return result;
+    return set_up_function(call, *function, *find_device(call.device()), FunctionSetup::k_cache_config, config, [&] {
+        return gen::issue_cuFuncSetCacheConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+    });
 }
 
 CUresult hook_client_cuFuncSetSharedMemConfig(Call& call, CUfunction hfunc, CUsharedconfig config) {
     Function* function = find_function(call, hfunc);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
-    const CUresult result = gen::issue_cuFuncSetSharedMemConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
-    function->occupancy.forget();
-    return result;
+    return set_up_function(call, *function, *find_device(call.device()), FunctionSetup::k_shared_config, config, [&] {
+        return gen::issue_cuFuncSetSharedMemConfig(call, to_token(hfunc), static_cast<uint32_t>(config));
+    });
 }
 
 CUresult hook_client_cuFuncGetName(Call& call, const char** name, CUfunction hfunc) {

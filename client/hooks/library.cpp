@@ -138,9 +138,9 @@ CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attri
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
-    const CUresult result = gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
-    if (result == CUDA_SUCCESS) note_attribute(*function, dev, attrib, val);
-    return result;
+    return set_up_function(call, *function, *find_device(dev), attrib, val, [&] {
+        return gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
+    });
 }
 
 CUresult hook_client_cuKernelSetCacheConfig(Call& call, CUkernel kernel, CUfunc_cache config, CUdevice dev) {
@@ -148,9 +148,9 @@ CUresult hook_client_cuKernelSetCacheConfig(Call& call, CUkernel kernel, CUfunc_
     Function* function = call.state.functions.find(to_token(kernel));
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
-    const CUresult result = gen::issue_cuKernelSetCacheConfig(call, to_token(kernel), static_cast<uint32_t>(config), dev);
-    function->occupancy.forget();
-    return result;
+    return set_up_function(call, *function, *find_device(dev), FunctionSetup::k_cache_config, config, [&] {
+        return gen::issue_cuKernelSetCacheConfig(call, to_token(kernel), static_cast<uint32_t>(config), dev);
+    });
 }
 
 }  // namespace warpline::client

@@ -277,6 +277,7 @@ void Session::on_async_error(uint64_t call, CUresult result) {
         count_copies();
     }
     WL_LOG(info, "client", "call {} failed with {} after it had been accepted", call, static_cast<int>(result));
+    m_failures.fetch_add(1, std::memory_order_release);
     defer(result);
 }
 

@@ -1,6 +1,8 @@
 // All that is shared by the calls of a process: what was sent, who waits, what went wrong.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -139,6 +141,9 @@ public:
     /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if
     /// there is none.
     CUresult sticky_error() const { return static_cast<CUresult>(m_sticky.load(std::memory_order_relaxed)); }
+    /// How many calls without a reply are known to have failed. The server tells of each before it answers a later call: if the
+    /// number is the same before a call was sent and when one behind it has been answered, that has not failed.
+    uint64_t failures() const { return m_failures.load(std::memory_order_acquire); }
     /// Remembers a failure to be told later, as the server's AsyncError does.
     void defer(CUresult result);
     /// A reset of the device ends errors that would else stay.
@@ -166,6 +171,21 @@ public:
     uint64_t freed_through() const { return m_freed_through.load(std::memory_order_acquire); }
 
     // --- work that the device may still be busy with ---
+
+    /// A call was queued that does more than ask or wait. @param stream  the only one that it gives work to; nothing: any may
+    /// be
+    void note_change(uint64_t number, std::optional<uint64_t> stream) {
+        m_last_change.store(number, std::memory_order_relaxed);
+        (stream ? m_last_given[slot_of(*stream)] : m_last_unplaced).store(number, std::memory_order_relaxed);
+    }
+    /// The number of the newest such call; and of the newest that may have given work to this stream, or to one for which the
+    /// legacy default stream waits. Those of all threads are one here.
+    uint64_t last_change() const { return m_last_change.load(std::memory_order_relaxed); }
+    uint64_t last_change(uint64_t stream) const {
+        if (stream <= 1) return last_change();
+        return std::max(m_last_given[slot_of(stream)].load(std::memory_order_relaxed),
+                        m_last_unplaced.load(std::memory_order_relaxed));
+    }
 
     /// A call that leaves some was queued.
     void note_work(uint64_t number) { m_last_work.store(number, std::memory_order_relaxed); }
@@ -241,12 +261,22 @@ private:
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 
+    std::atomic<uint64_t> m_failures{0};
     std::atomic<int> m_deferred{0};  // CUresult, told once
     std::atomic<int> m_sticky{0};    // CUresult, told until the device is reset
     MemoryCredit m_memory_credit;
     std::atomic<uint64_t> m_freed_through{0};  // call
     std::atomic<uint64_t> m_news{0};
-    std::atomic<uint64_t> m_last_work{0};    // call
+    std::atomic<uint64_t> m_last_work{0};  // call
+    // Streams share places: then more may have been given to one than was.
+    static constexpr size_t k_stream_slots = 64;
+    static size_t slot_of(uint64_t stream) {
+        constexpr uint64_t k_per_thread = 2, k_special = 2;  // the default streams have places of their own
+        if (stream <= k_per_thread) return stream == k_per_thread ? 1 : 0;
+        return k_special + static_cast<uint32_t>(stream) % (k_stream_slots - k_special);
+    }
+    std::atomic<uint64_t> m_last_change{0}, m_last_unplaced{0};
+    std::array<std::atomic<uint64_t>, k_stream_slots> m_last_given{};
     std::atomic<uint64_t> m_last_number{0};  // of a call
     std::atomic<int> m_watches{0};
     mutable Mutex m_waits_mutex;

@@ -79,6 +79,12 @@ public:
         if (asked == m_forgotten && m_known.size() < k_most) m_known.emplace(question, answer);
     }
 
+    /// True if nothing more is kept.
+    bool is_full() const {
+        MutexLock lock(m_mutex);
+        return m_known.size() >= k_most;
+    }
+
     /// What is known may not be true any more: to be called when the call that changes it has been sent, so that what was asked
     /// before it is not kept.
     void forget() {

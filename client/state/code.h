@@ -12,6 +12,7 @@
 
 #include "client/state/answers.h"
 #include "client/state/attributes_ahead.h"
+#include "client/state/function_setup.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "cuda/image/image.h"
@@ -97,15 +98,14 @@ struct Function {
         return place < shared_limits.size() ? shared_limits[place].load(std::memory_order_relaxed) : -1;
     }
 
-    Answers<uint64_t> occupancy;  ///< how many of its blocks and clusters fit: forgotten when it is set up differently
+    Answers<uint64_t> occupancy;  ///< how many of its blocks and clusters fit: also by how it is set up
 
     std::atomic<const LaunchImage*> launch_image{nullptr};  ///< what its launches are made of: released once it is made
 
-    Mutex mutex;                                                           // protects what follows
-    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);         ///< the same; null if there is to be none
-    bool image_is_made WL_GUARDED_BY(mutex) = false;                       ///< or was tried
-    std::map<size_t, FunctionAttributes> attributes WL_GUARDED_BY(mutex);  ///< by place, as the driver told
-    uint64_t times_set WL_GUARDED_BY(mutex) = 0;                           ///< its attributes, by the program
+    Mutex mutex;                                                    // protects what follows
+    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);  ///< the same; null if there is to be none
+    bool image_is_made WL_GUARDED_BY(mutex) = false;                ///< or was tried
+    std::map<size_t, FunctionSetup> setups WL_GUARDED_BY(mutex);    ///< by place
 };
 
 }  // namespace warpline::client

@@ -10,6 +10,7 @@
 #include "client/state/code.h"
 #include "client/state/context.h"
 #include "client/state/device_memory.h"
+#include "client/state/event_times.h"
 #include "client/state/foresight.h"
 #include "client/state/freed_memory.h"
 #include "client/state/graph_ends.h"
@@ -69,6 +70,7 @@ public:
     std::atomic<bool> pools_to_trim{false};  ///< one of them says so
     Textures textures;
     Foresight foresight;
+    EventTimes event_times;
     Shares shares;
 
     /// Records of events are numbered when they have been sent: what was sent after reading the number comes after the record.

@@ -135,9 +135,14 @@ CUresult hook_server_wlReadAhead(ServerCall& call, const WlReadAheadArgs& args, 
 }
 
 CUresult hook_server_wlEventTimes(ServerCall& call, const WlEventTimesArgs& args, WlEventTimesValues& values) {
-    const auto event = WL_FIND(call, CUevent, event, args.hEvent);
     if (!are_pairs(args.events)) return CUDA_ERROR_INVALID_VALUE;
-    WL_CUDA(wait_for_event(call, event));
+    if (args.hEvent != 0) {
+        const auto event = WL_FIND(call, CUevent, event, args.hEvent);
+        WL_CUDA(wait_for_event(call, event));
+    } else {
+        const auto stream = WL_FIND(call, CUstream, stream, args.hStream);
+        WL_CUDA(wait_for_stream(call, stream));
+    }
     if (const OrderAgain order(call.session().executor()); order) answer_times(call, args.events, values.times);
     return CUDA_SUCCESS;
 }

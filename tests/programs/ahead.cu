@@ -1,6 +1,6 @@
-// What a program asks again and again in the same order comes along with the first answer; nothing that it reads is older than what
-// it asked before. Steps of a training loop, reads piece by piece, times of events; and the same where other streams, threads and
-// calls come between, whose results must be seen.
+// What a program asks again and again in the same order comes along with the first answer; nothing that it reads is older than
+// what it asked before. Steps of a training loop, reads piece by piece, times of events; and the same where other streams,
+// threads and calls come between, whose results must be seen.
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -76,6 +76,74 @@ static void times(unsigned* loss, unsigned long long* accuracy) {
     CHECK(cudaEventDestroy(end));
 }
 
+static float between(cudaEvent_t start, cudaEvent_t end) {
+    float milliseconds = -1;
+    CHECK(cudaEventElapsedTime(&milliseconds, start, end));
+    return milliseconds;
+}
+
+/// Event after event, one wait, and the time between each and the next: a few round trips a step. Each time is that of its own
+/// pair.
+static void neighbours(unsigned* out) {
+    constexpr int k_events = 101, k_steps = 5;
+    constexpr unsigned k_long = 400000, k_short = 2;
+    std::vector<cudaEvent_t> events(k_events);
+    for (cudaEvent_t& event : events) CHECK(cudaEventCreate(&event));
+    for (int step = 0; step < k_steps; ++step) {
+        for (int i = 0; i < k_events; ++i) {
+            CHECK(cudaEventRecord(events[i]));
+            count_down<<<1, 1>>>(out, i % 10 == step ? k_long : k_short, 0);
+        }
+        CHECK(cudaDeviceSynchronize());
+        float sum = 0;
+        int longer = 0;
+        std::vector<float> times;
+        for (int i = 0; i + 1 < k_events; ++i) {
+            times.push_back(between(events[i], events[i + 1]));
+            EXPECT(times.back() >= 0);
+            sum += times.back();
+        }
+        for (int i = 0; i + 1 < k_events; ++i) {
+            float rest = 0;
+            for (int j = i / 10 * 10; j < i / 10 * 10 + 10; ++j) rest = j != i && times[j] > rest ? times[j] : rest;
+            longer += i % 10 == step && times[i] > rest ? 1 : 0;
+        }
+        EXPECT(longer >= 7);  // of ten: what else the machine does may make others long
+        const float whole = between(events.front(), events.back());
+        EXPECT(sum > whole - 0.1f && sum < whole + 0.1f);  // half a microsecond each
+    }
+    for (cudaEvent_t event : events) CHECK(cudaEventDestroy(event));
+}
+
+/// New events for each step, as frameworks have them: a wait brings their time once two steps have asked for it. An event that
+/// was recorded again has another time.
+static void new_events(unsigned* out) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    for (int step = 0; step < 40; ++step) {
+        cudaEvent_t begin, end;
+        CHECK(cudaEventCreate(&begin));
+        CHECK(cudaEventCreate(&end));
+        const bool in_stream = step >= 20;
+        const cudaStream_t used = in_stream ? stream : cudaStream_t{};
+        CHECK(cudaEventRecord(begin, used));
+        count_down<<<1, 1, 0, used>>>(out, 2, 0);
+        CHECK(cudaEventRecord(end, used));
+        CHECK(in_stream ? cudaStreamSynchronize(used) : cudaEventSynchronize(end));
+        const float once = between(begin, end);
+        EXPECT(once >= 0);
+        if (step == 39) {
+            count_down<<<1, 1, 0, used>>>(out, 2000000, 0);
+            CHECK(cudaEventRecord(end, used));
+            CHECK(cudaStreamSynchronize(used));
+            EXPECT(between(begin, end) > once);
+        }
+        CHECK(cudaEventDestroy(begin));
+        CHECK(cudaEventDestroy(end));
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
 /// Reads the same word while another thread's kernel changes it: the last word is the kernel's.
 static void other_thread(unsigned* loss) {
     unsigned zero = 0, got = 0;
@@ -130,6 +198,8 @@ int main(int argc, char** argv) {
     if (is("training")) training(loss, accuracy);
     if (is("pieces")) pieces(memory);
     if (is("times")) times(loss, accuracy);
+    if (is("neighbours")) neighbours(loss);
+    if (is("new_events")) new_events(loss);
     if (is("thread")) other_thread(loss);
     if (is("again")) again(loss, accuracy);
     if (is("beside")) beside(loss);

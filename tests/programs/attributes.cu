@@ -11,6 +11,14 @@ __global__ void scale(float* data) {
     data[threadIdx.x] = 2 * staged[threadIdx.x];
 }
 
+/// The same, and nobody has asked about it before.
+__global__ void fresh(float* data) {
+    extern __shared__ float staged[];
+    staged[threadIdx.x] = data[threadIdx.x];
+    __syncthreads();
+    data[threadIdx.x] = staged[63 - threadIdx.x];
+}
+
 static int dynamic_shared_bytes() {
     cudaFuncAttributes attributes{};
     CHECK(cudaFuncGetAttributes(&attributes, scale));
@@ -133,6 +141,42 @@ static void set_and_ask() {
     ask_size_again<bytes>();
 }
 
+/// As attention kernels do for each launch, and never anything else: what holds for a value is asked for once: two.
+static void set_ask_and_launch(int steps, float* data) {
+    int blocks[2] = {0, 0};
+    for (int i = 0; i < steps; ++i) {
+        const int bytes = i % 2 != 0 ? 96 << 10 : 32 << 10;
+        CHECK(cudaFuncSetAttribute(fresh, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        int told = 0;
+        CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&told, fresh, 64, static_cast<size_t>(bytes)));
+        EXPECT(told > 0 && (blocks[i % 2] == 0 || told == blocks[i % 2]));
+        blocks[i % 2] = told;
+        fresh<<<1, 64, bytes>>>(data);
+        CHECK(cudaGetLastError());
+    }
+    EXPECT(blocks[0] > blocks[1]);
+}
+
+/// What reads back as it was set is asked for at first, and how much fits for each way to set up the cache: three.
+static void set_and_ask_of_caches(int steps) {
+    cudaFuncAttributes attributes{};
+    for (int i = 0; i < steps; ++i) {
+        CHECK(cudaFuncSetAttribute(fresh, cudaFuncAttributePreferredSharedMemoryCarveout, i % 101));
+        CHECK(cudaFuncGetAttributes(&attributes, fresh));
+        EXPECT_EQ(attributes.preferredShmemCarveout, i % 101);
+    }
+    EXPECT_EQ(cudaFuncSetAttribute(fresh, cudaFuncAttributePreferredSharedMemoryCarveout, 101), cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK(cudaFuncGetAttributes(&attributes, fresh));
+    EXPECT_EQ(attributes.preferredShmemCarveout, (steps - 1) % 101);
+    for (int i = 0; i < steps; ++i) {
+        CHECK(cudaFuncSetCacheConfig(fresh, i % 2 != 0 ? cudaFuncCachePreferL1 : cudaFuncCachePreferShared));
+        int blocks = 0;
+        CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fresh, 64, 0));
+        EXPECT(blocks > 0);
+    }
+}
+
 /// The kernels of one image, one after the other.
 template <size_t... i>
 static void ask_of_all(std::index_sequence<i...>) {
@@ -148,6 +192,8 @@ int main() {
     constexpr int k_steps = 100, k_most = 64 << 10, k_less = 56 << 10;
     DeviceArray<float> data(64);
     CHECK(cudaMemset(data.data(), 0, 64 * sizeof(float)));
+    set_ask_and_launch(k_steps, data.data());
+    set_and_ask_of_caches(k_steps);
     const int before = dynamic_shared_bytes();
     EXPECT(before > 0 && before < k_less);
     int most_blocks = 0;

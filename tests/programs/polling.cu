@@ -1,5 +1,5 @@
-// Asks again and again whether work is done, as progress bars and allocators do: the answers are right, and a loop that polls costs
-// one blocking round trip, not one for each question.
+// Asks again and again whether work is done, as progress bars and allocators do: the answers are right, and a loop that polls
+// costs one blocking round trip, not one for each question.
 #include <thread>
 
 #include "check.h"
@@ -16,6 +16,38 @@ static unsigned long poll_event(cudaEvent_t event) {
     while ((state = cudaEventQuery(event)) == cudaErrorNotReady) ++polls;
     CHECK(state);
     return polls;
+}
+
+/// What is known to be done is not asked for: five.
+static void ask_when_all_is_done(unsigned* sum) {
+    cudaStream_t beside, blocking;
+    CHECK(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreate(&blocking));
+    constexpr int k_questions = 100;
+    count_down<<<1, 1, 0, beside>>>(sum, 2, 0);
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < k_questions; ++i) {
+        for (cudaStream_t stream : {cudaStream_t{}, cudaStreamPerThread, beside, blocking}) CHECK(cudaStreamQuery(stream));
+    }
+    // Other streams are done all the same.
+    count_down<<<1, 1>>>(sum, 2, 0);
+    CHECK(cudaStreamSynchronize(0));
+    for (int i = 0; i < k_questions; ++i) {
+        for (cudaStream_t stream : {cudaStream_t{}, cudaStreamPerThread, beside, blocking}) CHECK(cudaStreamQuery(stream));
+    }
+    // Not so what was given work since.
+    count_down<<<1, 1, 0, beside>>>(sum, 400000, 0);
+    const cudaError_t asked = cudaStreamQuery(beside);
+    if (asked != cudaErrorNotReady) CHECK(asked);
+    // Nor is a stream done that is captured.
+    cudaGraph_t graph;
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed));
+    EXPECT_EQ(cudaStreamQuery(blocking), cudaErrorStreamCaptureUnsupported);
+    EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+    cudaGetLastError();
+    CHECK(cudaStreamDestroy(beside));
+    CHECK(cudaStreamDestroy(blocking));
 }
 
 int main() {
@@ -91,7 +123,8 @@ int main() {
     if (first != cudaErrorNotReady) CHECK(first);
     CHECK(cudaStreamDestroy(stream));
 
-    CHECK(cudaDeviceSynchronize());  // one
+    ask_when_all_is_done(sum);
+    CHECK(cudaDeviceSynchronize());                                           // one
     CHECK(cudaMemcpy(&result, sum, sizeof(result), cudaMemcpyDeviceToHost));  // one
     EXPECT_EQ(result, 111111113u);
     CHECK(cudaEventDestroy(event));

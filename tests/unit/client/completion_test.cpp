@@ -74,7 +74,7 @@ TEST(Completion, A2_a_loop_that_polls_an_event_costs_one_round_trip) {
     EXPECT_EQ(client.session->stats().blocking_round_trips, 2u);
 }
 
-TEST(Completion, A2_an_answer_about_a_stream_holds_until_something_is_sent) {
+TEST(Completion, A2_an_answer_about_a_stream_holds_until_it_may_have_got_work) {
     BusyServer busy;
     SessionFixture client(busy.server);
     const auto query = questions_about_a_stream(client);
@@ -83,7 +83,10 @@ TEST(Completion, A2_an_answer_about_a_stream_holds_until_something_is_sent) {
     busy.server.reply(busy.watch(3, CallId::cuStreamSynchronize), CUDA_SUCCESS);
     poll_until(CUDA_SUCCESS, query);
     RecordedEvent event(client.state);
-    EXPECT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);  // a call: the stream may have got work since
+    EXPECT_EQ(event.query(client.call()), CUDA_ERROR_NOT_READY);  // a question gives it none
+    EXPECT_EQ(query(), CUDA_SUCCESS);
+    Call create = client.call();  // this may have
+    ASSERT_EQ(gen::issue_cuStreamCreate(create, client.state.streams.make().token, 0), CUDA_SUCCESS);
     const uint64_t before = client.session->stats().blocking_round_trips;
     EXPECT_EQ(query(), CUDA_ERROR_NOT_READY);
     EXPECT_EQ(client.session->stats().blocking_round_trips, before + 1);
@@ -148,6 +151,45 @@ TEST(Completion, B2_a_context_without_work_says_nothing_of_another_ones_streams)
     EXPECT_TRUE(is_known_done(call, beside.token));
     ASSERT_EQ(gen::issue_cuStreamCreate(call, client.state.streams.make().token, 0), CUDA_SUCCESS);
     for (const uint64_t stream : {uint64_t{0}, within.token, beside.token}) EXPECT_FALSE(is_known_done(call, stream));
+}
+
+TEST(Completion, B2_queries_behind_a_wait_for_the_context_do_not_travel) {
+    BusyServer busy;
+    SessionFixture client(busy.server);
+    auto context = client.state.contexts.make();
+    auto used = client.state.streams.make(), other = client.state.streams.make();
+    used.object->context = other.object->context = context.token;
+    const auto call = [&] {
+        Call made = client.call();
+        made.context = context.token;
+        return made;
+    };
+    const auto give_work_to = [&](uint64_t stream) {
+        Call given = call();
+        given.stream = stream;
+        EXPECT_EQ(gen::issue_cuStreamWaitEvent(given, stream, 0, 0), CUDA_SUCCESS);
+    };
+    const auto query = [&](uint64_t stream) {
+        Call asking = call();
+        return query_stream(asking, stream);
+    };
+    constexpr uint64_t k_legacy = 0, k_per_thread = 2;
+    const auto trips = [&] { return client.session->stats().blocking_round_trips; };
+    give_work_to(used.token);
+    context.object->idle_at.store(client.session->last_number());  // waited for
+    for (const uint64_t stream : {k_legacy, k_per_thread, used.token, other.token}) EXPECT_EQ(query(stream), CUDA_SUCCESS);
+    EXPECT_EQ(trips(), 0u);
+    // Work of one stream leaves the others as they are, but for the one that waits for all.
+    give_work_to(used.token);
+    for (const uint64_t stream : {k_per_thread, other.token}) EXPECT_EQ(query(stream), CUDA_SUCCESS);
+    EXPECT_EQ(trips(), 0u);
+    for (const uint64_t stream : {k_legacy, used.token}) EXPECT_EQ(query(stream), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(trips(), 2u);
+    // What may be about any stream is about all.
+    give_work_to(Call::k_unknown_stream);
+    for (const uint64_t stream : {k_legacy, k_per_thread, used.token, other.token})
+        EXPECT_EQ(query(stream), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(trips(), 6u);
 }
 
 TEST(Completion, a_failure_of_watched_work_is_told) {
