@@ -70,7 +70,8 @@ static bool is_copy_of_registered(const State& state, uint64_t address) {
 
 CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles) {
     const bool is_registered = is_registered_memory(call.state, address);
-    settles = is_registered || is_copy_of_registered(call.state, address) || is_synchronous(call, address) || is_looked_at(call, address);
+    settles = is_registered || is_copy_of_registered(call.state, address) || is_synchronous(call, address) ||
+              is_looked_at(call, address);
     if (!is_registered) [[likely]]
         return CUDA_SUCCESS;
     Call own = call;
