@@ -27,7 +27,8 @@ public:
             m_trace.calls.push_back({span, thread, view(name), number("call"), count(), m_args.value("result", 0)});
         } else if (category == "wait") {
             constexpr size_t k_prefix = 6;  // "wait: "
-            m_trace.waits.push_back({span, thread, view(name.substr(std::min(k_prefix, name.size()))), number("call")});
+            m_trace.waits.push_back(
+                {span, thread, view(name.substr(std::min(k_prefix, name.size()))), number("call"), number("bytes")});
         } else if (category == "blocked") {
             m_trace.blocks.push_back({span, thread, name == "credit"});
         } else if (category == "start") {

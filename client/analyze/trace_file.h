@@ -35,6 +35,7 @@ struct Wait : Span {
     uint32_t thread = 0;
     std::string_view name;  ///< of the call that was sent
     uint64_t number = 0;
+    uint64_t bytes = 0;  ///< of the reply's payload
 };
 
 /// A thread could not send.

@@ -110,6 +110,10 @@ void put_arguments(std::string& out, const Event& event) {
             put(out, event.result);
             return;
         case EventKind::wait:
+            put(out, R"("call":)");
+            put(out, event.first);
+            if (event.bytes != 0) put_number(out, "bytes", event.bytes);
+            return;
         case EventKind::executed:
             put(out, R"("call":)");
             put(out, event.first);

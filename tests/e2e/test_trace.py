@@ -46,7 +46,7 @@ while work() == 0:
 
 
 def setUpModule():
-    for name in [*PROGRAMS, "pools"]:
+    for name in [*PROGRAMS, "pools", "ahead"]:
         harness.build_program(harness.programs()[name])
 
 
@@ -86,10 +86,10 @@ class TraceTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def trace(self, name, extra=None, server=None):
+    def trace(self, name, extra=None, server=None, args=None):
         """Runs a program and reads its trace: (file, its events, the run)."""
         program, path = harness.programs()[name], self.path(name + ".json")
-        done = harness.run([program.binary, *program.args[0]], "remote", server or self.server, {"WARPLINE_TRACE": path, **(extra or {})},
+        done = harness.run([program.binary, *(args or program.args[0])], "remote", server or self.server, {"WARPLINE_TRACE": path, **(extra or {})},
                            seconds=program.seconds)
         self.assertEqual(done.code, 0, done.stdout + done.stderr)
         self.assertIsNone(harness.wrong_output(program, done.stdout), done.stdout)
@@ -207,6 +207,16 @@ class TraceTest(unittest.TestCase):
             shares = said["shares"]
             parts = sum(value for key, value in shares.items() if key != "all_us")
             self.assertLessEqual(abs(parts - shares["all_us"]), 0.02 * shares["all_us"] + 1)
+
+    def test_advice_is_about_the_programs_own_calls(self):
+        """A wait that brings more than it was asked for is the wait that the program knows."""
+        for args, call in (("training", "cuCtxSynchronize"), ("times", "cuEventSynchronize")):
+            path, _, _ = self.trace("ahead", args=[args])
+            said = analyze(path)
+            self.assertTrue(any(row["sent"].startswith("wl") for row in said["waits"] if row["call"].startswith(call)), said["waits"])
+            about = [advice for advice in said["advice"] if advice.startswith(call)]
+            self.assertEqual(len(about), 1, said["advice"])
+            self.assertIn("work in one stream needs no waiting in between", about[0])
 
     def test_predictions_are_no_less_than_their_round_trips(self):
         # A thread waits once at a time: where a program has one, its waits come one after the other, and before them the session's.

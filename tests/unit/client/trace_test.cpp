@@ -104,6 +104,12 @@ TEST(TraceLine, has_what_the_format_asks_for_E8) {
     line.clear();
     append_line(line, failed, 42);
     EXPECT_EQ(Json::parse(line.substr(0, line.size() - 2))["args"], Json({{"result", 700}}));
+    Event wait = call_event(9);
+    wait.kind = EventKind::wait;
+    wait.bytes = 4;
+    line.clear();
+    append_line(line, wait, 42);
+    EXPECT_EQ(Json::parse(line.substr(0, line.size() - 2))["args"], Json({{"call", 9}, {"bytes", 4}}));
 }
 
 TEST(TraceLine, names_of_others_do_no_harm_F3) {
