@@ -24,7 +24,8 @@ public:
         const auto thread = event.value("tid", uint32_t{0});
         const std::string name = event.value("name", "");
         if (category == "call") {
-            m_trace.calls.push_back({span, thread, view(name), number("call"), count(), m_args.value("result", 0)});
+            m_trace.calls.push_back(
+                {span, thread, view(name), number("call"), count(), m_args.value("result", 0), number("answered_by")});
         } else if (category == "wait") {
             constexpr size_t k_prefix = 6;  // "wait: "
             m_trace.waits.push_back(

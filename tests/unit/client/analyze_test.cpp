@@ -15,11 +15,17 @@ namespace {
 class Script {
 public:
     Script() { m_text = "[\n"; }
-    Script& call(const char* name, double begin, double us, int number = 0, int count = 1, int thread = 1, int result = 0) {
+    Script& call(const char* name, double begin, double us, int number = 0, int count = 1, int thread = 1, int result = 0,
+                 int answered_by = 0) {
         std::string args;
         if (number != 0) args = "\"call\":" + std::to_string(number) + ",\"calls\":" + std::to_string(count);
         if (result != 0) args += std::string(number != 0 ? "," : "") + "\"result\":" + std::to_string(result);
+        if (answered_by != 0) args = "\"answered_by\":" + std::to_string(answered_by);
         return slice("call", name, begin, us, thread, args);
+    }
+    /// A call that is answered by what the reply to another one has told.
+    Script& known(const char* name, double begin, double us, int answered_by, int thread = 1) {
+        return call(name, begin, us, 0, 0, thread, 0, answered_by);
     }
     Script& wait(const char* name, double begin, double us, int number, int thread = 1, int bytes = 0) {
         return slice("wait", (std::string("wait: ") + name).c_str(), begin, us, thread,
@@ -365,10 +371,59 @@ TEST(Analyze, polls_end_when_the_answer_comes_E8) {
     script.call("cuEventQuery", 0, 120, 1, 2, 1, 600).wait("cuEventQuery", 5, 110, 1).executed("cuEventQuery", 55, 2, 1);
     script.executed("cuEventSynchronize", 170, 3000, 2).frame("received", "reply", 3230, 2, 1, 100);
     for (int i = 0; i < 30; ++i) script.call("cuEventQuery", 130 + i * 100, 50, 0, 0, 1, 600);
-    script.call("cuEventQuery", 3240, 1).call("cuLaunchKernel", 3300, 5, 3);
+    script.known("cuEventQuery", 3240, 1, 2).call("cuLaunchKernel", 3300, 5, 3);
     const Trace trace = script.trace();
     // Two round trips: for the question, and for the answer that comes by itself.
     EXPECT_NEAR(predicted_us(trace, 20.1) - trace.whole().us(), 2 * 20'000, 150);
+}
+
+/// Ten times: a kernel, and an event of which the server tells the end without being asked; then `ask`.
+template <typename Ask>
+Script told_events(Ask ask) {
+    Script script;
+    script.round_trip(100);
+    for (int i = 0; i < 10; ++i) {
+        const double at = i * 1000;
+        const int number = 1 + 3 * i, watch = number + 2;
+        script.call("cuLaunchKernel", at, 5, number).executed("cuLaunchKernel", at + 60, 5, number);
+        script.call("cuEventRecord", at + 6, 5, number + 1, 2).executed("cuEventRecord", at + 66, 1, number + 1);
+        script.executed("cuEventSynchronize", at + 67, 20, watch).frame("received", "reply", at + 140, watch, 1, 100);
+        ask(script, at + 12, watch);
+    }
+    return script;
+}
+
+// Of records that the program has asked about before, the server tells the end: no question travels, but the first waits.
+TEST(Analyze, polls_wait_for_what_is_told_unasked_E8) {
+    const Trace trace = told_events([](Script& script, double at, int watch) {
+                            for (int i = 0; i < 4; ++i) script.call("cuEventQuery", at + i * 30, 25, 0, 0, 1, 600);
+                            script.known("cuEventQuery", at + 135, 1, watch);
+                        }).trace();
+    EXPECT_NEAR(predicted_us(trace, 20.1) - trace.whole().us(), 10 * 20'000, 200);
+    // What polling took is no time of the program's own: a shorter link shortens it.
+    EXPECT_LT(predicted_us(trace, 0.01), trace.whole().us() - 10 * 80);
+    const Trace waits = told_events([](Script& script, double at, int watch) {
+                            script.known("cuEventSynchronize", at + 300, 1, watch);
+                        }).trace();
+    EXPECT_NEAR(predicted_us(waits, 20.1) - waits.whole().us(), 10 * 20'000 - 10 * 170, 200)
+        << "a synchronisation waits, though it found all done here";
+}
+
+TEST(Analyze, who_asks_once_and_goes_on_waits_for_no_answer_E8) {
+    const Trace trace = told_events([](Script& script, double at, int watch) {
+                            script.call("cuEventQuery", at, 5, 0, 0, 1, 600);
+                            script.call("cuCtxGetCurrent", at + 10, 1, 0, 0);
+                            script.known("cuEventQuery", at + 300, 1, watch);
+                        }).trace();
+    EXPECT_NEAR(predicted_us(trace, 20.1), trace.whole().us(), 1);
+    // Who has asked anew at once is one who waits, also where the first question finds that all is done.
+    int step = 0;
+    const Trace polls = told_events([&](Script& script, double at, int watch) {
+                            if (++step % 2 == 0)
+                                for (int i = 0; i < 3; ++i) script.call("cuEventQuery", at + i * 40, 5, 0, 0, 1, 600);
+                            script.known("cuEventQuery", at + 290, 1, watch);
+                        }).trace();
+    EXPECT_GE(predicted_us(polls, 20.1), 10 * 20'000);
 }
 
 TEST(Analyze, threads_that_are_waited_for_count_once_E8) {
