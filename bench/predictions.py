@@ -18,13 +18,24 @@ import tempfile
 from common import harness, link, through
 
 PROGRAMS = ("vector_add,matmul_shared,launch_burst,copies,streams_events,host_threads,polling,graphs,graph_launches,callbacks,pools,"
-            "memory_waits,captures,thrust_cub,atomics")
+            "memory_waits,captures,thrust_cub,atomics,poll_loops:event,poll_loops:stream,poll_loops:times")
 
 
-def traced(program, server, path):
-    done = harness.run([program.binary, *program.args[0]], "remote", server, {"WARPLINE_TRACE": str(path)}, seconds=300)
+class Case:
+    """A program of programs.toml, with the first of its arguments there or others."""
+
+    def __init__(self, text):
+        name, _, arguments = text.partition(":")
+        self.program = harness.programs()[name]
+        self.command = [self.program.binary, *(arguments.split() or self.program.args[0])]
+        self.name = text.replace(":", " ")
+        self.file = self.name.replace(" ", "-")
+
+
+def traced(case, server, path):
+    done = harness.run(case.command, "remote", server, {"WARPLINE_TRACE": str(path)}, seconds=300)
     if done.code != 0:
-        sys.exit(f"{program.name}: {done.stdout}{done.stderr}")
+        sys.exit(f"{case.name}: {done.stdout}{done.stderr}")
     return done.stats
 
 
@@ -37,15 +48,15 @@ def analyzed(path, *arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", default=PROGRAMS, help="names from programs.toml")
+    parser.add_argument("--programs", default=PROGRAMS, help="names from programs.toml; NAME:ARGUMENTS for others than the first there")
     parser.add_argument("--links", default="30/1000,5/100", help="round trip in ms / rate in Mb/s, and further ones")
     parser.add_argument("--runs", type=int, default=3, help="of each, in turn; medians are compared")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the traces")
     arguments = parser.parse_args()
     links = [tuple(float(part) for part in text.split("/")) for text in arguments.links.split(",")]
-    programs = [harness.programs()[name] for name in arguments.programs.split(",")]
-    for program in programs:
-        harness.build_program(program)
+    cases = [Case(text) for text in arguments.programs.split(",")]
+    for case in cases:
+        harness.build_program(case.program)
     with contextlib.ExitStack() as stack:
         folder = arguments.keep or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpline-predictions-")))
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,19 +70,19 @@ def main():
                                                          for rtt, rate in links))
         print("|---|---|---|" + "---|---|" * len(links))
         far, all_off = 0, []
-        for program in programs:
+        for case in cases:
             here, predicted, measured = [], [[] for _ in links], [[] for _ in links]
             for turn in range(arguments.runs):
-                path = folder / f"{program.name}-here-{turn}.json"
-                waits = traced(program, server, path)["blocking_round_trips"]
+                path = folder / f"{case.file}-here-{turn}.json"
+                waits = traced(case, server, path)["blocking_round_trips"]
                 for i, (rtt, rate) in enumerate(links):
                     said = analyzed(path, "--rtt", f"{rtt}ms", "--rate", f"{rate}Mbit")
                     predicted[i].append(said["predictions"][0]["seconds"] * 1e3)
-                    there = folder / f"{program.name}-{rtt:g}-{rate:g}-{turn}.json"
-                    traced(program, servers[i], there)
+                    there = folder / f"{case.file}-{rtt:g}-{rate:g}-{turn}.json"
+                    traced(case, servers[i], there)
                     measured[i].append(analyzed(there)["seconds"] * 1e3)
                 here.append(said["seconds"] * 1e3)
-            row = f"| `{program.name}` | {waits} | {statistics.median(here):,.0f} |"
+            row = f"| `{case.name}` | {waits} | {statistics.median(here):,.0f} |"
             for i in range(len(links)):
                 was, is_predicted = statistics.median(measured[i]), statistics.median(predicted[i])
                 off = is_predicted / was - 1

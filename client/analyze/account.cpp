@@ -59,6 +59,8 @@ void add_waits(const Trace& trace, Account& account) {
         ++row.count;
         row.us += wait.us();
         row.bytes_down += bytes[wait.number];
+        row.payload_bytes += wait.bytes;
+        row.brings_more |= wait.name == "wlReadAhead";
         ++account.wait_count;
         double executing_us = 0;
         if (const auto found = executed.find(wait.number); found != executed.end())

@@ -26,8 +26,10 @@ struct WaitRow {
     std::string sent;  ///< whose reply was waited for
     uint64_t count = 0;
     double us = 0;
-    double executing_us = 0;  ///< of it: the server executed
-    uint64_t bytes_down = 0;  ///< that the replies brought, as they travelled
+    double executing_us = 0;     ///< of it: the server executed
+    uint64_t bytes_down = 0;     ///< that the replies brought, as they travelled
+    uint64_t payload_bytes = 0;  ///< of memory, of it
+    bool brings_more = false;    ///< some of it the program has not asked for
 };
 
 struct CallRow {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <set>
 
 #include "client/analyze/account.h"
 
@@ -29,8 +30,48 @@ struct Advice {
 }
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-bool synchronises(const WaitRow& row) {
-    return row.sent == "cuCtxSynchronize" || row.sent == "cuStreamSynchronize" || row.sent == "cuEventSynchronize";
+
+/// What a wait is for. The program's own call says it, where there is one: what is sent for it may bring more than it asks for.
+enum class Purpose : uint8_t { memory, managed, read, async_copy, write, synchronisation, progress, measure, question, other };
+
+Purpose purpose_of(const WaitRow& row) {
+    if (row.sent == "wlMapNow" || row.sent == "wlAlloc") return Purpose::memory;
+    const std::string& call = row.call.empty() ? row.sent : row.call;
+    // Outside of calls, what waits for the device are the program's accesses to memory that it has, too.
+    if (row.call.empty() && contains(row.sent, "Synchronize")) return Purpose::managed;
+    if (contains(call, "Synchronize")) return Purpose::synchronisation;
+    if (contains(row.sent, "Pages") || row.sent == "wlWaitBesideCaptures") return Purpose::managed;
+    if (contains(call, "Memcpy") || call.starts_with("wlCopy")) {
+        if (contains(call, "Async")) return Purpose::async_copy;
+        const bool up = contains(row.sent, "HtoD") || row.sent == "wlCopyToDevice";
+        return up ? Purpose::write : Purpose::read;
+    }
+    if (call.starts_with("cuEventQuery") || call.starts_with("cuStreamQuery")) return Purpose::progress;
+    if (call.starts_with("cuEventElapsedTime") || call.starts_with("cuMemGetInfo")) return Purpose::measure;
+    const bool asks = contains(call, "Get") || contains(call, "Query") || contains(call, "Can") || contains(call, "Occupancy");
+    return asks ? Purpose::question : Purpose::other;
+}
+
+/// All waits of one of the program's calls for one purpose.
+std::vector<std::pair<Purpose, WaitRow>> by_purpose(const std::vector<WaitRow>& waits) {
+    std::vector<std::pair<Purpose, WaitRow>> rows;
+    for (const WaitRow& row : waits) {
+        const Purpose purpose = purpose_of(row);
+        const auto same = std::find_if(rows.begin(), rows.end(), [&](const auto& other) {
+            return other.first == purpose && other.second.call == row.call &&
+                   (!row.call.empty() || purpose == Purpose::managed);
+        });
+        if (same == rows.end()) {
+            rows.emplace_back(purpose, row);
+            continue;
+        }
+        same->second.count += row.count;
+        same->second.us += row.us;
+        same->second.executing_us += row.executing_us;
+        same->second.payload_bytes += row.payload_bytes;
+        same->second.brings_more |= row.brings_more;
+    }
+    return rows;
 }
 
 class Adviser {
@@ -38,7 +79,8 @@ public:
     explicit Adviser(const Account& account) : m_account(account) {
         for (const CallRow& row : account.calls) {
             if (contains(row.name, "Launch")) m_launches += row.count;
-            if (row.name.starts_with("cuMemAlloc") || row.name.starts_with("cuMemFree")) {
+            const bool allocates = row.name.starts_with("cuMemAlloc") || row.name.starts_with("cuMemFree");
+            if (allocates && !contains(row.name, "Async") && !contains(row.name, "Host")) {
                 m_allocations += row.count;
                 m_allocating_us += row.us;
             }
@@ -46,7 +88,8 @@ public:
     }
 
     std::vector<std::string> take() {
-        for (const WaitRow& row : m_account.waits) about(row);
+        for (const auto& [purpose, row] : by_purpose(m_account.waits)) about(purpose, row);
+        about_polls();
         about_shares();
         std::stable_sort(m_advice.begin(), m_advice.end(), [](const Advice& a, const Advice& b) { return a.us > b.us; });
         std::vector<std::string> texts;
@@ -64,47 +107,61 @@ private:
                        static_cast<unsigned long long>(row.count), row.us / 1e3, row.executing_us / 1e3);
     }
 
-    void about(const WaitRow& row) {
-        if (row.sent == "wlMapNow" || row.sent == "wlAlloc") return about_memory(row);
+    void about(Purpose purpose, const WaitRow& row) {
+        if (purpose == Purpose::memory) return about_memory(row);
         if (row.count < k_often) return;
         const char* name = row.call.empty() ? row.sent.c_str() : row.call.c_str();
-        if (contains(row.call, "Async") && synchronises(row)) {
-            add(row.us, printed("%s waits %s: its memory is pageable, so that it returns when the copy is complete. Memory of "
-                                "cudaMallocHost (or cudaHostRegister) makes it asynchronous.",
-                                name, cost(row).c_str()));
-        } else if (contains(row.sent, "DtoH") || row.sent == "wlCopyFromDevice") {
-            about_copy(row, name);
-        } else if (contains(row.sent, "HtoD") || row.sent == "wlCopyToDevice") {
-            add(row.us,
-                printed("%s waits %s, since the program has several threads and the device is busy: cudaMemcpyAsync from "
-                        "page-locked memory does not wait.",
-                        name, cost(row).c_str()));
-        } else if (synchronises(row)) {
-            about_synchronisation(row, name);
-        } else if (row.sent == "cuEventQuery" || row.sent == "cuStreamQuery") {
-            add(row.us,
-                printed("%s asks the server %s: ask less often, or wait with cudaEventSynchronize or cudaStreamSynchronize.",
-                        name, cost(row).c_str()));
-        } else if (row.sent == "cuEventElapsedTime_v2" || row.sent == "cuMemGetInfo_v2") {
-            add(row.us, printed("%s waits %s: each costs a round trip; ask at the end, or for every n-th step.", name,
-                                cost(row).c_str()));
-        } else {
-            add(row.us, printed("%s waits %s (for %s): if its answer does not change, ask once and keep it.", name,
-                                cost(row).c_str(), row.sent.c_str()));
+        const std::string waits = cost(row);
+        switch (purpose) {
+            case Purpose::memory: return;
+            case Purpose::read: return about_read(row, name);
+            case Purpose::synchronisation: return about_synchronisation(row, name);
+            case Purpose::managed:
+                return add(row.us, printed("%s waits %s, for pages of managed memory: cudaMemPrefetchAsync brings what is used "
+                                           "next at once, and cudaMalloc with cudaMemcpyAsync does without such waits.",
+                                           row.call.empty() ? "The program" : name, waits.c_str()));
+            case Purpose::async_copy:
+                return add(
+                    row.us,
+                    printed("%s waits %s: its memory is pageable, so that it returns when the copy is complete. Memory of "
+                            "cudaMallocHost (or cudaHostRegister) makes it asynchronous.",
+                            name, waits.c_str()));
+            case Purpose::write:
+                return add(row.us, printed("%s waits %s, since the program has several threads and the device is busy: "
+                                           "cudaMemcpyAsync from page-locked memory does not wait.",
+                                           name, waits.c_str()));
+            case Purpose::progress:
+                m_asking.insert(row.call);
+                return add(row.us, printed("%s asks the server %s: ask less often, or wait with cudaEventSynchronize or "
+                                           "cudaStreamSynchronize.",
+                                           name, waits.c_str()));
+            case Purpose::measure:
+                return add(row.us, printed("%s waits %s: each costs a round trip; ask at the end, or for every n-th step.",
+                                           name, waits.c_str()));
+            case Purpose::question:
+                return add(row.us, printed("%s waits %s (for %s): if its answer does not change, ask once and keep it.", name,
+                                           waits.c_str(), row.sent.c_str()));
+            case Purpose::other:
+                return add(row.us,
+                           printed("%s waits %s (for %s): each costs a round trip of %.3f ms at least here; call it before "
+                                   "the loop, and keep what it makes.",
+                                   name, waits.c_str(), row.sent.c_str(), m_account.round_trip_us / 1e3));
         }
     }
 
-    void about_copy(const WaitRow& row, const char* name) {
-        const uint64_t each = row.bytes_down / row.count;
+    void about_read(const WaitRow& row, const char* name) {
+        const uint64_t each = row.payload_bytes / row.count;
+        // What others ask for next comes along with some: then it is not known how much is the copy's own.
+        const std::string size =
+            row.brings_more || each == 0 ? "" : printed(" of about %llu bytes", static_cast<unsigned long long>(each));
         if (each <= k_small_bytes) {
             add(row.us,
-                printed("%s of about %llu bytes waits %s: keep the value on the device, or copy it with cudaMemcpyAsync "
-                        "to page-locked memory and look at it a step later, or gather several in one copy.",
-                        name, static_cast<unsigned long long>(each), cost(row).c_str()));
+                printed("%s%s waits %s: keep the value on the device, or copy it with cudaMemcpyAsync to page-locked memory "
+                        "and look at it a step later, or gather several in one copy.",
+                        name, size.c_str(), cost(row).c_str()));
         } else {
-            add(row.us, printed("%s of about %llu bytes waits %s: cudaMemcpyAsync to page-locked memory lets the program go on "
-                                "meanwhile.",
-                                name, static_cast<unsigned long long>(each), cost(row).c_str()));
+            add(row.us, printed("%s%s waits %s: cudaMemcpyAsync to page-locked memory lets the program go on meanwhile.", name,
+                                size.c_str(), cost(row).c_str()));
         }
     }
 
@@ -128,6 +185,18 @@ private:
                 "%s waits for memory %s: there is a limit to what is allocated without asking. Memory that is kept and used "
                 "again, cudaMallocAsync, or a larger memory_credit of the server's avoid it.",
                 row.call.c_str(), cost(row).c_str()));
+    }
+
+    /// Questions whether work is done that are answered here, as the server tells the end: the waits for it are no calls'.
+    void about_polls() {
+        for (const CallRow& row : m_account.calls) {
+            const bool asks = row.name.starts_with("cuEventQuery") || row.name.starts_with("cuStreamQuery");
+            if (!asks || row.count < 10 * k_often || m_asking.contains(row.name) || !matters(row.us)) continue;
+            add(row.us,
+                printed("%s is called %llu times, which takes %.1f ms: cudaEventSynchronize or cudaStreamSynchronize waits "
+                        "no longer, and leaves the processor to others; one for several steps costs one round trip.",
+                        row.name.c_str(), static_cast<unsigned long long>(row.count), row.us / 1e3));
+        }
     }
 
     void about_shares() {
@@ -158,6 +227,7 @@ private:
     const Account& m_account;
     uint64_t m_launches = 0, m_allocations = 0;
     double m_allocating_us = 0;
+    std::set<std::string> m_asking;  // calls of which many questions travel
     std::vector<Advice> m_advice;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace warpline::analyze {
 
@@ -75,7 +76,8 @@ void find_owners(const Trace& trace, const std::map<uint32_t, size_t>& index, Ti
 /// Makes the steps of one thread.
 class Walk {
 public:
-    Walk(Timeline& timeline, size_t index) : m_timeline(timeline), m_index(index), m_thread(timeline.threads[index]) {
+    Walk(Timeline& timeline, size_t index, std::set<std::string_view> waiting)
+        : m_timeline(timeline), m_index(index), m_thread(timeline.threads[index]), m_waiting(std::move(waiting)) {
         m_now = m_thread.span.begin_us;
     }
 
@@ -86,8 +88,6 @@ public:
         m_next = call.count == 0 ? 0 : call.first;
         m_end = call.first + call.count;
         m_call_end_us = call.end_us;
-        if (asks_whether_done(call.name) && call.result == k_not_ready && call.count == 2)
-            m_watch = Watch{call.name, call.first + 1, call.end_us};
     }
     void wait(const Wait& wait) {
         go_to(wait.begin_us);
@@ -116,30 +116,22 @@ public:
     }
 
 private:
-    struct Watch {
-        std::string_view name;
-        uint64_t number;
-        double since_us;
-    };
-
-    /// A question that is asked again and again, and whose answer a reply to an earlier call will bring: what the program
-    /// does until then is wait.
+    /// A question that is asked again and again, until the reply to another call has brought the answer: what the program
+    /// does until then is wait. It may wait there as well where the answer has come before the first question.
+    /// @return true if the call is one of several such questions
     bool polls(const Call& call) {
-        if (!m_watch) return false;
-        const bool same = call.name == m_watch->name && call.count == 0;
-        if (same && call.result == k_not_ready) {
+        const bool same = call.name == m_asked && call.count == 0;
+        if (same && call.result == k_not_ready) return true;
+        if (call.answered_by != 0 && (same || m_waiting.contains(call.name))) {
+            go_to(same ? m_asked_until_us : call.begin_us);
             end_pending();
-            m_now = std::max(m_now, call.end_us);
-            return true;
-        }
-        if (same && call.result == 0) {
-            end_pending();
-            add(Step::Kind::wait, call.begin_us - m_watch->since_us, m_watch->number);
-            CallFacts& facts = m_timeline.calls[m_watch->number];
-            facts.awaited = true;
+            add(Step::Kind::wait, std::max(call.begin_us - m_now, 0.0), call.answered_by);
+            m_timeline.calls[call.answered_by].awaited = true;
             m_now = std::max(m_now, call.begin_us);
         }
-        m_watch.reset();
+        const bool asks = asks_whether_done(call.name) && call.result == k_not_ready;
+        m_asked = asks ? call.name : std::string_view();
+        m_asked_until_us = call.end_us;
         return false;
     }
     /// What the call at hand sends is sent when it begins, but for what it waits for in between.
@@ -177,9 +169,28 @@ private:
     double m_now = 0;
     uint64_t m_next = 0, m_end = 0;  // numbers of the call at hand that are not sent; 0: none
     double m_call_end_us = 0;
-    uint64_t m_last = 0;  // that was sent
-    std::optional<Watch> m_watch;
+    uint64_t m_last = 0;                         // that was sent
+    const std::set<std::string_view> m_waiting;  // calls that return when work is done, or are asked until it is
+    std::string_view m_asked;                    // whether work is done, and it was not; empty: the last call did not ask
+    double m_asked_until_us = 0;
 };
+
+/// The calls with which a thread waits for work to be done, also where they find that it is: synchronisations; and questions
+/// that it has asked anew at once more often than not.
+std::set<std::string_view> waiting_calls(const Trace& trace, uint32_t thread) {
+    std::set<std::string_view> waiting;
+    std::map<std::string_view, int> anew;
+    std::string_view asked;
+    for (const Call& call : trace.calls) {
+        if (call.thread != thread) continue;
+        if (call.name.find("Synchronize") != std::string_view::npos) waiting.insert(call.name);
+        if (!asked.empty()) anew[asked] += call.name == asked ? 1 : -1;
+        asked = asks_whether_done(call.name) && call.result == k_not_ready ? call.name : std::string_view();
+    }
+    for (const auto& [name, times] : anew)
+        if (times > 0) waiting.insert(name);
+    return waiting;
+}
 
 std::vector<Item> items_of(const Trace& trace, uint32_t thread) {
     std::vector<Item> items;
@@ -196,8 +207,9 @@ std::vector<Item> items_of(const Trace& trace, uint32_t thread) {
 }
 
 void take_steps(const Trace& trace, Timeline& timeline, size_t index) {
-    Walk walk(timeline, index);
-    for (const Item& item : items_of(trace, timeline.threads[index].thread)) {
+    const uint32_t thread = timeline.threads[index].thread;
+    Walk walk(timeline, index, waiting_calls(trace, thread));
+    for (const Item& item : items_of(trace, thread)) {
         switch (item.kind) {
             case Item::Kind::call: walk.call(*static_cast<const Call*>(item.what)); break;
             case Item::Kind::wait: walk.wait(*static_cast<const Wait*>(item.what)); break;

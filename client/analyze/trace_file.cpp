@@ -24,10 +24,12 @@ public:
         const auto thread = event.value("tid", uint32_t{0});
         const std::string name = event.value("name", "");
         if (category == "call") {
-            m_trace.calls.push_back({span, thread, view(name), number("call"), count(), m_args.value("result", 0)});
+            m_trace.calls.push_back(
+                {span, thread, view(name), number("call"), count(), m_args.value("result", 0), number("answered_by")});
         } else if (category == "wait") {
             constexpr size_t k_prefix = 6;  // "wait: "
-            m_trace.waits.push_back({span, thread, view(name.substr(std::min(k_prefix, name.size()))), number("call")});
+            m_trace.waits.push_back(
+                {span, thread, view(name.substr(std::min(k_prefix, name.size()))), number("call"), number("bytes")});
         } else if (category == "blocked") {
             m_trace.blocks.push_back({span, thread, name == "credit"});
         } else if (category == "start") {

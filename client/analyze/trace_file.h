@@ -28,6 +28,7 @@ struct Call : Span {
     uint64_t first = 0;  ///< number of the first call that was sent for it
     uint32_t count = 0;  ///< how many were, other threads' in between included
     int result = 0;
+    uint64_t answered_by = 0;  ///< nothing was asked for: known from the reply to this call, of which the server was to tell
 };
 
 /// A thread waited for the reply to a call.
@@ -35,6 +36,7 @@ struct Wait : Span {
     uint32_t thread = 0;
     std::string_view name;  ///< of the call that was sent
     uint64_t number = 0;
+    uint64_t bytes = 0;  ///< of the reply's payload
 };
 
 /// A thread could not send.

@@ -10,10 +10,17 @@
 #include "client/gen/stream_calls.gen.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/watch.h"
+#include "client/trace/trace.h"
 
 namespace warpline::client {
 
 namespace {
+
+/// The trace is to say where the answer comes from: what waits for no reply of its own may have waited for this one.
+void note_answer(const Completion& completion) {
+    if (trace::is_on()) [[unlikely]]
+        trace::note_answer(completion.told_by.load(std::memory_order_relaxed));
+}
 
 /// Has the server tell when work is complete, by the reply to a call that waits for it there.
 ///
@@ -28,10 +35,10 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     const bool is_over = watched == 0 || completion.done.load(std::memory_order_acquire) >= watched;
     if (!is_over || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
     if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
-    const auto told_end = [&session, number, find, along](CUresult result) {
+    const auto told_end = [&session, number, find, along](CUresult result, uint64_t by) {
         if (along && result == CUDA_SUCCESS) along->has_come.store(true, std::memory_order_release);
         if (Completion* told = find()) {
-            if (result == CUDA_SUCCESS) told->reached(number);
+            if (result == CUDA_SUCCESS) told->reached(number, by);
             // Unless the next one is watched already: who heard of this end may have gone on.
             uint64_t own = number;
             told->watched.compare_exchange_strong(own, 0, std::memory_order_acq_rel);
@@ -93,8 +100,11 @@ bool is_known_done(const Call& call, uint64_t stream) {
     const uint64_t change = call.session.last_change(stream);
     if (is_idle_since(call, named ? call.state.contexts.find(named->context) : call.scope_context(), change)) return true;
     const Completion* completion = completion_of(call, stream);
-    return completion && call.session.calls().uses(config::Optimisation::polling) &&
-           completion->done.load(std::memory_order_acquire) >= change;
+    if (!completion || !call.session.calls().uses(config::Optimisation::polling) ||
+        completion->done.load(std::memory_order_acquire) < change)
+        return false;
+    note_answer(*completion);
+    return true;
 }
 
 namespace {
@@ -117,7 +127,7 @@ CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
     // Nothing was sent since the question whose answer is on its way: so it is the answer to this one.
     if (watched != 0 && watched == call.session.last_number()) return not_ready(call.thread);
     const CUresult result = gen::request_cuStreamQuery(call, token);
-    if (result == CUDA_SUCCESS) completion.reached(call.number);
+    if (result == CUDA_SUCCESS) completion.reached(call.number, call.number);
     if (result != CUDA_ERROR_NOT_READY || call.session.last_number() != call.number) return result;
     // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
     watch(call, call.number + 1, completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
@@ -131,7 +141,10 @@ bool is_complete(const Call& call, const Event& event, uint64_t number) {
     // Graphs may have recorded it, also one that no call has.
     if (event.is_shared() || call.state.device_records_events.load(std::memory_order_relaxed)) return false;
     if (number == 0) return true;
-    if (event.completion.done.load(std::memory_order_acquire) >= number) return true;
+    if (event.completion.done.load(std::memory_order_acquire) >= number) {
+        note_answer(event.completion);
+        return true;
+    }
     const Context* context = call.state.contexts.find(event.context);
     if (context && context->synced.load(std::memory_order_acquire) >= number) return true;
     const uint64_t recorded_in = event.stream.load(std::memory_order_relaxed);
@@ -183,7 +196,7 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
     }
     const CUresult result = gen::request_cuEventQuery(call, token);
     if (!known_here) return result;
-    if (result == CUDA_SUCCESS) event.completion.reached(number);
+    if (result == CUDA_SUCCESS) event.completion.reached(number, call.number);
     if (result == CUDA_ERROR_NOT_READY) {
         watch_event(call, token, event, number);
         call.session.calls().send_now();
@@ -199,7 +212,7 @@ void expect_question(Call& call, uint64_t token, Event& event) {
 }
 
 void note_done(const Call& call, uint64_t stream) {
-    if (Completion* completion = completion_of(call, stream)) completion->reached(call.number);
+    if (Completion* completion = completion_of(call, stream)) completion->reached(call.number, call.number);
 }
 
 CUresult query_stream(Call& call, uint64_t token) {

@@ -103,7 +103,7 @@ CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     call.context = event->context;
     return with_pages_along(call, [&] {
         const CUresult result = wait_for_event(call, to_token(hEvent));
-        if (result == CUDA_SUCCESS) event->completion.reached(number);
+        if (result == CUDA_SUCCESS) event->completion.reached(number, call.number);
         return result;
     });
 }

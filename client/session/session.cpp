@@ -125,8 +125,11 @@ CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
     const uint64_t began = trace::is_on() ? trace::now_ns() : 0;
     calls().wait_for(waiter, schedule);
     if (began != 0) [[unlikely]]
-        note_until_now(
-            {.kind = trace::EventKind::wait, .name = cuda::call_name(call), .begin_ns = began, .first = waiter.number});
+        note_until_now({.kind = trace::EventKind::wait,
+                        .name = cuda::call_name(call),
+                        .begin_ns = began,
+                        .first = waiter.number,
+                        .bytes = waiter.received + waiter.reply.payload_view().size()});
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     if (call != cuda::CallId::wlReadPages) m_news.fetch_add(1, std::memory_order_acq_rel);
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.

@@ -12,19 +12,21 @@ namespace warpline::client {
 /// is registered, the session signals it exactly once, and it deletes itself.
 class Watch final : public Waiter {
 public:
+    /// Is given the result, and the call's number.
+    using OnReply = std::function<void(CUresult, uint64_t)>;
     /// @param on_reply  called by the receiving thread, or by the one that ends the session: must not send, nor wait
-    explicit Watch(std::function<void(CUresult)> on_reply) : m_on_reply(std::move(on_reply)) {}
+    explicit Watch(OnReply on_reply) : m_on_reply(std::move(on_reply)) {}
     /// @param target  of the reply's payload; valid as long as on_reply
-    Watch(const CopyTarget& target, std::function<void(CUresult)> on_reply) : Waiter(target), m_on_reply(std::move(on_reply)) {}
+    Watch(const CopyTarget& target, OnReply on_reply) : Waiter(target), m_on_reply(std::move(on_reply)) {}
 
     void signal(CUresult with) override {
-        m_on_reply(with);
+        m_on_reply(with, number);
         delete this;
     }
     bool holds_thread() const override { return false; }
 
 private:
-    std::function<void(CUresult)> m_on_reply;
+    OnReply m_on_reply;
 };
 
 }  // namespace warpline::client

@@ -19,9 +19,14 @@ struct Completion {
     /// The server will tell when work of this number is complete; 0: nobody asked it to. Ends after `done` was raised: who
     /// reads this first and then `done` misses no news.
     std::atomic<uint64_t> watched{0};
-    std::atomic<uint64_t> asked{0};  ///< a question has sent the watch of this number on its way
+    std::atomic<uint64_t> asked{0};    ///< a question has sent the watch of this number on its way
+    std::atomic<uint64_t> told_by{0};  ///< number of the call whose reply told of `done` last, for traces
 
-    void reached(uint64_t number) { raise_to(done, number); }
+    /// @param by  number of the call whose reply tells it
+    void reached(uint64_t number, uint64_t by) {
+        told_by.store(by, std::memory_order_relaxed);
+        raise_to(done, number);
+    }
 };
 
 }  // namespace warpline::client

@@ -35,7 +35,7 @@ void put_text(std::string& out, std::string_view text) {
 }
 
 void put_number(std::string& out, std::string_view key, uint64_t number) {
-    put(out, ",\"");
+    put(out, out.back() == '{' ? "\"" : ",\"");
     put(out, key);
     put(out, "\":");
     put(out, number);
@@ -101,15 +101,18 @@ void put_arguments(std::string& out, const Event& event) {
     switch (event.kind) {
         case EventKind::call:
             if (event.count != 0) {
-                put(out, R"("call":)");
-                put(out, event.first);
+                put_number(out, "call", event.first);
                 put_number(out, "calls", event.count);
+            } else if (event.first != 0) {
+                put_number(out, "answered_by", event.first);
             }
-            if (event.result == 0) return;
-            put(out, event.count != 0 ? R"(,"result":)" : R"("result":)");
-            put(out, event.result);
+            if (event.result != 0) put_number(out, "result", event.result);
             return;
         case EventKind::wait:
+            put(out, R"("call":)");
+            put(out, event.first);
+            if (event.bytes != 0) put_number(out, "bytes", event.bytes);
+            return;
         case EventKind::executed:
             put(out, R"("call":)");
             put(out, event.first);

@@ -9,8 +9,8 @@ namespace warpline::client::trace {
 
 /// What happened. The numbers mean something within a process only.
 enum class EventKind : uint8_t {
-    call,       ///< the program called: `first` to `last`, the numbers of what was sent for it; `result`
-    wait,       ///< its thread waited for the reply to call `first`
+    call,       ///< the program called: `count` calls from `first` on were sent, or `first` had told the answer; `result`
+    wait,       ///< its thread waited for the reply to call `first`, with so many `bytes` of payload
     blocked,    ///< its thread could not send
     start,      ///< connecting, and the goodbye: `count` round trips
     sent,       ///< a frame was handed to a socket

@@ -114,6 +114,10 @@ void note_number(uint64_t number) noexcept {
     call->m_count = static_cast<uint32_t>(number - call->m_first + 1);
 }
 
+void note_answer(uint64_t number) noexcept {
+    if (t_call != nullptr && t_call->m_count == 0) t_call->m_first = number;
+}
+
 void CallScope::begin(const char* name) noexcept {
     m_name = name;
     m_first = 0;

@@ -43,6 +43,9 @@ void note(Event event) noexcept;
 
 /// The calling thread sends the call with this number, for the call of the program's that it is in.
 void note_number(uint64_t number) noexcept;
+/// The call of the program's that the thread is in is answered by what the reply to the call with this number has told; 0: by
+/// none.
+void note_answer(uint64_t number) noexcept;
 /// What the server says was dropped of its account, in all. @thread any
 void note_dropped(uint64_t calls) noexcept;
 
@@ -70,13 +73,14 @@ public:
 
 private:
     friend void note_number(uint64_t number) noexcept;
+    friend void note_answer(uint64_t number) noexcept;
     void begin(const char* name) noexcept;
     void end() noexcept;
 
     uint64_t m_begin_ns = 0;  // 0: nobody wants to know
     const char* m_name;
     CallScope* m_around;
-    uint64_t m_first;
+    uint64_t m_first;  // of what was sent; if nothing was, whose reply has answered it
     uint32_t m_count;
     uint32_t m_result = 0;
 };

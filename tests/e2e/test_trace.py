@@ -46,7 +46,7 @@ while work() == 0:
 
 
 def setUpModule():
-    for name in [*PROGRAMS, "pools"]:
+    for name in [*PROGRAMS, "pools", "polling", "poll_loops", "ahead"]:
         harness.build_program(harness.programs()[name])
 
 
@@ -86,10 +86,10 @@ class TraceTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def trace(self, name, extra=None, server=None):
+    def trace(self, name, extra=None, server=None, args=None):
         """Runs a program and reads its trace: (file, its events, the run)."""
         program, path = harness.programs()[name], self.path(name + ".json")
-        done = harness.run([program.binary, *program.args[0]], "remote", server or self.server, {"WARPLINE_TRACE": path, **(extra or {})},
+        done = harness.run([program.binary, *(args or program.args[0])], "remote", server or self.server, {"WARPLINE_TRACE": path, **(extra or {})},
                            seconds=program.seconds)
         self.assertEqual(done.code, 0, done.stdout + done.stderr)
         self.assertIsNone(harness.wrong_output(program, done.stdout), done.stdout)
@@ -207,6 +207,42 @@ class TraceTest(unittest.TestCase):
             shares = said["shares"]
             parts = sum(value for key, value in shares.items() if key != "all_us")
             self.assertLessEqual(abs(parts - shares["all_us"]), 0.02 * shares["all_us"] + 1)
+
+    def test_answers_say_what_told_them(self):
+        """Of an event that a program has polled the server tells the end of later records unasked: that reply is what the program
+        waited for, though no call of it waits."""
+        _, trace, _ = self.trace("polling")
+        executed = {event["args"]["call"]: event["name"] for event in of(trace, "server")}
+        told = {event["args"]["call"]: begin(event) for event in of(trace, "received") if event["name"] == "reply"}
+        waited = {event["args"]["call"] for event in of(trace, "wait")}
+        answered = [event for event in of(trace, "call") if "answered_by" in event["args"]]
+        unasked = collections.Counter()
+        for event in answered:
+            number = event["args"]["answered_by"]
+            self.assertNotIn("result", event["args"])
+            self.assertLessEqual(told[number], end(event))
+            if number not in waited and event["name"].startswith("cuEventQuery"):
+                unasked[executed[number]] += 1
+        self.assertGreaterEqual(unasked["cuEventSynchronize"], 2, answered)
+
+    def test_predictions_count_what_polls_wait_for(self):
+        path, _, done = self.trace("poll_loops", args=["event"])
+        self.assertLess(done.stats["blocking_round_trips"], 5)
+        predicted = {rtt: analyze(path, "--rtt", f"{rtt}ms")["predictions"][0]["seconds"] for rtt in (30, 1000)}
+        # Each of its 40 steps waits for a reply, beside what blocks; and the session's beginning and end.
+        trips = (predicted[1000] - predicted[30]) / 0.970
+        self.assertGreaterEqual(trips, 40 + 6 - 0.1)
+        self.assertLessEqual(trips, 40 + 6 + done.stats["blocking_round_trips"] + 0.1)
+
+    def test_advice_is_about_the_programs_own_calls(self):
+        """A wait that brings more than it was asked for is the wait that the program knows."""
+        for args, call in (("training", "cuCtxSynchronize"), ("times", "cuEventSynchronize")):
+            path, _, _ = self.trace("ahead", args=[args])
+            said = analyze(path)
+            self.assertTrue(any(row["sent"].startswith("wl") for row in said["waits"] if row["call"].startswith(call)), said["waits"])
+            about = [advice for advice in said["advice"] if advice.startswith(call)]
+            self.assertEqual(len(about), 1, said["advice"])
+            self.assertIn("work in one stream needs no waiting in between", about[0])
 
     def test_predictions_are_no_less_than_their_round_trips(self):
         # A thread waits once at a time: where a program has one, its waits come one after the other, and before them the session's.

@@ -15,14 +15,21 @@ namespace {
 class Script {
 public:
     Script() { m_text = "[\n"; }
-    Script& call(const char* name, double begin, double us, int number = 0, int count = 1, int thread = 1, int result = 0) {
+    Script& call(const char* name, double begin, double us, int number = 0, int count = 1, int thread = 1, int result = 0,
+                 int answered_by = 0) {
         std::string args;
         if (number != 0) args = "\"call\":" + std::to_string(number) + ",\"calls\":" + std::to_string(count);
         if (result != 0) args += std::string(number != 0 ? "," : "") + "\"result\":" + std::to_string(result);
+        if (answered_by != 0) args = "\"answered_by\":" + std::to_string(answered_by);
         return slice("call", name, begin, us, thread, args);
     }
-    Script& wait(const char* name, double begin, double us, int number, int thread = 1) {
-        return slice("wait", (std::string("wait: ") + name).c_str(), begin, us, thread, "\"call\":" + std::to_string(number));
+    /// A call that is answered by what the reply to another one has told.
+    Script& known(const char* name, double begin, double us, int answered_by, int thread = 1) {
+        return call(name, begin, us, 0, 0, thread, 0, answered_by);
+    }
+    Script& wait(const char* name, double begin, double us, int number, int thread = 1, int bytes = 0) {
+        return slice("wait", (std::string("wait: ") + name).c_str(), begin, us, thread,
+                     "\"call\":" + std::to_string(number) + ",\"bytes\":" + std::to_string(bytes));
     }
     Script& executed(const char* name, double begin, double us, int number) {
         return slice("server", name, begin, us, 1, "\"call\":" + std::to_string(number));
@@ -70,7 +77,7 @@ Script steps(int count) {
         const double at = i * 1200;
         const int number = 1 + 2 * i;
         script.call("cuLaunchKernel", at, 5, number).executed("cuLaunchKernel", at + 45, 4, number);
-        script.call("cuMemcpyDtoH_v2", at + 1005, 155, number + 1).wait("cuMemcpyDtoH_v2", at + 1008, 150, number + 1);
+        script.call("cuMemcpyDtoH_v2", at + 1005, 155, number + 1).wait("cuMemcpyDtoH_v2", at + 1008, 150, number + 1, 1, 4);
         script.executed("cuMemcpyDtoH_v2", at + 1048, 60, number + 1);
         script.frame("sent", "batch", at + 6, number, 1, 150).frame("sent", "batch", at + 1008, number + 1, 1, 150);
         script.frame("received", "reply", at + 1150, number + 1, 1, 120);
@@ -106,7 +113,7 @@ TEST(Analyze, adds_up_to_the_whole_E8) {
 TEST(Analyze, advises_about_what_waits_often_E8) {
     const Account small = make_account(steps(100).trace());
     ASSERT_EQ(small.advice.size(), 1u);
-    EXPECT_NE(small.advice[0].find("cuMemcpyDtoH_v2 of about 120 bytes waits 100 times"), std::string::npos) << small.advice[0];
+    EXPECT_NE(small.advice[0].find("cuMemcpyDtoH_v2 of about 4 bytes waits 100 times"), std::string::npos) << small.advice[0];
     EXPECT_TRUE(make_account(steps(5).trace()).advice.empty()) << "five times are no pattern";
     Script pageable, stepwise;
     for (int i = 0; i < 20; ++i) {
@@ -120,6 +127,74 @@ TEST(Analyze, advises_about_what_waits_often_E8) {
     EXPECT_NE(of_pageable[0].find("pageable"), std::string::npos) << of_pageable[0];
     ASSERT_EQ(of_stepwise.size(), 1u);
     EXPECT_NE(of_stepwise[0].find("after every 1.0 launches"), std::string::npos) << of_stepwise[0];
+}
+
+/// What is advised where `call` waits twenty times for what is sent for it, each time behind a launch.
+std::vector<std::string> advice_about(const char* call, std::vector<const char*> sent, int bytes = 0) {
+    Script script;
+    script.round_trip(100);
+    for (int i = 0; i < 20; ++i) {
+        const double at = i * 1000;
+        script.call("cuLaunchKernel", at, 5, 1 + 2 * i);
+        if (*call != 0) script.call(call, at + 10, 300, 2 + 2 * i);
+        script.wait(sent[static_cast<size_t>(i) % sent.size()], at + 20, 280, 2 + 2 * i, 1, bytes);
+    }
+    return make_account(script.trace()).advice;
+}
+
+void expect_advice(const std::vector<std::string>& advice, const char* begins, const char* says) {
+    ASSERT_EQ(advice.size(), 1u) << begins;
+    EXPECT_TRUE(advice[0].starts_with(begins)) << advice[0];
+    EXPECT_NE(advice[0].find(says), std::string::npos) << advice[0];
+}
+
+// What is sent for a call may bring more than it asks for: the advice is about what the program does.
+TEST(Analyze, advises_about_the_programs_own_calls_E8) {
+    const char* const stepwise = "after every 1.0 launches";
+    expect_advice(advice_about("cuCtxSynchronize_v2", {"wlReadAhead"}), "cuCtxSynchronize_v2 waits 20 times", stepwise);
+    expect_advice(advice_about("cuCtxSynchronize", {"cuCtxSynchronize", "wlReadAhead"}), "cuCtxSynchronize waits 20 times",
+                  stepwise);
+    expect_advice(advice_about("cuEventSynchronize", {"wlEventTimes"}), "cuEventSynchronize waits 20 times", stepwise);
+    expect_advice(advice_about("cuStreamSynchronize", {"wlWaitPages"}), "cuStreamSynchronize waits 20 times", stepwise);
+    for (const char* sent : {"cuMemcpyDtoH_v2", "wlReadAhead", "cuStreamSynchronize", "wlCopyFromDevice"})
+        expect_advice(advice_about("cuMemcpyDtoHAsync_v2", {sent}, 4), "cuMemcpyDtoHAsync_v2 waits 20 times",
+                      "memory is pageable");
+    expect_advice(advice_about("cuMemcpy2D_v2", {"wlCopyFromDevice"}, 64), "cuMemcpy2D_v2 of about 64 bytes waits",
+                  "gather several");
+    expect_advice(advice_about("cuMemcpyDtoH_v2", {"cuMemcpyDtoH_v2"}, 1 << 20), "cuMemcpyDtoH_v2 of about 1048576 bytes",
+                  "go on meanwhile");
+    expect_advice(advice_about("cuMemcpyDtoH_v2", {"cuMemcpyDtoH_v2", "wlReadAhead"}, 4), "cuMemcpyDtoH_v2 waits 20 times",
+                  "gather several");
+    expect_advice(advice_about("cuMemcpyHtoD_v2", {"cuMemcpyHtoD_v2"}), "cuMemcpyHtoD_v2 waits", "several threads");
+    expect_advice(advice_about("cuEventElapsedTime_v2", {"cuEventElapsedTime_v2"}), "cuEventElapsedTime_v2 waits", "n-th step");
+    expect_advice(advice_about("cuFuncGetAttribute", {"wlFunctionAttributes"}), "cuFuncGetAttribute waits", "ask once");
+    expect_advice(advice_about("cuLibraryLoadData", {"wlImageCompile"}), "cuLibraryLoadData waits", "before the loop");
+    expect_advice(advice_about("cuOccupancyMaxActiveClusters", {"cuOccupancyMaxActiveClusters"}), "cuOccupancy", "ask once");
+    expect_advice(advice_about("", {"wlReadPages", "cuCtxSynchronize"}), "The program waits 20 times", "cudaMemPrefetchAsync");
+    expect_advice(advice_about("cuStreamQuery", {"cuStreamQuery"}), "cuStreamQuery asks the server 20 times", "ask less often");
+}
+
+TEST(Analyze, advises_about_polls_that_are_answered_here_E8) {
+    Script polls, once;
+    for (int i = 0; i < 200; ++i) polls.call("cuEventQuery", i * 100, 90, 0, 0, 1, 600);
+    expect_advice(make_account(polls.trace()).advice, "cuEventQuery is called 200 times", "cudaEventSynchronize");
+    for (int i = 0; i < 10; ++i)
+        polls.call("cuEventQuery", 20'000 + i * 100, 90, 1 + i).wait("cuEventQuery", 20'010 + i * 100, 70, 1 + i);
+    expect_advice(make_account(polls.trace()).advice, "cuEventQuery asks the server 10 times", "cudaEventSynchronize");
+    for (int i = 0; i < 200; ++i) once.call("cuEventQuery", i * 10'000, 1, 0, 0, 1, 600);
+    EXPECT_TRUE(make_account(once.trace()).advice.empty()) << "takes no time";
+}
+
+TEST(Analyze, advises_no_pool_to_who_has_one_E8) {
+    for (const auto& [allocate, release, about] :
+         {std::tuple("cuMemAlloc_v2", "cuMemFree_v2", true), std::tuple("cuMemAllocAsync", "cuMemFreeAsync", false),
+          std::tuple("cuMemAllocHost_v2", "cuMemFreeHost", false)}) {
+        Script script;
+        for (int i = 0; i < 100; ++i) script.call(allocate, i * 100, 40, 1 + i).call(release, i * 100 + 50, 40);
+        const auto advice = make_account(script.trace()).advice;
+        EXPECT_EQ(advice.size(), about ? 1u : 0u) << allocate;
+        if (about) expect_advice(advice, "Memory is allocated and freed 200 times", "cudaMallocAsync");
+    }
 }
 
 TEST(Analyze, predicts_a_round_trip_for_each_wait_E8) {
@@ -296,10 +371,59 @@ TEST(Analyze, polls_end_when_the_answer_comes_E8) {
     script.call("cuEventQuery", 0, 120, 1, 2, 1, 600).wait("cuEventQuery", 5, 110, 1).executed("cuEventQuery", 55, 2, 1);
     script.executed("cuEventSynchronize", 170, 3000, 2).frame("received", "reply", 3230, 2, 1, 100);
     for (int i = 0; i < 30; ++i) script.call("cuEventQuery", 130 + i * 100, 50, 0, 0, 1, 600);
-    script.call("cuEventQuery", 3240, 1).call("cuLaunchKernel", 3300, 5, 3);
+    script.known("cuEventQuery", 3240, 1, 2).call("cuLaunchKernel", 3300, 5, 3);
     const Trace trace = script.trace();
     // Two round trips: for the question, and for the answer that comes by itself.
     EXPECT_NEAR(predicted_us(trace, 20.1) - trace.whole().us(), 2 * 20'000, 150);
+}
+
+/// Ten times: a kernel, and an event of which the server tells the end without being asked; then `ask`.
+template <typename Ask>
+Script told_events(Ask ask) {
+    Script script;
+    script.round_trip(100);
+    for (int i = 0; i < 10; ++i) {
+        const double at = i * 1000;
+        const int number = 1 + 3 * i, watch = number + 2;
+        script.call("cuLaunchKernel", at, 5, number).executed("cuLaunchKernel", at + 60, 5, number);
+        script.call("cuEventRecord", at + 6, 5, number + 1, 2).executed("cuEventRecord", at + 66, 1, number + 1);
+        script.executed("cuEventSynchronize", at + 67, 20, watch).frame("received", "reply", at + 140, watch, 1, 100);
+        ask(script, at + 12, watch);
+    }
+    return script;
+}
+
+// Of records that the program has asked about before, the server tells the end: no question travels, but the first waits.
+TEST(Analyze, polls_wait_for_what_is_told_unasked_E8) {
+    const Trace trace = told_events([](Script& script, double at, int watch) {
+                            for (int i = 0; i < 4; ++i) script.call("cuEventQuery", at + i * 30, 25, 0, 0, 1, 600);
+                            script.known("cuEventQuery", at + 135, 1, watch);
+                        }).trace();
+    EXPECT_NEAR(predicted_us(trace, 20.1) - trace.whole().us(), 10 * 20'000, 200);
+    // What polling took is no time of the program's own: a shorter link shortens it.
+    EXPECT_LT(predicted_us(trace, 0.01), trace.whole().us() - 10 * 80);
+    const Trace waits = told_events([](Script& script, double at, int watch) {
+                            script.known("cuEventSynchronize", at + 300, 1, watch);
+                        }).trace();
+    EXPECT_NEAR(predicted_us(waits, 20.1) - waits.whole().us(), 10 * 20'000 - 10 * 170, 200)
+        << "a synchronisation waits, though it found all done here";
+}
+
+TEST(Analyze, who_asks_once_and_goes_on_waits_for_no_answer_E8) {
+    const Trace trace = told_events([](Script& script, double at, int watch) {
+                            script.call("cuEventQuery", at, 5, 0, 0, 1, 600);
+                            script.call("cuCtxGetCurrent", at + 10, 1, 0, 0);
+                            script.known("cuEventQuery", at + 300, 1, watch);
+                        }).trace();
+    EXPECT_NEAR(predicted_us(trace, 20.1), trace.whole().us(), 1);
+    // Who has asked anew at once is one who waits, also where the first question finds that all is done.
+    int step = 0;
+    const Trace polls = told_events([&](Script& script, double at, int watch) {
+                            if (++step % 2 == 0)
+                                for (int i = 0; i < 3; ++i) script.call("cuEventQuery", at + i * 40, 5, 0, 0, 1, 600);
+                            script.known("cuEventQuery", at + 290, 1, watch);
+                        }).trace();
+    EXPECT_GE(predicted_us(polls, 20.1), 10 * 20'000);
 }
 
 TEST(Analyze, threads_that_are_waited_for_count_once_E8) {
@@ -358,7 +482,7 @@ TEST(Analyze, says_the_same_as_text_and_as_json_E8) {
     EXPECT_EQ(json["advice"].size(), 1u);
     const std::string text = as_text(trace, account, predictions);
     for (const char* part :
-         {"Calls that wait (100 waits)", "30 ms, 1 Gb/s", "cuMemcpyDtoH_v2 of about 120 bytes waits 100 times"})
+         {"Calls that wait (100 waits)", "30 ms, 1 Gb/s", "cuMemcpyDtoH_v2 of about 4 bytes waits 100 times"})
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

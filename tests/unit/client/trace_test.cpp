@@ -104,6 +104,17 @@ TEST(TraceLine, has_what_the_format_asks_for_E8) {
     line.clear();
     append_line(line, failed, 42);
     EXPECT_EQ(Json::parse(line.substr(0, line.size() - 2))["args"], Json({{"result", 700}}));
+    Event answered = call_event(8);
+    answered.count = 0;
+    line.clear();
+    append_line(line, answered, 42);
+    EXPECT_EQ(Json::parse(line.substr(0, line.size() - 2))["args"], Json({{"answered_by", 8}}));
+    Event wait = call_event(9);
+    wait.kind = EventKind::wait;
+    wait.bytes = 4;
+    line.clear();
+    append_line(line, wait, 42);
+    EXPECT_EQ(Json::parse(line.substr(0, line.size() - 2))["args"], Json({{"call", 9}, {"bytes", 4}}));
 }
 
 TEST(TraceLine, names_of_others_do_no_harm_F3) {
@@ -210,19 +221,31 @@ TEST_F(TraceFile, has_calls_with_what_they_sent_E8) {
         EXPECT_EQ(outer.returns(600), 600);
     }
     { const CallScope nothing("nothing"); }
+    {
+        const CallScope known("known");
+        note_answer(5);
+    }
+    {
+        const CallScope asks("asks");  // all the same
+        note_answer(5);
+        note_number(6);
+    }
     note_number(9);  // by nobody's call
+    note_answer(9);
     finish();
     { const CallScope after("after"); }
     EXPECT_EQ(threads(), 0u);
     const Json trace = read(path());
     ASSERT_TRUE(trace.is_array());
     const auto calls = of(trace, "call");
-    ASSERT_EQ(calls.size(), 3u);
+    ASSERT_EQ(calls.size(), 5u);
     EXPECT_EQ(calls[0]["name"], "inner");
     EXPECT_EQ(calls[0]["args"], Json({{"call", 4}, {"calls", 1}}));
     EXPECT_EQ(calls[1]["name"], "outer");
     EXPECT_EQ(calls[1]["args"], Json({{"call", 3}, {"calls", 3}, {"result", 600}}));
     EXPECT_EQ(calls[2]["args"], Json::object());
+    EXPECT_EQ(calls[3]["args"], Json({{"answered_by", 5}}));
+    EXPECT_EQ(calls[4]["args"], Json({{"call", 6}, {"calls", 1}}));
     EXPECT_LE(calls[1]["ts"], calls[0]["ts"]);
 }
 
