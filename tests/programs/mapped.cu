@@ -73,6 +73,41 @@ static void in_structures() {
     CHECK(cudaFreeHost(boxed.inner));
 }
 
+struct Link {
+    Link* next;
+    int value;
+};
+__device__ Link* k_head;
+__global__ void walk(Link* link, int what) {
+    for (; link; link = link->next) link->value += what;
+}
+__global__ void walk_from_variable(int what) {
+    for (Link* link = k_head; link; link = link->next) link->value += what;
+}
+
+// Memory that was allocated to be the device's as well, of which no parameter has the address: lists, and a variable.
+static void nested() {
+    Link* head = nullptr;
+    std::vector<Link*> links;
+    const auto add_links = [&] {
+        for (int i = 0; i < 5; ++i) {
+            Link* link;
+            CHECK(cudaHostAlloc(&link, sizeof *link, cudaHostAllocMapped));
+            *link = {head, static_cast<int>(links.size())};
+            links.push_back(head = link);
+        }
+    };
+    add_links();
+    walk<<<1, 1>>>(head, 100);
+    CHECK(cudaDeviceSynchronize());
+    add_links();
+    CHECK(cudaMemcpyToSymbol(k_head, &head, sizeof head));
+    walk_from_variable<<<1, 1>>>(1000);
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(links[i]->value, i + (i < 5 ? 1100 : 1000));
+    for (Link* link : links) CHECK(cudaFreeHost(link));
+}
+
 __global__ void behind_one(int what, int* data) { data[0] = what; }
 __global__ void behind_two(int what, Boxed boxed, char step, int* data) {
     for (int i = 0; i < boxed.count; ++i) boxed.inner[i] = what;
@@ -435,6 +470,8 @@ int main(int argc, char** argv) {
         allocated(cudaHostAllocMapped, true);
     else if (what == "passed")
         allocated(cudaHostAllocDefault, false), in_structures(), behind_others();
+    else if (what == "nested")
+        nested();
     else if (what == "graphs")
         in_graphs();
     else if (what == "registered")
