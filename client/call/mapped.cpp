@@ -183,12 +183,6 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
 CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes) {
     if (SharedPages::any_attached()) attach_managed_pointers(call, bytes, sizes);
     if (!call.state.host_memory.may_be_passed()) return CUDA_SUCCESS;
-    // Of what was allocated for kernels, addresses may lie anywhere: in lists, tables, structures on the device.
-    for (const uint64_t base : call.state.host_memory.take_awaiting()) {
-        uint64_t device_address = 0;
-        if (!can_be_mapped(call, base)) continue;
-        if (CUresult refused = map_host_memory(call, base, device_address); refused != CUDA_SUCCESS) return refused;
-    }
     return for_each_word(bytes, sizes, [&](uint64_t word) {
         if (!call.state.host_memory.in_window(word)) return CUDA_SUCCESS;
         uint64_t device_address = 0;

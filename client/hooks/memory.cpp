@@ -42,6 +42,15 @@ CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
     // No bytes are no error, and have an address that can be freed.
     void* address = call.state.host_memory.allocate(std::max<size_t>(bytes, 1), call.context, call.device(), flags);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+    // Before anybody knows it: kernels may come by the address of what is allocated for them in any way.
+    const auto base = reinterpret_cast<uint64_t>(address);
+    if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0 && can_be_mapped(call, base)) {
+        uint64_t device_address = 0;
+        if (CUresult refused = map_host_memory(call, base, device_address); refused != CUDA_SUCCESS) {
+            call.state.host_memory.free(address);
+            return refused;
+        }
+    }
     *pp = address;
     return CUDA_SUCCESS;
 }

@@ -4,9 +4,6 @@
 #include <sys/mman.h>
 
 #include <iterator>
-#include <utility>
-
-#include "cuda/abi/cuda_types.h"
 
 namespace warpline::client {
 
@@ -46,23 +43,10 @@ void* HostMemory::allocate(uint64_t size_bytes, uint64_t context, int device, un
     }
     range.base = reinterpret_cast<uint64_t>(address);
     range.block_bytes = block ? block_bytes : 0;
-    range.awaits_kernels = block && (range.flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0;
-    if (range.awaits_kernels) m_any_awaits.store(true, std::memory_order_relaxed);
     range.buffer_id = m_next_buffer_id++;
     m_ranges.emplace(range.base, range);
     if (block) m_unmapped.fetch_add(1, std::memory_order_relaxed);
     return address;
-}
-
-std::vector<uint64_t> HostMemory::take_awaiting() {
-    std::vector<uint64_t> bases;
-    if (!m_any_awaits.load(std::memory_order_relaxed)) [[likely]]
-        return bases;
-    MutexLock lock(m_mutex);
-    m_any_awaits.store(false, std::memory_order_relaxed);
-    for (auto& [base, range] : m_ranges)
-        if (std::exchange(range.awaits_kernels, false)) bases.push_back(base);
-    return bases;
 }
 
 bool HostMemory::free(void* address) {

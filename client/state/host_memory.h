@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
 
 #include "client/state/range_heap.h"
 #include "common/base/mutex.h"
@@ -24,9 +23,8 @@ struct HostRange {
     unsigned flags = 0;
     HostOrigin origin = HostOrigin::allocated;
     int device = 0;
-    uint64_t block_bytes = 0;     ///< of the addresses that were taken for it; 0: the server does not have them as well
-    uint64_t device_base = 0;     ///< where kernels find it; 0: none uses it yet
-    bool awaits_kernels = false;  ///< allocated to be theirs (CU_MEMHOSTALLOC_DEVICEMAP), with no launch since
+    uint64_t block_bytes = 0;  ///< of the addresses that were taken for it; 0: the server does not have them as well
+    uint64_t device_base = 0;  ///< where kernels find it; 0: none uses it yet
 };
 
 class HostMemory {
@@ -39,8 +37,6 @@ public:
     bool in_window(uint64_t address) const { return address - m_window_base < m_window_bytes; }
     /// True while there is such memory that no kernel uses yet: launches look for its addresses then.
     bool may_be_passed() const { return m_unmapped.load(std::memory_order_relaxed) != 0; }
-    /// Memory that was allocated for kernels since this was asked last: the next one may find its address anywhere.
-    std::vector<uint64_t> take_awaiting() WL_EXCLUDES(m_mutex);
     /// True while the program has registered memory.
     bool any_registered() const { return m_registered.load(std::memory_order_relaxed) != 0; }
     /// Kernels use it from now on.
@@ -70,7 +66,6 @@ private:
     uint64_t m_window_base = 0;  // set before threads exist, then constant
     uint64_t m_window_bytes = 0;
     std::atomic<size_t> m_unmapped{0};
-    std::atomic<bool> m_any_awaits{false};
     std::atomic<size_t> m_registered{0};
     mutable Mutex m_mutex;  // protects the ranges
     std::map<uint64_t, HostRange> m_ranges WL_GUARDED_BY(m_mutex);
