@@ -1,7 +1,6 @@
 // Costs from acknowledgements.
 #include "protocol/codec/delivery_meter.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace warpline::protocol {
@@ -21,7 +20,6 @@ void DeliveryMeter::frame(uint8_t way, uint64_t bytes) {
 }
 
 void DeliveryMeter::acknowledged(Clock::time_point now) {
-    prove(now);
     const uint64_t bytes = std::exchange(m_bytes, 0);
     const bool mixed = std::exchange(m_mixed, false);
     if (bytes == 0) return;
@@ -41,18 +39,6 @@ bool DeliveryMeter::came_late(uint64_t bytes, double nanoseconds) {
     const bool is_late = bytes < k_acknowledged_bytes && known > 0 && nanoseconds > k_late * known * static_cast<double>(bytes);
     m_late = is_late ? m_late + 1 : 0;
     return is_late && m_late <= k_most_late;
-}
-
-void DeliveryMeter::left(uint64_t bytes, Clock::time_point at) {
-    m_left_at = m_plain_bytes == 0 ? at : std::min(m_left_at, at);
-    m_plain_bytes += bytes;
-}
-
-void DeliveryMeter::prove(Clock::time_point now) {
-    const uint64_t bytes = std::exchange(m_plain_bytes, 0);
-    if (bytes < k_proving_bytes) return;
-    const double each = std::chrono::duration<double, std::nano>(now - m_left_at).count() / static_cast<double>(bytes);
-    if (each > 0) m_at_most = m_at_most == 0 ? each : std::min(m_at_most, each);
 }
 
 void DeliveryMeter::renew(uint8_t way) {

@@ -44,11 +44,6 @@ public:
     /// @param way  k_tells_nothing: of one before which the lane had nothing to do, too
     void frame(uint8_t way, uint64_t bytes);
     void acknowledged(Clock::time_point now);
-    /// Of what is being acknowledged, a plain frame that left at this time: whatever it has waited for, its bytes have taken no
-    /// longer. Says that a link is fast before enough was sent to say how fast.
-    void left(uint64_t bytes, Clock::time_point at);
-    /// Nanoseconds that a byte takes at most; 0: nothing was proved.
-    double at_most() const { return m_at_most; }
     /// Another connection: what is known says nothing about it.
     void restart() { *this = DeliveryMeter(); }
     /// What is known of a way gives place to what is measured from now on, as soon as that is enough.
@@ -57,7 +52,6 @@ public:
     DeliveryCosts costs() const;
     Deliveries deliveries() const;
     static constexpr unsigned k_least_samples = 3;
-    static constexpr uint64_t k_proving_bytes = 256 * 1024;  ///< less may lie in a queue on the way that takes it at once
 
 private:
     /// Sums in which what is older counts for less.
@@ -68,7 +62,6 @@ private:
         uint64_t in_all = 0;  // samples
     };
 
-    void prove(Clock::time_point now);
     bool came_late(uint64_t bytes, double nanoseconds);
 
     std::array<Cost, k_ways> m_costs;
@@ -77,10 +70,6 @@ private:
     bool m_mixed = false;
     unsigned m_late = 0;  // acknowledgements, one after the other
     uint64_t m_bytes = 0;
-    // Plain frames among those, and when the first of them left.
-    uint64_t m_plain_bytes = 0;
-    Clock::time_point m_left_at{};
-    double m_at_most = 0;
 };
 
 }  // namespace warpline::protocol

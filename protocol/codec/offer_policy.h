@@ -53,8 +53,7 @@ public:
     bool goes_on() const { return m_chance >= k_least_chance; }
     bool is_sure() const { return m_chance >= k_sure_chance; }
     /// What is sent over such a link may be worth keeping.
-    static bool keeps(const Link& link) { return !is_fast(link.ns_per_byte); }
-    static bool is_fast(double ns_per_byte) { return ns_per_byte > 0 && ns_per_byte < k_slow_link_ns; }
+    static bool keeps(const Link& link) { return link.ns_per_byte == 0 || link.ns_per_byte >= k_slow_link_ns; }
 
     void answered(uint64_t bytes, bool has, bool only_asked);
     void hashed(uint64_t bytes, double nanoseconds);

@@ -285,8 +285,6 @@ void Outbox::release(OutLane& lane, FramePtr frame) {
     } else {
         lane.saved_bytes -= frame->saved_bytes;
         if (frame->raw_bytes() >= k_telling_bytes) lane.delivery.frame(frame->way, frame->raw_bytes());
-        if (frame->saved_bytes == 0 && frame->shared_bytes == 0)
-            lane.delivery.left(frame->raw_bytes(), Clock::time_point(std::chrono::microseconds(frame->header.timestamp_us)));
         recycle(std::move(frame));
     }
 }

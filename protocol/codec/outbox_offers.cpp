@@ -27,8 +27,7 @@ void Outbox::begin_offers(uint64_t chunk_bytes, uint64_t stored_bytes) {
     m_offers.emplace(stored_bytes);
 }
 
-/// What a byte takes, over all lanes that payloads travel over, in the way that is the fastest. Of a link that is not known
-/// yet, what it takes at most, if that is little enough to be sure that it is fast.
+/// What a byte takes, over all lanes that payloads travel over, in the way that is the fastest.
 OfferPolicy::Link Outbox::slowness() const {
     const auto rate_of = [](const OutLane& lane) {
         const double cost = least_cost(lane.delivery.costs());
@@ -41,11 +40,7 @@ OfferPolicy::Link Outbox::slowness() const {
     // A heartbeat may have waited behind payloads; the first offer goes before them.
     double round_trip_ns = 1e3 * static_cast<double>(m_round_trip_us.load(std::memory_order_relaxed));
     if (m_answer_ns > 0 && (round_trip_ns == 0 || m_answer_ns < round_trip_ns)) round_trip_ns = m_answer_ns;
-    if (rate > 0) return {1 / rate, round_trip_ns};
-    double at_most = 0;
-    for (const OutLane& lane : m_lanes)
-        if (const double proved = lane.delivery.at_most(); proved > 0 && (at_most == 0 || proved < at_most)) at_most = proved;
-    return {OfferPolicy::is_fast(at_most) ? at_most : 0, round_trip_ns};
+    return {rate > 0 ? 1 / rate : 0, round_trip_ns};
 }
 
 void Outbox::choose_offers(Transfer& transfer) {
@@ -221,8 +216,7 @@ Result<void> Outbox::offered(uint64_t call, uint64_t offset, uint32_t count, uin
             transfer.owed.emplace_back(begin, end);
         }
     }
-    // A link that turns out to be fast has the bytes sooner.
-    if (!m_offers->goes_on() || !OfferPolicy::keeps(slowness())) transfer.hashes_first = false;
+    if (!m_offers->goes_on()) transfer.hashes_first = false;
     if (transfer.is_cut()) all_is_cut(transfer);
     std::erase_if(m_lent, [&](const auto& lent) WL_NO_THREAD_SAFETY_ANALYSIS { return is_acknowledged(*lent); });
     m_waiting.tell();

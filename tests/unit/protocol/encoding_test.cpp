@@ -380,26 +380,6 @@ TEST(Encoding, HeadersThatMakeNoSenseAreRefused_B4_C4) {
 
 // --- how fast the connection is ---
 
-TEST(DeliveryMeter, WhatIsAcknowledgedAtOnceHasTakenNoLonger_B7) {
-    DeliveryMeter meter;
-    DeliveryMeter::Clock::time_point now{};
-    const auto acknowledge = [&](uint64_t frames, uint64_t bytes, int ms) {
-        for (uint64_t i = 0; i < frames; ++i) meter.left(bytes / frames, now + std::chrono::milliseconds(i));
-        meter.acknowledged(now += std::chrono::milliseconds(ms));
-    };
-    acknowledge(1, DeliveryMeter::k_proving_bytes - 1, 1);
-    EXPECT_EQ(meter.at_most(), 0) << "a queue on the way may have taken so little";
-    acknowledge(1, 1'000'000, 9);
-    EXPECT_EQ(meter.at_most(), 9);
-    acknowledge(4, 1'000'000, 4);
-    EXPECT_EQ(meter.at_most(), 4) << "since the first of them has left";
-    acknowledge(1, 1'000'000, 50);
-    EXPECT_EQ(meter.at_most(), 4) << "that one has waited for something";
-    EXPECT_EQ(meter.costs()[0], 0) << "how fast it is nobody knows";
-    meter.restart();
-    EXPECT_EQ(meter.at_most(), 0);
-}
-
 TEST(DeliveryMeter, MeasuresWhileThereIsEnoughToSend_B4) {
     DeliveryMeter meter;
     DeliveryMeter::Clock::time_point now{};
