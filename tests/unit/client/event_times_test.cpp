@@ -37,6 +37,15 @@ struct Measurement {
         return true;
     }
 
+    /// Records so many events, waits, and asks how far neighbours are apart. @return the questions that travelled
+    int step(uint64_t events) {
+        for (uint64_t event = 0; event < events; ++event) record(event);
+        wait();
+        int trips = 0;
+        for (uint64_t event = 0; event + 1 < events; ++event) trips += ask(event, event + 1) ? 1 : 0;
+        return trips;
+    }
+
     EventTimes times;
     std::map<uint64_t, uint64_t> newest;
     uint64_t number = 0;
@@ -52,9 +61,7 @@ TEST(EventTimes, b2_times_between_neighbours_come_with_the_second_and_then_with_
     constexpr uint64_t k_events = 20;
     int trips = 0;
     for (int step = 0; step < 10; ++step) {
-        for (uint64_t event = 0; event < k_events; ++event) program.record(event);
-        program.wait();
-        for (uint64_t event = 0; event + 1 < k_events; ++event) trips += program.ask(event, event + 1) ? 1 : 0;
+        trips += program.step(k_events);
     }
     EXPECT_EQ(trips, 2);
 }
@@ -64,9 +71,7 @@ TEST(EventTimes, b2_one_question_of_another_kind_unlearns_nothing) {
     constexpr uint64_t k_events = 20;
     int trips = 0;
     for (int step = 0; step < 10; ++step) {
-        for (uint64_t event = 0; event < k_events; ++event) program.record(event);
-        program.wait();
-        for (uint64_t event = 0; event + 1 < k_events; ++event) trips += program.ask(event, event + 1) ? 1 : 0;
+        trips += program.step(k_events);
         trips += program.ask(0, k_events - 1) ? 1 : 0;
     }
     EXPECT_EQ(trips, 2 + 10);
