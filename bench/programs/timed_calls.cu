@@ -85,7 +85,7 @@ int main() {
                     CHECK(cudaMemcpy(&value, word, sizeof value, cudaMemcpyDeviceToHost));
                 }));
     std::printf("word_to_device %.3f\n",
-                mean(3000, [&] { CHECK(cudaMemcpy(word, &value, sizeof value, cudaMemcpyHostToDevice)); }));
+                mean(20000, [&] { CHECK(cudaMemcpy(word, &value, sizeof value, cudaMemcpyHostToDevice)); }));
     std::printf("malloc_and_free %.3f\n", mean(3000, [] {
                     void* memory = nullptr;
                     CHECK(cudaMalloc(&memory, 1 << 20));
