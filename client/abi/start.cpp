@@ -199,6 +199,14 @@ Result<ServerPool> read_pool(const config::Settings& settings, std::string& why)
     return pool;
 }
 
+/// Why a kernel may have failed that natively would not.
+constexpr std::string_view k_unmapped_memory =
+    "a kernel used an address that the device does not have. If it is page-locked memory of the program's: that is the "
+    "device's only "
+    "where its address was passed to a kernel, copied to the device (in no more than 64 KiB) or written to memory that kernels "
+    "use, "
+    "or where it was allocated with cudaHostAllocMapped (docs/host-memory.md)";
+
 void prepare_state(State& state, ServerInfo& info) {
     // Memory that program and device share needs addresses that both have.
     if (info.window_bytes == 0)
@@ -286,6 +294,9 @@ Result<std::unique_ptr<Session>> start_session(State& state, const config::Setti
     auto session = connect_when_free(pool, known_names(*dns), start, on_end, why);
     if (session.ok()) {
         prepare_state(state, (*session)->mutable_info());
+        (*session)->explain_illegal_address([&state] {
+            if (state.host_memory.may_be_passed()) WL_LOG(warn, "client", "{}", k_unmapped_memory);
+        });
         WL_LOG(info, "client", "connected to {} ({})", (*session)->info().address, (*session)->info().name);
     }
     return session;

@@ -2,6 +2,7 @@
 #include "client/call/mapped.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "client/call/allocate.h"
@@ -190,6 +191,18 @@ CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes) {
         // What is none of ours is the kernel's affair.
         return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;
     });
+}
+
+void map_named_memory(const Call& call, uint64_t base) {
+    Call own = call;
+    uint64_t device_address = 0;
+    const bool can_be = can_be_mapped(call, base);
+    const CUresult result = can_be ? map_host_memory(own, base, device_address) : CUDA_ERROR_NOT_SUPPORTED;
+    static std::atomic<bool> s_said{false};
+    if (result == CUDA_SUCCESS || !call.state.host_memory.find(base) || s_said.exchange(true)) return;
+    WL_LOG(warn, "client",
+           "page-locked memory at {:#x}, whose address the device was given, cannot be the device's as well: {}", base,
+           can_be ? "there is no room for it" : "a graph copies it, or the server's driver cannot map it there");
 }
 
 void unmap_host_memory(Call& call, const HostRange& range) {

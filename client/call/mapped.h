@@ -27,6 +27,15 @@ bool can_be_mapped(const Call& call, uint64_t address);
 ///               count from where each begins. Empty: the bytes are one
 CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes = {});
 
+/// Bytes of the program's travel to the device: kernels may find addresses of page-locked memory among them.
+/// @param bytes  as HostMemory::note_named() has them
+inline void note_named_memory(const Call& call, BytesView bytes) {
+    if (call.state.host_memory.may_be_passed()) call.state.host_memory.note_named(bytes);
+}
+/// Kernels may use what was named so. What cannot be mapped is left out; the first time one line of the log says so.
+/// @blocks until it is mapped, by whichever thread
+void map_named_memory(const Call& call, uint64_t base);
+
 /// The memory goes: nothing on the device uses it any more. @blocks until that is so
 void unmap_host_memory(Call& call, const HostRange& range);
 

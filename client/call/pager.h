@@ -112,9 +112,11 @@ private:
     CUresult ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question);
     void recall(bool in_turns);
     void read_mirrored();
-    CUresult read_bytes(uint64_t context, uint64_t address, Bytes& bytes);
+    struct Reading;
+    CUresult read_parts(Reading& reading);
     /// The program's memory, where the device has changed its copy.
-    void take_over(const MirroredRange& mirrored, const Bytes& bytes);
+    /// @param written  by the program meanwhile, by its addresses
+    void take_over(MirroredRange& mirrored, Reading& reading, const std::vector<AddressRange>& written);
     void refresh();
     void refresh_now(PageClock::time_point now);
     bool is_busy();

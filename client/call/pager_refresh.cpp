@@ -7,31 +7,58 @@
 #include "client/gen/internal_calls.gen.h"
 #include "client/managed/foreign_write.h"
 #include "client/session/session.h"
+#include "common/base/differences.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
 
 namespace {
 
-/// Registered memory travels whole. Where that is much, it is done for a fifth of the time at most.
+/// All registered memory is looked through. Where that is much, it is done for a fifth of the time at most.
 constexpr uint64_t k_much_mirrored = 256ull << 10;
 constexpr int k_mirror_pause = 4;
+/// With one question: the device's copy of so many parts is looked through on the server.
+constexpr size_t k_most_asked = 1024;
 
 }  // namespace
 
-CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
+/// A reading of registered memory on its way.
+struct Pager::Reading {
+    std::shared_ptr<MirroredRange> of;
+    std::vector<AddressRange> parts;  ///< offsets and bytes, each no more than a question may read
+    std::vector<MirroredRange::Asked> asked;
+    Bytes bytes;  ///< of the parts that have been read, one behind the other
+};
+
+CUresult Pager::read_parts(Reading& reading) {
+    const auto& [of, parts, asked, bytes] = reading;
     SharedPages::Counters& counters = SharedPages::instance().counters;
-    for (uint64_t offset = 0; offset < bytes.size();) {
-        const uint64_t size = std::min<uint64_t>(k_most_read_bytes, bytes.size() - offset);
-        const std::vector<uint64_t> asked{address + offset, size};
-        Call own = call_in(context);
+    for (size_t next = 0, next_asked = 0; next < parts.size() || next_asked < asked.size();) {
+        std::vector<uint64_t> ranges, seen;
+        uint64_t size = 0;
+        for (; next < parts.size() && size + parts[next].size_bytes <= k_most_read_bytes; ++next) {
+            ranges.insert(ranges.end(), {of->device + parts[next].base, parts[next].size_bytes});
+            size += parts[next].size_bytes;
+        }
+        const size_t first_asked = next_asked;
+        for (; next_asked < asked.size() && next_asked - first_asked < k_most_asked; ++next_asked) {
+            const auto& [part, fingerprint] = asked[next_asked];
+            seen.insert(seen.end(), {of->device + part.base, part.size_bytes, fingerprint});
+        }
+        const size_t before = bytes.size();
+        reading.bytes.resize(before + size);
+        Call own = call_in(of->context);
         gen::WlReadPagesValues said;
-        const auto target = CopyTarget::linear(bytes.data() + offset, size);
-        const CUresult result = gen::request_wlReadPages(own, asked, false, {}, target, said);
+        const auto target = CopyTarget::linear(reading.bytes.data() + before, size);
+        const CUresult result = gen::request_wlReadPages(own, ranges, false, seen, target, said);
         if (result != CUDA_SUCCESS) return result;
         counters.fetches.fetch_add(1, std::memory_order_relaxed);
         counters.fetched_bytes.fetch_add(size, std::memory_order_relaxed);
-        offset += size;
+        std::vector<bool> is_changed(next_asked - first_asked, true);
+        for (const uint64_t place : said.unchanged)
+            if (place < is_changed.size()) is_changed[place] = false;
+        for (size_t i = 0; i < is_changed.size(); ++i)
+            if (is_changed[i]) reading.parts.push_back(asked[first_asked + i].part);
     }
     return CUDA_SUCCESS;
 }
@@ -39,7 +66,7 @@ CUresult Pager::read_bytes(uint64_t context, uint64_t address, Bytes& bytes) {
 /// What the device has changed of the program's own memory: these bytes are written there, and no others.
 void Pager::read_mirrored() {
     SharedPages& pages = SharedPages::instance();
-    std::vector<std::shared_ptr<MirroredRange>> all;
+    std::vector<Reading> all;
     uint64_t work = 0;
     bool busy = false;
     {
@@ -52,44 +79,55 @@ void Pager::read_mirrored() {
             if (mirrored->twin.empty() || mirrored->read_work == work) continue;
             mirrored->is_being_read = true;
             mirrored->written.clear();
-            all.push_back(mirrored);
+            Reading& reading = all.emplace_back();
+            reading.of = mirrored;
+            mirrored->plan(reading.parts, reading.asked);
         }
     }
-    for (const auto& mirrored : all) {
-        Bytes bytes(mirrored->size_bytes);
-        const CUresult result = read_bytes(mirrored->context, mirrored->device, bytes);
+    for (Reading& reading : all) {
+        const CUresult result = read_parts(reading);
         MutexLock lock(pages.mutex);
-        mirrored->is_being_read = false;
-        const auto still = pages.mirrored.find(mirrored->host);
+        MirroredRange& mirrored = *reading.of;
+        mirrored.is_being_read = false;
+        const auto still = pages.mirrored.find(mirrored.host);
         // It may have been unregistered meanwhile.
-        if (result != CUDA_SUCCESS || still == pages.mirrored.end() || still->second != mirrored) continue;
+        if (result != CUDA_SUCCESS || still == pages.mirrored.end() || still->second != reading.of) continue;
         // What another thread's launch has written meanwhile: whether that is in what was read is not to be told.
-        const bool was_written = !mirrored->written.empty();
-        for (const AddressRange& range : std::exchange(mirrored->written, {})) {
-            const uint64_t offset = range.base - mirrored->host;
-            std::memcpy(bytes.data() + offset, mirrored->twin.data() + offset, range.size_bytes);
-        }
-        take_over(*mirrored, bytes);
-        mirrored->twin = std::move(bytes);
-        if (!busy && !was_written) mirrored->read_work = work;
+        const std::vector<AddressRange> written = std::exchange(mirrored.written, {});
+        take_over(mirrored, reading, written);
+        if (!busy && written.empty()) mirrored.read_work = work;
     }
 }
 
-void Pager::take_over(const MirroredRange& mirrored, const Bytes& bytes) {
+void Pager::take_over(MirroredRange& mirrored, Reading& reading, const std::vector<AddressRange>& written) {
     std::vector<AddressRange> changed;
     std::vector<const std::byte*> from;
-    for (uint64_t i = 0; i < bytes.size();) {
-        if (bytes[i] == mirrored.twin[i]) {
-            ++i;
-            continue;
+    std::byte* bytes = reading.bytes.data();
+    for (const AddressRange& part : reading.parts) {
+        for (const AddressRange& range : written) {
+            const AddressRange there{range.base - mirrored.host, range.size_bytes};
+            const uint64_t begin = std::max(part.base, there.base), end = std::min(part.end(), there.end());
+            if (begin < end) std::memcpy(bytes + (begin - part.base), mirrored.twin.data() + begin, end - begin);
         }
-        const uint64_t begin = i;
-        while (i < bytes.size() && bytes[i] != mirrored.twin[i]) ++i;
-        changed.push_back({mirrored.host + begin, i - begin});
-        from.push_back(bytes.data() + begin);
+        for (const AddressRange& piece : mirrored.pieces_of(part)) {
+            const std::byte* found = bytes + (piece.base - part.base);
+            const size_t before = changed.size();
+            for_each_difference(found, mirrored.twin.data() + piece.base, piece.size_bytes, 0,
+                                [&](uint64_t first, uint64_t last) {
+                                    changed.push_back({mirrored.host + piece.base + first, last - first});
+                                    from.push_back(found + first);
+                                });
+            mirrored.note_read(piece, changed.size() != before);
+        }
+        bytes += part.size_bytes;
     }
     if (changed.empty()) return;
     m_pace.note_change();
+    for (size_t i = 0; i < changed.size(); ++i) {
+        const AddressRange part{changed[i].base - mirrored.host, changed[i].size_bytes};
+        std::memcpy(mirrored.twin.data() + part.base, from[i], part.size_bytes);
+        mirrored.note_written(part);
+    }
     if (write_over(changed, from) == 0 || m_told_unwritable) return;
     m_told_unwritable = true;
     WL_LOG(error, "client",

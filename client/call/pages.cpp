@@ -2,11 +2,14 @@
 #include "client/call/pages.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "client/call/mapped.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/managed/faults.h"
 #include "client/managed/system_calls.h"
 #include "client/session/session.h"
+#include "common/base/differences.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -89,14 +92,33 @@ CUresult send_batch(const Call& call, const SharedRegion& shared, const Batch& b
     return gen::issue_wlWritePages(own, batch.ranges, payload);
 }
 
+constexpr uint64_t k_word_mask = sizeof(uint64_t) - 1;
+
+/// Addresses in what is written there. Of a word of which some bytes have changed all count.
+void note_named_in(const Call& call, const SharedRegion& shared, AddressRange written) {
+    const uint64_t begin = written.base & ~k_word_mask, end = (written.end() + k_word_mask) & ~k_word_mask;
+    note_named_memory(call, BytesView(shared.region->at(begin), end - begin));
+}
+void note_named_in(const Call& call, const MirroredRange& mirrored, AddressRange part) {
+    const uint64_t into_word = (mirrored.host + part.base) & k_word_mask;
+    const uint64_t begin = part.base - std::min(part.base, into_word);
+    const uint64_t end = std::min(mirrored.size_bytes, part.end() + k_word_mask);
+    note_named_memory(call, BytesView(mirrored.twin).subspan(begin, end - begin));
+}
+
 /// What the program has changed of its own memory since the device had it. @param begin, end  of the part that is looked at
 CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begin = 0, uint64_t end = UINT64_MAX) {
     const auto* here = reinterpret_cast<const std::byte*>(mirrored.host);
-    const bool first = mirrored.twin.empty();
-    if (first) mirrored.twin.resize(mirrored.size_bytes);
-    if (first) begin = 0;
-    const uint64_t behind = first ? mirrored.size_bytes : std::min(end, mirrored.size_bytes);
-    std::byte* twin = mirrored.twin.data();
+    std::vector<AddressRange> changed;
+    if (mirrored.twin.empty()) {
+        mirrored.twin.resize(mirrored.size_bytes);
+        changed.push_back({0, mirrored.size_bytes});
+    } else if (begin < std::min(end, mirrored.size_bytes)) {
+        for_each_difference(here + begin, mirrored.twin.data() + begin, std::min(end, mirrored.size_bytes) - begin, 0,
+                            [&](uint64_t first, uint64_t last) {
+                                changed.push_back({begin + first, last - first});
+                            });
+    }
     std::vector<uint64_t> ranges;
     Bytes packed;
     const auto send = [&]() -> CUresult {
@@ -108,22 +130,22 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begi
         packed.clear();
         return result;
     };
-    for (uint64_t i = begin; i < behind;) {
-        if (!first && here[i] == twin[i]) {
-            ++i;
-            continue;
+    for (AddressRange part : changed) {
+        const AddressRange whole = part;
+        mirrored.note_written(part);
+        if (mirrored.is_being_read) mirrored.written.push_back({mirrored.host + part.base, part.size_bytes});
+        while (part.size_bytes != 0) {
+            const uint64_t bytes = std::min(part.size_bytes, k_most_bytes - packed.size());
+            std::byte* twin = mirrored.twin.data() + part.base;
+            // Read once: the program may go on writing.
+            std::memcpy(twin, here + part.base, bytes);
+            ranges.insert(ranges.end(), {mirrored.device + part.base, bytes});
+            packed.insert(packed.end(), twin, twin + bytes);
+            part = {part.base + bytes, part.size_bytes - bytes};
+            if (packed.size() < k_most_bytes / 2 && ranges.size() < k_most_ranges) continue;
+            if (CUresult result = send(); result != CUDA_SUCCESS) return result;
         }
-        uint64_t same = i;
-        while (same < behind && same - i < k_most_bytes && (first || here[same] != twin[same])) {
-            twin[same] = here[same];
-            ++same;
-        }
-        ranges.insert(ranges.end(), {mirrored.device + i, same - i});
-        if (mirrored.is_being_read) mirrored.written.push_back({mirrored.host + i, same - i});
-        packed.insert(packed.end(), twin + i, twin + same);
-        i = same;
-        if (packed.size() < k_most_bytes / 2 && ranges.size() < k_most_ranges) continue;
-        if (CUresult result = send(); result != CUDA_SUCCESS) return result;
+        note_named_in(call, mirrored, whole);
     }
     return send();
 }
@@ -154,6 +176,7 @@ std::vector<AttachedPiece> attached_pieces(const State& state, const SharedRegio
 CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges) {
     Batch batch;
     for (AddressRange range : ranges) {
+        note_named_in(call, shared, range);
         while (range.size_bytes != 0) {
             if (batch.bytes == k_most_bytes || batch.pieces.size() == k_most_ranges) {
                 if (CUresult result = send_batch(call, shared, batch); result != CUDA_SUCCESS) return result;
@@ -170,38 +193,70 @@ CUresult write_to_device(const Call& call, const SharedRegion& shared, const std
     return send_batch(call, shared, batch);
 }
 
+namespace {
+
+/// What work of the call's stream may use of a region. @param any  set if the program had some of it
+CUresult give_region(const Call& call, SharedRegion& shared, bool& any) {
+    for (const AttachedPiece& piece : attached_pieces(call.state, shared, shared.region->range())) {
+        // A program promises that other streams do not use it.
+        const bool other = piece.stream != 0 && call.stream != Call::k_unknown_stream && call.stream != piece.stream;
+        if (piece.host_only || other) continue;
+        // What is being fetched in this moment is out of date as well.
+        shared.region->outdate();
+        if (!shared.region->any_valid_here()) continue;
+        any = true;
+        const auto changed = shared.region->hand_over(piece.range);
+        if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Page-locked memory whose address the device was given becomes the device's, with what is there, and what that names in turn.
+/// A thread that finds nothing named any more finds all of it there.
+CUresult give_named_memory(const Call& call, bool& any) {
+    HostMemory& host = call.state.host_memory;
+    SharedPages& pages = SharedPages::instance();
+    while (host.any_named()) {
+        for (const uint64_t base : host.named()) {
+            map_named_memory(call, base);
+            MutexLock lock(pages.mutex);
+            SharedRegion* shared = pages.find(base);
+            const CUresult result = shared ? give_region(call, *shared, any) : CUDA_SUCCESS;
+            host.forget_named(base);
+            if (result != CUDA_SUCCESS) return result;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 CUresult give_pages_before(const Call& call) {
     if (!lets_kernels_run(call.id)) return CUDA_SUCCESS;
     SharedPages& pages = SharedPages::instance();
     faults::install();
     system_calls::attend();
-    MutexLock lock(pages.mutex);
-    ++pages.launching;
     bool any = false;
-    pages.note_busy(call.context);
-    for (auto& [base, shared] : pages.regions) {
-        for (const AttachedPiece& piece : attached_pieces(call.state, shared, shared.region->range())) {
-            // A program promises that other streams do not use it.
-            const bool other = piece.stream != 0 && call.stream != Call::k_unknown_stream && call.stream != piece.stream;
-            if (piece.host_only || other) continue;
-            // What is being fetched in this moment is out of date as well.
-            shared.region->outdate();
-            if (!shared.region->any_valid_here()) continue;
-            any = true;
-            const auto changed = shared.region->hand_over(piece.range);
-            if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
+    {
+        MutexLock lock(pages.mutex);
+        ++pages.launching;
+        pages.note_busy(call.context);
+        for (auto& [base, shared] : pages.regions) {
+            if (CUresult result = give_region(call, shared, any); result != CUDA_SUCCESS) return result;
+        }
+        for (auto& [base, shared] : pages.regions) {
+            for (Attachment& attached : shared.attached) attached.given += may_work_on(call, attached);
+        }
+        for (auto& [base, mirrored] : pages.mirrored) {
+            if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
         }
     }
-    for (auto& [base, shared] : pages.regions) {
-        for (Attachment& attached : shared.attached) attached.given += may_work_on(call, attached);
-    }
-    for (auto& [base, mirrored] : pages.mirrored) {
-        if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
-    }
-    if (!any) return CUDA_SUCCESS;
+    const CUresult result = give_named_memory(call, any);
+    if (!any) return result;
+    MutexLock lock(pages.mutex);
     pages.window_bytes = SharedPages::k_first_window;
     pages.counters.hand_overs.fetch_add(1, std::memory_order_relaxed);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 namespace {

@@ -14,7 +14,7 @@ void pages_given(const Call& call);
 /// Around the queueing of a call.
 template <typename Queue>
 CUresult with_pages_given(const Call& call, Queue queue) {
-    if (!SharedPages::in_use()) [[likely]]
+    if (!SharedPages::in_use() && !call.state.host_memory.any_named()) [[likely]]
         return queue();
     CUresult result = give_pages_before(call);
     if (result == CUDA_SUCCESS) result = queue();

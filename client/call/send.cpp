@@ -1,6 +1,7 @@
 // What all calls have in common on their way: compiled once, and not for each of them.
 #include "client/call/send.h"
 
+#include "client/call/mapped.h"
 #include "client/call/pages.h"
 #include "client/trace/trace.h"
 
@@ -72,6 +73,20 @@ constexpr bool only_asks(cuda::CallId id) {
     }
 }
 
+/// Copies of the program's bytes to the device.
+constexpr bool is_copy(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuMemcpyHtoD_v2:
+        case cuda::CallId::cuMemcpyHtoDAsync_v2:
+        case cuda::CallId::wlCopyToDevice: return true;
+        default: return false;
+    }
+}
+
+/// Longer copies are not looked through for addresses of page-locked memory: they are data, and it would take longer than to
+/// move them within a machine.
+constexpr size_t k_most_looked_through = 64 << 10;
+
 /// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
 struct NumberNote {
     Call& call;
@@ -120,6 +135,8 @@ CUresult queue_image(Call& call, const protocol::CallHeader& header, const proto
 }  // namespace
 
 CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
+    if (payload.size() >= sizeof(uint64_t) && payload.size() <= k_most_looked_through && is_copy(call.id))
+        note_named_memory(call, payload);
     return with_pages_given(call, [&] { return queue_call(call, waiter, words, fill, payload); });
 }
 

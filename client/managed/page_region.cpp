@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/differences.h"
+
 namespace warpline::client {
 
 namespace {
@@ -218,28 +220,11 @@ void PageRegion::touched_bytes(uint64_t begin, uint64_t end, std::vector<Address
 }
 
 void PageRegion::differing_bytes(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const {
-    constexpr uint64_t k_step = 64;
     // In turns, what lies between two changes is the same on both sides, and few ranges travel better than many.
-    const uint64_t gap = m_sharing == Sharing::concurrent ? 0 : k_step;
+    const uint64_t gap = m_sharing == Sharing::concurrent ? 0 : 64;
     const std::byte* twin = m_twins + (begin - m_range.base);
-    const std::byte* here = at(begin);
-    const uint64_t size = end - begin;
-    uint64_t first = size, last = size;  // of the run that is being found
-    const auto close = [&] {
-        if (first != size) within_extents(begin + first, begin + last, out);
-        first = size;
-    };
-    for (uint64_t step = 0; step < size; step += k_step) {
-        const uint64_t bytes = std::min(k_step, size - step);
-        if (std::memcmp(here + step, twin + step, bytes) == 0) continue;
-        for (uint64_t i = step; i < step + bytes; ++i) {
-            if (here[i] == twin[i]) continue;
-            if (first != size && i - last > gap) close();
-            if (first == size) first = i;
-            last = i + 1;
-        }
-    }
-    close();
+    for_each_difference(at(begin), twin, end - begin, gap,
+                        [&](uint64_t first, uint64_t last) { within_extents(begin + first, begin + last, out); });
 }
 
 void PageRegion::within_extents(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const {

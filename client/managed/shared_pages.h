@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/managed/mirrored_range.h"
 #include "client/managed/page_region.h"
 #include "common/base/mutex.h"
 
@@ -42,21 +43,6 @@ struct SharedRegion {
     /// that may use managed memory at the same time it would not matter, and programs are written for those.
     /// @param stream  its token; nothing: not known yet, as that of a graph's nodes
     void let_work_use(AddressRange range, std::optional<uint64_t> stream);
-};
-
-/// Memory of the program's own that kernels use at another address (cuMemHostRegister): any bytes, also of a stack. They are
-/// compared with what the device is known to have.
-struct MirroredRange {
-    uint64_t host = 0;
-    uint64_t size_bytes = 0;
-    uint64_t device = 0;
-    AddressRange block;  ///< of the device's memory
-    uint64_t context = 0;
-    Bytes twin;  ///< what the device had last; empty: nothing yet
-    bool is_being_read = false;
-    std::vector<AddressRange> written;  ///< to the device while it is being read, by the program's addresses
-    uint64_t read_work = 0;             ///< the work after which it was read
-    bool read_only = false;             ///< was registered so: what kernels write there the program does not see
 };
 
 /// The regions, by address. Made with the first of them and never destroyed, like the session.

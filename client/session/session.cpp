@@ -288,9 +288,10 @@ void Session::defer(CUresult result) {
     // The first of either kind. What does not stay is told before what does: memory that could not be had before the fault of
     // the kernel that used it.
     int none = 0;
-    if (is_sticky(result))
-        m_sticky.compare_exchange_strong(none, result);
-    else if (m_sticky.load() == 0)
+    if (is_sticky(result)) {
+        const bool is_first = m_sticky.compare_exchange_strong(none, result);
+        if (is_first && result == CUDA_ERROR_ILLEGAL_ADDRESS && m_explain_illegal_address) m_explain_illegal_address();
+    } else if (m_sticky.load() == 0)
         m_deferred.compare_exchange_strong(none, result);
 }
 

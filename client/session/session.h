@@ -146,6 +146,8 @@ public:
     uint64_t failures() const { return m_failures.load(std::memory_order_acquire); }
     /// Remembers a failure to be told later, as the server's AsyncError does.
     void defer(CUresult result);
+    /// What is done when a kernel is first known to have used an address that is none of the device's. Before the first call.
+    void explain_illegal_address(std::function<void()> explain) { m_explain_illegal_address = std::move(explain); }
     /// A reset of the device ends errors that would else stay.
     void forget_deferred() {
         m_deferred.store(0);
@@ -251,6 +253,7 @@ private:
     std::chrono::steady_clock::time_point m_connected_at;
     std::vector<std::unique_ptr<ConnectionToServer>> m_connections;  // constant once connected
     const std::function<void(CUresult)> m_on_end;
+    std::function<void()> m_explain_illegal_address;  // constant from the first call on
 
     mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
 #include <iterator>
 
 namespace warpline::client {
@@ -71,6 +72,31 @@ void HostMemory::set_device_base(uint64_t base, uint64_t device_base) {
     if (it == m_ranges.end()) return;
     if (it->second.block_bytes != 0) m_unmapped.fetch_sub(1, std::memory_order_relaxed);
     it->second.device_base = device_base;
+}
+
+void HostMemory::note_named(BytesView bytes) {
+    for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + offset, sizeof word);
+        if (!in_window(word)) [[likely]]
+            continue;
+        MutexLock lock(m_mutex);
+        const auto found = containing(word);
+        if (found == m_ranges.end() || found->second.device_base != 0) continue;
+        m_named.insert(found->first);
+        m_named_count.store(m_named.size(), std::memory_order_release);
+    }
+}
+
+std::vector<uint64_t> HostMemory::named() const {
+    MutexLock lock(m_mutex);
+    return {m_named.begin(), m_named.end()};
+}
+
+void HostMemory::forget_named(uint64_t base) {
+    MutexLock lock(m_mutex);
+    m_named.erase(base);
+    m_named_count.store(m_named.size(), std::memory_order_release);
 }
 
 std::optional<HostRange> HostMemory::forget_mapped(uint64_t base, HostOrigin origin) {

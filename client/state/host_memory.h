@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "client/state/range_heap.h"
+#include "common/base/bytes.h"
 #include "common/base/mutex.h"
 
 namespace warpline::client {
@@ -37,6 +40,16 @@ public:
     bool in_window(uint64_t address) const { return address - m_window_base < m_window_bytes; }
     /// True while there is such memory that no kernel uses yet: launches look for its addresses then.
     bool may_be_passed() const { return m_unmapped.load(std::memory_order_relaxed) != 0; }
+    /// Bytes go to the device. If a word of them is the address of memory that no kernel uses yet, one that runs from now on
+    /// may.
+    /// @param bytes  from a multiple of eight of the addresses that they have there
+    void note_named(BytesView bytes) WL_EXCLUDES(m_mutex);
+    /// True while there is memory of which note_named() has found the address and which no kernel uses yet. @thread any
+    bool any_named() const { return m_named_count.load(std::memory_order_acquire) != 0; }
+    /// Where it begins.
+    std::vector<uint64_t> named() const WL_EXCLUDES(m_mutex);
+    /// It is the device's, or cannot be.
+    void forget_named(uint64_t base) WL_EXCLUDES(m_mutex);
     /// True while the program has registered memory.
     bool any_registered() const { return m_registered.load(std::memory_order_relaxed) != 0; }
     /// Kernels use it from now on.
@@ -67,10 +80,12 @@ private:
     uint64_t m_window_bytes = 0;
     std::atomic<size_t> m_unmapped{0};
     std::atomic<size_t> m_registered{0};
+    std::atomic<size_t> m_named_count{0};
     mutable Mutex m_mutex;  // protects the ranges
     std::map<uint64_t, HostRange> m_ranges WL_GUARDED_BY(m_mutex);
     uint64_t m_next_buffer_id WL_GUARDED_BY(m_mutex) = 1ull << 40;  // apart from those of device memory
     RangeHeap m_window WL_GUARDED_BY(m_mutex);
+    std::set<uint64_t> m_named WL_GUARDED_BY(m_mutex);
 };
 
 }  // namespace warpline::client

@@ -66,12 +66,21 @@ CUresult read_at_once(ServerCall& call, const std::vector<uint64_t>& ranges, CUs
 /// Which of what the client has seen is still so. What cannot be read any more is not.
 CUresult find_unchanged(ServerCall& call, const std::vector<uint64_t>& seen, CUstream stream,
                         std::vector<uint64_t>& unchanged) {
+    constexpr uint64_t k_most_at_once = 1 << 20;  // what lies side by side is copied together
     Bytes bytes;
-    for (size_t i = 0; i < seen.size(); i += 3) {
-        const std::vector<uint64_t> range{seen[i], seen[i + 1]};
+    for (size_t i = 0, end = 0; i < seen.size(); i = end) {
+        std::vector<uint64_t> range{seen[i], 0};
+        for (end = i; end < seen.size() && seen[end] == range[0] + range[1]; end += 3) {
+            if (end != i && range[1] + seen[end + 1] > k_most_at_once) break;
+            range[1] += seen[end + 1];
+        }
         bytes.resize(range[1]);
         WL_CUDA(read_pages(call, range, stream, bytes.data()));
-        if (fingerprint(bytes) == seen[i + 2]) unchanged.push_back(i / 3);
+        BytesView left(bytes);
+        for (size_t one = i; one < end; one += 3) {
+            if (fingerprint(left.first(seen[one + 1])) == seen[one + 2]) unchanged.push_back(one / 3);
+            left = left.subspan(seen[one + 1]);
+        }
     }
     return CUDA_SUCCESS;
 }
@@ -135,7 +144,8 @@ CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args, 
     WL_CUDA(check_pages(call, args.ranges, Access::read, total_bytes));
     const std::vector<uint64_t> seen(args.seen.begin(), args.seen.end());
     WL_CUDA(check_seen(call, seen));
-    if (total_bytes == 0 || !call.reserve_reply_payload(total_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (total_bytes == 0 && seen.empty()) return CUDA_ERROR_INVALID_VALUE;
+    if (total_bytes != 0 && !call.reserve_reply_payload(total_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUstream stream = nullptr;
     WL_CUDA(stream_of_pages(call, stream));
     const std::vector<uint64_t> ranges(args.ranges.begin(), args.ranges.end());

@@ -5,7 +5,8 @@ import unittest
 
 import harness
 
-PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "memory_waits", "pools", "two_devices")}
+PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "found_memory", "memory_waits", "pools",
+                                                     "registered_parts", "two_devices")}
 
 
 def setUpModule():
@@ -67,6 +68,23 @@ class MemoryTest(unittest.TestCase):
         with harness.Server() as server:
             done = harness.run([sys.executable, "-c", code], "remote", server)
         self.assertEqual((done.code, done.stdout), (0, "0 1\n"), done.stderr)
+
+    def test_a7_page_locked_memory_that_no_word_names_is_explained(self):
+        with harness.Server() as server:
+            done = harness.run([PROGRAMS["found_memory"].binary, "hidden"], "remote", server)
+        said = f"exit code {done.code}\n{done.stdout}{done.stderr}"
+        self.assertEqual(done.code, 0, said)
+        self.assertEqual(done.stderr.count("cudaHostAllocMapped"), 1, said)
+
+    def test_a7_what_kernels_leave_alone_of_registered_memory_does_not_travel(self):
+        with harness.Server() as server:
+            done = harness.run([PROGRAMS["registered_parts"].binary, "parts"], "remote", server)
+        said = f"exit code {done.code}\n{done.stdout}{done.stderr}"
+        self.assertEqual(done.code, 0, said)
+        # All of it after the first kernel, and for four readings from the one on that changes all; of 22 rounds.
+        self.assertLess(done.stats["shared_pages"]["fetched_bytes"], 8 * (4 << 20), done.stats["shared_pages"])
+        # Each change at a new place takes a question more.
+        self.assertLess(done.stats["blocking_round_trips"], 3 * 22 + 10, done.stats)
 
     def test_copies_behind_a_fault(self):
         for profile in ("generous", "strict"):

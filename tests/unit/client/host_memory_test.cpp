@@ -84,5 +84,29 @@ TEST(HostMemory, takes_addresses_of_its_window_and_gives_them_back) {
     EXPECT_FALSE(memory.may_be_passed());
 }
 
+TEST(HostMemory, that_no_kernel_uses_is_named_by_words_that_lie_in_it_A7) {
+    constexpr uint64_t k_block = 2ull << 20;
+    void* reserved = ::mmap(nullptr, 3 * k_block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(reserved, MAP_FAILED);
+    HostMemory memory;
+    memory.set_window((reinterpret_cast<uint64_t>(reserved) + k_block - 1) / k_block * k_block, 2 * k_block);
+    const auto first = reinterpret_cast<uint64_t>(memory.allocate(100, 3, 0, 0));
+    const auto second = reinterpret_cast<uint64_t>(memory.allocate(k_block, 3, 0, 0));
+    const auto note = [&](std::vector<uint64_t> words) { memory.note_named(as_bytes(words.data(), words.size() * 8)); };
+    note({0, 1, first - 1, first + 100, second + k_block, ~uint64_t{0}});
+    EXPECT_FALSE(memory.any_named());
+    note({5, second + 77, second, first + 99});
+    EXPECT_TRUE(memory.any_named());
+    EXPECT_EQ(memory.named(), (std::vector<uint64_t>{first, second}));
+    memory.set_device_base(second, second);
+    memory.forget_named(second);
+    note({second});
+    EXPECT_EQ(memory.named(), std::vector<uint64_t>{first});
+    // A word that is cut off names nothing.
+    memory.forget_named(first);
+    memory.note_named(as_bytes(&first, 7));
+    EXPECT_FALSE(memory.any_named());
+}
+
 }  // namespace
 }  // namespace warpline::client
