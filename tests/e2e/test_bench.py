@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -22,13 +23,17 @@ def bench(*arguments, environment=None, seconds=120):
 
 class LinkTest(unittest.TestCase):
     def test_e8_a_link_has_its_round_trip_and_its_rate(self):
-        """Within a quarter, on a machine that may be busy; the model is exact (link_model_test)."""
-        done = bench("link", "--check", "--rtt", 20, "--rate", 200)
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        figures = re.findall(r"wanted +([0-9.e+]+) \S+ +measured +([0-9.e+]+)", done.stdout)
-        self.assertEqual(len(figures), 2, done.stdout)
-        for wanted, measured in figures:
-            self.assertAlmostEqual(float(measured) / float(wanted), 1, delta=0.25, msg=done.stdout)
+        """Within a quarter, in one of three measurements: the machine may be busy. The model is exact (link_model_test)."""
+        said = []
+        for _ in range(3):
+            done = bench("link", "--check", "--rtt", 20, "--rate", 200)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            said.append(done.stdout)
+            figures = re.findall(r"wanted +([0-9.e+]+) \S+ +measured +([0-9.e+]+)", done.stdout)
+            self.assertEqual(len(figures), 2, done.stdout)
+            if all(abs(float(measured) / float(wanted) - 1) <= 0.25 for wanted, measured in figures):
+                return
+        self.fail("".join(said))
 
     def test_e8_loss_and_jitter_are_checked_as_well(self):
         """Loss within a half: of so few packets, more is chance. On a busy machine round trips vary more than they are told to."""
@@ -96,12 +101,18 @@ class ReportTest(unittest.TestCase):
         # A line of progress for each.
         self.assertEqual(len(re.findall(r"(?m)^\[ *\d+/\d+\]", self.done.stderr)), len(report["figures"]), self.done.stderr)
 
-    def test_e8_copies_take_the_time_that_they_take(self):
-        """Bytes that came along with what was waited for before are no copies that take none."""
-        medians = {figure["id"]: figure["median"] for figure in self.report()["figures"]}
-        copies = {name: rate for name, rate in medians.items() if name.startswith("bandwidth/from-device/")}
-        self.assertGreater(len(copies), 1)
-        self.assertLess(max(copies.values()), medians["limits/memory"], copies)
+    def test_e8_each_timed_copy_from_the_device_waits_for_it(self):
+        """Bytes that came along with what was waited for before are no copies that take no time."""
+        with tempfile.TemporaryDirectory() as folder:
+            stats = pathlib.Path(folder) / "stats"
+            done = bench("report", "--local", "--quick", "--section", "bandwidth", "-o", f"{folder}/one",
+                         environment={**os.environ, "WARPLINE_STATS": str(stats)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            waits = [json.loads(line)["waits"].get("cuMemcpyDtoH_v2", 0) for line in stats.read_text().splitlines()]
+            figures = json.loads(pathlib.Path(f"{folder}/one.json").read_text())["figures"]
+        copies = sum(len(one["values"]) for one in figures if one["id"].startswith("bandwidth/from-device/"))
+        self.assertGreater(copies, 100)
+        self.assertGreaterEqual(sum(waits), copies)
 
     def test_e8_one_section_alone(self):
         with tempfile.TemporaryDirectory() as folder:
