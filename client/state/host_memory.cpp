@@ -75,16 +75,31 @@ void HostMemory::set_device_base(uint64_t base, uint64_t device_base) {
 }
 
 void HostMemory::note_named(BytesView bytes) {
-    for (size_t offset = 0; offset + sizeof(uint64_t) <= bytes.size(); offset += sizeof(uint64_t)) {
+    constexpr size_t k_word = sizeof(uint64_t), k_block = 8 * k_word;
+    const auto word_at = [bytes](size_t offset) {
         uint64_t word = 0;
         std::memcpy(&word, bytes.data() + offset, sizeof word);
-        if (!in_window(word)) [[likely]]
-            continue;
-        MutexLock lock(m_mutex);
-        const auto found = containing(word);
-        if (found == m_ranges.end() || found->second.device_base != 0) continue;
-        m_named.insert(found->first);
-        m_named_count.store(m_named.size(), std::memory_order_release);
+        return word;
+    };
+    for (size_t offset = 0; offset + k_word <= bytes.size();) {
+        // Hardly any: several are looked at together, without a jump for each.
+        if (offset + k_block <= bytes.size()) {
+            bool any = false;
+            for (size_t i = 0; i < k_block; i += k_word) any |= in_window(word_at(offset + i));
+            if (!any) [[likely]] {
+                offset += k_block;
+                continue;
+            }
+        }
+        for (const size_t end = offset + k_block; offset < end && offset + k_word <= bytes.size(); offset += k_word) {
+            const uint64_t word = word_at(offset);
+            if (!in_window(word)) continue;
+            MutexLock lock(m_mutex);
+            const auto found = containing(word);
+            if (found == m_ranges.end() || found->second.device_base != 0) continue;
+            m_named.insert(found->first);
+            m_named_count.store(m_named.size(), std::memory_order_release);
+        }
     }
 }
 

@@ -102,6 +102,14 @@ TEST(HostMemory, that_no_kernel_uses_is_named_by_words_that_lie_in_it_A7) {
     memory.forget_named(second);
     note({second});
     EXPECT_EQ(memory.named(), std::vector<uint64_t>{first});
+    // Wherever it stands among others.
+    for (size_t at = 0; at < 21; ++at) {
+        memory.forget_named(first);
+        std::vector<uint64_t> words(21, 7);
+        words[at] = first;
+        note(words);
+        EXPECT_TRUE(memory.any_named()) << at;
+    }
     // A word that is cut off names nothing.
     memory.forget_named(first);
     memory.note_named(as_bytes(&first, 7));
