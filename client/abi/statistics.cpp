@@ -97,6 +97,7 @@ Json as_json(const protocol::OfferCounters& offers) {
 Json as_json(const SharedPages::Counters& pages) {
     return {{"faults", pages.faults.load()},
             {"fetches", pages.fetches.load()},
+            {"late", pages.late.load()},
             {"fetched_bytes", pages.fetched_bytes.load()},
             {"written_back_bytes", pages.written_back_bytes.load()},
             {"hand_overs", pages.hand_overs.load()}};

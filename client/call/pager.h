@@ -8,6 +8,7 @@
 
 #include "client/call/common.h"
 #include "client/managed/faults.h"
+#include "client/managed/function_window.h"
 #include "client/managed/refresh_pace.h"
 #include "client/managed/succession.h"
 
@@ -51,6 +52,7 @@ struct Fetch {
     std::vector<AddressRange> missing{};  ///< of that, what the device has
     uint64_t epoch = 0;
     bool out_of_date = false;  ///< it has changed meanwhile, or may have
+    bool is_shown = true;      ///< the program gets all of it, and not only this:
     /// What the program gets where the device changes all of it faster than it can be read twice: it is not of one moment then.
     AddressRange if_unsteady{};
 };
@@ -92,6 +94,10 @@ private:
         WL_REQUIRES(pages.mutex);
     /// How much is fetched at once beside a busy device, where what is fetched is soon given back.
     void narrow_beside(uint64_t address, Wanted& wanted);
+    FunctionWindow::Choice choose_for_function(const SharedPages& pages, const SharedRegion& shared, const PageFault& fault)
+        WL_REQUIRES(pages.mutex);
+    void end_for_function(SharedPages& pages, const PageFault& fault, const FunctionWindow::Choice& brought, const Fetch& fetch)
+        WL_REQUIRES(pages.mutex);
     void note_order(SharedPages& pages, const SharedRegion& shared, const PageFault& fault) WL_REQUIRES(pages.mutex);
     /// What the program will probably come to next, in other regions: it is read with the same question, and held until the
     /// program does.
@@ -124,10 +130,11 @@ private:
 
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
-    bool m_told_failure = false;  // this and the next six: the fetching thread's
+    bool m_told_failure = false;  // this and the next seven: the fetching thread's
     bool m_told_unwritable = false;
     RefreshPace m_pace;
     Succession m_succession;
+    FunctionWindow m_function;
     uint64_t m_beside = 0;  // the region of the last access that was answered beside a busy device
     PageClock::time_point m_refreshed{}, m_mirror_again{};
     Mutex m_mutex;

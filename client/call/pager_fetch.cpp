@@ -40,6 +40,27 @@ bool Pager::is_here(SharedPages& pages, PageRegion& region, const PageFault& fau
     return true;
 }
 
+/// What an access of a function that a stream has called brings.
+FunctionWindow::Choice Pager::choose_for_function(const SharedPages& pages, const SharedRegion& shared, const PageFault& fault) {
+    m_function.begin(pages.functions);
+    if (fault.wish == Wish::bring) return {{fault.address, fault.size_bytes}};
+    const bool all = fault.address - shared.wanted_here.base < shared.wanted_here.size_bytes;
+    // Of one moment is only what comes with one question.
+    if (all && shared.wanted_here.size_bytes <= k_most_read_bytes) return {shared.wanted_here, FunctionWindow::k_last};
+    return m_function.choose(shared.region->range(), shared.region->unit_bytes(), fault.address);
+}
+
+/// The question has looked at all that the program has, so that the time for that begins anew: how often the function asks, and
+/// how long an answer takes, is no reason to give back what it has not even come to.
+void Pager::end_for_function(SharedPages& pages, const PageFault& fault, const FunctionWindow::Choice& brought, const Fetch& fetch) {
+    const PageRegion& region = *fetch.wanted.from.region;
+    if (fault.wish == Wish::access) m_function.note(region.range(), brought, fetch.is_shown);
+    const bool looks_at_little = brought.what.size_bytes <= region.unit_bytes();
+    const auto until = PageClock::now() + (looks_at_little ? m_pace.pause() : RefreshPace::k_slow);
+    for (auto& [base, shared] : pages.regions)
+        if (shared.region->has_busy_units()) shared.stays_until = std::max(shared.stays_until, until);
+}
+
 bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted) {
     SharedPages& pages = SharedPages::instance();
     const PageFault& fault = *access.fault;
@@ -53,8 +74,9 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
     }
     pages.counters.faults.fetch_add(1, std::memory_order_relaxed);
     const bool in_callback = m_session->host_calls().is_callback_thread(fault.thread);
+    FunctionWindow::Choice chosen;
     for (;;) {
-        bool must_wait = false;
+        bool must_wait = false, is_late = false;
         {
             MutexLock lock(pages.mutex);
             SharedRegion* shared = pages.find(fault.address);
@@ -63,7 +85,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
                 return true;
             }
             note_order(pages, *shared, fault);
-            shared->stays_until = {};
+            if (!in_callback) shared->stays_until = {};
             PageRegion& region = *shared->region;
             const uint64_t window = std::max(pages.window_bytes, region.unit_bytes());
             if (is_here(pages, region, fault, window, answer)) return true;
@@ -71,6 +93,11 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
             wanted = {*shared, fault.wish == Wish::bring ? named : AddressRange{fault.address / window * window, window}};
             if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes)
                 wanted.what = hull(named, shared->wanted_here);
+            if (in_callback) {
+                chosen = choose_for_function(pages, *shared, fault);
+                wanted.what = chosen.what;
+            }
+            is_late = region.is_late(fault.address);
             // What is attached to one stream is nobody else's, unless both sides write as they like by now.
             if (!in_callback && region.sharing() == Sharing::in_turns) narrow(*m_state, fault.address, *shared, wanted);
             must_wait = region.must_wait(named) && !access.waited && !in_callback;
@@ -79,7 +106,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         if (wanted.stream != 0 && access.watched != 0) note_done_with(fault.address, access.given);
         const bool busy = wanted.stream == 0 && is_busy();
         if (busy && must_wait) return false;
-        if (busy && fault.wish == Wish::access) narrow_beside(fault.address, wanted);
+        if (busy && fault.wish == Wish::access && !in_callback) narrow_beside(fault.address, wanted);
         std::vector<Fetch> fetches{{wanted, busy}};
         fetches.front().if_unsteady =
             fault.wish == Wish::bring ? wanted.what : wanted.from.region->units_of({fault.address, 1});
@@ -89,8 +116,10 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
             return true;
         }
         if (fetches.front().out_of_date) continue;
+        if (is_late) pages.counters.late.fetch_add(1, std::memory_order_relaxed);
         MutexLock lock(pages.mutex);
         pages.window_bytes = std::min(pages.window_bytes * 4, SharedPages::k_last_window);
+        if (in_callback && busy) end_for_function(pages, fault, chosen, fetches.front());
         if (!fault.writes || wanted.from.region->make_writable({fault.address, fault.size_bytes})) return true;
         answer = FaultAnswer::fails;
         return true;

@@ -137,7 +137,8 @@ bool Pager::end_fetch(PageQuestion& question, CUresult result, bool may_be_used)
         if (one.out_of_date || !may_be_used) continue;
         if (!one.ahead) {
             // Not what it had, and has no more since.
-            if (!question.is_steady && one.while_busy) one.open = {one.if_unsteady};
+            one.is_shown = question.is_steady || !one.while_busy;
+            if (!one.is_shown) one.open = {one.if_unsteady};
             for (const AddressRange& units : one.open) ok = region.fetched(units, one.while_busy) && ok;
         } else if (result == CUDA_SUCCESS) {
             region.hold(one.wanted.what);

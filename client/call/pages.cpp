@@ -344,6 +344,7 @@ uint64_t pages_before_function(const Call& call) {
     bool mirrored = false;
     {
         MutexLock lock(pages.mutex);
+        ++pages.functions;
         mirrored = !pages.mirrored.empty();
     }
     if (mirrored) faults::recall(Wish::mirrored);

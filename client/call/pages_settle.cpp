@@ -21,7 +21,7 @@ CUresult refresh(const Call& call, SharedPages& pages, const std::chrono::steady
         shared.region->forget_seen();
         if (!shared.region->has_busy_units()) continue;
         pages.window_bytes = SharedPages::k_first_window;  // who looks again and again looks at little
-        const auto changed = shared.region->refresh();
+        const auto changed = shared.region->refresh(now != nullptr);
         if (CUresult result = write_to_device(call, shared, changed); result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;

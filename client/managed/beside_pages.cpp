@@ -14,7 +14,7 @@ constexpr uint64_t k_piece_bytes = 16ull << 10;
 
 }  // namespace
 
-std::vector<AddressRange> PageRegion::give_back(AddressRange what) {
+std::vector<AddressRange> PageRegion::give_back(AddressRange what, bool in_time) {
     std::vector<AddressRange> out;
     const AddressRange units = units_of(what);
     if (m_busy_units == 0 || units.size_bytes == 0) return out;
@@ -24,10 +24,10 @@ std::vector<AddressRange> PageRegion::give_back(AddressRange what) {
         [&](size_t begin, size_t end) {
             protect(begin, end, PROT_NONE);
             changes(begin, end, out);
-            const uint8_t after = m_sharing == Sharing::in_turns ? k_wait : 0;
+            const int after = (m_sharing == Sharing::in_turns ? k_wait : 0) | (in_time ? k_late : 0);
             for (size_t unit = begin; unit < end; ++unit) {
                 note_changed(unit);
-                set(unit, (m_states[unit] & k_used) | after);
+                set(unit, static_cast<uint8_t>((m_states[unit] & k_used) | after));
             }
         });
     return out;

@@ -112,8 +112,10 @@ public:
     /// From now on both sides write at the same time.
     void share() { m_sharing = Sharing::concurrent; }
     /// Units that were fetched while the device may have been writing are given back to it. @returns as hand_over()
-    std::vector<AddressRange> refresh() { return give_back(m_range); }
-    std::vector<AddressRange> give_back(AddressRange what);
+    /// @param in_time  only because they have been here for long enough: who comes to them again is late
+    std::vector<AddressRange> refresh(bool in_time) { return give_back(m_range, in_time); }
+    std::vector<AddressRange> give_back(AddressRange what, bool in_time = false);
+    bool is_late(uint64_t address) const { return (state(address) & k_late) != 0; }
     /// Of such units some stay, which the program can only read then: from where it came last on.
     /// @param kept  what the device has of those is added, in pieces @returns as hand_over()
     std::vector<AddressRange> keep_beside(uint64_t most_bytes, std::vector<AddressRange>& kept);
@@ -160,6 +162,7 @@ private:
         k_wait = 4,   ///< the device may still be writing what it shall see
         k_busy = 8,   ///< fetched while the device may have been writing
         k_seen = 64,  ///< the device's, and what is here is what the program has seen, and may go on to see
+        k_late = 128,  ///< the device's again, as it had been here for long enough
         k_used = 32,  ///< the program has written to it, or looked at it first
         k_fresh = 16  ///< never handed over: what was never touched has no value
     };

@@ -71,6 +71,7 @@ public:
     /// How much the next access brings along; grows with each, until the memory is handed over again.
     uint64_t window_bytes WL_GUARDED_BY(mutex) = k_first_window;
     static constexpr std::chrono::milliseconds k_stay{20};
+    uint64_t functions WL_GUARDED_BY(mutex) = 0;  ///< of the program's that streams have called
     uint64_t settled_news WL_GUARDED_BY(mutex) = 0;  ///< Session::news() when the program was last told that something is done
     static constexpr uint64_t k_first_window = 64ull << 10, k_last_window = 4ull << 20;
 
@@ -90,6 +91,7 @@ public:
     struct Counters {
         std::atomic<uint64_t> faults{0};   ///< accesses that found no page, or one to read only
         std::atomic<uint64_t> fetches{0};  ///< of those, what the server was asked for
+        std::atomic<uint64_t> late{0};     ///< of those, what had been here, and was given back because of the time
         std::atomic<uint64_t> fetched_bytes{0};
         std::atomic<uint64_t> written_back_bytes{0};
         std::atomic<uint64_t> hand_overs{0};  ///< how often the device was given pages that were in use here

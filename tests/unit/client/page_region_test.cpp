@@ -132,6 +132,23 @@ TEST_F(PageRegionTest, KeepsWhatIsAskedAboutAgainAndGivesTheRestBack_A7) {
     EXPECT_FALSE(region->has_busy_units());
 }
 
+TEST_F(PageRegionTest, KnowsWhatWasGivenBackBecauseOfTheTime_A7) {
+    auto region = make(4);
+    (void)region->hand_over(region->range());
+    EXPECT_FALSE(region->is_late(page(0)));
+    ASSERT_TRUE(region->fetched({page(0), 2 * k_page_bytes}, true));
+    EXPECT_TRUE(region->refresh(true).empty());
+    EXPECT_TRUE(region->is_late(page(1)));
+    EXPECT_FALSE(region->is_late(page(2)));
+    EXPECT_TRUE(region->must_wait({page(1), 1}));
+    ASSERT_TRUE(region->fetched({page(1), k_page_bytes}, true));
+    EXPECT_FALSE(region->is_late(page(1)));
+    EXPECT_TRUE(region->refresh(false).empty());
+    EXPECT_FALSE(region->is_late(page(1)));
+    (void)region->hand_over(region->range());
+    EXPECT_FALSE(region->is_late(page(0))) << "the device has been given something since";
+}
+
 TEST_F(PageRegionTest, KeepsPagesReadableThatAreWrittenBack_A7) {
     auto region = make(2);
     *program(page(0)) = 4;
