@@ -202,8 +202,13 @@ bool start_pager(Call& call) {
     LoadTurn first;
     if (!SharedPages::in_use()) first.begin_use(call);
     const bool started = Pager::instance().start(call);
-    if (started) SharedPages::note_in_use();
-    return started;
+    if (!started || SharedPages::in_use()) return started;
+    SharedPages::note_in_use();
+    // Of what was given to streams before, nothing else is noted.
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    pages.given.note(std::nullopt, call.session.last_work());
+    return true;
 }
 
 }  // namespace warpline::client

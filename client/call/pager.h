@@ -48,6 +48,7 @@ struct Fetch {
     Wanted wanted;
     bool while_busy = false;
     bool ahead = false;                   ///< nobody has come there yet
+    bool still = false;                   ///< while_busy, but only with a function (stands_still())
     std::vector<AddressRange> open{};     ///< what the program does not have of it
     std::vector<AddressRange> missing{};  ///< of that, what the device has
     uint64_t epoch = 0;

@@ -41,8 +41,9 @@ bool Pager::is_here(SharedPages& pages, PageRegion& region, const PageFault& fau
 }
 
 /// What an access of a function that a stream has called brings.
-FunctionWindow::Choice Pager::choose_for_function(const SharedPages& pages, const SharedRegion& shared, const PageFault& fault) {
-    m_function.begin(pages.functions);
+FunctionWindow::Choice Pager::choose_for_function(const SharedPages& pages, const SharedRegion& shared,
+                                                  const PageFault& fault) {
+    m_function.begin(pages.function.number);
     if (fault.wish == Wish::bring) return {{fault.address, fault.size_bytes}};
     const bool all = fault.address - shared.wanted_here.base < shared.wanted_here.size_bytes;
     // Of one moment is only what comes with one question.
@@ -52,13 +53,16 @@ FunctionWindow::Choice Pager::choose_for_function(const SharedPages& pages, cons
 
 /// The question has looked at all that the program has, so that the time for that begins anew: how often the function asks, and
 /// how long an answer takes, is no reason to give back what it has not even come to.
-void Pager::end_for_function(SharedPages& pages, const PageFault& fault, const FunctionWindow::Choice& brought, const Fetch& fetch) {
+void Pager::end_for_function(SharedPages& pages, const PageFault& fault, const FunctionWindow::Choice& brought,
+                             const Fetch& fetch) {
     const PageRegion& region = *fetch.wanted.from.region;
     if (fault.wish == Wish::access) m_function.note(region.range(), brought, fetch.is_shown);
     const bool looks_at_little = brought.what.size_bytes <= region.unit_bytes();
-    const auto until = PageClock::now() + (looks_at_little ? m_pace.pause() : RefreshPace::k_slow);
+    constexpr auto k_until_it_returns = PageClock::time_point::max();
+    const auto now = PageClock::now();
+    const auto until = fetch.still ? k_until_it_returns : now + (looks_at_little ? m_pace.pause() : RefreshPace::k_slow);
     for (auto& [base, shared] : pages.regions)
-        if (shared.region->has_busy_units()) shared.stays_until = std::max(shared.stays_until, until);
+        shared.stays_until = shared.stays_until == k_until_it_returns ? until : std::max(shared.stays_until, until);
 }
 
 bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted) {
@@ -76,7 +80,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
     const bool in_callback = m_session->host_calls().is_callback_thread(fault.thread);
     FunctionWindow::Choice chosen;
     for (;;) {
-        bool must_wait = false, is_late = false;
+        bool must_wait = false, is_late = false, is_still = false;
         {
             MutexLock lock(pages.mutex);
             SharedRegion* shared = pages.find(fault.address);
@@ -98,6 +102,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
                 wanted.what = chosen.what;
             }
             is_late = region.is_late(fault.address);
+            is_still = in_callback && stands_still(pages, *m_session, *m_state);
             // What is attached to one stream is nobody else's, unless both sides write as they like by now.
             if (!in_callback && region.sharing() == Sharing::in_turns) narrow(*m_state, fault.address, *shared, wanted);
             must_wait = region.must_wait(named) && !access.waited && !in_callback;
@@ -108,6 +113,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         if (busy && must_wait) return false;
         if (busy && fault.wish == Wish::access && !in_callback) narrow_beside(fault.address, wanted);
         std::vector<Fetch> fetches{{wanted, busy}};
+        fetches.front().still = busy && is_still;
         fetches.front().if_unsteady =
             fault.wish == Wish::bring ? wanted.what : wanted.from.region->units_of({fault.address, 1});
         if (fault.wish == Wish::access && !busy && wanted.stream == 0) add_next(pages, fetches);

@@ -102,15 +102,19 @@ bool Pager::begin_fetch(PageQuestion& question) {
     MutexLock lock(pages.mutex);
     bool any = false;
     const bool busy = is_device_busy(pages, *m_session, *m_state);
-    look_beside(pages, question);
+    // What the function has is as it was, and so is what it gets.
+    const bool still = question.fetches.front().still && stands_still(pages, *m_session, *m_state);
+    if (!still) look_beside(pages, question);
     for (Fetch& one : question.fetches) {
         // What others had when they were given away is older than this.
         if (one.while_busy)
             for (auto& [base, shared] : pages.regions) shared.region->forget_seen();
         // The device has been given something since it was found at rest: what is read now may be of before that is done.
         one.out_of_date = one.wanted.stream == 0 ? busy && !one.while_busy : has_new_work(pages, one.wanted);
+        one.out_of_date = one.out_of_date || (one.still && !still);
         if (one.out_of_date) continue;
         any = true;
+        if (one.while_busy && !still) pages.function.had_company = true;
         one.open = one.wanted.from.region->not_here(one.wanted.what);
         one.missing = one.wanted.from.region->missing(one.wanted.what);
         one.epoch = one.wanted.from.region->epoch();
@@ -137,7 +141,7 @@ bool Pager::end_fetch(PageQuestion& question, CUresult result, bool may_be_used)
         if (one.out_of_date || !may_be_used) continue;
         if (!one.ahead) {
             // Not what it had, and has no more since.
-            one.is_shown = question.is_steady || !one.while_busy;
+            one.is_shown = question.is_steady || !one.while_busy || one.still;
             if (!one.is_shown) one.open = {one.if_unsteady};
             for (const AddressRange& units : one.open) ok = region.fetched(units, one.while_busy) && ok;
         } else if (result == CUDA_SUCCESS) {
@@ -170,7 +174,7 @@ CUresult Pager::ask(uint64_t context, const std::vector<uint64_t>& ranges, const
         about.insert(about.end(), {seen.bytes.base, seen.bytes.size_bytes, fingerprint(here)});
     }
     for (size_t i = 0; question && i < question->fetches.size(); ++i)
-        while_busy = while_busy || question->fetches[i].while_busy;
+        while_busy = while_busy || (question->fetches[i].while_busy && !question->fetches[i].still);
     Call own = call_in(context);
     gen::WlReadPagesValues said;
     const CUresult result = gen::request_wlReadPages(own, ranges, while_busy, about, target, said);

@@ -294,6 +294,7 @@ void pages_given(const Call& call) {
     if (!lets_kernels_run(call.id) && !uses_named_memory(call.id)) return;
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
+    pages.given.note(call.known_stream(), call.number);
     if (lets_kernels_run(call.id)) {
         if (pages.launching != 0) --pages.launching;
         // No access will tell the thread that answers them that there is something to read from now on.
@@ -336,24 +337,24 @@ CUresult write_all_mirrored(const Call& call) {
     return CUDA_SUCCESS;
 }
 
-uint64_t pages_before_function(const Call& call) {
+uint64_t pages_before_function(const Call& call, std::optional<uint64_t> stream) {
     SharedPages& pages = SharedPages::instance();
     const uint64_t written = pages.counters.written_back_bytes.load(std::memory_order_relaxed);
-    // What was fetched beside the kernels before it is out of date.
-    (void)refresh_pages(call);
     bool mirrored = false;
     {
         MutexLock lock(pages.mutex);
-        ++pages.functions;
+        pages.function = {pages.function.number + 1, call.context, stream, true};
         mirrored = !pages.mirrored.empty();
     }
+    // What was fetched beside the kernels before it is out of date.
+    (void)refresh_pages(call);
     if (mirrored) faults::recall(Wish::mirrored);
     return written;
 }
 
 void pages_after_function(const Call& call, uint64_t written_before) {
     SharedPages& pages = SharedPages::instance();
-    (void)refresh_pages(call);
+    (void)take_back_from_function(call);
     (void)write_all_mirrored(call);
     if (pages.counters.written_back_bytes.load(std::memory_order_relaxed) == written_before) return;
     // Calls are made in their order, but the end of a function is no call, and would overtake what it has written.

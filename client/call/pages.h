@@ -49,6 +49,9 @@ std::vector<uint64_t> contexts_at_work(const Session& session, const State& stat
 bool is_device_busy(const Session& session, const State& state);
 /// The same for who decides something by it that must hold as long as he has the lock of the pages.
 bool is_device_busy(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex);
+/// True if a function runs that a stream has called, and nothing else: that stream stands still until it returns, and all
+/// others have nothing to do. Then the program has what the device has until that is given something.
+bool stands_still(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex);
 
 class PagesAlong;
 /// What the program was told of.
@@ -65,21 +68,24 @@ inline CUresult settle_pages(const Call& call, CUresult done) {
 
 /// The device may have written since pages were fetched beside it: they are given back, for the next access to fetch them.
 CUresult refresh_pages(const Call& call);
+/// The function that a stream has called is over: the same for what it was given.
+CUresult take_back_from_function(const Call& call);
 /// The same for what has stayed for long enough, while nothing is heard of the device.
 CUresult refresh_pages_in_time(const Call& call);
 
 /// For run_between_kernels(). @returns what it wants to be told afterwards
-uint64_t pages_before_function(const Call& call);
+uint64_t pages_before_function(const Call& call, std::optional<uint64_t> stream);
 void pages_after_function(const Call& call, uint64_t written_before);
 /// Around a function of the program's that a stream has called. It finds what the device has written before it, and what comes
 /// behind it in the stream finds what it has written. @blocks for the server, if the program has such memory in use
 /// @param context  where it was given to a stream
+/// @param stream   token of that; nothing: it is a graph's, other nodes of which may run meanwhile
 template <typename Function>
-void run_between_kernels(Session& session, State& state, uint64_t context, Function function) {
+void run_between_kernels(Session& session, State& state, uint64_t context, std::optional<uint64_t> stream, Function function) {
     if (!SharedPages::in_use()) [[likely]]
         return function();
     const Call call{cuda::CallId::wlWritePages, this_thread(), session, state, context};
-    const uint64_t written = pages_before_function(call);
+    const uint64_t written = pages_before_function(call, stream);
     function();
     pages_after_function(call, written);
 }

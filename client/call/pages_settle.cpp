@@ -16,6 +16,7 @@ CUresult refresh(const Call& call, SharedPages& pages, const std::chrono::steady
     WL_REQUIRES(pages.mutex) {
     for (auto& [base, shared] : pages.regions) {
         if (now && *now < shared.stays_until) continue;
+        if (!now) shared.stays_until = {};
         // What is being fetched in this moment may be of the time before, too.
         shared.region->outdate();
         shared.region->forget_seen();
@@ -69,10 +70,42 @@ bool is_device_busy(const Session& session, const State& state) {
     return is_device_busy(pages, session, state);
 }
 
+bool stands_still(SharedPages& pages, const Session& session, const State& state) {
+    const StreamFunction function = pages.function;
+    // Default streams that threads have of their own are one here.
+    constexpr uint64_t k_legacy = 1, k_per_thread = 2;
+    if (!function.runs || !function.stream || *function.stream == k_per_thread || function.had_company || pages.launching != 0)
+        return false;
+    const Context* const context = state.contexts.find(function.context);
+    const auto busy = at_work(pages, session, state);
+    if (!context || std::any_of(busy.begin(), busy.end(), [&](uint64_t token) { return token != function.context; }))
+        return false;
+    const bool beside = state.works_beside_default.load(std::memory_order_relaxed);
+    // All other streams wait for the legacy one then.
+    if (!beside && *function.stream <= k_legacy) return true;
+    uint64_t idle = context->idle_at.load(std::memory_order_acquire);
+    if (!beside) idle = std::max(idle, context->default_idle_at.load(std::memory_order_acquire));
+    return pages.given.is_done_beside(*function.stream, idle, [&](uint64_t stream) {
+        const Stream* const found = state.streams.find(stream);
+        return found ? found->completion.done.load(std::memory_order_acquire) : 0;
+    });
+}
+
 CUresult refresh_pages(const Call& call) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     return refresh(call, pages, nullptr);
+}
+
+CUresult take_back_from_function(const Call& call) {
+    SharedPages& pages = SharedPages::instance();
+    MutexLock lock(pages.mutex);
+    const bool still = stands_still(pages, call.session, call.state);
+    for (auto& [base, shared] : pages.regions) shared.region->note_still(still);
+    const CUresult result = refresh(call, pages, nullptr);
+    for (auto& [base, shared] : pages.regions) shared.region->note_still(false);
+    pages.function.runs = false;
+    return result;
 }
 
 CUresult refresh_pages_in_time(const Call& call) {
@@ -89,14 +122,16 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
     {
         MutexLock lock(pages.mutex);
         bool any = false;
+        // A function that a stream has called, on another thread, sees what the device has now, and this may be older.
+        const bool runs = pages.function.runs;
         if (!has_news(pages, call.session)) {
             for (auto& [base, shared] : pages.regions) {
-                if (!shared.region->has_seen_units()) continue;
+                if (runs || !shared.region->has_seen_units()) continue;
                 shared.stays_until = std::chrono::steady_clock::now() + SharedPages::k_stay;
                 (void)shared.region->see_again();
             }
         } else {
-            if (along && !along->is_newest(pages)) along = nullptr;
+            if (along && (runs || !along->is_newest(pages))) along = nullptr;
             if (along) along->leave_out_changed(pages);
             (void)refresh(call, pages, nullptr);
             if (along) along->put_in_place(pages, is_device_busy(pages, call.session, call.state));

@@ -62,7 +62,7 @@ uint64_t register_host_copy(Call& call, const CopyPlan& plan, const CUDA_MEMCPY3
     // As a function of the program's: it finds what kernels have written to registered memory, and they what it has written.
     const auto copy = [&session = call.session, &state = call.state, context, source = plan.source.rows,
                        destination = plan.destination.rows](CUresult) {
-        run_between_kernels(session, state, context, [&] { copy_rows(source, destination); });
+        run_between_kernels(session, state, context, std::nullopt, [&] { copy_rows(source, destination); });
     };
     const uint64_t id = call.session.host_calls().add(copy, HostCalls::Life::persistent);
     call.state.graph_ends.add_host_copy(id, told);

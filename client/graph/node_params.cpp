@@ -34,7 +34,7 @@ CUresult check_fill(Call& call, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext
 
 uint64_t register_host_node(Call& call, CUhostFn function, void* user_data) {
     auto run = [&session = call.session, &state = call.state, context = call.context, function, user_data](CUresult) {
-        run_between_kernels(session, state, context, [&] { function(user_data); });
+        run_between_kernels(session, state, context, std::nullopt, [&] { function(user_data); });
     };
     const uint64_t id = call.session.host_calls().add(run, HostCalls::Life::persistent);
     call.state.graph_ends.add_function(id, {function, user_data});

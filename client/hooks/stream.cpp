@@ -184,9 +184,8 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
     uint64_t context = 0;
     if (CUresult refused = context_of(call, hStream, context); refused != CUDA_SUCCESS) return refused;
     const uint64_t stream = stream_token(call, hStream);
-    auto run = [&session = call.session, &state = call.state, context = call.context, hStream, callback,
-                userData](CUresult status) {
-        run_between_kernels(session, state, context, [&] { callback(hStream, status, userData); });
+    auto run = [&session = call.session, &state = call.state, context, stream, hStream, callback, userData](CUresult status) {
+        run_between_kernels(session, state, context, stream, [&] { callback(hStream, status, userData); });
     };
     const LoadTurns::Function giving(call.session.load_turns(), context);
     uint64_t id = call.session.host_calls().add(run, HostCalls::Life::once);
@@ -206,8 +205,9 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     const uint64_t stream = stream_token(call, hStream);
     // In a capture it becomes a node, which runs at each launch of the graph.
     auto life = is_capturing(call, stream) ? HostCalls::Life::persistent : HostCalls::Life::once;
-    auto run = [&session = call.session, &state = call.state, context = call.context, fn, userData](CUresult) {
-        run_between_kernels(session, state, context, [&] { fn(userData); });
+    const auto own = life == HostCalls::Life::once ? std::optional(stream) : std::nullopt;
+    auto run = [&session = call.session, &state = call.state, context, own, fn, userData](CUresult) {
+        run_between_kernels(session, state, context, own, [&] { fn(userData); });
     };
     const LoadTurns::Function giving(call.session.load_turns(), context);
     uint64_t id = call.session.host_calls().add(run, life);

@@ -28,7 +28,7 @@ const FunctionWindow::Known* FunctionWindow::find(uint64_t region) const {
 uint64_t FunctionWindow::window_at(AddressRange region, uint64_t address) const {
     const Known* const known = find(region.base);
     if (!known) {
-        // Who has gone through one piece of memory goes through the next one, too; who has looked at little of it does so again.
+        // Who has gone through one piece of memory goes through the next one, too; who has looked at little does so again.
         const Known* const last = find(m_last);
         return last ? std::max(last->brought.window_bytes, k_first) : k_first;
     }

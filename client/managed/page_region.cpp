@@ -221,7 +221,7 @@ void PageRegion::touched_bytes(uint64_t begin, uint64_t end, std::vector<Address
 
 void PageRegion::differing_bytes(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const {
     // In turns, what lies between two changes is the same on both sides, and few ranges travel better than many.
-    const uint64_t gap = m_sharing == Sharing::concurrent ? 0 : 64;
+    const uint64_t gap = m_sharing == Sharing::concurrent && !m_still ? 0 : 64;
     const std::byte* twin = m_twins + (begin - m_range.base);
     for_each_difference(at(begin), twin, end - begin, gap,
                         [&](uint64_t first, uint64_t last) { within_extents(begin + first, begin + last, out); });

@@ -120,6 +120,9 @@ public:
     /// @param kept  what the device has of those is added, in pieces @returns as hand_over()
     std::vector<AddressRange> keep_beside(uint64_t most_bytes, std::vector<AddressRange>& kept);
     bool has_busy_units() const { return m_busy_units != 0; }
+    /// Nothing writes there but the program, until it is said that something does: what lies between two of its changes is the
+    /// same on both sides, also where both may write at any time.
+    void note_still(bool still) { m_still = still; }
 
     /// How much is fetched of what the program will probably use again.
     struct Room {
@@ -157,14 +160,14 @@ public:
 
 private:
     enum : uint8_t {
-        k_valid = 1,  ///< what is here is what the program shall see
-        k_dirty = 2,  ///< the program may have changed it
-        k_wait = 4,   ///< the device may still be writing what it shall see
-        k_busy = 8,   ///< fetched while the device may have been writing
-        k_seen = 64,  ///< the device's, and what is here is what the program has seen, and may go on to see
+        k_valid = 1,   ///< what is here is what the program shall see
+        k_dirty = 2,   ///< the program may have changed it
+        k_wait = 4,    ///< the device may still be writing what it shall see
+        k_busy = 8,    ///< fetched while the device may have been writing
+        k_seen = 64,   ///< the device's, and what is here is what the program has seen, and may go on to see
         k_late = 128,  ///< the device's again, as it had been here for long enough
-        k_used = 32,  ///< the program has written to it, or looked at it first
-        k_fresh = 16  ///< never handed over: what was never touched has no value
+        k_used = 32,   ///< the program has written to it, or looked at it first
+        k_fresh = 16   ///< never handed over: what was never touched has no value
     };
     PageRegion(AddressRange range, const Options& options);
     bool map(bool adopts);
@@ -192,6 +195,7 @@ private:
     int m_file = -1;
     uint64_t m_inode = 0;
     bool m_withdrawn = false;
+    bool m_still = false;
     std::byte* m_alias = nullptr;
     std::byte* m_twins = nullptr;  ///< of units that are dirty and not fresh: what the device has
     std::vector<uint8_t> m_states;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/managed/given_work.h"
 #include "client/managed/mirrored_range.h"
 #include "client/managed/page_region.h"
 #include "common/base/mutex.h"
@@ -45,6 +46,15 @@ struct SharedRegion {
     void let_work_use(AddressRange range, std::optional<uint64_t> stream);
 };
 
+/// A function of the program's that a stream has called: the last one, as one at a time runs.
+struct StreamFunction {
+    uint64_t number = 0;             ///< how many there have been
+    uint64_t context = 0;            ///< of its stream
+    std::optional<uint64_t> stream;  ///< token; nothing: it is a graph's, other nodes of which may run meanwhile
+    bool runs = false;
+    bool had_company = false;  ///< something was fetched meanwhile beside other streams' work
+};
+
 /// The regions, by address. Made with the first of them and never destroyed, like the session.
 ///
 /// The lock is held while what is written back is *queued*, so that whoever fetches afterwards is behind it; never while a
@@ -71,7 +81,8 @@ public:
     /// How much the next access brings along; grows with each, until the memory is handed over again.
     uint64_t window_bytes WL_GUARDED_BY(mutex) = k_first_window;
     static constexpr std::chrono::milliseconds k_stay{20};
-    uint64_t functions WL_GUARDED_BY(mutex) = 0;  ///< of the program's that streams have called
+    StreamFunction function WL_GUARDED_BY(mutex);
+    GivenWork given WL_GUARDED_BY(mutex);
     uint64_t settled_news WL_GUARDED_BY(mutex) = 0;  ///< Session::news() when the program was last told that something is done
     static constexpr uint64_t k_first_window = 64ull << 10, k_last_window = 4ull << 20;
 

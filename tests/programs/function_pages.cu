@@ -1,5 +1,6 @@
 // Functions of the program's that streams call, with much memory that kernels use as well: each finds what the kernels before it have
 // written, and those behind it what it has written.
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -218,6 +219,73 @@ static void beside() {
     CHECK(cudaFreeHost(pages));
 }
 
+// A function that is alone with its memory at first, until another thread gives another stream a kernel that waits for it, and that it
+// waits for.
+struct Guest {
+    int* data;  // of both kinds of memory
+    volatile int *mark, *answer;
+    std::atomic<bool> has_begun{false};
+    bool right = true;
+};
+__global__ void visit(volatile int* mark, volatile int* answer, int* data, int n, long long limit) {
+    const long long end = clock64() + limit;
+    for (int i = 0; i < n; ++i) data[i] += 1;
+    __threadfence_system();
+    *mark = 1;
+    while (*answer == 0 && clock64() < end) {
+    }
+    *mark = *answer == 0 ? 2 : 3;
+}
+static void receive(void* argument) {
+    auto* guest = static_cast<Guest*>(argument);
+    for (int i = 0; i < k_ints / 4; ++i) guest->right = guest->right && guest->data[i] == i;
+    guest->right = guest->right && *guest->mark == 0;
+    guest->data[k_ints / 4 + 7] = -1;
+    guest->has_begun = true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+    while (*guest->mark == 0 && std::chrono::steady_clock::now() < end) {
+    }
+    for (int i = 0; i < k_ints / 4; ++i) guest->right = guest->right && guest->data[i] == i + 1;
+    *guest->answer = 1;
+    while (*guest->mark == 1 && std::chrono::steady_clock::now() < end) {
+    }
+    guest->right = guest->right && *guest->mark == 3;
+    guest->data[k_ints / 4 + 8] = -2;
+}
+static void company(bool managed) {
+    Guest guest;
+    guest.data = allocate(managed, k_ints);
+    int* const marks = allocate(false, 2 * k_page);
+    std::memset(marks, 0, 2 * 4096);
+    guest.mark = marks, guest.answer = marks + k_page;
+    cudaStream_t one, other;
+    CHECK(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    // What is loaded with the first launch would wait for the function.
+    visit<<<1, 1, 0, other>>>(marks, marks, marks, 0, 0);
+    CHECK(cudaDeviceSynchronize());
+    *guest.mark = *guest.answer = 0;
+    number<<<4, 128, 0, one>>>(guest.data, k_ints, 0);
+    CHECK(cudaLaunchHostFunc(one, receive, &guest));
+    while (!guest.has_begun) {
+    }
+    visit<<<1, 1, 0, other>>>(guest.mark, guest.answer, guest.data, k_ints / 4, 100000000000ll);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    EXPECT(guest.right);
+    std::vector<int> back(k_ints);
+    CHECK(cudaMemcpy(back.data(), guest.data, k_ints * sizeof(int), cudaMemcpyDefault));
+    const int quarter = k_ints / 4;
+    for (int i = 0; i < k_ints; ++i) {
+        const int expected = i == quarter + 7 ? -1 : i == quarter + 8 ? -2 : i < quarter ? i + 1 : i;
+        EXPECT_EQ(back[i], expected);
+    }
+    CHECK(cudaStreamDestroy(one));
+    CHECK(cudaStreamDestroy(other));
+    release(managed, guest.data);
+    CHECK(cudaFreeHost(marks));
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "managed")
@@ -236,6 +304,8 @@ int main(int argc, char** argv) {
         many();
     else if (what == "beside")
         beside();
+    else if (what == "company")
+        company(true), company(false);
     else
         return 2;
     return passed(("functions and pages, " + what).c_str());

@@ -96,7 +96,7 @@ TEST_F(PageRegionTest, WritesBackSingleBytesWhereBothSidesWrite_A7) {
     *program(page(1) + 70) = 1;
     *program(page(1) + 71) = 2;
     *program(page(1) + 4000) = 3;
-    EXPECT_EQ(relative(*region, region->refresh()), (Pairs{{k_page_bytes + 70, 2}, {k_page_bytes + 4000, 1}}));
+    EXPECT_EQ(relative(*region, region->refresh(false)), (Pairs{{k_page_bytes + 70, 2}, {k_page_bytes + 4000, 1}}));
     EXPECT_FALSE(region->has_busy_units());
     EXPECT_FALSE(region->any_valid_here());
 }
@@ -240,7 +240,7 @@ TEST_F(PageRegionTest, KeepsWhatTheProgramHasChangedSinceBytesWereAskedFor_A7) {
     EXPECT_EQ((std::vector<int>{seen[0], seen[1], seen[2], seen[3], seen[4]}), (std::vector<int>{1, 2, 3, 4, 1}));
     EXPECT_NE(region->arrivals(), arrivals);
     // What was asked for afterwards knows of the changes.
-    (void)region->refresh();
+    (void)region->refresh(false);
     ASSERT_FALSE(region->asked_along(room, false, ask).empty());
     device[1] = std::byte{9};
     ASSERT_TRUE(region->arrived({page(0), k_page_bytes}, device, ask, false));

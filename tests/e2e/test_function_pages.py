@@ -1,0 +1,55 @@
+"""Functions that streams call, with memory that kernels use as well: how many round trips they take (A7, B2; docs/host-memory.md)."""
+
+import os
+import unittest
+
+import harness
+
+PROGRAM = harness.programs()["function_pages"]
+PROFILES = "generous", "strict"
+
+
+def setUpModule():
+    harness.build_program(PROGRAM)
+
+
+class FunctionPagesTest(unittest.TestCase):
+    def run_program(self, what, profile):
+        with harness.Server(environment={"SOFTGPU_PROFILE": profile}) as server:
+            done = harness.run([PROGRAM.binary, what], "remote", server)
+            said = f"{profile}: exit code {done.code}\n{done.stdout}{done.stderr}{server.log_text()}"
+        self.assertEqual(done.code, 0, said)
+        self.assertIn("verified", done.stdout, said)
+        return done.stats
+
+    def check(self, what, most, late=None, most_bytes=None):
+        """@param most  round trips, but for accesses to what had been given back because of the time; `late` says how many there are."""
+        for profile in PROFILES:
+            with self.subTest(profile):
+                stats = self.run_program(what, profile)
+                if "WARPLINE_DISABLE" in os.environ:
+                    continue
+                pages = stats["shared_pages"]
+                self.assertLessEqual(stats["blocking_round_trips"] - pages["late"], most, stats)
+                if late is not None:
+                    self.assertEqual(pages["late"], late, stats)
+                if most_bytes is not None:
+                    self.assertLessEqual(pages["fetched_bytes"], most_bytes, stats)
+
+    # Four of each are for what is on the device at the end, and for waits. 4 MiB are fetched with four or five questions, by where
+    # they begin, and the server is asked once whether it has what was written.
+    def test_b2_all_of_managed_memory(self):
+        self.check("managed", most=11, late=0, most_bytes=5 << 20)
+
+    def test_b2_all_of_page_locked_memory(self):
+        self.check("mapped", most=11, late=0, most_bytes=5 << 20)
+
+    def test_b2_a_function_that_takes_its_time_keeps_what_it_has(self):
+        self.check("slow", most=11, late=0, most_bytes=5 << 20)
+
+    def test_b2_a_node_of_a_graph_beside_which_others_may_run(self):
+        self.check("graph", most=16)
+
+
+if __name__ == "__main__":
+    unittest.main()
