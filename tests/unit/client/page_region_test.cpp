@@ -149,6 +149,25 @@ TEST_F(PageRegionTest, KnowsWhatWasGivenBackBecauseOfTheTime_A7) {
     EXPECT_FALSE(region->is_late(page(0))) << "the device has been given something since";
 }
 
+TEST_F(PageRegionTest, WritesWhatLiesBetweenChangesWhereNobodyElseWrites_A7) {
+    PageRegion::Options options;
+    options.sharing = Sharing::concurrent;
+    auto region = make(1, options);
+    const auto change = [&](bool still) {
+        (void)region->hand_over(region->range());
+        EXPECT_TRUE(region->fetched(region->range(), true));
+        EXPECT_TRUE(region->make_writable(region->range()));
+        for (const uint64_t at : {10, 20, 200}) ++*program(page(0) + at);
+        region->note_still(still);
+        const auto changed = relative(*region, region->refresh(false));
+        region->note_still(false);
+        return changed;
+    };
+    EXPECT_EQ(change(false), (Pairs{{10, 1}, {20, 1}, {200, 1}}));
+    EXPECT_EQ(change(true), (Pairs{{10, 11}, {200, 1}}));
+    EXPECT_EQ(change(false), (Pairs{{10, 1}, {20, 1}, {200, 1}}));
+}
+
 TEST_F(PageRegionTest, KeepsPagesReadableThatAreWrittenBack_A7) {
     auto region = make(2);
     *program(page(0)) = 4;
