@@ -50,6 +50,9 @@ class FunctionPagesTest(unittest.TestCase):
     def test_b2_a_node_of_a_graph_beside_which_others_may_run(self):
         self.check("graph", most=17)
 
+    def test_b2_functions_and_kernels_in_turn(self):
+        self.check("rounds", most=62, late=0, most_bytes=41 << 20)
+
     def test_b2_one_allocation_after_the_other(self):
         # Three for each of 16 are what is on the device.
         self.check("pieces", most=75, late=0, most_bytes=9 << 20)

@@ -81,6 +81,23 @@ static void whole(bool managed, int pause_us, bool graph) {
     release(managed, data);
 }
 
+// Kernels and functions in turn, all of them given to the stream before the first function is over.
+static void rounds() {
+    const int count = 10;
+    int* const data = allocate(true, k_ints);
+    std::vector<Walk> walks;
+    for (int i = 0; i < count; ++i) walks.push_back({data, k_ints, i, 0, true});
+    for (Walk& one : walks) {
+        number<<<4, 128>>>(data, k_ints, one.first);
+        CHECK(cudaLaunchHostFunc(nullptr, walk, &one));
+        add<<<4, 128>>>(data, k_ints, 7);
+    }
+    CHECK(cudaDeviceSynchronize());
+    for (const Walk& one : walks) EXPECT(one.right);
+    expect_on_device(data, k_ints, 7, 3);
+    CHECK(cudaFree(data));
+}
+
 // One after the other, in many allocations.
 struct Pieces {
     std::vector<int*> data;
@@ -296,6 +313,8 @@ int main(int argc, char** argv) {
         whole(true, 100, false);
     else if (what == "graph")
         whole(true, 0, true);
+    else if (what == "rounds")
+        rounds();
     else if (what == "pieces")
         pieces();
     else if (what == "sparse")
