@@ -45,10 +45,12 @@ FunctionWindow::Choice Pager::choose_for_function(const SharedPages& pages, cons
                                                   const PageFault& fault) {
     m_function.begin(pages.function.number);
     if (fault.wish == Wish::bring) return {{fault.address, fault.size_bytes}};
+    const AddressRange region = shared.region->range();
     const bool all = fault.address - shared.wanted_here.base < shared.wanted_here.size_bytes;
     // Of one moment is only what comes with one question.
-    if (all && shared.wanted_here.size_bytes <= k_most_read_bytes) return {shared.wanted_here, FunctionWindow::k_last};
-    return m_function.choose(shared.region->range(), shared.region->unit_bytes(), fault.address);
+    if (all && shared.wanted_here.size_bytes <= k_most_read_bytes && !m_function.has_come_to(region))
+        return {shared.wanted_here, FunctionWindow::k_last};
+    return m_function.choose(region, shared.region->unit_bytes(), fault.address);
 }
 
 /// The question has looked at all that the program has, so that the time for that begins anew: how often the function asks, and
@@ -57,6 +59,7 @@ void Pager::end_for_function(SharedPages& pages, const PageFault& fault, const F
                              const Fetch& fetch) {
     const PageRegion& region = *fetch.wanted.from.region;
     if (fault.wish == Wish::access) m_function.note(region.range(), brought, fetch.is_shown);
+    if (!fetch.while_busy) return;
     const bool looks_at_little = brought.what.size_bytes <= region.unit_bytes();
     constexpr auto k_until_it_returns = PageClock::time_point::max();
     const auto now = PageClock::now();
@@ -125,7 +128,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         if (is_late) pages.counters.late.fetch_add(1, std::memory_order_relaxed);
         MutexLock lock(pages.mutex);
         pages.window_bytes = std::min(pages.window_bytes * 4, SharedPages::k_last_window);
-        if (in_callback && busy) end_for_function(pages, fault, chosen, fetches.front());
+        if (in_callback) end_for_function(pages, fault, chosen, fetches.front());
         if (!fault.writes || wanted.from.region->make_writable({fault.address, fault.size_bytes})) return true;
         answer = FaultAnswer::fails;
         return true;

@@ -21,6 +21,8 @@ public:
     };
     /// Of another function than the last one nothing is known.
     void begin(uint64_t function);
+    /// True if something of the region has come already.
+    bool has_come_to(AddressRange region) const { return find(region.base) != nullptr; }
     /// What an access brings. @param region  where the address is @param unit_bytes  its units' size
     Choice choose(AddressRange region, uint64_t unit_bytes, uint64_t address) const;
     /// It has come. @param steady  false: but for one page, as the device goes on writing there
