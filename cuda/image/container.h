@@ -49,6 +49,10 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
+/// Kinds of entries. The last is not NVIDIA's: what the software GPU has linked at run time, where NVIDIA's driver makes a
+/// cubin, stays PTX, with an entry for each text.
+inline constexpr uint16_t k_kind_ptx = 1, k_kind_cubin = 2, k_kind_linked_ptx = 0x4c57;
+
 inline constexpr uint64_t k_flag_lz4 = 0x2000;
 inline constexpr uint64_t k_flag_zstd = 0x8000;
 inline constexpr uint64_t k_flag_arch_specific = 0x100000;

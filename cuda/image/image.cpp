@@ -33,11 +33,13 @@ Compression compression_of(const EntryHeader& header) {
 
 Result<Entry> read_entry(const EntryHeader& header, BytesView payload, bool relocatable) {
     Entry entry;
-    entry.kind = header.kind == 1 ? EntryKind::ptx : header.kind == 2 ? EntryKind::cubin : EntryKind::other;
+    entry.alone = header.kind == k_kind_linked_ptx;
+    if (header.kind == k_kind_ptx || entry.alone) entry.kind = EntryKind::ptx;
+    if (header.kind == k_kind_cubin) entry.kind = EntryKind::cubin;
     entry.compression = compression_of(header);
     entry.arch_specific = (header.flags & k_flag_arch_specific) != 0;
     entry.family_specific = (header.flags & k_flag_family_specific) != 0;
-    entry.relocatable = relocatable;
+    entry.relocatable = relocatable || entry.alone;
     entry.raw_kind = header.kind;
     entry.arch = header.arch;
     entry.flags = header.flags;
@@ -56,7 +58,7 @@ Result<Entry> read_entry(const EntryHeader& header, BytesView payload, bool relo
 Entry bare_entry(Container container, BytesView bytes) {
     Entry entry;
     entry.kind = container == Container::cubin ? EntryKind::cubin : EntryKind::ptx;
-    entry.raw_kind = container == Container::cubin ? 2 : 1;
+    entry.raw_kind = container == Container::cubin ? k_kind_cubin : k_kind_ptx;
     Target target = container == Container::cubin ? cubin_target(bytes) : ptx_target(as_text(bytes));
     entry.arch = target.arch;
     entry.arch_specific = target.arch_specific;

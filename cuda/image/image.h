@@ -30,7 +30,8 @@ struct Entry {
     Compression compression = Compression::none;
     bool arch_specific = false;    ///< sm_90a: runs on exactly that compute capability
     bool family_specific = false;  ///< sm_100f: runs on later members of the family
-    bool relocatable = false;      ///< of -rdc=true: has to be linked with the image's other relocatable entries
+    bool relocatable = false;      ///< of -rdc=true, or linked at run time: goes with the image's other relocatable entries
+    bool alone = false;            ///< a translation unit by itself, where others are the entries of one of the image's parts
     uint16_t raw_kind = 0;         ///< as found: 1 PTX, 2 cubin
     uint32_t arch = 0;             ///< 10 × major + minor: 75, 90, 120
     uint64_t flags = 0;            ///< as found
@@ -130,6 +131,10 @@ private:
     std::vector<Entry> m_entries;
     std::vector<uint32_t> m_part_of_entry;
 };
+
+/// PTX texts that belong together as one image, a fatbin with a translation unit for each, in this order: what the software GPU
+/// answers where NVIDIA's driver links a cubin. Texts are PTX; one that says no architecture counts as the oldest.
+Bytes make_linked_ptx(const std::vector<std::string>& texts);
 
 /// Reads kernels and globals from a code: a cubin's sections and symbols, or the text of PTX.
 ///

@@ -70,11 +70,13 @@ std::vector<const Entry*> Image::select_linkable_ptx(uint32_t compute_capability
 }
 
 std::vector<const Entry*> Image::select_units(FunctionRef<void(const Entry&, const Entry*&)> take) const {
-    std::vector<const Entry*> units(m_parts.size(), nullptr);
+    std::vector<const Entry*> units(m_parts.size(), nullptr), alone;
     for (size_t i = 0; i < m_entries.size(); i++) {
-        if (m_entries[i].relocatable) take(m_entries[i], units[m_part_of_entry[i]]);
+        if (!m_entries[i].relocatable) continue;
+        take(m_entries[i], m_entries[i].alone ? alone.emplace_back(nullptr) : units[m_part_of_entry[i]]);
     }
     units.erase(units.begin());  // the linked fatbin
+    units.insert(units.end(), alone.begin(), alone.end());
     // Linking some of the units only would leave symbols undefined.
     if (std::find(units.begin(), units.end(), nullptr) != units.end()) return {};
     return units;

@@ -105,7 +105,7 @@ CUresult cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) {
     code->ptx = found->ptx;
     std::shared_ptr<Module> tried;
     CU_TRY(Module::load(context->shared_from_this(), std::move(code), &found->jit, tried));
-    found->image = make_linked_image(found->ptx);
+    found->image = cuda::image::make_linked_ptx(found->ptx);
     *cubinOut = found->image.data();
     if (sizeOut != nullptr) *sizeOut = found->image.size();
     return CUDA_SUCCESS;

@@ -5,7 +5,6 @@
 
 #include "common/log/log.h"
 #include "cuda/image/image.h"
-#include "softgpu/driver/code/link_state.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/process/process.h"
 
@@ -116,13 +115,6 @@ CUresult read_code(const image::Image& source, std::shared_ptr<const Code>& out)
 
 CUresult read_code(const void* pointer, std::shared_ptr<const Code>& code) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (auto linked = read_linked_image(pointer)) {
-        if (linked->empty()) return CUDA_ERROR_INVALID_IMAGE;
-        auto made = std::make_shared<Code>();
-        made->ptx = std::move(*linked);
-        code = std::move(made);
-        return CUDA_SUCCESS;
-    }
     auto source = image::Image::from_pointer(pointer);
     if (!source) {
         WL_LOG(error, "softgpu", "image: {}", source.error().what);

@@ -1,7 +1,6 @@
 // What is linked at run time, until the image is loaded.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +16,5 @@ struct LinkState {
     std::vector<std::string> ptx;
     Bytes image;  ///< of cuLinkComplete: lives until cuLinkDestroy
 };
-
-/// PTX texts as one image of our own kind: magic, total bytes, number of texts, then each with its length. A single text is its
-/// own image.
-Bytes make_linked_image(const std::vector<std::string>& ptx);
-
-/// The texts of such an image; nothing if the memory holds an image of another kind. Reads the magic first and no more than the
-/// image says that it has.
-std::optional<std::vector<std::string>> read_linked_image(const void* image);
 
 }  // namespace warpline::softgpu::driver

@@ -130,6 +130,33 @@ TEST(Image, LinkedAndRelocatableFatbinsComeBackFromTheUploadForm) {
     }
 }
 
+TEST(Image, LinkedTextsAreUnitsOfTheirOwn) {
+    const std::string first = ".version 8.0\n.target sm_90\n.address_size 64\n",
+                      second = first + ".visible .entry k() { ret; }\n";
+    const Bytes bytes = make_linked_ptx({first, second, first});
+    auto found = Image::from_pointer(bytes.data());
+    ASSERT_TRUE(found.ok()) << found.error().what;
+    EXPECT_EQ(found->upload_bytes(), bytes.size());
+    auto again = Image::from_bytes(bytes);
+    ASSERT_TRUE(again.ok()) << again.error().what;
+    for (const Image* each : {&*found, &*again}) {
+        EXPECT_EQ(each->select(90), nullptr) << "none of them is for itself";
+        EXPECT_EQ(each->select_ptx(121), nullptr);
+        const auto units = each->select_linkable_ptx(121);
+        ASSERT_EQ(units.size(), 3u);
+        const std::string* wanted[] = {&first, &second, &first};
+        for (size_t i = 0; i < 3; ++i) {
+            EXPECT_EQ(units[i]->arch, 90u);
+            auto text = decompress(*units[i]);
+            ASSERT_TRUE(text.ok()) << text.error().what;
+            EXPECT_EQ(text->text(), *wanted[i]);
+        }
+        EXPECT_TRUE(each->select_linkable_ptx(80).empty()) << "all of them or none";
+    }
+    for (size_t size = 0; size < bytes.size(); ++size)
+        EXPECT_FALSE(Image::from_bytes(BytesView(bytes).first(size)).ok()) << size;
+}
+
 TEST(Image, OwnedBytesOutliveTheCallers) {
     Bytes fatbin = make_fatbin({ptx_entry(75), packed(ptx_entry(80), Compression::zstd)});
     auto image = Image::from_bytes(fatbin);
