@@ -52,6 +52,20 @@ CUresult hook_client_cuArray3DCreate_v2(Call& call, CUarray* pHandle, const CUDA
     });
 }
 
+/// Waits, because the driver alone knows which formats have which planes.
+CUresult hook_client_cuArrayGetPlane(Call& call, CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
+    if (!call.state.arrays.find(to_token(hArray))) return CUDA_ERROR_INVALID_HANDLE;
+    auto made = make_object<HandleKind::array>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = gen::request_cuArrayGetPlane(call, made.token, to_token(hArray), planeIdx);
+    if (result != CUDA_SUCCESS) {
+        call.state.arrays.remove(made.token);
+        return result;
+    }
+    *pPlaneArray = to_handle<CUarray>(made.token);  // how large it is, is asked when it is copied
+    return CUDA_SUCCESS;
+}
+
 CUresult hook_client_cuMipmappedArrayCreate(Call& call, CUmipmappedArray* pHandle,
                                             const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc, unsigned int numMipmapLevels) {
     auto made = make_object<HandleKind::mipmapped_array>(call);

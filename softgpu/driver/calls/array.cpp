@@ -23,11 +23,46 @@ CUresult find_mipmapped(CUmipmappedArray handle, std::shared_ptr<MipmappedArray>
     return array != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/// What the planes of a format are that has several; of others there are none. cuda.h, cuArrayGetPlane: one "of the same size …
+/// with one channel", one of "half the height and width … with two channels".
+std::vector<CUDA_ARRAY3D_DESCRIPTOR> planes_of(const CUDA_ARRAY3D_DESCRIPTOR& d) {
+    if (d.Format != CU_AD_FORMAT_NV12) return {};
+    return {{d.Width, d.Height, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, d.Flags},
+            {d.Width / 2, d.Height / 2, 0, CU_AD_FORMAT_UNSIGNED_INT8, 2, d.Flags}};
+}
+
+/// The planes are arrays that live as long as the whole, which nothing can be done with but to ask for them.
+CUresult create_planar(CUarray* out, Context& context, const CUDA_ARRAY3D_DESCRIPTOR& whole,
+                       const std::vector<CUDA_ARRAY3D_DESCRIPTOR>& planes) {
+    const bool is_plain = whole.Width % 2 == 0 && whole.Height % 2 == 0 && whole.Height != 0 && whole.Depth == 0;
+    if (whole.NumChannels != 3 || !is_plain || (whole.Flags & CUDA_ARRAY3D_CUBEMAP) != 0) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<uint64_t> offsets, elements(planes.size());
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < planes.size(); ++i) {
+        CU_TRY(ArrayObject::check(context.device(), planes[i], &elements[i]));
+        offsets.push_back(bytes);
+        bytes += round_up(ArrayObject::bytes_of(planes[i], elements[i]), 64);
+    }
+    auto memory = ArrayMemory::create(context.device(), bytes);
+    if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    auto array = std::make_shared<ArrayObject>(context.shared_from_this(), whole, 0, memory, 0);
+    std::vector<uint64_t> handles;
+    for (size_t i = 0; i < planes.size(); ++i) {
+        auto plane = std::make_shared<ArrayObject>(context.shared_from_this(), planes[i], elements[i], memory, offsets[i]);
+        plane->set_part();
+        handles.push_back(process().arrays.add(std::move(plane)));
+    }
+    array->set_planes(std::move(handles));
+    *out = as_handle<CUarray>(process().arrays.add(std::move(array)));
+    return CUDA_SUCCESS;
+}
+
 CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
     CU_TRY(check_unsafe_call());
+    if (const auto planes = planes_of(descriptor); !planes.empty()) return create_planar(out, *context, descriptor, planes);
     uint64_t element = 0;
     CU_TRY(ArrayObject::check(context->device(), descriptor, &element));
     auto memory = ArrayMemory::create(context->device(), ArrayObject::bytes_of(descriptor, element));
@@ -95,19 +130,20 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CU
 CUresult cuArrayDestroy(CUarray hArray) {
     ArrayPtr array;
     CU_TRY(find_array(hArray, array));
-    if (array->is_level()) return CUDA_ERROR_INVALID_HANDLE;
+    if (array->is_part()) return CUDA_ERROR_INVALID_HANDLE;
     wait_for(array->context());
+    for (uint64_t plane : array->planes()) process().arrays.remove(plane);
     process().arrays.remove(hArray);
     return CUDA_SUCCESS;
 }
 
 CUresult cuArrayGetPlane(CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
-    (void)planeIdx;
     if (pPlaneArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
     ArrayPtr array;
     CU_TRY(find_array(hArray, array));
-    // Planes belong to video formats, which cannot be created.
-    return CUDA_ERROR_INVALID_VALUE;
+    if (planeIdx >= array->planes().size()) return CUDA_ERROR_INVALID_VALUE;
+    *pPlaneArray = as_handle<CUarray>(array->planes()[planeIdx]);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperties, CUarray array) {
@@ -145,7 +181,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DE
     for (unsigned int i = 0; i < count; ++i) {
         levels.push_back(std::make_shared<ArrayObject>(context->shared_from_this(), level_of(*pMipmappedArrayDesc, i), element,
                                                        memory, offsets[i]));
-        levels.back()->set_level();
+        levels.back()->set_part();
         handles.push_back(process().arrays.add(levels.back()));
     }
     auto made = std::make_shared<MipmappedArray>(context->shared_from_this(), *pMipmappedArrayDesc, std::move(levels),

@@ -30,7 +30,7 @@ private:
 };
 
 /// An array: elements in rows, rows in slices (depth, layers, faces of a cube), without padding that anyone could see. One
-/// level of a mipmapped array is an array, too.
+/// level of a mipmapped array is an array, too, and so is one plane of a format that has several.
 class ArrayObject {
 public:
     ArrayObject(std::shared_ptr<Context> context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, uint64_t element_bytes,
@@ -52,9 +52,12 @@ public:
     uint64_t slice_pitch_bytes() const { return row_bytes() * rows(); }
     uint64_t size_bytes() const { return slice_pitch_bytes() * slices(); }
     const std::shared_ptr<ArrayMemory>& memory() const { return m_memory; }
-    /// A level is destroyed with its mipmapped array only.
-    void set_level() { m_is_level = true; }
-    bool is_level() const { return m_is_level; }
+    /// A level is destroyed with its mipmapped array only, a plane with the array whose format has planes.
+    void set_part() { m_is_part = true; }
+    bool is_part() const { return m_is_part; }
+    /// Handles of the planes, as cuArrayGetPlane gives them out. Such an array has no elements of its own.
+    void set_planes(std::vector<uint64_t> handles) { m_planes = std::move(handles); }
+    const std::vector<uint64_t>& planes() const { return m_planes; }
 
 private:
     const std::shared_ptr<Context> m_context;  // shared: its end is asked of the handle after the context was destroyed
@@ -62,7 +65,8 @@ private:
     const uint64_t m_element_bytes;
     const std::shared_ptr<ArrayMemory> m_memory;  // shared by the levels of a mipmapped array and by textures in use
     const uint64_t m_offset;
-    bool m_is_level = false;
+    bool m_is_part = false;
+    std::vector<uint64_t> m_planes;
 };
 
 class MipmappedArray {

@@ -200,7 +200,7 @@ CUresult batch_copy(const CUDA_MEMCPY3D_BATCH_OP& described, CopyOperation& oper
         const auto array = process().arrays.find(handle);
         if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         bytes = array->element_bytes();
-        return CUDA_SUCCESS;
+        return bytes != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;  // it has planes
     };
     CUDA_MEMCPY3D copy;
     CU_TRY(cuda::abi::read_batch_copy(described, element_of, copy));
