@@ -71,6 +71,13 @@ CUresult apply_attribute(KernelOperation& kernel, CUkernelNodeAttrID id, const C
     }
 }
 
+/// The cluster of a launch that says nothing of it.
+exec::Dim3 own_cluster(const LoadedFunction& function) {
+    const auto required = function.required_cluster();
+    if (required[0] == 0) return {1, 1, 1};
+    return {required[0], std::max(required[1], 1U), std::max(required[2], 1U)};
+}
+
 CUlaunchAttribute* find_attribute(KernelOperation& kernel, CUkernelNodeAttrID id) {
     auto found = std::find_if(kernel.attributes.begin(), kernel.attributes.end(), [id](const auto& a) { return a.id == id; });
     return found != kernel.attributes.end() ? &*found : nullptr;
@@ -105,10 +112,18 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
     KernelOperation *target = nullptr, *source = nullptr;
     CU_TRY(find_node(dst, to, target));
     CU_TRY(find_node(src, from, source));
-    target->attributes = source->attributes;
+    // All that the source has takes the place of what the target had, also where the source has nothing.
+    KernelOperation scratch;
+    scratch.function = target->function;
+    scratch.grid = target->grid;
+    scratch.cooperative = source->cooperative;
+    scratch.cluster = own_cluster(*target->function);
     for (const CUlaunchAttribute& attribute : source->attributes) {
-        CU_TRY(apply_attribute(*target, attribute.id, attribute.value));
+        CU_TRY(apply_attribute(scratch, attribute.id, attribute.value));
     }
+    target->attributes = source->attributes;
+    target->cooperative = scratch.cooperative;
+    target->cluster = scratch.cluster;
     return CUDA_SUCCESS;
 }
 
