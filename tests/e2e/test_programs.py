@@ -70,6 +70,18 @@ class ClustersTest(unittest.TestCase):
             self.assertEqual(done.stats["waits"]["cuOccupancyMaxPotentialClusterSize"], 2, done.stats["waits"])
 
 
+class WideColumnsTest(unittest.TestCase):
+    DEVICE = {"SOFTGPU_COMPUTE_CAPABILITY": "10.0"}
+
+    def test_a6_columns_of_newer_devices(self):
+        program = harness.programs()["columns_wide"]
+        harness.build_program(program)
+        with harness.Server(environment=self.DEVICE) as server:
+            for mode in ("direct", "remote"):
+                done = harness.run([program.binary], mode, server, extra=self.DEVICE)
+                self.assertEqual((done.code, done.stdout), (0, "wide columns: verified\n"), f"{mode}: {done.stderr}")
+
+
 class GreenContextsTest(unittest.TestCase):
     """What became of streams of destroyed green contexts before drivers said so."""
 

@@ -76,6 +76,8 @@ CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmapped
         reference.resource = {};
         reference.resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
         reference.resource.res.mipmap.hMipmappedArray = hMipmappedArray;
+        reference.format = array->descriptor().Format;
+        reference.channels = static_cast<int>(array->descriptor().NumChannels);
         reference.has_resource = true;
         return CUDA_SUCCESS;
     });
