@@ -110,6 +110,11 @@ class TwoDevicesTest(unittest.TestCase):
     def test_pools_of_two_devices(self):
         self.expect("peer_pools", "pools of two devices: verified")
 
+    def test_a6_access_of_peers(self):
+        self.expect("peer_access", "access of peers: verified")
+        self.DEVICES = {**self.DEVICES, "SOFTGPU_PROFILE": "peers=no"}
+        self.expect("peer_access", "access of peers that have none: verified")
+
     def test_a7_memory_shared_with_two_devices(self):
         self.expect("shared_devices", "page-locked: verified")
 

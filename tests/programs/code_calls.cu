@@ -246,6 +246,34 @@ static void preferences() {
     DRIVER(cuLibraryUnload(library));
 }
 
+// What is set of a library's kernel holds for its function, and the other way round.
+static void attributes_of_kernels() {
+    CUlibrary library;
+    DRIVER(cuLibraryLoadData(&library, k_library, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CUkernel kernel;
+    DRIVER(cuLibraryGetKernel(&kernel, library, "add_plain"));
+    CUfunction function;
+    DRIVER(cuKernelGetFunction(&function, kernel));
+    constexpr CUfunction_attribute k_shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const int most = [] {
+        int bytes = 0;
+        DRIVER(cuDeviceGetAttribute(&bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0));
+        return bytes;
+    }();
+    int by_kernel = 0, by_function = 0;
+    DRIVER(cuKernelSetAttribute(k_shared, most, kernel, 0));
+    DRIVER(cuKernelGetAttribute(&by_kernel, k_shared, kernel, 0));
+    DRIVER(cuFuncGetAttribute(&by_function, k_shared, function));
+    EXPECT(by_kernel == most && by_function == most);
+    DRIVER(cuFuncSetAttribute(function, k_shared, 1024));
+    DRIVER(cuKernelGetAttribute(&by_kernel, k_shared, kernel, 0));
+    EXPECT_EQ(by_kernel, 1024);
+    REFUSED(cuKernelSetAttribute(k_shared, most + 1, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NUM_REGS, 8, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuKernelGetAttribute(&by_kernel, k_shared, kernel, 999), CUDA_ERROR_INVALID_DEVICE);
+    DRIVER(cuLibraryUnload(library));
+}
+
 static __global__ void with_shared_memory(int* to) {
     extern __shared__ int shared[];
     shared[threadIdx.x] = static_cast<int>(threadIdx.x);
@@ -284,7 +312,12 @@ static void occupancy() {
             }
         }
     }
-    int grid = 0, block = 0;
+    int grid = 0, block = 0, blocks = 0;
+    for (const unsigned flags : {CU_OCCUPANCY_DEFAULT, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE}) {
+        DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, function, 128, 3000, flags));
+        EXPECT_EQ(blocks, resident(128, 3000));
+    }
+    REFUSED(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, function, 128, 0, 77), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, function, nullptr, 0, 0, 77), CUDA_ERROR_INVALID_VALUE);
     // So much shared memory as is said to be left is: with more, fewer blocks fit.
     size_t left = 0;
@@ -307,6 +340,7 @@ int main() {
     libraries();
     loading();
     preferences();
+    attributes_of_kernels();
     occupancy();
     return passed("code");
 }

@@ -20,6 +20,36 @@ private:
     CUcontext m_context = nullptr;
 };
 
+// A device is the one that its address on the bus and its number for life say, and its name is as long as there is room for it.
+static void devices() {
+    char name[256] = "", cut[4] = {'x', 'x', 'x', 'x'}, bus[32] = "";
+    DRIVER(cuDeviceGetName(name, sizeof name, 0));
+    DRIVER(cuDeviceGetName(cut, sizeof cut, 0));
+    EXPECT(std::strlen(name) >= 3 && std::strlen(cut) == 3 && std::strncmp(name, cut, 3) == 0);
+    cudaDeviceProp properties;
+    CHECK(cudaGetDeviceProperties(&properties, 0));
+    EXPECT(std::strcmp(properties.name, name) == 0);
+    CUuuid uuid{};
+    DRIVER(cuDeviceGetUuid(&uuid, 0));
+    EXPECT(std::memcmp(&uuid, &properties.uuid, sizeof uuid) == 0);
+    CUuuid none{};
+    EXPECT(std::memcmp(&uuid, &none, sizeof uuid) != 0);
+    DRIVER(cuDeviceGetPCIBusId(bus, sizeof bus, 0));
+    unsigned domain = 0, number = 0, slot = 0;
+    EXPECT(std::sscanf(bus, "%x:%x:%x.0", &domain, &number, &slot) == 3);
+    const CUdevice_attribute parts[] = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+                                        CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
+    const unsigned told[] = {domain, number, slot};
+    for (int i = 0; i < 3; ++i) {
+        int value = -1;
+        DRIVER(cuDeviceGetAttribute(&value, parts[i], 0));
+        EXPECT_EQ(static_cast<unsigned>(value), told[i]);
+    }
+    CUdevice found = -1;
+    DRIVER(cuDeviceGetByPCIBusId(&found, bus));
+    EXPECT_EQ(found, 0);
+}
+
 static void caches() {
     const Context one, other;
     CUfunc_cache config;
@@ -269,8 +299,34 @@ static void dependencies_of_captures() {
     DRIVER(cuStreamDestroy(stream));
 }
 
+// Nothing is left of what the device's own context had.
+static void reset() {
+    CUcontext context;
+    DRIVER(cuDevicePrimaryCtxRetain(&context, 0));
+    DRIVER(cuCtxSetCurrent(context));
+    CUdeviceptr memory;
+    DRIVER(cuMemAlloc(&memory, k_bytes));
+    DRIVER(cuDevicePrimaryCtxReset(0));
+    unsigned flags = 0;
+    int active = -1;
+    DRIVER(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    EXPECT_EQ(active, 0);
+    CUcontext again;
+    DRIVER(cuDevicePrimaryCtxRetain(&again, 0));
+    DRIVER(cuCtxSetCurrent(again));
+    DRIVER(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    EXPECT_EQ(active, 1);
+    REFUSED(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+    DRIVER(cuMemAlloc(&memory, k_bytes));
+    DRIVER(cuMemsetD32(memory, 77, k_count));
+    std::vector<int> values(k_count);
+    DRIVER(cuMemcpyDtoH(values.data(), memory, k_bytes));
+    for (int value : values) EXPECT_EQ(value, 77);
+}
+
 int main() {
     CHECK(cudaFree(nullptr));
+    devices();
     caches();
     limits();
     between_contexts();
@@ -279,5 +335,6 @@ int main() {
     memory_of_graphs();
     pools();
     dependencies_of_captures();
+    reset();
     return passed("settings");
 }

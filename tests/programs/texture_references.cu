@@ -235,7 +235,8 @@ static CUDA_MEMCPY2D rows_of(float* values, int width, int height, CUarray array
     return copy;
 }
 
-static void pitched_memory() {
+/// What a reference is bound to lives until it is bound to something else: the caller frees it.
+static CUdeviceptr pitched_memory() {
     std::vector<float> values = texels();
     CUdeviceptr memory;
     size_t pitch = 0;
@@ -259,10 +260,19 @@ static void pitched_memory() {
     DRIVER(cuTexRefSetFilterMode(plane, CU_TR_FILTER_MODE_LINEAR));
     DRIVER(cuTexRefSetAddress2D(plane, &description, memory, pitch));
     EXPECT_EQ(sampled(3, 2), (texel(2, 1) + texel(3, 1) + texel(2, 2) + texel(3, 2)) / 4);
-    DRIVER(cuMemFree(memory));
+    return memory;
 }
 
-static void arrays() {
+/// cuda.h: "Override the texref format with a format inferred from the array."
+static void expect_format_of_array(CUtexref reference) {
+    CUarray_format format;
+    int channels = 0;
+    DRIVER(cuTexRefGetFormat(&format, &channels, reference));
+    EXPECT(format == CU_AD_FORMAT_FLOAT && channels == 1);
+    DRIVER(cuTexRefSetFormat(reference, CU_AD_FORMAT_UNSIGNED_INT16, 2));
+}
+
+static CUarray arrays() {
     std::vector<float> values = texels();
     const CUarray array = array_of(k_width, k_height);
     const CUDA_MEMCPY2D copy = rows_of(values.data(), k_width, k_height, array, false);
@@ -272,6 +282,9 @@ static void arrays() {
     DRIVER(cuTexRefSetFilterMode(plane, CU_TR_FILTER_MODE_POINT));
     DRIVER(cuTexRefSetBorderColor(plane, border));
     for (int i = 0; i < 2; ++i) DRIVER(cuTexRefSetAddressMode(plane, i, CU_TR_ADDRESS_MODE_BORDER));
+    DRIVER(cuTexRefSetFormat(plane, CU_AD_FORMAT_UNSIGNED_INT16, 2));
+    DRIVER(cuTexRefSetArray(plane, array, CU_TRSA_OVERRIDE_FORMAT));
+    expect_format_of_array(plane);
     DRIVER(cuTexRefSetArray(plane, array, CU_TRSA_OVERRIDE_FORMAT));
     EXPECT_EQ(sampled(5.5f, 2.5f), texel(5, 2));
     EXPECT_EQ(sampled(-0.5f, 2.5f), -5);
@@ -283,11 +296,11 @@ static void arrays() {
     DRIVER(cuTexRefSetArray(plane, array, CU_TRSA_OVERRIDE_FORMAT));
     EXPECT_EQ(sampled(1 + 2.5f / k_width, 1.5f / k_height), texel(2, 1));
     EXPECT_EQ(sampled(2.5f / k_width, 1 + 1.5f / k_height), texel(2, k_height - 1));
-    DRIVER(cuArrayDestroy(array));
+    return array;
 }
 
 // A pyramid whose levels are of one value each: level 0 of 100, 1 of 200, 2 of 300.
-static void levels() {
+static CUmipmappedArray levels() {
     CUDA_ARRAY3D_DESCRIPTOR description{};
     description.Width = description.Height = 4;
     description.Format = CU_AD_FORMAT_FLOAT, description.NumChannels = 1;
@@ -308,6 +321,9 @@ static void levels() {
         DRIVER(cuTexRefSetMipmapLevelClamp(plane, lowest, highest));
         DRIVER(cuTexRefSetMipmappedArray(plane, pyramid, CU_TRSA_OVERRIDE_FORMAT));
     };
+    DRIVER(cuTexRefSetFormat(plane, CU_AD_FORMAT_UNSIGNED_INT16, 2));
+    bind(CU_TR_FILTER_MODE_POINT, 0, 0, 2);
+    expect_format_of_array(plane);
     bind(CU_TR_FILTER_MODE_POINT, 0, 0, 2);
     EXPECT(sampled_level(0) == 100 && sampled_level(1) == 200 && sampled_level(2) == 300 && sampled_level(0.25f) == 100);
     bind(CU_TR_FILTER_MODE_LINEAR, 0, 0, 2);
@@ -316,10 +332,10 @@ static void levels() {
     EXPECT(sampled_level(0) == 200 && sampled_level(1) == 300);
     bind(CU_TR_FILTER_MODE_POINT, 0, 1, 1);
     EXPECT(sampled_level(0) == 200 && sampled_level(2) == 200);
-    DRIVER(cuMipmappedArrayDestroy(pyramid));
+    return pyramid;
 }
 
-static void surfaces() {
+static CUarray surfaces() {
     std::vector<float> values(k_width * k_height, 0.0f), back(k_width * k_height);
     const CUarray board = array_of(k_width, k_height, CUDA_ARRAY3D_SURFACE_LDST),
                   other = array_of(k_width, k_height, CUDA_ARRAY3D_SURFACE_LDST);
@@ -346,7 +362,9 @@ static void surfaces() {
             EXPECT_EQ(back[i], painted ? (array == board ? 7.5f : 9.5f) : 0.0f);
         }
     }
-    for (CUarray array : {board, other}) DRIVER(cuArrayDestroy(array));
+    DRIVER(cuSurfRefSetArray(surface, board, 0));
+    DRIVER(cuArrayDestroy(other));
+    return board;
 }
 
 int main() {
@@ -355,10 +373,13 @@ int main() {
     properties();
     names();
     linear_memory();
-    pitched_memory();
-    arrays();
-    levels();
-    surfaces();
+    const CUdeviceptr memory = pitched_memory();
+    const CUarray array = arrays();
+    const CUmipmappedArray pyramid = levels();
+    const CUarray board = surfaces();
     DRIVER(cuModuleUnload(g_module));
+    DRIVER(cuMemFree(memory));
+    for (CUarray bound : {array, board}) DRIVER(cuArrayDestroy(bound));
+    DRIVER(cuMipmappedArrayDestroy(pyramid));
     return passed("texture references");
 }

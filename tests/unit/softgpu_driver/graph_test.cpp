@@ -100,6 +100,13 @@ TEST_F(GraphTest, ParametersComeBackAndCanBeChanged) {
     attribute.priority = 0;
     EXPECT_CU(CU(cuGraphKernelNodeGetAttribute)(second, CU_LAUNCH_ATTRIBUTE_PRIORITY, &attribute));
     EXPECT_EQ(attribute.priority, -1);
+    // What the source has not, its copy has not either.
+    CUkernelNodeAttrValue cooperative{};
+    cooperative.cooperative = 1;
+    EXPECT_CU(CU(cuGraphKernelNodeSetAttribute)(second, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative));
+    EXPECT_CU(CU(cuGraphKernelNodeCopyAttributes)(second, node));
+    EXPECT_CU(CU(cuGraphKernelNodeGetAttribute)(second, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative));
+    EXPECT_EQ(cooperative.cooperative, 0);
     EXPECT_CU(CU(cuGraphDestroy)(graph));
 }
 
