@@ -130,6 +130,10 @@ static void shape() {
     DRIVER(remove_with_data(graph, from + 2, to + 2, nullptr, 2));
     EXPECT(roots(graph) == sorted(Nodes{n[0], n[3], n[4]}));
     EXPECT(edges(graph) == sorted(Edges{{n[0], n[1]}, {n[0], n[2]}}));
+    // With a node go its edges.
+    DRIVER(cuGraphDestroyNode(n[0]));
+    EXPECT(edges(graph).empty() && roots(graph) == sorted(Nodes{n[1], n[2], n[3], n[4]}));
+    EXPECT_EQ(order_of(graph, trace).size(), 4u);
     DRIVER(cuGraphDestroy(graph));
 }
 
@@ -195,6 +199,23 @@ static void flags() {
         EXPECT_EQ(found, wanted);
         DRIVER(cuGraphExecDestroy(exec));
     }
+    // Made by the form that says why it fails, and brought to the device at once.
+    DeviceArray<int> trace(std::vector<int>(8, 0));
+    add_note(graph, trace.data(), 5);
+    CUstream stream;
+    DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+    params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    params.hUploadStream = stream;
+    params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    CUgraphExec exec;
+    DRIVER(cuGraphInstantiateWithParams(&exec, graph, &params));
+    EXPECT(params.result_out == CUDA_GRAPH_INSTANTIATE_SUCCESS);
+    DRIVER(cuGraphLaunch(exec, stream));
+    DRIVER(cuStreamSynchronize(stream));
+    EXPECT((trace.download() == std::vector<int>{1, 5, 0, 0, 0, 0, 0, 0}));
+    DRIVER(cuGraphExecDestroy(exec));
+    DRIVER(cuStreamDestroy(stream));
     DRIVER(cuGraphDestroy(graph));
 }
 

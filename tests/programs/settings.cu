@@ -29,6 +29,9 @@ static void devices() {
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0));
     EXPECT(std::strcmp(properties.name, name) == 0);
+    size_t bytes = 0;
+    DRIVER(cuDeviceTotalMem(&bytes, 0));
+    EXPECT_EQ(bytes, properties.totalGlobalMem);
     CUuuid uuid{};
     DRIVER(cuDeviceGetUuid(&uuid, 0));
     EXPECT(std::memcmp(&uuid, &properties.uuid, sizeof uuid) == 0);

@@ -154,9 +154,14 @@ std::shared_ptr<Stream> Context::per_thread_stream() {
 }
 
 void Context::own_stream(const std::shared_ptr<Stream>& stream) {
-    MutexLock lock(m_mutex);
-    std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
-    m_streams.push_back(stream);
+    std::vector<FencePtr> awaited;
+    {
+        MutexLock lock(m_mutex);
+        std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
+        m_streams.push_back(stream);
+        awaited = still_awaited(m_awaited);
+    }
+    if (!awaited.empty()) stream->submit_always({}, awaited);
 }
 
 void Context::wait_for_work() {
@@ -174,6 +179,8 @@ void Context::hold_until(const FencePtr& fence) {
     std::vector<std::shared_ptr<Stream>> streams;
     {
         MutexLock lock(m_mutex);
+        still_awaited(m_awaited);
+        m_awaited.push_back(fence);
         streams.push_back(m_legacy);
         for (const auto& weak : m_streams) {
             if (auto stream = weak.lock()) streams.push_back(std::move(stream));

@@ -77,7 +77,8 @@ public:
     /// The same; shows device printf, returns sticky().
     CUresult synchronise();
 
-    /// All work that its streams are given from now on waits for a fence (cuCtxWaitEvent).
+    /// All work that its streams are given from now on waits for a fence (cuCtxWaitEvent), also that of streams that it does
+    /// not have yet.
     void hold_until(const FencePtr& fence);
 
     /// Modules of the context, so that its end is theirs. The key is the library's or the module's handle.
@@ -115,6 +116,7 @@ private:
     mutable Mutex m_mutex;
     std::shared_ptr<Stream> m_legacy WL_GUARDED_BY(m_mutex);
     std::vector<std::weak_ptr<Stream>> m_streams WL_GUARDED_BY(m_mutex);
+    std::vector<FencePtr> m_awaited WL_GUARDED_BY(m_mutex);  // what new streams begin with
     std::map<uint64_t, std::shared_ptr<Module>> m_modules WL_GUARDED_BY(m_mutex);
     std::set<uint64_t> m_peers WL_GUARDED_BY(m_mutex);  // ids of contexts whose memory this one may touch
     std::map<uint64_t, int> m_peer_devices WL_GUARDED_BY(m_mutex);

@@ -288,14 +288,23 @@ CUresult GreenContext::synchronise() {
 }
 
 void GreenContext::hold_until(const FencePtr& fence) {
-    static_cast<void>(legacy_stream());  // it may be used for the first time afterwards
+    {
+        MutexLock lock(m_mutex);
+        still_awaited(m_awaited);
+        m_awaited.push_back(fence);
+    }
     for (const StreamPtr& stream : streams()) stream->submit_always({}, std::span(&fence, 1));
 }
 
 void GreenContext::own_stream(const std::shared_ptr<Stream>& stream) {
-    MutexLock lock(m_mutex);
-    std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
-    m_streams.push_back(stream);
+    std::vector<FencePtr> awaited;
+    {
+        MutexLock lock(m_mutex);
+        std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
+        m_streams.push_back(stream);
+        awaited = still_awaited(m_awaited);
+    }
+    if (!awaited.empty()) stream->submit_always({}, awaited);
 }
 
 std::vector<std::shared_ptr<Stream>> GreenContext::streams() const {

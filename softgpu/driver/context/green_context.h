@@ -104,7 +104,7 @@ public:
     /// Waits for what its streams have been given; sticky error of the context.
     CUresult synchronise() WL_EXCLUDES(m_mutex);
 
-    /// All work that its streams are given from now on waits for a fence.
+    /// All work that its streams are given from now on waits for a fence, also that of streams that it does not have yet.
     void hold_until(const FencePtr& fence) WL_EXCLUDES(m_mutex);
 
     void own_stream(const std::shared_ptr<Stream>& stream) WL_EXCLUDES(m_mutex);
@@ -120,6 +120,7 @@ private:
     mutable Mutex m_mutex;
     std::shared_ptr<Stream> m_legacy WL_GUARDED_BY(m_mutex);  // has us: given up by end()
     std::vector<std::weak_ptr<Stream>> m_streams WL_GUARDED_BY(m_mutex);
+    std::vector<FencePtr> m_awaited WL_GUARDED_BY(m_mutex);  // what new streams begin with
 };
 using GreenContextPtr = std::shared_ptr<GreenContext>;
 
