@@ -99,6 +99,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the files instead of writing them")
     parser.add_argument("--templates", type=Path, metavar="DIR", default=Path(__file__).resolve().parent / "templates")
     parser.add_argument("--called", type=Path, metavar="FILE", help="which programs call which functions, by the end-to-end tests")
+    parser.add_argument("--unseen", type=Path, metavar="FILE", help="which functions' effects cannot be seen, and why")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="touch this file at the end, for the build system")
     options = parser.parse_args(argv)
     try:
@@ -109,6 +110,8 @@ def main(argv: list[str]) -> int:
         api = read(options.api, options.include)
         if options.called is not None and options.called.exists():
             note_called(api, json.loads(options.called.read_text(encoding="utf-8")))
+        if options.unseen is not None:
+            note_unseen(api, read_unseen(options.unseen))
     except DescriptionError as error:
         print(error, file=sys.stderr)
         return 1
@@ -128,6 +131,18 @@ def note_called(api, programs: dict[str, list[str]]) -> None:
     """@param programs: by the symbol that they call, whichever form of a function that is"""
     for call in api.calls:
         call.called_by = sorted({p for symbol in call.symbols for p in programs.get(symbol, [])})
+
+
+def read_unseen(path: Path) -> dict[str, str]:
+    """Functions whose effect no program can see, and why: `function: reason` in each line that is no comment."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    entries = [line.partition(":") for line in lines if line and not line.startswith("#")]
+    return {function.strip(): reason.strip() for function, _, reason in entries}
+
+
+def note_unseen(api, reasons: dict[str, str]) -> None:
+    for call in api.calls:
+        call.unseen = reasons.get(call.name, "")
 
 
 def list_outputs(options: argparse.Namespace) -> int:

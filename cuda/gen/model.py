@@ -281,6 +281,7 @@ class Call:
     internal_waits: bool = False  # class internal: `waits: yes`
     since: int = 0  # the CUDA version whose driver was the first to have it, 12040: from the pinned symbols
     called_by: list[str] = field(default_factory=list)  # programs of the end-to-end tests, in the last run that was written down
+    unseen: str = ""  # why no program can see its effect
 
     @property
     def travels(self) -> bool:

@@ -16,12 +16,6 @@ PROBE = "warpline-gpu-probe"
 UNSEEN = harness.ROOT / "tests/programs/unseen.txt"
 
 
-def unseen(lines):
-    """The functions whose effect cannot be seen, and why."""
-    entries = [line.partition(":") for line in lines if line and not line.startswith("#")]
-    return {function.strip(): reason.strip() for function, _, reason in entries}
-
-
 def by_programs(called):
     """Which programs have called which functions, without the probe's calls."""
     return {function: left for function, programs in called.items() if (left := programs - {PROBE})}
@@ -37,9 +31,9 @@ class UncalledTest(unittest.TestCase):
         told = harness.BUILD / "called.json"
         told.write_text(json.dumps({function: sorted(programs) for function, programs in sorted(called.items())}, indent=1))
         generator = [sys.executable, harness.ROOT / "cuda/gen/generate.py", "--api", harness.ROOT / "cuda/api", "--include",
-                     harness.cuda_root() / "include", "--called", told]
+                     harness.cuda_root() / "include", "--called", told, "--unseen", UNSEEN]
         subprocess.run([*generator, "--target", "coverage", "--out", harness.BUILD / "generated"], check=True)
-        allowed = set(unseen(UNSEEN.read_text().splitlines()))
+        allowed = set(generate.read_unseen(UNSEEN))
         api = generate.read(harness.ROOT / "cuda/api", harness.cuda_root() / "include")
         seen = by_programs(called)
         uncalled = {call.name for call in api.calls if call.forwarded and not seen.keys() & set(call.symbols)}
@@ -47,7 +41,7 @@ class UncalledTest(unittest.TestCase):
         self.assertEqual(allowed - uncalled, set(), f"forwarded no more, or called by a program: take it off {UNSEEN.name}")
 
     def test_the_list_says_why(self):
-        for function, reason in unseen(UNSEEN.read_text().splitlines()).items():
+        for function, reason in generate.read_unseen(UNSEEN).items():
             self.assertGreater(len(reason.split()), 3, f"why can nobody see what {function} does?")
 
     def test_what_the_probe_alone_calls_is_not_called(self):
