@@ -7,18 +7,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace warpline::client {
 
 namespace {
 
 #if defined(__x86_64__)
-constexpr unsigned k_jump_slot = R_X86_64_JUMP_SLOT, k_global = R_X86_64_GLOB_DAT;
+constexpr unsigned k_jump_slot = R_X86_64_JUMP_SLOT, k_global = R_X86_64_GLOB_DAT, k_data = R_X86_64_64;
 #elif defined(__aarch64__)
-constexpr unsigned k_jump_slot = R_AARCH64_JUMP_SLOT, k_global = R_AARCH64_GLOB_DAT;
+constexpr unsigned k_jump_slot = R_AARCH64_JUMP_SLOT, k_global = R_AARCH64_GLOB_DAT, k_data = R_AARCH64_ABS64;
 #endif
 
 /// What a loaded object says of itself.
@@ -33,11 +35,13 @@ struct Object {
     uint64_t sealed_begin = 0, sealed_end = 0;  // read-only since it was relocated
 };
 
-bool contains(const dl_phdr_info& info, const void* address) {
+/// @param flags  what the part that it is in has to have
+bool contains(const dl_phdr_info& info, const void* address, unsigned flags = 0) {
     const auto at = reinterpret_cast<uint64_t>(address);
     for (unsigned i = 0; i < info.dlpi_phnum; ++i) {
         const ElfW(Phdr)& part = info.dlpi_phdr[i];
-        if (part.p_type == PT_LOAD && at - (info.dlpi_addr + part.p_vaddr) < part.p_memsz) return true;
+        if (part.p_type == PT_LOAD && at - (info.dlpi_addr + part.p_vaddr) < part.p_memsz)
+            return (part.p_flags & flags) == flags;
     }
     return false;
 }
@@ -75,47 +79,91 @@ Object read_object(const dl_phdr_info& info) {
     return object;
 }
 
-void replace(const Object& object, void** place, void* value) {
+/// What is in a place is looked at again when it is changed: tables in data are the program's to change.
+void replace(const Object& object, void** place, void* is, void* becomes) {
     const auto at = reinterpret_cast<uint64_t>(place);
     const bool sealed = at >= object.sealed_begin && at < object.sealed_end;
     const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     void* const page = reinterpret_cast<void*>(at / page_bytes * page_bytes);
     if (sealed && ::mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) return;
-    __atomic_store_n(place, value, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(place, &is, becomes, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     if (sealed) (void)::mprotect(page, page_bytes, PROT_READ);
 }
 
-struct Search {
-    std::span<const Import> imports;
-    unsigned long long loaded = 0;
+/// The imports that there are in this process, by address and by name: there are many relocations.
+class Search {
+public:
+    explicit Search(std::span<const Import> imports) : m_first(*imports.front().real) {
+        for (const Import& import : imports)
+            if (*import.real != nullptr) m_by_address.push_back(&import);
+        m_by_name = m_by_address;
+        std::sort(m_by_address.begin(), m_by_address.end(), [](auto* a, auto* b) { return *a->real < *b->real; });
+        std::sort(m_by_name.begin(), m_by_name.end(), [](auto* a, auto* b) { return std::strcmp(a->name, b->name) < 0; });
+    }
+    const Import* with_address(const void* address) const {
+        const auto found = std::lower_bound(m_by_address.begin(), m_by_address.end(), address,
+                                            [](auto* import, const void* wanted) { return *import->real < wanted; });
+        return found != m_by_address.end() && *(*found)->real == address ? *found : nullptr;
+    }
+    const Import* with_name(const char* name) const {
+        const auto found = std::lower_bound(m_by_name.begin(), m_by_name.end(), name, [](auto* import, const char* wanted) {
+            return std::strcmp(import->name, wanted) < 0;
+        });
+        return found != m_by_name.end() && std::strcmp((*found)->name, name) == 0 ? *found : nullptr;
+    }
+    const void* first() const { return m_first; }
+
+private:
+    const void* m_first;
+    std::vector<const Import*> m_by_address, m_by_name;
 };
 
-void redirect_one(const dl_phdr_info& info, const Object& object, const ElfW(Rela) & entry, std::span<const Import> imports) {
+void redirect_one(const dl_phdr_info& info, const Object& object, const ElfW(Rela) & entry, const Search& search) {
     const auto type = static_cast<unsigned>(ELF64_R_TYPE(entry.r_info));
-    if (type != k_jump_slot && type != k_global) return;
-    const char* name = object.strings + object.symbols[ELF64_R_SYM(entry.r_info)].st_name;
-    for (const Import& import : imports) {
-        if (*import.real == nullptr || std::strcmp(import.name, name) != 0) continue;
-        auto** place = reinterpret_cast<void**>(object.base + entry.r_offset);
-        void* const is = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-        // Not looked up yet: it leads back into the object.
-        if (is == *import.real || (type == k_jump_slot && contains(info, is))) replace(object, place, import.ours);
-        return;
-    }
+    if (type != k_jump_slot && type != k_global && type != k_data) return;
+    auto** place = reinterpret_cast<void**>(object.base + entry.r_offset);
+    void* const is = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    const Import* import = search.with_address(is);
+    // Data that is part of the code has been changed by the dynamic linker behind the protection of pages.
+    if (import && type == k_data && !contains(info, place, PF_W)) return;
+    // Not looked up yet: it leads back into the object.
+    if (const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(entry.r_info)];
+        !import && type == k_jump_slot && symbol.st_shndx == SHN_UNDEF && contains(info, is))
+        import = search.with_name(object.strings + symbol.st_name);
+    if (import) replace(object, place, is, import->ours);
 }
 
 int redirect_object(dl_phdr_info* info, size_t, void* data) {
     const auto& search = *static_cast<const Search*>(data);
-    if (contains(*info, reinterpret_cast<const void*>(&redirect)) || contains(*info, *search.imports.front().real)) return 0;
+    if (contains(*info, reinterpret_cast<const void*>(&redirect)) || contains(*info, search.first())) return 0;
     const Object object = read_object(*info);
     if (!object.symbols || !object.strings) return 0;
     if (object.calls)
         for (uint64_t i = 0; i < object.call_bytes / sizeof(ElfW(Rela)); ++i)
-            redirect_one(*info, object, object.calls[i], search.imports);
+            redirect_one(*info, object, object.calls[i], search);
     if (object.others)
         for (uint64_t i = object.relative; i < object.other_bytes / sizeof(ElfW(Rela)); ++i)
-            redirect_one(*info, object, object.others[i], search.imports);
+            redirect_one(*info, object, object.others[i], search);
     return 0;
+}
+
+/// The program is the first object.
+int note_program(dl_phdr_info* info, size_t, void* data) {
+    *static_cast<dl_phdr_info*>(data) = *info;
+    return 1;
+}
+
+/// What is called by a name, but for what the program itself has by that name: that is another function, or, in programs that
+/// are loaded at fixed addresses, a way to the table that is going to be changed.
+void* find_function(const char* name, const dl_phdr_info& program) {
+    void* found = ::dlsym(RTLD_DEFAULT, name);
+    for (const char* library : {"libc.so.6", "libpthread.so.0"}) {
+        if (!found || !contains(program, found)) break;
+        void* const loaded = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+        found = loaded ? ::dlsym(loaded, name) : found;
+        if (loaded) ::dlclose(loaded);
+    }
+    return found && contains(program, found) ? nullptr : found;
 }
 
 int count_loaded(dl_phdr_info* info, size_t, void* data) {
@@ -125,19 +173,22 @@ int count_loaded(dl_phdr_info* info, size_t, void* data) {
 
 }  // namespace
 
-void redirect(std::span<const Import> imports) {
+bool redirect(std::span<const Import> imports) {
     static std::atomic_flag busy = ATOMIC_FLAG_INIT;
     static std::atomic<unsigned long long> looked_at{0};
     unsigned long long loaded = 0;
     ::dl_iterate_phdr(count_loaded, &loaded);
-    if (loaded == looked_at.load(std::memory_order_acquire) || busy.test_and_set(std::memory_order_acquire)) return;
+    if (loaded == looked_at.load(std::memory_order_acquire) || busy.test_and_set(std::memory_order_acquire)) return false;
     // Not while the list of objects is locked: who loads one has the linker's other lock, and waits for that one.
+    dl_phdr_info program{};
+    ::dl_iterate_phdr(note_program, &program);
     for (const Import& import : imports)
-        if (*import.real == nullptr) *import.real = ::dlsym(RTLD_DEFAULT, import.name);
-    Search search{imports};
-    if (*imports.front().real) ::dl_iterate_phdr(redirect_object, &search);
+        if (*import.real == nullptr) *import.real = find_function(import.name, program);
+    Search search(imports);
+    if (search.first()) ::dl_iterate_phdr(redirect_object, &search);
     looked_at.store(loaded, std::memory_order_release);
     busy.clear(std::memory_order_release);
+    return true;
 }
 
 }  // namespace warpline::client

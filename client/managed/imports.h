@@ -1,6 +1,7 @@
 // Functions that the libraries and the program in this process import from others.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 namespace warpline::client {
@@ -12,9 +13,19 @@ struct Import {
     void** real;  ///< set before anybody can come to `ours`
 };
 
-/// Lets what the program and its libraries call by these names be ours: in their tables of addresses that the dynamic linker
-/// fills in (DT_JMPREL, and GLOB_DAT of DT_RELA). Not in this library's, nor in the one that has the functions. What somebody
-/// else has put there stays. Cheap when nothing was loaded since the last time; for one set of imports only. @thread any
-void redirect(std::span<const Import> imports);
+/// The name of an import, as a parameter of what is made for it.
+template <size_t Size>
+struct ImportName {
+    char text[Size];
+    consteval ImportName(const char (&name)[Size]) {
+        for (size_t i = 0; i < Size; ++i) text[i] = name[i];
+    }
+};
+
+/// Lets what the program and its libraries call by these names be ours: where the dynamic linker has put their addresses, that
+/// is in the tables that calls go through (DT_JMPREL, GLOB_DAT) and in initialised data (a table of functions, say). Not in
+/// this library's, nor in the one that has the functions. What somebody else has put there stays. Cheap when nothing was loaded
+/// since the last time; for one set of imports only. @returns true if there was something to look at @thread any
+bool redirect(std::span<const Import> imports);
 
 }  // namespace warpline::client
