@@ -4,6 +4,7 @@
 
 #include "client/call/pages.h"
 #include "client/call/pages_along.h"
+#include "client/managed/earlier_masks.h"
 #include "client/managed/faults.h"
 #include "client/session/session.h"
 
@@ -116,6 +117,7 @@ CUresult refresh_pages_in_time(const Call& call) {
 }
 
 CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, Told told) {
+    earlier_masks::settle();
     // In a function that a stream calls, the device cannot be waited for, nor is it idle.
     if (HostCalls::in_callback()) return done;
     SharedPages& pages = SharedPages::instance();

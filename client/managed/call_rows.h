@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits.h>
+#include <signal.h>
 #include <sys/select.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "client/managed/imports.h"
 #include "client/managed/landed_messages.h"
 #include "client/managed/shared_buffers.h"
+#include "client/managed/signal_mask.h"
 
 namespace warpline::client::system_calls {
 
@@ -265,6 +267,22 @@ struct Stream<Name, How, size_t(Pointer, size_t, size_t, size_t, FILE*)>
         return shared_buffers::transfer_items(buffer, size, count, stream, How, [&](size_t done, size_t one, size_t items) {
             return Stream::real(behind(buffer, done), room - done, one, items, stream);
         });
+    }
+};
+
+/// A row with a parameter that says which signals are blocked (signal_mask.h).
+template <typename Of, size_t Index, typename Function = typename Of::Type>
+struct WithMask;
+template <typename Of, size_t Index, typename Result, typename... Args>
+struct WithMask<Of, Index, Result(Args...)> : Of {
+    static Result ours(Args... args) {
+        sigset_t noted;
+        auto& mask = std::get<Index>(std::tie(args...));
+        if (mask) {
+            noted = signal_mask::to_thread(*mask);
+            mask = &noted;
+        }
+        return Of::ours(args...);
     }
 };
 

@@ -13,6 +13,8 @@
 #include <climits>
 #include <ctime>
 
+#include "client/managed/program_handler.h"
+
 namespace warpline::client::faults {
 
 namespace {
@@ -26,9 +28,6 @@ std::atomic<bool> g_forgotten{false};
 std::atomic<PageFault*> g_faults{nullptr};
 std::atomic<uint32_t> g_signal{0};
 std::atomic<unsigned> g_threads{0};
-/// What the program had installed when we came. Two places: one is read while the other is written.
-std::array<struct sigaction, 2> g_before;
-std::atomic<unsigned> g_before_index{0};
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, const timespec* timeout) {
     ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
@@ -46,27 +45,6 @@ bool writes(const void* context) {
     (void)context;
     return false;
 #endif
-}
-
-/// As the kernel would have done it.
-void pass_on(int signal, siginfo_t* info, void* context) {
-    struct sigaction before = g_before[g_before_index.load(std::memory_order_acquire) % 2];
-    const bool with_info = (before.sa_flags & SA_SIGINFO) != 0;
-    if (!with_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
-        // The instruction is executed again and ends the process, where it stands.
-        before.sa_handler = SIG_DFL;
-        ::sigaction(signal, &before, nullptr);
-        return;
-    }
-    sigset_t mask = static_cast<ucontext_t*>(context)->uc_sigmask;
-    for (int other = 1; other < NSIG; ++other)
-        if (sigismember(&before.sa_mask, other) == 1) sigaddset(&mask, other);
-    if ((before.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, signal);
-    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    if (with_info)
-        before.sa_sigaction(signal, info, context);
-    else
-        before.sa_handler(signal);
 }
 
 FaultAnswer ask(PageFault& fault) {
@@ -92,8 +70,9 @@ void handle(int signal, siginfo_t* info, void* context) {
     PageFault fault;
     fault.address = address;
     fault.writes = writes(context);
-    if (!ours || ask(fault) != FaultAnswer::again) pass_on(signal, info, context);
+    const bool served = ours && ask(fault) == FaultAnswer::again;
     errno = error;
+    if (!served) program_handler::pass_on(signal, info, context);
 }
 
 }  // namespace
@@ -118,18 +97,18 @@ void watch(uint64_t base, uint64_t size_bytes) {
 }
 
 void install() {
+    const auto is_ours = [](const struct sigaction& one) {
+        return (one.sa_flags & SA_SIGINFO) != 0 && one.sa_sigaction == handle;
+    };
     struct sigaction now {};
-    if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
-    if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == handle) return;
-    const unsigned next = g_before_index.load(std::memory_order_relaxed) + 1;
-    g_before[next % 2] = now;
-    g_before_index.store(next, std::memory_order_release);
+    if (::sigaction(SIGSEGV, nullptr, &now) != 0 || is_ours(now)) return;
+    const uint32_t known = program_handler::number();
     struct sigaction ours {};
     ours.sa_sigaction = handle;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     // Nothing of the program's runs on top of it: natively it would not be interrupted either.
     sigfillset(&ours.sa_mask);
-    ::sigaction(SIGSEGV, &ours, nullptr);
+    if (::sigaction(SIGSEGV, &ours, &now) == 0 && !is_ours(now)) program_handler::found(now, known);
 }
 
 void recall(Wish wish) {

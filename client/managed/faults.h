@@ -36,14 +36,16 @@ enum class FaultAnswer : uint32_t {
 };
 
 /// The handler of SIGSEGV, and what it hands over. It takes no lock, allocates nothing, and needs less than a page of stack; a
-/// thread with an alternate stack has it run there. What is none of ours goes to the handler that the program had installed.
+/// thread with an alternate stack has it run there. What is none of ours goes to the program's
+/// (program_handler.h).
 namespace faults {
 
 /// Addresses for which the handler asks. Never taken back.
 void watch(uint64_t base, uint64_t size_bytes);
 bool is_watched(uint64_t address);  ///< never after forget()
 
-/// Installs the handler, or again, if the program has installed one of its own since: that one is asked from then on.
+/// Installs the handler, or again, if the program has installed one of its own without our knowledge: that one is asked from
+/// then on. @thread any, also in signal handlers
 void install();
 
 /// In a forked child, and when the session is over for good: every access is the program's own again.

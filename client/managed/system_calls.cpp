@@ -1,4 +1,4 @@
-// Which functions of the C library hand memory of the program to the kernel.
+// Which functions of the C library hand memory of the program to the kernel, and which signals they block.
 #include "client/managed/system_calls.h"
 
 #include <poll.h>
@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "client/managed/call_rows.h"
+#include "client/managed/earlier_masks.h"
+#include "client/managed/signal_calls.h"
 
 namespace warpline::client::system_calls {
 
@@ -111,20 +113,27 @@ using Names = Table<Simple<"open", int(const char*, int, mode_t), Text<0>>,     
                     Simple<"__fxstat64", int(int, int, struct stat*), Copied<2, struct stat>>,
                     Simple<"statx", int(int, const char*, int, unsigned, struct statx*), Text<1>, Copied<4, struct statx>>>;
 
-using Waits = Table<Simple<"poll", int(pollfd*, nfds_t, int), Writes<0, Items<1, pollfd>>>,
-                    Simple<"__poll_chk", int(pollfd*, nfds_t, int, size_t), Writes<0, Items<1, pollfd>>>,
-                    Simple<"ppoll", int(pollfd*, nfds_t, const timespec*, const sigset_t*), Writes<0, Items<1, pollfd>>,
-                           Reads<2, Bytes<sizeof(timespec)>>>,
-                    Simple<"__ppoll_chk", int(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t),
-                           Writes<0, Items<1, pollfd>>, Reads<2, Bytes<sizeof(timespec)>>>,
-                    Simple<"select", int(int, fd_set*, fd_set*, fd_set*, timeval*), Set<1>, Set<2>, Set<3>, Copied<4, timeval>>,
-                    Simple<"pselect", int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*), Set<1>, Set<2>,
-                           Set<3>, Reads<4, Bytes<sizeof(timespec)>>>,
-                    Simple<"epoll_ctl", int(int, int, int, epoll_event*), Reads<3, Bytes<sizeof(epoll_event)>>>,
-                    Simple<"epoll_wait", int(int, epoll_event*, int, int), Writes<1, Items<2, epoll_event>>>,
-                    Simple<"epoll_pwait", int(int, epoll_event*, int, int, const sigset_t*), Writes<1, Items<2, epoll_event>>>,
-                    Simple<"epoll_pwait2", int(int, epoll_event*, int, const timespec*, const sigset_t*),
-                           Writes<1, Items<2, epoll_event>>, Reads<3, Bytes<sizeof(timespec)>>>>;
+using Waits = Table<
+    Simple<"poll", int(pollfd*, nfds_t, int), Writes<0, Items<1, pollfd>>>,
+    Simple<"__poll_chk", int(pollfd*, nfds_t, int, size_t), Writes<0, Items<1, pollfd>>>,
+    WithMask<Simple<"ppoll", int(pollfd*, nfds_t, const timespec*, const sigset_t*), Writes<0, Items<1, pollfd>>,
+                    Reads<2, Bytes<sizeof(timespec)>>>,
+             3>,
+    WithMask<Simple<"__ppoll_chk", int(pollfd*, nfds_t, const timespec*, const sigset_t*, size_t), Writes<0, Items<1, pollfd>>,
+                    Reads<2, Bytes<sizeof(timespec)>>>,
+             3>,
+    Simple<"select", int(int, fd_set*, fd_set*, fd_set*, timeval*), Set<1>, Set<2>, Set<3>, Copied<4, timeval>>,
+    WithMask<Simple<"pselect", int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*), Set<1>, Set<2>, Set<3>,
+                    Reads<4, Bytes<sizeof(timespec)>>>,
+             5>,
+    Simple<"epoll_ctl", int(int, int, int, epoll_event*), Reads<3, Bytes<sizeof(epoll_event)>>>,
+    Simple<"epoll_wait", int(int, epoll_event*, int, int), Writes<1, Items<2, epoll_event>>>,
+    WithMask<Simple<"epoll_pwait", int(int, epoll_event*, int, int, const sigset_t*), Writes<1, Items<2, epoll_event>>>, 4>,
+    WithMask<Simple<"epoll_pwait2", int(int, epoll_event*, int, const timespec*, const sigset_t*),
+                    Writes<1, Items<2, epoll_event>>, Reads<3, Bytes<sizeof(timespec)>>>,
+             4>,
+    WithMask<Simple<"sigsuspend", int(const sigset_t*)>, 0>,
+    WithMask<Simple<"pthread_attr_setsigmask_np", int(pthread_attr_t*, const sigset_t*)>, 1>>;
 
 /// The first one is the C library's, whatever else is in the process.
 const std::vector<Import>& imports() {
@@ -134,6 +143,7 @@ const std::vector<Import>& imports() {
         Sockets::add_to(made);
         Names::add_to(made);
         Waits::add_to(made);
+        signal_calls::add_to(made);
         return made;
     }();
     return all;
@@ -141,6 +151,9 @@ const std::vector<Import>& imports() {
 
 }  // namespace
 
-void attend() { redirect(imports()); }
+void attend() {
+    if (redirect(imports())) earlier_masks::look();
+    earlier_masks::settle();
+}
 
 }  // namespace warpline::client::system_calls

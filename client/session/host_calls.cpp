@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include "client/managed/signal_mask.h"
+
 namespace warpline::client {
 
 namespace {
@@ -63,7 +65,7 @@ void HostCalls::enqueue(uint64_t id, CUresult status) {
         // The thread inherits the signal mask: the program's signals are not for us, but for what its functions do themselves.
         sigset_t all, old;
         sigfillset(&all);
-        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, own);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, signal_mask::k_note}) sigdelset(&all, own);
         ::pthread_sigmask(SIG_SETMASK, &all, &old);
         m_thread = std::thread([this] { run(); });
         m_has_thread.store(true, std::memory_order_release);
