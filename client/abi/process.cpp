@@ -11,6 +11,7 @@
 #include "client/abi/start.h"
 #include "client/abi/statistics.h"
 #include "client/managed/faults.h"
+#include "client/managed/inherited_pages.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
@@ -47,11 +48,12 @@ Process::Process() noexcept {
     watch_forks();
 }
 
-void Process::watch_forks() { ::pthread_atfork(nullptr, nullptr, &Process::after_fork_in_child); }
+void Process::watch_forks() { ::pthread_atfork(&inherited_pages::bring, nullptr, &Process::after_fork_in_child); }
 
 void Process::after_fork_in_child() noexcept {
     Process& process = instance();
     faults::forget();
+    inherited_pages::open();
     forget_threads_after_fork();
     trace::forget_after_fork();
     if (g_connecting.load() != 0) {

@@ -24,12 +24,12 @@ uint64_t unit_bytes_for(uint64_t size_bytes) {
     return unit;
 }
 
-std::byte* map_file(int file, uint64_t size_bytes, void* at) {
+std::byte* map_file(int file, uint64_t size_bytes, void* at, bool inherited) {
     const int flags = MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0);
     void* mapped = ::mmap(at, size_bytes, PROT_READ | PROT_WRITE, flags, file, 0);
     if (mapped == MAP_FAILED) return nullptr;
-    // A child of fork() has none of CUDA's memory, and must not write into its parent's.
-    ::madvise(mapped, size_bytes, MADV_DONTFORK);
+    // A child of fork() has none of CUDA's memory, and must not write into its parent's, but for what is page-locked.
+    if (!inherited) ::madvise(mapped, size_bytes, MADV_DONTFORK);
     return static_cast<std::byte*>(mapped);
 }
 
@@ -44,7 +44,10 @@ void append(std::vector<AddressRange>& ranges, uint64_t begin, uint64_t end) {
 }  // namespace
 
 PageRegion::PageRegion(AddressRange range, const Options& options)
-    : m_range(range), m_unit_bytes(unit_bytes_for(range.size_bytes)), m_sharing(options.sharing) {
+    : m_range(range),
+      m_unit_bytes(unit_bytes_for(range.size_bytes)),
+      m_sharing(options.sharing),
+      m_inherited(options.sharing == Sharing::concurrent) {
     const uint64_t units = (range.size_bytes + m_unit_bytes - 1) / m_unit_bytes;
     m_states.assign(units, options.valid_here ? uint8_t{k_valid | k_dirty | k_fresh} : uint8_t{k_wait});
     m_valid_units = options.valid_here ? units : 0;
@@ -66,18 +69,18 @@ void PageRegion::adopt() {
 }
 
 bool PageRegion::map(bool adopts) {
-    m_file = ::memfd_create("warpline-memory", MFD_CLOEXEC);
+    m_file = ::memfd_create(k_file_name, MFD_CLOEXEC);
     struct stat about {};
     if (m_file < 0 || ::ftruncate(m_file, static_cast<off_t>(m_range.size_bytes)) != 0 || ::fstat(m_file, &about) != 0)
         return false;
     m_inode = about.st_ino;
-    m_alias = map_file(m_file, m_range.size_bytes, nullptr);
+    m_alias = map_file(m_file, m_range.size_bytes, nullptr, false);
     void* twins =
         ::mmap(nullptr, m_range.size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (twins != MAP_FAILED) m_twins = static_cast<std::byte*>(twins);
     if (!m_alias || !m_twins) return false;
     if (adopts) adopt();
-    if (!map_file(m_file, m_range.size_bytes, reinterpret_cast<void*>(m_range.base))) return false;
+    if (!map_file(m_file, m_range.size_bytes, reinterpret_cast<void*>(m_range.base), m_inherited)) return false;
     return m_valid_units != 0 || protect(0, m_states.size(), PROT_NONE);
 }
 

@@ -56,6 +56,9 @@ public:
     const AddressRange& range() const { return m_range; }
     uint64_t unit_bytes() const { return m_unit_bytes; }
     Sharing sharing() const { return m_sharing; }
+    /// True if a forked child has it, too: natively page-locked memory is one and the same for parent and child.
+    bool is_inherited() const { return m_inherited; }
+    static constexpr char k_file_name[] = "warpline-memory";
     /// The second mapping of an address in the range.
     std::byte* at(uint64_t address) const { return m_alias + (address - m_range.base); }
     /// Grows with each hand-over: what was fetched before one is out of date after it.
@@ -192,6 +195,7 @@ private:
     AddressRange m_range;
     uint64_t m_unit_bytes = 0;
     Sharing m_sharing;
+    bool m_inherited;
     int m_file = -1;
     uint64_t m_inode = 0;
     bool m_withdrawn = false;

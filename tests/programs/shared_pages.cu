@@ -473,6 +473,28 @@ static void forks() {
     CHECK(cudaFree(data));
 }
 
+// But for page-locked memory: what kernels have written the child finds.
+static void forks_with_page_locked() {
+    const int n = 100000;
+    int* data;
+    CHECK(cudaHostAlloc(&data, n * sizeof(int), cudaHostAllocMapped));
+    for (int i = 0; i < n; ++i) data[i] = i;
+    for (int round = 1; round <= 2; ++round) {
+        add<<<1, 64>>>(data, n, 1);
+        CHECK(cudaDeviceSynchronize());
+        const pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < n; ++i)
+                if (data[i] != i + round) _exit(1);
+            _exit(0);
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    CHECK(cudaFreeHost(data));
+}
+
 __global__ void wait_for(volatile int* flag) {
     while (*flag == 0) {
     }
@@ -539,7 +561,7 @@ int main(int argc, char** argv) {
     else if (what == "system_calls")
         system_calls();
     else if (what == "forks")
-        forks();
+        forks(), forks_with_page_locked();
     else if (what == "waited_for")
         waited_for();
     else if (what == "failed")
