@@ -8,9 +8,9 @@
 namespace warpline::client {
 
 namespace {
-constexpr uint64_t k_piece_bytes = 16 << 10;
+constexpr uint64_t k_asked_bytes = 16 << 10;
 /// To ask what has changed, and then for that, takes longer than to read so little.
-constexpr uint64_t k_short_bytes = 4 * k_piece_bytes;
+constexpr uint64_t k_short_bytes = 4 * k_asked_bytes;
 /// As long as this what the device has changed is expected to change again.
 constexpr uint8_t k_readings = 4;
 constexpr uint64_t k_longest_part = 1 << 20;
@@ -18,15 +18,15 @@ constexpr uint64_t k_longest_part = 1 << 20;
 
 void MirroredRange::begin_pieces() {
     if (!m_pieces.empty()) return;
-    m_pieces.resize((size_bytes + k_piece_bytes - 1) / k_piece_bytes);
+    m_pieces.resize((size_bytes + k_asked_bytes - 1) / k_asked_bytes);
     // A kernel that has just been given the memory has probably written to it.
     for (Piece& piece : m_pieces) piece.readings = 1;
 }
 
 std::vector<AddressRange> MirroredRange::pieces_of(AddressRange part) const {
     std::vector<AddressRange> pieces;
-    for (uint64_t at = part.base / k_piece_bytes * k_piece_bytes; at < part.end(); at += k_piece_bytes)
-        pieces.push_back({at, std::min(k_piece_bytes, size_bytes - at)});
+    for (uint64_t at = part.base / k_asked_bytes * k_asked_bytes; at < part.end(); at += k_asked_bytes)
+        pieces.push_back({at, std::min(k_asked_bytes, size_bytes - at)});
     return pieces;
 }
 
@@ -34,7 +34,7 @@ void MirroredRange::plan(std::vector<AddressRange>& parts, std::vector<Asked>& a
     begin_pieces();
     for (size_t i = 0; i < m_pieces.size(); ++i) {
         Piece& piece = m_pieces[i];
-        const AddressRange part{i * k_piece_bytes, std::min(k_piece_bytes, size_bytes - i * k_piece_bytes)};
+        const AddressRange part{i * k_asked_bytes, std::min(k_asked_bytes, size_bytes - i * k_asked_bytes)};
         if (piece.readings == 0 && size_bytes > k_short_bytes) {
             if (!piece.is_known) piece.fingerprint = fingerprint(BytesView(twin).subspan(part.base, part.size_bytes));
             piece.is_known = true;
@@ -49,11 +49,11 @@ void MirroredRange::plan(std::vector<AddressRange>& parts, std::vector<Asked>& a
 
 void MirroredRange::note_written(AddressRange part) {
     if (part.size_bytes == 0 || m_pieces.empty()) return;
-    for (size_t i = part.base / k_piece_bytes; i <= (part.end() - 1) / k_piece_bytes; ++i) m_pieces[i].is_known = false;
+    for (size_t i = part.base / k_asked_bytes; i <= (part.end() - 1) / k_asked_bytes; ++i) m_pieces[i].is_known = false;
 }
 
 void MirroredRange::note_read(AddressRange part, bool is_changed) {
-    for (size_t i = part.base / k_piece_bytes; i * k_piece_bytes < part.end(); ++i) {
+    for (size_t i = part.base / k_asked_bytes; i * k_asked_bytes < part.end(); ++i) {
         uint8_t& readings = m_pieces[i].readings;
         readings = is_changed ? k_readings : readings - std::min<uint8_t>(readings, 1);
     }
