@@ -6,7 +6,7 @@
 namespace warpline::client {
 namespace {
 
-constexpr uint64_t k_one = 30, k_other = 40;
+constexpr uint64_t k_one = 30, k_elsewhere = 40;
 constexpr auto k_nothing = [](uint64_t) { return uint64_t{0}; };
 
 TEST(GivenWorkTest, KnowsTheWorkOfOtherStreams_A7) {
@@ -14,13 +14,13 @@ TEST(GivenWorkTest, KnowsTheWorkOfOtherStreams_A7) {
     EXPECT_TRUE(given.is_done_beside(k_one, 0, k_nothing));
     given.note(k_one, 5);
     EXPECT_TRUE(given.is_done_beside(k_one, 0, k_nothing));
-    EXPECT_FALSE(given.is_done_beside(k_other, 0, k_nothing));
-    given.note(k_other, 7);
+    EXPECT_FALSE(given.is_done_beside(k_elsewhere, 0, k_nothing));
+    given.note(k_elsewhere, 7);
     EXPECT_FALSE(given.is_done_beside(k_one, 7, k_nothing));
-    const auto told = [](uint64_t stream) { return stream == k_other ? uint64_t{7} : uint64_t{0}; };
+    const auto told = [](uint64_t stream) { return stream == k_elsewhere ? uint64_t{7} : uint64_t{0}; };
     EXPECT_TRUE(given.is_done_beside(k_one, 0, told)) << "that stream has been waited for";
     EXPECT_TRUE(given.is_done_beside(k_one, 8, k_nothing)) << "all have been";
-    given.note(k_other, 9);
+    given.note(k_elsewhere, 9);
     EXPECT_FALSE(given.is_done_beside(k_one, 8, told));
 }
 
