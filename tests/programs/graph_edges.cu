@@ -5,8 +5,8 @@
 
 #include "driver_calls.h"
 
-// trace[0] counts; each node notes itself behind those that ran before it.
-__global__ void note(int* trace, int node) { trace[1 + trace[0]++] = node; }
+// trace[0] counts; each node notes itself behind those that ran before it. Nodes without edges may run at the same time.
+__global__ void note(int* trace, int node) { trace[1 + atomicAdd(trace, 1)] = node; }
 
 using Nodes = std::vector<CUgraphNode>;
 using Edges = std::vector<std::pair<CUgraphNode, CUgraphNode>>;

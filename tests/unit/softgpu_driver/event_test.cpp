@@ -1,4 +1,6 @@
 // Tests of events.
+#include <atomic>
+
 #include "tests/unit/softgpu_driver/library.h"
 
 namespace softgpu_test {
@@ -83,7 +85,11 @@ TEST_F(EventTest, ElapsedTimeIsMeasured) {
 
 TEST_F(EventTest, ContextsCanBeRecordedAndHeld) {
     CUevent event = create(CU_EVENT_DISABLE_TIMING), timed = create();
-    ASSERT_CU(launch_wait(m_module, m_memory, m_a));
+    void* gate = nullptr;  // for the program to open: what the context is given is held
+    ASSERT_CU(CU(cuMemHostAlloc)(&gate, sizeof(int), CU_MEMHOSTALLOC_DEVICEMAP));
+    const std::atomic_ref<int> open(*static_cast<int*>(gate));
+    open.store(0);
+    ASSERT_CU(launch_wait(m_module, reinterpret_cast<CUdeviceptr>(gate), m_a));
     EXPECT_EQ(CU(cuCtxRecordEvent)(nullptr, event), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_EQ(CU(cuCtxRecordEvent)(context(), timed), CUDA_ERROR_INVALID_HANDLE);
     EXPECT_CU(CU(cuCtxRecordEvent)(context(), event));
@@ -91,10 +97,15 @@ TEST_F(EventTest, ContextsCanBeRecordedAndHeld) {
     EXPECT_CU(CU(cuCtxWaitEvent)(context(), event));
     ASSERT_CU(launch_store(m_module, m_memory + 4, 1, m_b));
     EXPECT_EQ(CU(cuStreamQuery)(m_b), CUDA_ERROR_NOT_READY);
-    CUstream later = nullptr;  // the opener is held, too: a new stream is not
+    CUstream later = nullptr;
     ASSERT_CU(CU(cuStreamCreate)(&later, CU_STREAM_NON_BLOCKING));
+    EXPECT_EQ(CU(cuStreamQuery)(later), CUDA_ERROR_NOT_READY) << "what it is given is held as well";
     ASSERT_CU(launch_store(m_module, m_memory, 1, later));
+    open.store(1);
     EXPECT_CU(CU(cuCtxSynchronize)());
+    ASSERT_CU(CU(cuStreamCreate)(&later, CU_STREAM_NON_BLOCKING));
+    EXPECT_CU(CU(cuStreamQuery)(later)) << "nothing is waited for any more";
+    EXPECT_CU(CU(cuMemFreeHost)(gate));
 }
 
 }  // namespace

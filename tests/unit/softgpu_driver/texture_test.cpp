@@ -40,7 +40,11 @@ TEST_F(TextureTest, ImpossibleArraysAreRefused) {
     auto refused = [&](CUDA_ARRAY3D_DESCRIPTOR d) { return CU(cuArray3DCreate_v2)(&array, &d) == CUDA_ERROR_INVALID_VALUE; };
     EXPECT_TRUE(refused({0, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0}));
     EXPECT_TRUE(refused({8, 8, 0, CU_AD_FORMAT_FLOAT, 3, 0}));
-    EXPECT_TRUE(refused({8, 8, 0, CU_AD_FORMAT_NV12, 3, 0}));
+    // Of two planes the second has half the rows and columns.
+    EXPECT_TRUE(refused({8, 8, 0, CU_AD_FORMAT_NV12, 1, 0}));
+    EXPECT_TRUE(refused({8, 7, 0, CU_AD_FORMAT_NV12, 3, 0}));
+    EXPECT_TRUE(refused({7, 8, 0, CU_AD_FORMAT_NV12, 3, 0}));
+    EXPECT_TRUE(refused({8, 8, 2, CU_AD_FORMAT_NV12, 3, 0}));
     EXPECT_TRUE(refused({8, 4, 6, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP}));
     EXPECT_TRUE(refused({8, 8, 5, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP}));
     EXPECT_TRUE(refused({8, 0, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED}));
