@@ -14,6 +14,10 @@
 
 #include "check.h"
 
+// Since glibc 2.32; the program is to run where there is an older one, too.
+extern "C" int pthread_attr_setsigmask_np(pthread_attr_t*, const sigset_t*) __attribute__((weak));
+extern "C" int pthread_attr_getsigmask_np(const pthread_attr_t*, sigset_t*) __attribute__((weak));
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // sighold() and its like: programs have them
 
 __global__ void add(int* data, int n, int what) {
@@ -146,16 +150,16 @@ static void threads() {
     EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &none, nullptr), 0);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-#if defined(__GLIBC_PREREQ) && __GLIBC_PREREQ(2, 32)
-    sigset_t got;
-    EXPECT_EQ(pthread_attr_setsigmask_np(&attributes, &all), 0);
-    EXPECT_EQ(pthread_attr_getsigmask_np(&attributes, &got), 0);
-    expect_same(got, all);
-    use();
-    pthread_t thread;
-    EXPECT_EQ(pthread_create(&thread, &attributes, look_in_thread, const_cast<sigset_t*>(&all)), 0);
-    pthread_join(thread, nullptr);
-#endif
+    if (pthread_attr_setsigmask_np && pthread_attr_getsigmask_np) {
+        sigset_t got;
+        EXPECT_EQ(pthread_attr_setsigmask_np(&attributes, &all), 0);
+        EXPECT_EQ(pthread_attr_getsigmask_np(&attributes, &got), 0);
+        expect_same(got, all);
+        use();
+        pthread_t thread;
+        EXPECT_EQ(pthread_create(&thread, &attributes, look_in_thread, const_cast<sigset_t*>(&all)), 0);
+        pthread_join(thread, nullptr);
+    }
     pthread_attr_destroy(&attributes);
     expect_blocked(none);
 }
