@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "client/call/mirrored.h"
 #include "client/call/pager.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/managed/foreign_write.h"

@@ -5,19 +5,16 @@
 #include <cstring>
 
 #include "client/call/mapped.h"
+#include "client/call/mirrored.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/managed/faults.h"
 #include "client/managed/system_calls.h"
 #include "client/session/session.h"
-#include "common/base/differences.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
 
 namespace {
-
-constexpr uint64_t k_most_bytes = 8ull << 20;  // of one message
-constexpr size_t k_most_ranges = 1024;
 
 /// Calls after which kernels run that may use any memory. What copies and fills use they name (give_pages).
 constexpr bool lets_kernels_run(cuda::CallId id) {
@@ -92,64 +89,12 @@ CUresult send_batch(const Call& call, const SharedRegion& shared, const Batch& b
     return gen::issue_wlWritePages(own, batch.ranges, payload);
 }
 
-constexpr uint64_t k_word_mask = sizeof(uint64_t) - 1;
-
 /// Addresses in what is written there. Of a word of which some bytes have changed all count.
 void note_named_in(const Call& call, const SharedRegion& shared, AddressRange written) {
+    constexpr uint64_t k_word_mask = sizeof(uint64_t) - 1;
     const uint64_t begin = written.base & ~k_word_mask, end = (written.end() + k_word_mask) & ~k_word_mask;
     note_named_memory(call, BytesView(shared.region->at(begin), end - begin));
 }
-void note_named_in(const Call& call, const MirroredRange& mirrored, AddressRange part) {
-    const uint64_t into_word = (mirrored.host + part.base) & k_word_mask;
-    const uint64_t begin = part.base - std::min(part.base, into_word);
-    const uint64_t end = std::min(mirrored.size_bytes, part.end() + k_word_mask);
-    note_named_memory(call, BytesView(mirrored.twin).subspan(begin, end - begin));
-}
-
-/// What the program has changed of its own memory since the device had it. @param begin, end  of the part that is looked at
-CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begin = 0, uint64_t end = UINT64_MAX) {
-    const auto* here = reinterpret_cast<const std::byte*>(mirrored.host);
-    std::vector<AddressRange> changed;
-    if (mirrored.twin.empty()) {
-        mirrored.twin.resize(mirrored.size_bytes);
-        changed.push_back({0, mirrored.size_bytes});
-    } else if (begin < std::min(end, mirrored.size_bytes)) {
-        for_each_difference(here + begin, mirrored.twin.data() + begin, std::min(end, mirrored.size_bytes) - begin, 0,
-                            [&](uint64_t first, uint64_t last) {
-                                changed.push_back({begin + first, last - first});
-                            });
-    }
-    std::vector<uint64_t> ranges;
-    Bytes packed;
-    const auto send = [&]() -> CUresult {
-        if (packed.empty()) return CUDA_SUCCESS;
-        Call own = own_call(call, mirrored.context);
-        const CUresult result = gen::issue_wlWritePages(own, ranges, packed);
-        SharedPages::instance().counters.written_back_bytes.fetch_add(packed.size(), std::memory_order_relaxed);
-        ranges.clear();
-        packed.clear();
-        return result;
-    };
-    for (AddressRange part : changed) {
-        const AddressRange whole = part;
-        mirrored.note_written(part);
-        if (mirrored.is_being_read) mirrored.written.push_back({mirrored.host + part.base, part.size_bytes});
-        while (part.size_bytes != 0) {
-            const uint64_t bytes = std::min(part.size_bytes, k_most_bytes - packed.size());
-            std::byte* twin = mirrored.twin.data() + part.base;
-            // Read once: the program may go on writing.
-            std::memcpy(twin, here + part.base, bytes);
-            ranges.insert(ranges.end(), {mirrored.device + part.base, bytes});
-            packed.insert(packed.end(), twin, twin + bytes);
-            part = {part.base + bytes, part.size_bytes - bytes};
-            if (packed.size() < k_most_bytes / 2 && ranges.size() < k_most_ranges) continue;
-            if (CUresult result = send(); result != CUDA_SUCCESS) return result;
-        }
-        note_named_in(call, mirrored, whole);
-    }
-    return send();
-}
-
 }  // namespace
 
 std::vector<AttachedPiece> attached_pieces(const State& state, const SharedRegion& shared, AddressRange range) {
@@ -178,11 +123,11 @@ CUresult write_to_device(const Call& call, const SharedRegion& shared, const std
     for (AddressRange range : ranges) {
         note_named_in(call, shared, range);
         while (range.size_bytes != 0) {
-            if (batch.bytes == k_most_bytes || batch.pieces.size() == k_most_ranges) {
+            if (batch.bytes == k_most_written_bytes || batch.pieces.size() == k_most_written_ranges) {
                 if (CUresult result = send_batch(call, shared, batch); result != CUDA_SUCCESS) return result;
                 batch = {};
             }
-            const uint64_t bytes = std::min(range.size_bytes, k_most_bytes - batch.bytes);
+            const uint64_t bytes = std::min(range.size_bytes, k_most_written_bytes - batch.bytes);
             batch.ranges.insert(batch.ranges.end(), {range.base, bytes});
             batch.pieces.push_back({range.base, bytes});
             batch.bytes += bytes;
@@ -326,15 +271,6 @@ CUresult give_pages(const Call& call, uint64_t address, uint64_t size_bytes) {
     call.thread.given.emplace_back(address, size_bytes);
     const auto changed = shared->region->hand_over({address, size_bytes}, true);
     return write_to_device(call, *shared, changed);
-}
-
-CUresult write_all_mirrored(const Call& call) {
-    SharedPages& pages = SharedPages::instance();
-    MutexLock lock(pages.mutex);
-    for (auto& [base, mirrored] : pages.mirrored) {
-        if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
 }
 
 uint64_t pages_before_function(const Call& call, std::optional<uint64_t> stream) {

@@ -6,6 +6,10 @@
 
 namespace warpline::client {
 
+/// Of one message that writes to the device.
+constexpr uint64_t k_most_written_bytes = 8ull << 20;
+constexpr size_t k_most_written_ranges = 1024;
+
 /// Before a call travels that lets kernels run: what the program has changed is queued to be written to the device, and the
 /// program can reach the pages no more, until it needs them. Other calls pass.
 CUresult give_pages_before(const Call& call);
@@ -39,9 +43,6 @@ inline CUresult give_named_pages(const Call& call, uint64_t address, uint64_t si
 
 /// Queues bytes of a region to be written to the device. The caller has the lock of the pages.
 CUresult write_to_device(const Call& call, const SharedRegion& shared, const std::vector<AddressRange>& ranges);
-
-/// Queues what the program has changed of memory that it has registered.
-CUresult write_all_mirrored(const Call& call);
 
 /// Tokens of contexts that may still be working for the program. @thread any
 std::vector<uint64_t> contexts_at_work(const Session& session, const State& state);
