@@ -150,6 +150,21 @@ void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes)
     call.session.calls().outbox().give_back(as_bytes(address, size_bytes));
 }
 
+CUresult free_host_memory(Call& call, uint64_t base) {
+    HostMemory& host = call.state.host_memory;
+    const auto range = host.find(base);
+    if (!range || range->base != base) return CUDA_ERROR_INVALID_VALUE;
+    if (range->device_base == 0) take_back_host_memory(call, reinterpret_cast<const void*>(base), range->size_bytes);
+    std::optional<HostRange> mapped;
+    {
+        MutexLock lock(mapping_mutex());
+        mapped = host.forget_mapped(base, HostOrigin::allocated);
+        if (!mapped) return host.free(reinterpret_cast<void*>(base)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    unmap_host_memory(call, *mapped);
+    return CUDA_SUCCESS;
+}
+
 bool can_be_mapped(const Call& call, uint64_t address) {
     const auto range = call.state.host_memory.find(address);
     return range && (range->device_base != 0 || (!is_out_of_reach(call, *range) && !is_used_by_graphs(call, *range)));

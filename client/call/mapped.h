@@ -10,6 +10,11 @@ namespace warpline::client {
 /// or from then on. So what is still to be written there by earlier work has to arrive first.
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
 
+/// Memory that CUDA has allocated goes, which another thread may be mapping in this moment. @errors  invalid value: there is
+/// none
+/// @blocks as take_back_host_memory(), or unmap_host_memory()
+CUresult free_host_memory(Call& call, uint64_t base);
+
 /// Before page-locked memory goes: what is to be written there has arrived, and what is read from there has been.
 /// @blocks until both are so
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes);

@@ -162,12 +162,12 @@ CUresult give_named_memory(const Call& call, bool& any) {
     HostMemory& host = call.state.host_memory;
     SharedPages& pages = SharedPages::instance();
     while (host.any_named()) {
-        for (const uint64_t base : host.named()) {
-            map_named_memory(call, base);
+        for (const HostMemory::Named named : host.named()) {
+            map_named_memory(call, named.base);
             MutexLock lock(pages.mutex);
-            SharedRegion* shared = pages.find(base);
+            SharedRegion* shared = pages.find(named.base);
             const CUresult result = shared ? give_region(call, *shared, any) : CUDA_SUCCESS;
-            host.forget_named(base);
+            host.forget_named(named);
             if (result != CUDA_SUCCESS) return result;
         }
     }

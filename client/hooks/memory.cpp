@@ -47,7 +47,7 @@ CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
     if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0 && can_be_mapped(call, base)) {
         uint64_t device_address = 0;
         if (CUresult refused = map_host_memory(call, base, device_address); refused != CUDA_SUCCESS) {
-            call.state.host_memory.free(address);
+            (void)free_host_memory(call, base);
             return refused;
         }
     }
@@ -143,15 +143,7 @@ CUresult hook_client_cuMemHostAlloc(Call& call, void** pp, size_t bytesize, unsi
 CUresult hook_client_cuMemAllocHost_v2(Call& call, void** pp, size_t bytesize) { return allocate_host(call, pp, bytesize, 0); }
 
 CUresult hook_client_cuMemFreeHost(Call& call, void* p) {
-    if (!p) return CUDA_SUCCESS;
-    std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
-    if (!range || range->base != reinterpret_cast<uint64_t>(p)) return CUDA_ERROR_INVALID_VALUE;
-    if (const auto mapped = call.state.host_memory.forget_mapped(range->base, HostOrigin::allocated)) {
-        unmap_host_memory(call, *mapped);
-        return CUDA_SUCCESS;
-    }
-    take_back_host_memory(call, p, range->size_bytes);
-    return call.state.host_memory.free(p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return p ? free_host_memory(call, reinterpret_cast<uint64_t>(p)) : CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, unsigned int Flags) {

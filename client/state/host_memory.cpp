@@ -46,7 +46,12 @@ void* HostMemory::allocate(uint64_t size_bytes, uint64_t context, int device, un
     range.block_bytes = block ? block_bytes : 0;
     range.buffer_id = m_next_buffer_id++;
     m_ranges.emplace(range.base, range);
-    if (block) m_unmapped.fetch_add(1, std::memory_order_relaxed);
+    if (!block) return address;
+    m_unmapped.fetch_add(1, std::memory_order_relaxed);
+    const auto once = m_once_mapped.lower_bound(range.base);
+    if (once == m_once_mapped.end() || *once - range.base >= block_bytes) return address;
+    m_named[range.base] = ++m_times_named;
+    m_named_count.store(m_named.size(), std::memory_order_release);
     return address;
 }
 
@@ -70,7 +75,9 @@ void HostMemory::set_device_base(uint64_t base, uint64_t device_base) {
     MutexLock lock(m_mutex);
     const auto it = m_ranges.find(base);
     if (it == m_ranges.end()) return;
-    if (it->second.block_bytes != 0) m_unmapped.fetch_sub(1, std::memory_order_relaxed);
+    const HostRange& range = it->second;
+    if (range.block_bytes != 0) m_unmapped.fetch_sub(1, std::memory_order_relaxed);
+    for (uint64_t offset = 0; offset < range.block_bytes; offset += k_block_bytes) m_once_mapped.insert(range.base + offset);
     it->second.device_base = device_base;
 }
 
@@ -97,20 +104,23 @@ void HostMemory::note_named(BytesView bytes) {
             MutexLock lock(m_mutex);
             const auto found = containing(word);
             if (found == m_ranges.end() || found->second.device_base != 0) continue;
-            m_named.insert(found->first);
+            m_named[found->first] = ++m_times_named;
             m_named_count.store(m_named.size(), std::memory_order_release);
         }
     }
 }
 
-std::vector<uint64_t> HostMemory::named() const {
+std::vector<HostMemory::Named> HostMemory::named() const {
     MutexLock lock(m_mutex);
-    return {m_named.begin(), m_named.end()};
+    std::vector<Named> all;
+    for (const auto& [base, times] : m_named) all.push_back({base, times});
+    return all;
 }
 
-void HostMemory::forget_named(uint64_t base) {
+void HostMemory::forget_named(Named named) {
     MutexLock lock(m_mutex);
-    m_named.erase(base);
+    const auto found = m_named.find(named.base);
+    if (found != m_named.end() && found->second == named.times) m_named.erase(found);
     m_named_count.store(m_named.size(), std::memory_order_release);
 }
 

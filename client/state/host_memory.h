@@ -46,10 +46,13 @@ public:
     void note_named(BytesView bytes) WL_EXCLUDES(m_mutex);
     /// True while there is memory of which note_named() has found the address and which no kernel uses yet. @thread any
     bool any_named() const { return m_named_count.load(std::memory_order_acquire) != 0; }
-    /// Where it begins.
-    std::vector<uint64_t> named() const WL_EXCLUDES(m_mutex);
-    /// It is the device's, or cannot be.
-    void forget_named(uint64_t base) WL_EXCLUDES(m_mutex);
+    struct Named {
+        uint64_t base;
+        uint64_t times;  ///< that something had been named by then
+    };
+    std::vector<Named> named() const WL_EXCLUDES(m_mutex);
+    /// It is the device's, or cannot be. Unless it has been named again since: it may be other memory by now.
+    void forget_named(Named named) WL_EXCLUDES(m_mutex);
     /// True while the program has registered memory.
     bool any_registered() const { return m_registered.load(std::memory_order_relaxed) != 0; }
     /// Kernels use it from now on.
@@ -85,7 +88,10 @@ private:
     std::map<uint64_t, HostRange> m_ranges WL_GUARDED_BY(m_mutex);
     uint64_t m_next_buffer_id WL_GUARDED_BY(m_mutex) = 1ull << 40;  // apart from those of device memory
     RangeHeap m_window WL_GUARDED_BY(m_mutex);
-    std::set<uint64_t> m_named WL_GUARDED_BY(m_mutex);
+    std::map<uint64_t, uint64_t> m_named WL_GUARDED_BY(m_mutex);  // the base, and the time that it was named last
+    uint64_t m_times_named WL_GUARDED_BY(m_mutex) = 0;
+    /// Where there was memory that kernels have used: the device may still have such an address, and find other memory there.
+    std::set<uint64_t> m_once_mapped WL_GUARDED_BY(m_mutex);
 };
 
 }  // namespace warpline::client
