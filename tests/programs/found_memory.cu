@@ -103,6 +103,21 @@ static void shared() {
     for (const auto* list : {&first, &second, &third, &behind}) free_list(*list);
 }
 
+// Other memory at an address that the device has already: nothing of that changes.
+static void again() {
+    Link** head;
+    CHECK(cudaHostAlloc(&head, sizeof *head, cudaHostAllocMapped));
+    for (int round = 1; round < 4; ++round) {
+        const auto links = make_list();
+        *head = links.back();
+        walk<<<1, 1>>>(head, round);
+        CHECK(cudaDeviceSynchronize());
+        check_list(links, round);
+        free_list(links);
+    }
+    CHECK(cudaFreeHost(head));
+}
+
 // A graph has copied it before a kernel finds it, and launches find what was named before a graph of theirs was made.
 static void graphs() {
     const auto links = make_list();
@@ -133,22 +148,23 @@ static void threads() {
     Link** heads;
     CHECK(cudaHostAlloc(&heads, k_threads * sizeof(Link*), cudaHostAllocMapped));
     std::vector<std::thread> all;
+    std::vector<std::vector<Link*>> lists(k_threads * 5);
     for (int i = 0; i < k_threads; ++i) {
-        all.emplace_back([heads, i] {
+        all.emplace_back([heads, i, &lists] {
             cudaStream_t stream;
             CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
             for (int round = 0; round < 5; ++round) {
-                const auto links = make_list();
+                const auto links = lists[i * 5 + round] = make_list();
                 heads[i] = links.back();
                 walk<<<1, 1, 0, stream>>>(heads + i, i + 1);
                 CHECK(cudaStreamSynchronize(stream));
                 check_list(links, i + 1);
-                free_list(links);
             }
             CHECK(cudaStreamDestroy(stream));
         });
     }
     for (std::thread& one : all) one.join();
+    for (const auto& links : lists) free_list(links);
     CHECK(cudaFreeHost(heads));
 }
 
@@ -169,7 +185,7 @@ int main(int argc, char** argv) {
     if (what == "copied")
         copied();
     else if (what == "shared")
-        shared();
+        shared(), again();
     else if (what == "graphs")
         graphs();
     else if (what == "threads")
