@@ -105,16 +105,27 @@ static void shared() {
 
 // Other memory at an address that the device has already: nothing of that changes.
 static void again() {
-    Link** head;
+    Link **head, *first, *second = nullptr;
     CHECK(cudaHostAlloc(&head, sizeof *head, cudaHostAllocMapped));
-    for (int round = 1; round < 4; ++round) {
-        const auto links = make_list();
-        *head = links.back();
-        walk<<<1, 1>>>(head, round);
+    CHECK(cudaMallocHost(&first, sizeof *first));
+    *first = {nullptr, 1};
+    *head = first;
+    walk<<<1, 1>>>(head, 10);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(first->value, 11);
+    CHECK(cudaFreeHost(first));
+    std::vector<Link*> others;
+    for (int tries = 0; tries < 100 && second != first; ++tries) {
         CHECK(cudaDeviceSynchronize());
-        check_list(links, round);
-        free_list(links);
+        CHECK(cudaMallocHost(&second, sizeof *second));
+        others.push_back(second);
     }
+    *second = {nullptr, 2};
+    *head = second;
+    walk<<<1, 1>>>(head, 20);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(second->value, 22);
+    for (Link* other : others) CHECK(cudaFreeHost(other));
     CHECK(cudaFreeHost(head));
 }
 
