@@ -126,6 +126,8 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
         bool any = false;
         // A function that a stream has called, on another thread, sees what the device has now, and this may be older.
         const bool runs = pages.function.runs;
+        // Asked before the news are: what is known to rest has told so by then, and pages from before that are not the newest.
+        const bool busy = is_device_busy(pages, call.session, call.state);
         if (!has_news(pages, call.session)) {
             for (auto& [base, shared] : pages.regions) {
                 if (runs || !shared.region->has_seen_units()) continue;
@@ -136,7 +138,7 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
             if (along && (runs || !along->is_newest(pages))) along = nullptr;
             if (along) along->leave_out_changed(pages);
             (void)refresh(call, pages, nullptr);
-            if (along) along->put_in_place(pages, is_device_busy(pages, call.session, call.state));
+            if (along) along->put_in_place(pages, busy);
         }
         // Page-locked memory whose copies have events is used after many of them: an access brings it.
         for (const auto& [base, shared] : pages.regions)

@@ -157,11 +157,13 @@ inline std::string_view text_or_empty(const char* text) { return text ? std::str
 
 template <typename T>
 void copy_struct(T* out, const Bytes& from) {
+    if (from.empty()) return;  // its address is null then, which memcpy does not take
     std::memcpy(out, from.data(), std::min(sizeof(T), from.size()));
 }
 
 template <typename T>
 void copy_array(T* out, size_t count, const Bytes& from) {
+    if (from.empty()) return;  // as above
     size_t element = 1;
     if constexpr (!std::is_void_v<T>) element = sizeof(T);
     std::memcpy(out, from.data(), std::min(count * element, from.size()));

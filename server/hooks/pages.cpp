@@ -112,8 +112,9 @@ void PagesAlong::prepare() {
 }
 
 bool PagesAlong::read(std::byte* out) {
-    // Meanwhile they may have been freed.
     uint64_t bytes = 0;
+    const FreedMemory::Reading reading(m_call.session().freed());
+    // Meanwhile they may have been freed.
     if (m_bytes == 0 || check_pages(m_call, m_ranges, Access::read, bytes) != CUDA_SUCCESS) return false;
     return read_pages(m_call, m_ranges, m_stream, out) == CUDA_SUCCESS;
 }
@@ -141,6 +142,7 @@ CUresult hook_server_wlWritePages(ServerCall& call, const WlWritePagesArgs& args
 
 CUresult hook_server_wlReadPages(ServerCall& call, const WlReadPagesArgs& args, WlReadPagesValues& values) {
     uint64_t total_bytes = 0;
+    const FreedMemory::Reading reading(call.session().freed());
     WL_CUDA(check_pages(call, args.ranges, Access::read, total_bytes));
     const std::vector<uint64_t> seen(args.seen.begin(), args.seen.end());
     WL_CUDA(check_seen(call, seen));

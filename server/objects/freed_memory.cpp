@@ -138,17 +138,33 @@ void FreedMemory::reap() {
     m_changed.notify_all();
 }
 
+bool FreedMemory::may_unmap() const {
+    if (m_frees.empty() || !m_capturing.empty()) return false;
+    const auto& [call, free] = *m_frees.begin();
+    return free.waiting == 0 && free.held.empty() && (m_reading.empty() || call <= *m_reading.begin());
+}
+
+uint64_t FreedMemory::begin_reading() {
+    MutexLock lock(m_mutex);
+    return *m_reading.insert(m_newest);
+}
+
+void FreedMemory::end_reading(uint64_t since) {
+    MutexLock lock(m_mutex);
+    m_reading.erase(m_reading.find(since));
+    m_changed.notify_all();
+}
+
 void FreedMemory::reaper_main() {
     pthread_setname_np(pthread_self(), "reaper");
     MutexLock lock(m_mutex);
     while (!m_closed) {
         // In the order of the frees: so the end of a stream, which is one of them, comes before what later ones free.
-        const auto ready = m_frees.begin();
-        const bool is_ready = ready != m_frees.end() && ready->second.waiting == 0 && ready->second.held.empty();
-        if (!is_ready || !m_capturing.empty()) {
+        if (!may_unmap()) {
             m_changed.wait(m_mutex);
             continue;
         }
+        const auto ready = m_frees.begin();
         const uint64_t call = ready->first;
         const Free free = ready->second;
         m_unmapping = true;

@@ -63,6 +63,20 @@ public:
     CUresult allocate_behind(uint64_t call, FunctionRef<CUresult(MemoryLedger::Refusal)> allocate,
                              FunctionRef<void()> before_waiting) WL_EXCLUDES(m_mutex);
 
+    /// Somebody reads memory beside the order: nothing that is freed from now on is unmapped meanwhile. What has been freed
+    /// before is no longer the session's, so begin before you look whether what you read still is.
+    class Reading {
+    public:
+        explicit Reading(FreedMemory& freed) : m_freed(freed), m_since(freed.begin_reading()) {}
+        ~Reading() { m_freed.end_reading(m_since); }
+        Reading(const Reading&) = delete;
+        Reading& operator=(const Reading&) = delete;
+
+    private:
+        FreedMemory& m_freed;
+        const uint64_t m_since;
+    };
+
     void close() WL_EXCLUDES(m_mutex);
 
 private:
@@ -93,6 +107,11 @@ private:
     bool can_end(const Free& free) const WL_REQUIRES(m_mutex);
     void reap() WL_REQUIRES(m_mutex);
     void reaper_main();
+    /// The newest free; nothing of later ones is unmapped until end_reading() is told the same.
+    uint64_t begin_reading() WL_EXCLUDES(m_mutex);
+    void end_reading(uint64_t since) WL_EXCLUDES(m_mutex);
+    /// The first free that is not over may end now: the device has done with it, and nobody needs it mapped.
+    bool may_unmap() const WL_REQUIRES(m_mutex);
 
     const Driver& m_driver;
     DeviceMemory& m_memory;
@@ -105,6 +124,7 @@ private:
     Frees m_frees WL_GUARDED_BY(m_mutex);  // that are not over, by call
     uint64_t m_newest WL_GUARDED_BY(m_mutex) = 0;
     std::set<CUstream> m_capturing WL_GUARDED_BY(m_mutex);
+    std::multiset<uint64_t> m_reading WL_GUARDED_BY(m_mutex);  // since which free
     bool m_unmapping WL_GUARDED_BY(m_mutex) = false;
     bool m_closed WL_GUARDED_BY(m_mutex) = false;
     std::thread m_reaper WL_GUARDED_BY(m_mutex);

@@ -78,6 +78,7 @@ class Program:
     round_trips: int | None = None
     stdout: str | None = None
     seconds: int = 60
+    sanitized: bool = True
     alone: bool = False
 
     @property

@@ -127,10 +127,10 @@ class BulkTest(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), "ready\n")
             self.assertTrue(proxy.wait_until(self.bulk_lanes_are_up, PATIENCE))
             proxy.hold_from(BULK_LANES[0])
+            before = proxy.delivered("down")
             process.stdin.write("now\n")
             process.stdin.flush()
             self.assertEqual(process.stdout.readline(), "queued\n")
-            before = proxy.delivered("down")
             # The rest stays on the server's side of the connection until the large copy is complete.
             self.assertTrue(proxy.wait_until(lambda p: p.delivered("down") - before > 64 << 20, PATIENCE))
             then(proxy)

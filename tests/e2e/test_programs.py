@@ -26,6 +26,8 @@ class ProgramTest(unittest.TestCase):
     server = None
 
     def check(self, program, arguments, mode):
+        if not program.sanitized and harness.sanitizer_runtime():
+            self.skipTest("it takes minutes in a build with a sanitizer")
         done = harness.run([program.binary, *arguments], mode, self.server, seconds=program.seconds)
         said = f"exit code {done.code}\n{done.stdout}{done.stderr}"
         self.assertEqual(done.code, 0, said)

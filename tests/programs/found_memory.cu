@@ -159,23 +159,22 @@ static void threads() {
     Link** heads;
     CHECK(cudaHostAlloc(&heads, k_threads * sizeof(Link*), cudaHostAllocMapped));
     std::vector<std::thread> all;
-    std::vector<std::vector<Link*>> lists(k_threads * 5);
     for (int i = 0; i < k_threads; ++i) {
-        all.emplace_back([heads, i, &lists] {
+        all.emplace_back([heads, i] {
             cudaStream_t stream;
             CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
             for (int round = 0; round < 5; ++round) {
-                const auto links = lists[i * 5 + round] = make_list();
+                const auto links = make_list();
                 heads[i] = links.back();
                 walk<<<1, 1, 0, stream>>>(heads + i, i + 1);
                 CHECK(cudaStreamSynchronize(stream));
                 check_list(links, i + 1);
+                free_list(links);  // beside the accesses of the others
             }
             CHECK(cudaStreamDestroy(stream));
         });
     }
     for (std::thread& one : all) one.join();
-    for (const auto& links : lists) free_list(links);
     CHECK(cudaFreeHost(heads));
 }
 

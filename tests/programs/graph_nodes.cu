@@ -208,40 +208,6 @@ static void in_a_clone() {
     EXPECT_CU(cuGraphDestroy(graph));
 }
 
-// More nodes than there can be at a time.
-static void many() {
-    for (int round = 0; round < 2200; ++round) {
-        CUgraph graph;
-        EXPECT_CU(cuGraphCreate(&graph, 0));
-        CUgraphNode last = nullptr;
-        for (int i = 0; i < 1000; ++i) EXPECT_CU(cuGraphAddEmptyNode(&last, graph, nullptr, 0));
-        EXPECT_CU(cuGraphDestroy(graph));
-    }
-}
-
-// More launches, with a copy to the host, than there can be under way at a time.
-static void many_launches() {
-    DeviceArray<int> data(1);
-    CHECK(cudaMemset(data.data(), 0, sizeof(int)));
-    int host = 0, *at = data.data(), value = 1;
-    void* arguments[2];
-    CUgraph graph;
-    EXPECT_CU(cuGraphCreate(&graph, 0));
-    const CUgraphNode kernel = add_node(graph, nullptr, kernel_params(at, value, arguments));
-    cudaGraphNode_t copy;
-    CHECK(cudaGraphAddMemcpyNode1D(&copy, graph, &kernel, 1, &host, at, sizeof host, cudaMemcpyDeviceToHost));
-    CUgraphExec exec;
-    EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
-    const int launches = 135000;
-    for (int i = 1; i <= launches; ++i) {
-        EXPECT_CU(cuGraphLaunch(exec, nullptr));
-        if (i % 1000 == 0) EXPECT_CU(cuCtxSynchronize());
-    }
-    EXPECT_EQ(host, launches);
-    EXPECT_CU(cuGraphExecDestroy(exec));
-    EXPECT_CU(cuGraphDestroy(graph));
-}
-
 // Nodes that come after each other cannot be executed: why, and which of them, the program is told.
 static void cycle() {
     DeviceArray<int> data(1);
@@ -275,7 +241,5 @@ int main() {
     inside();
     conditional();
     in_a_clone();
-    many();
-    many_launches();
     return passed("nodes of graphs");
 }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -145,6 +146,28 @@ TEST_F(FreedMemoryTest, B8_IsOverWhenEveryStreamHasDoneWithIt) {
     EXPECT_EQ(m_freed.through(), 7u);
     EXPECT_TRUE(FakeStreams::mapped.empty());
     EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
+}
+
+TEST_F(FreedMemoryTest, A7_StaysMappedWhileSomebodyReadsWhatWasThereBefore) {
+    ASSERT_EQ(m_memory.map(k_base + k_block, k_block, 0), CUDA_SUCCESS);
+    ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
+    std::optional<FreedMemory::Reading> earlier(std::in_place, m_freed), later;
+    EXPECT_TRUE(m_freed.wait_before(8)) << "it was freed before anybody looked";
+    EXPECT_EQ(m_freed.through(), 7u);
+    ASSERT_EQ(m_freed.unmap(8, k_primary, k_base + k_block, k_block), CUDA_SUCCESS);
+    EXPECT_FALSE(m_memory.contains(k_base + k_block, 1)) << "nobody else begins to read it";
+    later.emplace(m_freed);
+    std::thread waiting([&] { m_freed.wait_before(9); });
+    later.reset();
+    EXPECT_EQ(m_freed.through(), 7u);
+    {
+        const std::lock_guard lock(FakeStreams::mutex);
+        EXPECT_EQ(FakeStreams::mapped.size(), 1u);
+    }
+    earlier.reset();
+    waiting.join();
+    EXPECT_EQ(m_freed.through(), 8u);
+    EXPECT_TRUE(FakeStreams::mapped.empty());
 }
 
 TEST_F(FreedMemoryTest, A5_IsOverInAContextThatHasFailed) {
