@@ -150,4 +150,9 @@ CUresult wait_beside_captures(Call& call) {
     });
 }
 
+bool rests(const Call& call, uint64_t context_token) {
+    const Context* context = call.state.contexts.find(context_token);
+    return context && call.session.last_work() < context->idle_at.load(std::memory_order_acquire);
+}
+
 }  // namespace warpline::client

@@ -70,6 +70,8 @@ CUresult synchronize_stream(Call& call, uint64_t stream);
 CUresult synchronize_context(Call& call);
 /// The same where the program has not asked for it: what is being captured, in whatever thread, is not waited for, and goes on.
 CUresult wait_beside_captures(Call& call);
+/// True if all that the device was given before is known to be done.
+bool rests(const Call& call, uint64_t context_token);
 
 /// The call that was just answered has waited for the legacy default stream. @param records  State::records() before the call
 inline void note_default_idle(const Call& call, uint64_t records) {

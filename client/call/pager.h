@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "client/call/common.h"
@@ -103,6 +104,8 @@ private:
     /// What the program will probably come to next, in other regions: it is read with the same question, and held until the
     /// program does.
     void add_next(SharedPages& pages, std::vector<Fetch>& fetches) WL_EXCLUDES(pages.mutex);
+    /// Where in another region the program will probably come to behind this one.
+    std::optional<uint64_t> region_behind(SharedPages& pages, uint64_t last) const WL_REQUIRES(pages.mutex);
     /// False: what was wanted cannot be had.
     bool fetch(std::vector<Fetch>& fetches);
     bool begin_fetch(PageQuestion& question);

@@ -157,9 +157,25 @@ void Pager::note_order(SharedPages& pages, const SharedRegion& shared, const Pag
     m_succession.came_to(base, fault.address, behind != pages.regions.end() && behind->first == base);
 }
 
+std::optional<uint64_t> Pager::region_behind(SharedPages& pages, uint64_t last) const {
+    if (const auto known = m_succession.next(last)) return known;
+    const auto behind = pages.regions.upper_bound(last);
+    if (behind == pages.regions.end()) return std::nullopt;
+    // Where it goes is not known. What is little, and was used here, costs nothing to have.
+    constexpr uint64_t k_little = 4096;
+    const PageRegion& region = *behind->second.region;
+    const auto is_little = [&region] {
+        uint64_t bytes = 0;
+        for (const AddressRange& range : region.bytes_of(region.range())) bytes += range.size_bytes;
+        return bytes <= k_little && region.misses_used();
+    };
+    if (!m_succession.goes_on() && !is_little()) return std::nullopt;
+    return behind->first;
+}
+
 void Pager::add_next(SharedPages& pages, std::vector<Fetch>& fetches) {
     // The second one is for what is here already: the order may lead round and round among that.
-    constexpr size_t k_most_ahead = 16, k_most_looks = 64;
+    constexpr size_t k_most_ahead = 64, k_most_looks = 128;
     MutexLock lock(pages.mutex);
     uint64_t room = pages.window_bytes;
     const auto take = [&room](const PageRegion& region, AddressRange what) {
@@ -169,12 +185,9 @@ void Pager::add_next(SharedPages& pages, std::vector<Fetch>& fetches) {
     uint64_t last = fetches.front().wanted.from.region->range().base;
     for (size_t looks = 0; looks < k_most_looks && room >= SharedPages::k_first_window && fetches.size() <= k_most_ahead;
          ++looks) {
-        std::optional<uint64_t> next = m_succession.next(last);
-        if (const auto behind = pages.regions.upper_bound(last);
-            !next && m_succession.goes_on() && behind != pages.regions.end())
-            next = behind->first;
+        const std::optional<uint64_t> next = region_behind(pages, last);
         SharedRegion* shared = next ? pages.find(*next) : nullptr;
-        if (!shared || !shared->attached.empty() || shared->region->sharing() != Sharing::in_turns) return;
+        if (!shared || !shared->attached.empty()) return;
         if (shared->context != fetches.front().wanted.from.context) return;
         last = shared->region->range().base;
         const auto is_same = [last](const Fetch& one) { return one.wanted.from.region->range().base == last; };

@@ -16,16 +16,10 @@ namespace warpline::client {
 
 namespace {
 
-/// True if all that the device was given before is known to be done.
-bool is_idle(const Call& call, uint64_t context_token) {
-    const Context* context = call.state.contexts.find(context_token);
-    return context && call.session.last_work() < context->idle_at.load(std::memory_order_acquire);
-}
-
 /// As in CUDA: the device has done with it when this returns.
 CUresult free_managed(Call& call, const DeviceRange& range) {
     call.context = range.context;
-    const CUresult result = is_idle(call, range.context) ? CUDA_SUCCESS : wait_beside_captures(call);
+    const CUresult result = rests(call, range.context) ? CUDA_SUCCESS : wait_beside_captures(call);
     call.state.advice.forget(range.base, range.size_bytes);
     release_managed(call, range);
     return result;
@@ -122,7 +116,7 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     // CUDA waits here for the device. We do not, and nobody gets the memory until the server says that the device is done.
     // Whole blocks it has to unmap anyway.
     const bool own_block = !call.state.memory.has_window() || range->capacity_bytes > DeviceMemory::k_small_bytes;
-    if (own_block || is_idle(call, range->context)) return release_device_memory(call, *range);
+    if (own_block || rests(call, range->context)) return release_device_memory(call, *range);
     const CUresult result = gen::issue_cuMemFree_v2(call, dptr);
     if (result == CUDA_SUCCESS) call.state.freed_memory.put(call.number, *range);
     return result;
