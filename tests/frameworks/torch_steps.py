@@ -18,7 +18,7 @@ STEPS = {
     "mlp": {"cuStreamSynchronize": 1},                # the batch, from pageable memory
     "mlp_pinned": {},                                 # from page-locked memory
     "mlp_amp_fused_item": {"cuStreamSynchronize": 2},
-    "convolution_pinned_item": {"cuStreamSynchronize": 1},
+    "convolution_pinned_item": {"wlReadAhead": 1},    # the wait; with it comes page-locked memory of cuDNN's, which kernels use
     "attention_item": {"cuStreamSynchronize": 2},
     # Clipping makes page-locked memory the kernels', too: what the program has used of it comes along with waits and events.
     # Where others keep the processors busy, some of it comes too late.
