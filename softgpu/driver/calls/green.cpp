@@ -202,7 +202,6 @@ CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigne
     priority = std::clamp(priority, k_greatest_priority, k_least_priority);
     auto stream = std::make_shared<Stream>(green->primary(), QueueKind::non_blocking, flags, priority, 0, green);
     stream->set_handle(process().streams.add(stream));
-    green->primary()->own_stream(stream);
     green->own_stream(stream);
     *phStream = stream->handle();
     return CUDA_SUCCESS;

@@ -30,8 +30,10 @@ CUresult create(CUstream* out, unsigned int flags, int priority) {
     const GreenContextPtr green = current_green();
     auto stream = std::make_shared<Stream>(context->shared_from_this(), kind, flags, priority, 0, green);
     stream->set_handle(process().streams.add(stream));
-    context->own_stream(stream);
-    if (green != nullptr) green->own_stream(stream);
+    if (green != nullptr)
+        green->own_stream(stream);
+    else
+        context->streams().add(stream);
     *out = stream->handle();
     return CUDA_SUCCESS;
 }

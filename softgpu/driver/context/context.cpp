@@ -102,10 +102,8 @@ std::optional<Context::Belongings> Context::end() {
     m_device.flush_printf();
     cuda::abi::context_storage_clear(m_handle);
     Belongings belongings;
+    belongings.streams = m_streams.give_up();
     MutexLock lock(m_mutex);
-    for (const auto& weak : std::exchange(m_streams, {})) {
-        if (auto stream = weak.lock()) belongings.streams.push_back(std::move(stream));
-    }
     if (m_legacy != nullptr) belongings.streams.push_back(std::exchange(m_legacy, nullptr));
     for (auto& [key, module] : std::exchange(m_modules, {})) belongings.modules.push_back(std::move(module));
     for (auto [id, device] : std::exchange(m_peer_devices, {})) process().ranges.deny_peer(m_device.ordinal(), device);
@@ -148,20 +146,9 @@ std::shared_ptr<Stream> Context::per_thread_stream() {
     auto& mine = thread_state().default_streams[m_id];
     if (mine == nullptr || !mine->alive()) {
         mine = std::make_shared<Stream>(shared_from_this(), QueueKind::blocking, CU_STREAM_DEFAULT, 0, 0);
-        own_stream(mine);
+        m_streams.add(mine);
     }
     return mine;
-}
-
-void Context::own_stream(const std::shared_ptr<Stream>& stream) {
-    std::vector<FencePtr> awaited;
-    {
-        MutexLock lock(m_mutex);
-        std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
-        m_streams.push_back(stream);
-        awaited = still_awaited(m_awaited);
-    }
-    if (!awaited.empty()) stream->submit_always({}, awaited);
 }
 
 void Context::wait_for_work() {
@@ -176,17 +163,8 @@ CUresult Context::synchronise() {
 }
 
 void Context::hold_until(const FencePtr& fence) {
-    std::vector<std::shared_ptr<Stream>> streams;
-    {
-        MutexLock lock(m_mutex);
-        still_awaited(m_awaited);
-        m_awaited.push_back(fence);
-        streams.push_back(m_legacy);
-        for (const auto& weak : m_streams) {
-            if (auto stream = weak.lock()) streams.push_back(std::move(stream));
-        }
-    }
-    for (const auto& stream : streams) stream->submit_always({}, std::span(&fence, 1));
+    m_streams.hold_until(fence);
+    legacy_stream()->submit_always({}, std::span(&fence, 1));
 }
 
 void Context::own_module(uint64_t key, std::shared_ptr<Module> module) {

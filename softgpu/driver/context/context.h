@@ -13,6 +13,7 @@
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/context/call_gate.h"
+#include "softgpu/driver/context/owned_streams.h"
 #include "softgpu/driver/context/scheduler.h"
 #include "softgpu/driver/process/cu_try.h"
 
@@ -69,8 +70,8 @@ public:
     std::shared_ptr<Stream> legacy_stream() const;
     /// The calling thread's own default stream.
     std::shared_ptr<Stream> per_thread_stream();
-    /// Streams of the context, so that its end is theirs.
-    void own_stream(const std::shared_ptr<Stream>& stream);
+    /// The streams of the context, but for the legacy one: its end is theirs.
+    OwnedStreams& streams() { return m_streams; }
 
     /// Blocks until all work that was submitted so far has ended.
     void wait_for_work();
@@ -113,10 +114,10 @@ private:
     std::atomic<bool> m_active{false}, m_ended{false};
     std::atomic<int> m_sticky{CUDA_SUCCESS};
 
+    OwnedStreams m_streams;
+
     mutable Mutex m_mutex;
     std::shared_ptr<Stream> m_legacy WL_GUARDED_BY(m_mutex);
-    std::vector<std::weak_ptr<Stream>> m_streams WL_GUARDED_BY(m_mutex);
-    std::vector<FencePtr> m_awaited WL_GUARDED_BY(m_mutex);  // what new streams begin with
     std::map<uint64_t, std::shared_ptr<Module>> m_modules WL_GUARDED_BY(m_mutex);
     std::set<uint64_t> m_peers WL_GUARDED_BY(m_mutex);  // ids of contexts whose memory this one may touch
     std::map<uint64_t, int> m_peer_devices WL_GUARDED_BY(m_mutex);

@@ -257,7 +257,6 @@ StreamPtr GreenContext::legacy_stream() {
         made = std::make_shared<Stream>(m_primary, QueueKind::legacy, CU_STREAM_DEFAULT, 0, 0, shared_from_this());
         m_legacy = made;
     }
-    m_primary->own_stream(made);
     own_stream(made);
     return made;
 }
@@ -266,7 +265,6 @@ StreamPtr GreenContext::per_thread_stream() {
     auto& mine = thread_state().default_streams[m_id];
     if (mine == nullptr || !mine->alive()) {
         mine = std::make_shared<Stream>(m_primary, QueueKind::blocking, CU_STREAM_DEFAULT, 0, 0, shared_from_this());
-        m_primary->own_stream(mine);
         own_stream(mine);
     }
     return mine;
@@ -287,33 +285,15 @@ CUresult GreenContext::synchronise() {
     return m_primary->sticky();
 }
 
-void GreenContext::hold_until(const FencePtr& fence) {
-    {
-        MutexLock lock(m_mutex);
-        still_awaited(m_awaited);
-        m_awaited.push_back(fence);
-    }
-    for (const StreamPtr& stream : streams()) stream->submit_always({}, std::span(&fence, 1));
+void GreenContext::own_stream(const StreamPtr& stream) {
+    m_primary->streams().add(stream);
+    m_streams.add(stream);
 }
 
-void GreenContext::own_stream(const std::shared_ptr<Stream>& stream) {
-    std::vector<FencePtr> awaited;
-    {
-        MutexLock lock(m_mutex);
-        std::erase_if(m_streams, [](const auto& weak) { return weak.expired(); });
-        m_streams.push_back(stream);
-        awaited = still_awaited(m_awaited);
-    }
-    if (!awaited.empty()) stream->submit_always({}, awaited);
-}
-
-std::vector<std::shared_ptr<Stream>> GreenContext::streams() const {
-    std::vector<std::shared_ptr<Stream>> alive;
-    MutexLock lock(m_mutex);
-    for (const auto& weak : m_streams) {
-        if (auto stream = weak.lock(); stream != nullptr && stream->alive()) alive.push_back(std::move(stream));
-    }
-    return alive;
+std::vector<StreamPtr> GreenContext::streams() const {
+    std::vector<StreamPtr> usable = m_streams.all();
+    std::erase_if(usable, [](const StreamPtr& stream) { return !stream->alive(); });
+    return usable;
 }
 
 }  // namespace warpline::softgpu::driver

@@ -105,10 +105,12 @@ public:
     CUresult synchronise() WL_EXCLUDES(m_mutex);
 
     /// All work that its streams are given from now on waits for a fence, also that of streams that it does not have yet.
-    void hold_until(const FencePtr& fence) WL_EXCLUDES(m_mutex);
+    void hold_until(const FencePtr& fence) { m_streams.hold_until(fence); }
 
-    void own_stream(const std::shared_ptr<Stream>& stream) WL_EXCLUDES(m_mutex);
-    std::vector<std::shared_ptr<Stream>> streams() const WL_EXCLUDES(m_mutex);
+    /// A stream of its own, which is its primary context's as well.
+    void own_stream(const std::shared_ptr<Stream>& stream);
+    /// Those that can be used.
+    std::vector<std::shared_ptr<Stream>> streams() const;
 
 private:
     const std::shared_ptr<Context> m_primary;
@@ -117,10 +119,9 @@ private:
     const std::vector<uint32_t> m_multiprocessors;
     CUgreenCtx m_handle = nullptr;
     std::atomic<bool> m_alive{true};
+    OwnedStreams m_streams;
     mutable Mutex m_mutex;
     std::shared_ptr<Stream> m_legacy WL_GUARDED_BY(m_mutex);  // has us: given up by end()
-    std::vector<std::weak_ptr<Stream>> m_streams WL_GUARDED_BY(m_mutex);
-    std::vector<FencePtr> m_awaited WL_GUARDED_BY(m_mutex);  // what new streams begin with
 };
 using GreenContextPtr = std::shared_ptr<GreenContext>;
 

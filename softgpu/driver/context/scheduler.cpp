@@ -26,11 +26,6 @@ void Fence::wait() const {
     while (m_done.load(std::memory_order_acquire) == 0) m_done.wait(0, std::memory_order_acquire);
 }
 
-std::vector<FencePtr> still_awaited(std::vector<FencePtr>& fences) {
-    std::erase_if(fences, [](const FencePtr& fence) { return fence->done(); });
-    return fences;
-}
-
 Scheduler& Scheduler::instance() {
     static auto* scheduler = new Scheduler;  // leaked on purpose: calls come after static destructors
     return *scheduler;

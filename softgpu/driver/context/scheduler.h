@@ -35,9 +35,6 @@ private:
 };
 using FencePtr = std::shared_ptr<Fence>;
 
-/// Takes out what is done; what is left.
-std::vector<FencePtr> still_awaited(std::vector<FencePtr>& fences);
-
 class Queue;
 
 /// A piece of work. Guarded by the scheduler's mutex until it runs.
