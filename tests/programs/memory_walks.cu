@@ -17,7 +17,7 @@ __global__ void change(int* data, int n, int factor, int what, long long cycles)
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) data[i] = data[i] * factor + what;
 }
 
-enum class Kind { managed, attached, mapped, registered, device };
+enum class Kind { managed, attached, mapped, pinned, registered, device };
 
 struct Buffer {
     Kind kind;
@@ -87,7 +87,7 @@ private:
 
     Buffer make() {
         static const int k_most[] = {50, 3000, 30000, 300000};
-        Buffer made{static_cast<Kind>(below(5)), nullptr, nullptr, {}, {}};
+        Buffer made{static_cast<Kind>(below(6)), nullptr, nullptr, {}, {}};
         made.expected.resize(1 + below(k_most[below(4)]));
         const size_t bytes = made.size() * sizeof(int);
         switch (made.kind) {
@@ -98,6 +98,7 @@ private:
                 CHECK(cudaStreamSynchronize(m_stream));
                 break;
             case Kind::mapped: CHECK(cudaHostAlloc(&made.host, bytes, cudaHostAllocMapped)); break;
+            case Kind::pinned: CHECK(cudaMallocHost(&made.host, bytes)); break;  // until a kernel uses it, it is copied only
             case Kind::registered:
                 made.own.resize(made.size());
                 made.host = made.own.data();
@@ -116,7 +117,7 @@ private:
         return made;
     }
     void drop(Buffer& buffer) {
-        if (buffer.kind == Kind::mapped)
+        if (buffer.kind == Kind::mapped || buffer.kind == Kind::pinned)
             CHECK(cudaFreeHost(buffer.host));
         else if (buffer.kind == Kind::registered)
             CHECK(cudaHostUnregister(buffer.host));
