@@ -15,7 +15,11 @@ namespace {
 analyze::Link link_of(double round_trip_ms, double rate_mbit) { return {round_trip_ms * 1e3, rate_mbit / 8}; }
 
 std::vector<analyze::Link> links_to_predict(const AnalyzeOptions& options) {
-    if (options.round_trip_ms >= 0) return {link_of(options.round_trip_ms, options.rate_mbit)};
+    if (!options.round_trips_ms.empty()) {
+        std::vector<analyze::Link> links;
+        for (const double round_trip_ms : options.round_trips_ms) links.push_back(link_of(round_trip_ms, options.rate_mbit));
+        return links;
+    }
     return {link_of(0.2, 10000), link_of(1, 1000), link_of(5, 100), link_of(30, 1000), link_of(100, 100)};
 }
 

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace warpline::cli {
 
 struct AnalyzeOptions {
     std::string file;
-    double round_trip_ms = -1;  ///< of the link to predict for; negative: a few common ones
-    double rate_mbit = 0;       ///< 0: any
+    std::vector<double> round_trips_ms;  ///< of the links to predict for; none: a few common ones
+    double rate_mbit = 0;                ///< 0: any
     bool json = false;
 };
 

@@ -22,10 +22,12 @@ void add_analyze(CLI::App& app, cli::AnalyzeOptions& options) {
     auto* analyze = app.add_subcommand(
         "analyze", "Say where the time of a traced program went, what waits, what to change, what another link would cost");
     analyze->add_option("file", options.file, "The trace (WARPLINE_TRACE)")->required()->type_name("FILE");
-    auto* round_trip = analyze->add_option("--rtt", options.round_trip_ms, "Predict for this round trip, such as 30ms")
-                           ->type_name("TIME")
-                           ->check(CLI::NonNegativeNumber)
-                           ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_INSENSITIVE));
+    auto* round_trip =
+        analyze->add_option("--rtt", options.round_trips_ms, "Predict for this round trip, such as 30ms; may be repeated")
+            ->type_name("TIME")
+            ->allow_extra_args(false)
+            ->check(CLI::NonNegativeNumber)
+            ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_INSENSITIVE));
     analyze->add_option("--rate", options.rate_mbit, "and this rate, such as 1Gbit (default: any)")
         ->type_name("RATE")
         ->needs(round_trip)
