@@ -152,7 +152,7 @@ uint64_t FreedMemory::begin_reading() {
 void FreedMemory::end_reading(uint64_t since) {
     MutexLock lock(m_mutex);
     m_reading.erase(m_reading.find(since));
-    m_changed.notify_all();
+    if (!m_frees.empty()) m_changed.notify_all();
 }
 
 void FreedMemory::reaper_main() {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -157,15 +159,16 @@ TEST_F(FreedMemoryTest, A7_StaysMappedWhileSomebodyReadsWhatWasThereBefore) {
     ASSERT_EQ(m_freed.unmap(8, k_primary, k_base + k_block, k_block), CUDA_SUCCESS);
     EXPECT_FALSE(m_memory.contains(k_base + k_block, 1)) << "nobody else begins to read it";
     later.emplace(m_freed);
-    std::thread waiting([&] { m_freed.wait_before(9); });
+    const auto unmapped = std::async(std::launch::async, [&] { return m_freed.wait_before(9); });
     later.reset();
+    EXPECT_EQ(unmapped.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
     EXPECT_EQ(m_freed.through(), 7u);
     {
         const std::lock_guard lock(FakeStreams::mutex);
         EXPECT_EQ(FakeStreams::mapped.size(), 1u);
     }
     earlier.reset();
-    waiting.join();
+    unmapped.wait();
     EXPECT_EQ(m_freed.through(), 8u);
     EXPECT_TRUE(FakeStreams::mapped.empty());
 }
