@@ -127,7 +127,7 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
         // A function that a stream has called, on another thread, sees what the device has now, and this may be older.
         const bool runs = pages.function.runs;
         // Asked before the news are: what is known to rest has told so by then, and pages from before that are not the newest.
-        const bool busy = is_device_busy(pages, call.session, call.state);
+        const bool busy = along && is_device_busy(pages, call.session, call.state);
         if (!has_news(pages, call.session)) {
             for (auto& [base, shared] : pages.regions) {
                 if (runs || !shared.region->has_seen_units()) continue;

@@ -112,10 +112,11 @@ void PagesAlong::prepare() {
 }
 
 bool PagesAlong::read(std::byte* out) {
+    if (m_bytes == 0) return false;
     uint64_t bytes = 0;
     const FreedMemory::Reading reading(m_call.session().freed());
     // Meanwhile they may have been freed.
-    if (m_bytes == 0 || check_pages(m_call, m_ranges, Access::read, bytes) != CUDA_SUCCESS) return false;
+    if (check_pages(m_call, m_ranges, Access::read, bytes) != CUDA_SUCCESS) return false;
     return read_pages(m_call, m_ranges, m_stream, out) == CUDA_SUCCESS;
 }
 
