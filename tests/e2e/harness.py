@@ -291,13 +291,18 @@ def popen(command, mode, server=None, extra=None, **kwargs):
                             stderr=subprocess.PIPE, text=True, **kwargs)
 
 
+def patience(seconds):
+    """How long something may take that takes so long in a build without a sanitizer."""
+    return seconds * (5 if sanitizer_runtime() else 1)
+
+
 def run(command, mode, server=None, extra=None, seconds=60, stats=True):
     """Runs a program to its end and reads its statistics, unless it is to write none."""
     with tempfile.TemporaryDirectory(prefix="warpline-run-") as folder:
         stats_path = pathlib.Path(folder) / "stats.json"
         environment = environment_for(mode, server, {**(extra or {}), **({"WARPLINE_STATS": str(stats_path)} if stats else {})})
         done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace", cwd=folder,
-                              timeout=seconds * (5 if sanitizer_runtime() else 1))
+                              timeout=patience(seconds))
         # A line for each process of the program that had a session; the first one is what tests look at.
         lines = [json.loads(line) for line in stats_path.read_text().splitlines()] if stats_path.exists() else []
     remember_calls(pathlib.Path(command[0]).name, lines)

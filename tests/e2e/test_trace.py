@@ -67,8 +67,8 @@ def end(event):
 
 
 def analyze(path, *arguments):
-    seconds = SECONDS * (5 if harness.sanitizer_runtime() else 1)  # a trace may have tens of megabytes
-    done = subprocess.run([harness.WARPLINE, "analyze", path, "--json", *arguments], capture_output=True, text=True, timeout=seconds)
+    done = subprocess.run([harness.WARPLINE, "analyze", path, "--json", *arguments], capture_output=True, text=True,
+                          timeout=harness.patience(SECONDS))  # a trace may have tens of megabytes
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
