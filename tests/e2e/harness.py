@@ -17,6 +17,8 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
+import stuck
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WARPLINE_BUILD", ROOT / "build" / "release")).resolve()  # programs run in other folders
 PROGRAMS = ROOT / "tests" / "programs"
@@ -296,14 +298,27 @@ def patience(seconds):
     return seconds * (5 if sanitizer_runtime() else 1)
 
 
+def finish(process, seconds, server=None):
+    """Waits for a program's end. What it has written; raises with what it and its server are doing where that takes too long."""
+    try:
+        return process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as timeout:
+        doing = stuck.report([process.pid, *([server.process.pid] if server else [])])
+        process.kill()
+        said = "".join(process.communicate())
+        log = server.log_text() if server else ""
+        raise TimeoutError(f"{timeout}\nIt has written:\n{said}\nThe server's log:\n{log}\nWhat they are doing:\n{doing}") from None
+
+
 def run(command, mode, server=None, extra=None, seconds=60, stats=True):
     """Runs a program to its end and reads its statistics, unless it is to write none."""
     with tempfile.TemporaryDirectory(prefix="warpline-run-") as folder:
         stats_path = pathlib.Path(folder) / "stats.json"
         environment = environment_for(mode, server, {**(extra or {}), **({"WARPLINE_STATS": str(stats_path)} if stats else {})})
-        done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace", cwd=folder,
-                              timeout=patience(seconds))
+        process = subprocess.Popen([str(c) for c in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   errors="replace", cwd=folder)
+        stdout, stderr = finish(process, patience(seconds), server)
         # A line for each process of the program that had a session; the first one is what tests look at.
         lines = [json.loads(line) for line in stats_path.read_text().splitlines()] if stats_path.exists() else []
     remember_calls(pathlib.Path(command[0]).name, lines)
-    return Run(done.returncode, done.stdout, done.stderr, lines[0] if lines else {})
+    return Run(process.returncode, stdout, stderr, lines[0] if lines else {})

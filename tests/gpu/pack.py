@@ -8,7 +8,8 @@ import harness
 import machine
 
 FOLDER = "warpline-gpu-test"
-PARTS = ["scripts", "certs", "tests/gpu", "tests/frameworks", "tests/e2e/harness.py", "tests/programs/programs.toml", "server/control/confinement.cpp"]
+PARTS = ["scripts", "certs", "tests/gpu", "tests/frameworks", "tests/e2e/harness.py", "tests/e2e/stuck.py",
+         "tests/programs/programs.toml", "server/control/confinement.cpp"]
 BUILT = ["bin/gpu-server", "bin/warpline", "bin/warpline-gpu-probe", "lib/warpline", "lib/libsoftgpu.so"]
 
 
