@@ -1,6 +1,8 @@
 // Device memory at addresses of our choice: backed by the server in blocks, and given back when the device is done with it.
 #include "client/call/allocate.h"
 
+#include <utility>
+
 #include "client/call/pooled.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/session/address_window.h"
@@ -34,14 +36,42 @@ void unmap_block(Call& call, RangeHeap::Range block) {
 
 namespace {
 
+/// A driver that cannot map waits in its free for all that the device does, and keeps other threads' calls out meanwhile: also
+/// those that what it does may wait for. So memory of its is given back when the device is known to rest. False if none was.
+bool release_at_rest(Call& call) {
+    if (!call.state.freed_memory.any_postponed()) return false;
+    const auto over =
+        call.state.freed_memory.take_postponed([&](const DeviceRange& range) { return rests(call, range.context); });
+    for (const DeviceRange& range : over) {
+        Call own = call;
+        own.context = range.context;
+        unmap_block(own, {range.base, range.capacity_bytes});
+    }
+    return !over.empty();
+}
+
+/// There is no more memory: gives back what was freed, and what pools keep. False if that was nothing.
+bool release_all_of_driver(Call& call, int device) {
+    const bool kept = release_kept_of_device(call, device);
+    for (const uint64_t context : call.state.freed_memory.contexts_of_postponed()) {
+        Call own = call;
+        own.context = context;
+        (void)wait_beside_captures(own);  // where that fails nothing rests
+    }
+    return release_at_rest(call) || kept;
+}
+
 /// Memory with a driver that cannot map: at its own address, which the program must not use for something else.
 CUresult allocate_by_driver(Call& call, DeviceRange& range) {
     constexpr int k_attempts = 8;
     std::vector<uint64_t> unusable;
+    bool released = false;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     for (int attempt = 0; attempt < k_attempts && range.base == 0; ++attempt) {
         gen::WlAllocValues answer{};
         result = gen::request_wlAlloc(call, range.capacity_bytes, answer);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && !std::exchange(released, true) && release_all_of_driver(call, range.device))
+            continue;
         if (result != CUDA_SUCCESS) break;
         if (claim_server_range(answer.address, range.capacity_bytes)) {
             range.base = answer.address;
@@ -49,7 +79,11 @@ CUresult allocate_by_driver(Call& call, DeviceRange& range) {
             unusable.push_back(answer.address);  // kept while others are asked for, lest they be the same
         }
     }
-    for (const uint64_t address : unusable) gen::issue_wlUnmap(call, address, range.capacity_bytes);
+    for (const uint64_t address : unusable) {
+        DeviceRange refused = range;
+        refused.base = address;
+        (void)release_device_memory(call, refused);
+    }
     if (range.base != 0) return CUDA_SUCCESS;
     if (!unusable.empty())
         WL_LOG(warn, "client", "{} device addresses of the server are in use in this program", unusable.size());
@@ -70,7 +104,7 @@ bool settle_freed(Call& call) {
             release_device_memory(call, std::get<DeviceRange>(freed));
         }
     }
-    return !over.empty();
+    return release_at_rest(call) || !over.empty();
 }
 
 CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool) {
@@ -112,12 +146,19 @@ CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& addre
 
 CUresult release_device_memory(Call& call, const DeviceRange& range) {
     if (!call.state.memory.has_window()) {
-        unmap_block(call, {range.base, range.capacity_bytes});
+        call.state.freed_memory.postpone(range);
+        release_at_rest(call);
         return CUDA_SUCCESS;
     }
     std::optional<RangeHeap::Range> block = call.state.memory.release(range.device, range.base, range.capacity_bytes);
     if (block) unmap_block(call, *block);
     return CUDA_SUCCESS;
+}
+
+void release_postponed_of_context(Call& call, uint64_t context) {
+    for (const DeviceRange& range :
+         call.state.freed_memory.take_postponed([context](const DeviceRange& one) { return one.context == context; }))
+        unmap_block(call, {range.base, range.capacity_bytes});
 }
 
 }  // namespace warpline::client

@@ -8,7 +8,8 @@ namespace warpline::client {
 /// Device memory of the current context's device.
 /// @param pool  token of the pool that it counts for, or 0
 CUresult allocate_device_memory(Call& call, uint64_t size_bytes, uint64_t& address, uint64_t pool = 0);
-/// Gives a range back that forget() has returned, and that nothing on the device uses any more.
+/// Gives a range back that forget() has returned, and that nothing on the device uses any more: at once, or where memory has
+/// the driver's own addresses, when the device rests.
 CUresult release_device_memory(Call& call, const DeviceRange& range);
 
 /// Which devices may use memory of one: those that the program lets, or every one that can, as with memory of the host's.
@@ -20,6 +21,9 @@ CUresult map_block(Call& call, RangeHeap::Range block, int device, Reach reach);
 void took_memory(Call& call, int device);
 /// Gives a block back: nobody has its addresses before the device has done with it.
 void unmap_block(Call& call, RangeHeap::Range block);
+
+/// Memory of a context that ends, and that was to be given back once the device rests.
+void release_postponed_of_context(Call& call, uint64_t context);
 
 /// Takes back what the device has done with. False if that was nothing.
 bool settle_freed(Call& call);

@@ -65,6 +65,7 @@ void forget_objects(Call& call, uint64_t context) {
         if (range.kind != MemoryKind::imported) continue;
         if (const auto opened = call.state.shares.forget(range.base)) close_memory(call, *opened);
     }
+    release_postponed_of_context(call, context);
     // A library has its variables once in each context.
     state.libraries.for_each([&](uint64_t, Library& library) {
         MutexLock lock(library.code->mutex);

@@ -16,6 +16,13 @@ namespace warpline::client {
 
 namespace {
 
+/// Memory at the driver's own address. As in CUDA: the device has done with it when this returns.
+CUresult free_of_driver(Call& call, const DeviceRange& range) {
+    const CUresult result = rests(call, range.context) ? CUDA_SUCCESS : wait_beside_captures(call);
+    release_device_memory(call, range);
+    return result;
+}
+
 /// As in CUDA: the device has done with it when this returns.
 CUresult free_managed(Call& call, const DeviceRange& range) {
     call.context = range.context;
@@ -68,6 +75,7 @@ CUresult hook_client_cuMemGetInfo_v2(Call& call, size_t* free, size_t* total) {
         if (total) *total = known.total_bytes;
         return CUDA_SUCCESS;
     }
+    settle_freed(call);
     gen::CuMemGetInfoV2Values values;
     const CUresult result = gen::request_cuMemGetInfo_v2(call, values);
     if (result != CUDA_SUCCESS) return result;
@@ -113,10 +121,11 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     call.context = range->context;
     settle_freed(call);
     uncount_reserved(call, *range);
+    if (!call.state.memory.has_window()) return free_of_driver(call, *range);
     // CUDA waits here for the device. We do not, and nobody gets the memory until the server says that the device is done.
     // Whole blocks it has to unmap anyway.
-    const bool own_block = !call.state.memory.has_window() || range->capacity_bytes > DeviceMemory::k_small_bytes;
-    if (own_block || rests(call, range->context)) return release_device_memory(call, *range);
+    if (range->capacity_bytes > DeviceMemory::k_small_bytes || rests(call, range->context))
+        return release_device_memory(call, *range);
     const CUresult result = gen::issue_cuMemFree_v2(call, dptr);
     if (result == CUDA_SUCCESS) call.state.freed_memory.put(call.number, *range);
     return result;

@@ -2,9 +2,11 @@
 
 // Device memory that the program has freed and the device may still be using.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -37,10 +39,37 @@ public:
         return over;
     }
 
+    /// Memory at the driver's own addresses, which is given back while the device rests.
+    void postpone(const DeviceRange& range) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        m_postponed.push_back(range);
+        m_any_postponed.store(true, std::memory_order_relaxed);
+    }
+    bool any_postponed() const { return m_any_postponed.load(std::memory_order_relaxed); }
+    std::set<uint64_t> contexts_of_postponed() const WL_EXCLUDES(m_mutex) {
+        std::set<uint64_t> contexts;
+        MutexLock lock(m_mutex);
+        for (const DeviceRange& range : m_postponed) contexts.insert(range.context);
+        return contexts;
+    }
+    /// Of those the ones that may go now; they are the caller's.
+    template <typename MayGo>
+    std::vector<DeviceRange> take_postponed(MayGo&& may_go) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        const auto going = std::stable_partition(m_postponed.begin(), m_postponed.end(),
+                                                 [&](const DeviceRange& range) { return !may_go(range); });
+        const std::vector<DeviceRange> taken(going, m_postponed.end());
+        m_postponed.erase(going, m_postponed.end());
+        m_any_postponed.store(!m_postponed.empty(), std::memory_order_relaxed);
+        return taken;
+    }
+
 private:
     std::atomic<uint64_t> m_oldest{UINT64_MAX};  // call
-    Mutex m_mutex;                               // protects the map
+    std::atomic<bool> m_any_postponed{false};
+    mutable Mutex m_mutex;
     std::multimap<uint64_t, Freed> m_freed WL_GUARDED_BY(m_mutex);
+    std::vector<DeviceRange> m_postponed WL_GUARDED_BY(m_mutex);
 };
 
 }  // namespace warpline::client

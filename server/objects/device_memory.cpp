@@ -142,8 +142,8 @@ CUresult DeviceMemory::allocate(uint64_t bytes, CUdevice device, uint64_t& addre
     return CUDA_SUCCESS;
 }
 
-CUresult DeviceMemory::retire(uint64_t address, uint64_t bytes, bool& mapped) {
-    mapped = false;
+CUresult DeviceMemory::retire(uint64_t address, uint64_t bytes, Retired& what) {
+    what = Retired::nothing;
     if (bytes == 0 || bytes > UINT64_MAX - address) return CUDA_ERROR_INVALID_VALUE;
     MutexLock lock(m_mutex);
     // A poisoned block is only forgotten. Otherwise the range must be made of whole blocks of ours, without a gap.
@@ -162,7 +162,7 @@ CUresult DeviceMemory::retire(uint64_t address, uint64_t bytes, bool& mapped) {
     if (end - address != bytes) return CUDA_ERROR_INVALID_VALUE;
     for (auto block = first; block != it; ++block) block->second.retired = true;
     forgot();
-    mapped = true;
+    what = first->second.allocated ? Retired::allocated : Retired::mapped;
     return CUDA_SUCCESS;
 }
 
@@ -200,9 +200,9 @@ CUresult DeviceMemory::unmap_retired(uint64_t address, uint64_t bytes) {
 }
 
 CUresult DeviceMemory::unmap(uint64_t address, uint64_t bytes) {
-    bool mapped = false;
-    const CUresult result = retire(address, bytes, mapped);
-    return mapped ? unmap_retired(address, bytes) : result;
+    Retired what = Retired::nothing;
+    const CUresult result = retire(address, bytes, what);
+    return what != Retired::nothing ? unmap_retired(address, bytes) : result;
 }
 
 void DeviceMemory::add_range(uint64_t address, uint64_t bytes, uint64_t owner, MemoryChargePtr charge) {

@@ -60,10 +60,13 @@ public:
     CUresult allocate(uint64_t bytes, CUdevice device, uint64_t& address,
                       MemoryLedger::Refusal refusal = MemoryLedger::Refusal::told);
 
+    /// What has gone from a session: nothing that has to be unmapped (it was poisoned), blocks of map(), or what allocate()
+    /// made.
+    enum class Retired : uint8_t { nothing, mapped, allocated };
     /// Blocks that map() mapped, or memory that allocate() made, are no longer the client's: nothing may name them, and nothing
-    /// else be mapped there. `mapped` is false if there is nothing to unmap: they were poisoned.
+    /// else be mapped there.
     /// @errors CUDA_ERROR_INVALID_VALUE (not the client's, or not whole)
-    CUresult retire(uint64_t address, uint64_t bytes, bool& mapped);
+    CUresult retire(uint64_t address, uint64_t bytes, Retired& what);
     /// Unmaps them. The device must have done with them; where allocate() made them, their context must be current, or have
     /// ended (then none is current). @blocks the driver may wait for the device
     CUresult unmap_retired(uint64_t address, uint64_t bytes);

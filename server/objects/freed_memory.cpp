@@ -114,11 +114,35 @@ void FreedMemory::add(uint64_t call, uint64_t context, uint64_t address, uint64_
 }
 
 CUresult FreedMemory::unmap(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) {
-    bool mapped = false;
-    const CUresult result = m_memory.retire(address, bytes, mapped);
-    add(call, context, address, mapped ? bytes : 0);
+    DeviceMemory::Retired what = DeviceMemory::Retired::nothing;
+    const CUresult result = m_memory.retire(address, bytes, what);
+    if (what == DeviceMemory::Retired::allocated && all_rest(context)) return free_now(call, address, bytes);
+    add(call, context, address, what != DeviceMemory::Retired::nothing ? bytes : 0);
     return result;
 }
+
+bool FreedMemory::all_rest(uint64_t context) {
+    if (any_capture() || m_driver->cuStreamQuery == nullptr) return false;
+    const std::vector<Place> places = places_of(context, Contexts::current_base(m_driver));
+    return std::all_of(places.begin(), places.end(), [this](const Place& place) {
+        const InContext named(m_driver, place.context);
+        return !captures(place.stream) && m_driver->cuStreamQuery(place.stream) == CUDA_SUCCESS;
+    });
+}
+
+CUresult FreedMemory::free_now(uint64_t call, uint64_t address, uint64_t bytes) {
+    {
+        MutexLock lock(m_mutex);
+        m_newest = std::max(m_newest, call);
+        m_frees[call].waiting = 1;
+        while (!m_closed && somebody_reads_since_before(call)) m_changed.wait(m_mutex);
+    }
+    const CUresult result = m_memory.unmap_retired(address, bytes);
+    reached(call);
+    return result;
+}
+
+bool FreedMemory::somebody_reads_since_before(uint64_t call) const { return !m_reading.empty() && *m_reading.begin() < call; }
 
 void FreedMemory::reached(uint64_t call) {
     MutexLock lock(m_mutex);
@@ -141,7 +165,7 @@ void FreedMemory::reap() {
 bool FreedMemory::may_unmap() const {
     if (m_frees.empty() || !m_capturing.empty()) return false;
     const auto& [call, free] = *m_frees.begin();
-    return free.waiting == 0 && free.held.empty() && (m_reading.empty() || call <= *m_reading.begin());
+    return free.waiting == 0 && free.held.empty() && !somebody_reads_since_before(call);
 }
 
 uint64_t FreedMemory::begin_reading() {

@@ -31,7 +31,9 @@ public:
 
     /// The client has freed something in this context, which must be current. @blocks no @thread executor, in order
     void add(uint64_t call, uint64_t context) WL_EXCLUDES(m_mutex) { add(call, context, 0, 0); }
-    /// The same for whole blocks, which are to be unmapped then. @errors CUDA_ERROR_INVALID_VALUE (not the client's blocks)
+    /// The same for whole blocks, which are to be unmapped then. Memory at the driver's own addresses is freed at once, where
+    /// the device rests: the driver's free waits for all that runs by then, and no call comes by it, so later it could wait for
+    /// a kernel that waits for one of them. @errors CUDA_ERROR_INVALID_VALUE (not the client's blocks)
     CUresult unmap(uint64_t call, uint64_t context, uint64_t address, uint64_t bytes) WL_EXCLUDES(m_mutex);
 
     // Captures; all @thread executor, in order.
@@ -103,6 +105,12 @@ private:
     /// The streams that may use what is freed in a context, and the default streams that have been used.
     std::vector<Place> places_of(uint64_t context, CUcontext handle);
     bool captures(CUstream stream) const;
+    /// Nothing of a context is being captured or under way, and nothing comes before the call that asks is over.
+    /// @thread executor, in order
+    bool all_rest(uint64_t context);
+    /// Frees what the driver has allocated, and nothing uses. @blocks while somebody reads what was there before
+    CUresult free_now(uint64_t call, uint64_t address, uint64_t bytes) WL_EXCLUDES(m_mutex);
+    bool somebody_reads_since_before(uint64_t call) const WL_REQUIRES(m_mutex);
     void reached(uint64_t call) WL_EXCLUDES(m_mutex);
     bool can_end(const Free& free) const WL_REQUIRES(m_mutex);
     void reap() WL_REQUIRES(m_mutex);

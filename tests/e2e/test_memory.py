@@ -5,7 +5,8 @@ import unittest
 
 import harness
 
-PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "found_memory", "memory_waits", "pools",
+PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "found_memory", "memory_waits",
+                                                     "memory_waits_frees", "pools",
                                                      "registered_parts", "two_devices")}
 
 
@@ -17,7 +18,7 @@ def setUpModule():
 class MemoryTest(unittest.TestCase):
     def check(self, name, profile, flags=(), **environment):
         with harness.Server(environment={"SOFTGPU_PROFILE": profile, **environment}, flags=flags) as server:
-            done = harness.run([PROGRAMS[name].binary], "remote", server, seconds=120)
+            done = harness.run([PROGRAMS[name].binary, *PROGRAMS[name].args[0]], "remote", server, seconds=120)
             said = f"{profile}: exit code {done.code}\n{done.stdout}{done.stderr}{server.log_text()}"
             self.assertEqual(done.code, 0, said)
             self.assertIn("verified", done.stdout, said)
@@ -32,7 +33,7 @@ class MemoryTest(unittest.TestCase):
                 self.check("copies", f"strict,hints={hints}")
 
     def test_without_virtual_memory_management(self):
-        for name in ("memory_waits", "copies", "pools"):
+        for name in ("memory_waits", "memory_waits_frees", "copies", "pools"):
             with self.subTest(name):
                 self.assertIn("the driver's own addresses", self.check(name, "strict,vmm=no"))
 

@@ -1,5 +1,6 @@
-// Memory calls that wait for the device; and memory that runs out. With the argument `threads` it is another thread that has
-// what the device waits for: a server lets it go on. On NVIDIA's driver that had no end (docs/driver-behaviour.md, DB-67).
+// Memory calls that wait for the device; and memory that runs out. With the argument `frees`: what is freed beside kernels that
+// wait for a later call. With `threads` it is another thread that has what the device waits for: a server lets it go on. On
+// NVIDIA's driver that had no end (docs/driver-behaviour.md, DB-67).
 #include <cstring>
 #include <thread>
 
@@ -91,6 +92,50 @@ static void frees() {
     CHECK(cudaFree(nullptr));
 }
 
+/// What was freed is given back at a moment at which no kernel can wait for a call that the free keeps out: neither later, beside
+/// the next kernel, nor where a stream's memory goes beside a kernel of another one.
+static void frees_beside_kernels() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int round = 0; round < 100; ++round) {
+        int *freed = nullptr, *pooled = nullptr;
+        CHECK(cudaMalloc(&freed, size_t{4} << 20));
+        CHECK(cudaMallocAsync(&pooled, size_t{4} << 20, stream));
+        CHECK(cudaMemsetAsync(pooled, 1, 1000, stream));
+        CHECK(cudaMemset(freed, 1, 1000));
+        CHECK(cudaFree(freed));
+        Gate gate;
+        wait_for<<<1, 1>>>(gate.flag);
+        CHECK(cudaGetLastError());
+        CHECK(cudaFreeAsync(pooled, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        gate.open_itself();
+        CHECK(cudaDeviceSynchronize());
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
+/// What a pool keeps is there for those who find no other memory.
+static void kept_by_a_pool() {
+    cudaMemPool_t pool;
+    cudaStream_t stream;
+    uint64_t threshold = UINT64_MAX;
+    size_t free_bytes = 0, total_bytes = 0;
+    void *kept = nullptr, *more = nullptr;
+    CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    CHECK(cudaMallocAsync(&kept, free_bytes / 2, stream));
+    CHECK(cudaMemsetAsync(kept, 1, 1000, stream));
+    CHECK(cudaFreeAsync(kept, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaMalloc(&more, free_bytes / 10 * 8));
+    CHECK(cudaMemset(more, 1, 1000));
+    CHECK(cudaFree(more));
+    CHECK(cudaStreamDestroy(stream));
+}
+
 /// What is not there is refused by the call that asks for it, and given once there is room.
 static void runs_out() {
     size_t free_bytes = 0, total_bytes = 0, now = 0;
@@ -178,6 +223,11 @@ static void capture() {
 }
 
 int main(int argc, char** argv) {
+    if (argc > 1 && std::strcmp(argv[1], "frees") == 0) {
+        frees_beside_kernels();
+        kept_by_a_pool();
+        return passed("frees beside kernels");
+    }
     g_other_threads = argc > 1 && std::strcmp(argv[1], "threads") == 0;
     copies();
     frees();

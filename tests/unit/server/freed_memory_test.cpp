@@ -2,6 +2,7 @@
 // says.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -65,6 +66,10 @@ struct FakeStreams {
             changed.wait(lock, [event] { return reached(event); });
             --waiting;
             return failure;
+        };
+        table.cuStreamQuery = [](CUstream stream) {
+            const std::lock_guard lock(mutex);
+            return busy.contains(stream) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
         };
         table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
             const std::lock_guard lock(mutex);
@@ -229,6 +234,55 @@ TEST_F(FreedMemoryTest, B8_WhatTheDriverGivesAwayAgainAtOnceIsTheNextOwners) {
     ASSERT_EQ(again, address);
     EXPECT_TRUE(memory.contains(again, k_block));
     EXPECT_TRUE(memory.is_own(again));
+}
+
+/// A driver's own free waits for all that runs by then, and keeps calls out which that may wait for.
+TEST_F(FreedMemoryTest, B8_WhatTheDriverPlacedIsFreedInOrderWhereTheDeviceRests) {
+    DriverTable table = FakeStreams::table();
+    table.cuCtxGetCurrent = [](CUcontext* context) {
+        *context = reinterpret_cast<CUcontext>(1);
+        return CUDA_SUCCESS;
+    };
+    static std::atomic<uint64_t> next, free_calls;
+    next = k_base, free_calls = 0;
+    table.cuMemAlloc_v2 = [](CUdeviceptr* address, size_t) {
+        *address = next.fetch_add(k_block);
+        return CUDA_SUCCESS;
+    };
+    table.cuMemFree_v2 = [](CUdeviceptr) {
+        ++free_calls;
+        return CUDA_SUCCESS;
+    };
+    const Driver driver{table, DriverKind::nvidia, 13000};
+    MemoryLedger ledger(driver, m_devices, m_counters);
+    DeviceMemory memory{driver, m_devices, ledger};
+    StreamWatch watch{driver, m_look_first};
+    FreedMemory freed{driver, memory, watch, m_handles, m_streams};
+    std::array<uint64_t, 3> blocks{};
+    for (uint64_t& block : blocks) ASSERT_EQ(memory.allocate(k_block, 0, block), CUDA_SUCCESS);
+
+    ASSERT_EQ(freed.unmap(7, k_primary, blocks[0], k_block), CUDA_SUCCESS);
+    EXPECT_EQ(free_calls, 1);
+    EXPECT_EQ(freed.through(), 7);
+
+    FakeStreams::busy = {k_second_stream};
+    ASSERT_EQ(freed.unmap(8, k_primary, blocks[1], k_block), CUDA_SUCCESS);
+    EXPECT_EQ(free_calls, 1);
+    EXPECT_EQ(freed.through(), 7);
+    FakeStreams::finish(k_second_stream);
+    freed.wait_before(9);
+    EXPECT_EQ(free_calls, 2);
+    EXPECT_EQ(freed.through(), 8);
+
+    std::optional<FreedMemory::Reading> reading(std::in_place, freed);
+    std::thread frees([&] { EXPECT_EQ(freed.unmap(9, k_primary, blocks[2], k_block), CUDA_SUCCESS); });
+    while (!freed.any_before(10)) std::this_thread::yield();
+    EXPECT_EQ(free_calls, 2);
+    reading.reset();
+    frees.join();
+    EXPECT_EQ(free_calls, 3);
+    watch.close();
+    freed.close();
 }
 
 TEST_F(FreedMemoryTest, B8_WhatIsFreedWhileMemoryIsLookedForCounts) {
