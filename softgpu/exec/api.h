@@ -87,6 +87,23 @@ struct GlobalInfo {
     bool constant = false;
 };
 
+/// A managed variable of a module, and where it is.
+struct ManagedVariable {
+    std::string_view name;
+    uint64_t size_bytes = 0;
+    uint64_t alignment_bytes = 1;  ///< a page at most
+    uint64_t address = 0;
+    bool fresh = false;  ///< zeros, which nobody has initialised
+};
+
+/// Has the managed variables of code that is loaded for several devices: all of them, and the host, share one of each.
+class ManagedPlaces {
+public:
+    virtual ~ManagedPlaces() = default;
+    /// Fills in the addresses, which kernels of all devices may use as long as this lives. False: there is no memory.
+    virtual bool place(std::span<ManagedVariable> variables) = 0;
+};
+
 class Module;
 
 /// A kernel. Bodies are decoded at the first call of ensure_ready().
@@ -145,7 +162,9 @@ public:
     virtual ~Engine() = default;
     virtual Memory& memory() = 0;
     /// Loads one or more PTX texts as one module (several: linked). On failure the pointer is null and `error` says why.
-    virtual std::shared_ptr<Module> load(std::span<const std::string_view> ptx, ModuleError& error) = 0;
+    /// @param managed  has its managed variables, and lives as long as the module; null: they are the module's own
+    virtual std::shared_ptr<Module> load(std::span<const std::string_view> ptx, ModuleError& error,
+                                         std::shared_ptr<ManagedPlaces> managed = nullptr) = 0;
     virtual Fault launch(const Launch& launch) = 0;
     virtual void set_limits(const Limits& limits) = 0;
     virtual Limits limits() const = 0;

@@ -87,7 +87,8 @@ EngineImpl::~EngineImpl() {
     m_idle_workers.clear();
 }
 
-std::shared_ptr<Module> EngineImpl::load(std::span<const std::string_view> ptx, ModuleError& error) {
+std::shared_ptr<Module> EngineImpl::load(std::span<const std::string_view> ptx, ModuleError& error,
+                                         std::shared_ptr<ManagedPlaces> managed) {
     error = {};
     passes::LoadResult parsed = passes::load(ptx, {}, {.is_provided = &isa::is_extern_function});
     if (parsed.module == nullptr) {
@@ -96,7 +97,7 @@ std::shared_ptr<Module> EngineImpl::load(std::span<const std::string_view> ptx, 
     }
     uint64_t code_bytes = (parsed.module->functions.size() + 1) * k_code_stride;
     uint64_t code_base = m_memory.code_window() + k_code_stride + m_code_top.fetch_add(code_bytes);
-    auto module = std::make_shared<ModuleImpl>(m_memory, std::move(parsed.module), m_options.checker);
+    auto module = std::make_shared<ModuleImpl>(m_memory, std::move(parsed.module), std::move(managed), m_options.checker);
     if (!module->place(code_base, error)) return nullptr;
     return module;
 }

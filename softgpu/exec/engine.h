@@ -20,7 +20,8 @@ public:
     ~EngineImpl() override;
 
     Memory& memory() override { return m_memory; }
-    std::shared_ptr<Module> load(std::span<const std::string_view> ptx, ModuleError& error) override;
+    std::shared_ptr<Module> load(std::span<const std::string_view> ptx, ModuleError& error,
+                                 std::shared_ptr<ManagedPlaces> managed) override;
     Fault launch(const Launch& launch) override;
     void set_limits(const Limits& limits) override;
     Limits limits() const override;

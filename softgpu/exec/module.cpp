@@ -28,7 +28,8 @@ ModuleImpl::~ModuleImpl() {
     for (auto [address, size] : m_ranges) (void)m_memory.remove_range(address, size);
     if (m_block == 0) return;
     for (uint64_t address : m_layout.variable_address) {
-        if (m_checker != nullptr && address >= m_block) m_checker->allocations.remove(address);
+        const bool own = address >= m_block && address - m_block < m_block_bytes;
+        if (m_checker != nullptr && own) m_checker->allocations.remove(address);
     }
     (void)m_memory.unmap(m_block, m_block_bytes);
     (void)m_memory.release(m_block, m_block_bytes);
@@ -38,7 +39,7 @@ uint64_t ModuleImpl::assign_offsets(ptx::Space space, uint64_t begin) {
     uint64_t end = begin;
     for (size_t i = 0; i < m_tree->variables.size(); ++i) {
         const ptx::Variable& variable = m_tree->variables[i];
-        if (!has_address(variable) || variable.space != space) continue;
+        if (!has_address(variable) || variable.space != space || is_shared(variable)) continue;
         end = round_up(end, std::max<uint64_t>(k_variable_alignment, variable.alignment));
         m_layout.variable_address[i] = end;
         end += variable.size_bytes;
@@ -54,6 +55,23 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
     m_layout.code_base = code_base;
     const auto& variables = m_tree->variables;
     m_layout.variable_address.assign(variables.size(), 0);
+    std::vector<uint32_t> fresh;
+    if (!place_own(fresh) || !place_shared(fresh)) {
+        error = {2, "no memory for the module's variables\n"};
+        return false;
+    }
+    for (size_t i = 0; i < variables.size(); ++i) {
+        if (!has_address(variables[i])) continue;
+        const bool constant = variables[i].space == ptx::Space::constant;
+        GlobalInfo info{std::string(variables[i].name), m_layout.variable_address[i], variables[i].size_bytes,
+                        variables[i].managed, constant};
+        m_globals.try_emplace(info.name, info);
+    }
+    return std::all_of(fresh.begin(), fresh.end(), [&](uint32_t variable) { return initialise(variable, error); });
+}
+
+bool ModuleImpl::place_own(std::vector<uint32_t>& fresh) {
+    const auto& variables = m_tree->variables;
     const uint64_t constants = assign_offsets(ptx::Space::constant, 0);
     const uint64_t bank = constants == 0 ? 0 : std::max(constants, k_constant_bank_bytes);
     const uint64_t bytes = assign_offsets(ptx::Space::global, bank);
@@ -61,7 +79,6 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
     m_block_bytes = round_up(bytes, k_page_bytes);
     auto block = m_memory.reserve(m_block_bytes, 4096, 0);
     if (!block.ok() || !m_memory.map(*block, m_block_bytes).ok()) {
-        error = {2, "no memory for the module's variables\n"};
         if (block.ok()) (void)m_memory.release(*block, m_block_bytes);
         return false;
     }
@@ -69,17 +86,31 @@ bool ModuleImpl::place(uint64_t code_base, ModuleError& error) {
     // Who checks memory wants to know of reads beyond a variable: a GPU does not tell.
     const bool exact = (m_layout.checks & check::check_memory) != 0;
     if (bank != 0 && !exact) make_accessible(m_block, bank);
-    for (size_t i = 0; i < variables.size(); ++i) {
-        if (!has_address(variables[i])) continue;
+    for (uint32_t i = 0; i < variables.size(); ++i) {
+        if (!has_address(variables[i]) || is_shared(variables[i])) continue;
         const bool constant = variables[i].space == ptx::Space::constant;
         const uint64_t address = m_layout.variable_address[i] += m_block;
         if (!constant || exact) make_accessible(address, variables[i].size_bytes);
         if (m_checker != nullptr) m_checker->allocations.add(address, variables[i].size_bytes);
-        GlobalInfo info{std::string(variables[i].name), address, variables[i].size_bytes, variables[i].managed, constant};
-        m_globals.try_emplace(info.name, info);
+        fresh.push_back(i);
     }
-    for (uint32_t i = 0; i < variables.size(); ++i) {
-        if (has_address(variables[i]) && !initialise(i, error)) return false;
+    return true;
+}
+
+bool ModuleImpl::place_shared(std::vector<uint32_t>& fresh) {
+    std::vector<ManagedVariable> wanted;
+    std::vector<uint32_t> indices;
+    for (uint32_t i = 0; i < m_tree->variables.size(); ++i) {
+        const ptx::Variable& variable = m_tree->variables[i];
+        if (!has_address(variable) || !is_shared(variable)) continue;
+        wanted.push_back({variable.name, variable.size_bytes, std::max<uint64_t>(k_variable_alignment, variable.alignment)});
+        indices.push_back(i);
+    }
+    if (wanted.empty()) return true;
+    if (!m_managed->place(wanted)) return false;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        m_layout.variable_address[indices[i]] = wanted[i].address;
+        if (wanted[i].fresh) fresh.push_back(indices[i]);
     }
     return true;
 }

@@ -48,8 +48,9 @@ private:
 
 class ModuleImpl final : public Module, public std::enable_shared_from_this<ModuleImpl> {
 public:
-    ModuleImpl(MemoryImpl& memory, std::unique_ptr<ptx::Module> tree, check::Checker* checker)
-        : m_memory(memory), m_tree(std::move(tree)) {
+    ModuleImpl(MemoryImpl& memory, std::unique_ptr<ptx::Module> tree, std::shared_ptr<ManagedPlaces> managed,
+               check::Checker* checker)
+        : m_memory(memory), m_tree(std::move(tree)), m_managed(std::move(managed)) {
         m_checker = checker;
         m_layout.checks = checker != nullptr ? checker->checks & check::k_kernel_checks : 0;
     }
@@ -70,12 +71,18 @@ private:
     friend class FunctionImpl;
     /// Gives the variables of a space offsets from `begin` on; where the last one ends.
     uint64_t assign_offsets(ptx::Space space, uint64_t begin);
+    /// True if the variable is not in the module's own block, but where those who share it have it.
+    bool is_shared(const ptx::Variable& variable) const { return m_managed != nullptr && variable.managed; }
+    /// Which of the variables have initial values to get; false: there is no memory.
+    bool place_shared(std::vector<uint32_t>& fresh);
+    bool place_own(std::vector<uint32_t>& fresh);
     void make_accessible(uint64_t address, uint64_t bytes);
     bool initialise(uint32_t variable, ModuleError& error);
     bool address_of(const ptx::InitAddress& init, uint64_t& value) const;
 
     MemoryImpl& m_memory;
     const std::unique_ptr<ptx::Module> m_tree;
+    const std::shared_ptr<ManagedPlaces> m_managed;
     check::Checker* m_checker = nullptr;
     ModuleLayout m_layout;
     uint64_t m_block = 0, m_block_bytes = 0;

@@ -1,10 +1,52 @@
-// Memory that the program shares with two devices: kernels of both use it in turns, without peer access.
+// Memory that the program shares with two devices: kernels of both use it in turns, without peer access. So do they a managed
+// variable, which is one for all of them.
 #include "check.h"
 
 constexpr int k_numbers = 4000;
 
 __global__ void add(int* numbers, int by) {
     for (int i = threadIdx.x; i < k_numbers; i += blockDim.x) numbers[i] += by + i;
+}
+
+__managed__ int g_numbers[k_numbers];
+__managed__ int g_uses = 40;
+__device__ int g_own = 7;
+
+__global__ void use_by_name(int by) {
+    for (int i = threadIdx.x; i < k_numbers; i += blockDim.x) g_numbers[i] += by;
+    if (threadIdx.x == 0) g_own += ++g_uses;
+}
+
+/// A managed variable is one for the host and all devices, also where the second device's code is loaded only now; others are
+/// each device's own.
+static void variables() {
+    for (int device : {0, 1, 0, 1}) {
+        CHECK(cudaSetDevice(device));
+        use_by_name<<<1, 128>>>(device + 1);
+        CHECK(cudaGetLastError());
+        CHECK(cudaDeviceSynchronize());
+        g_numbers[1] += 10;
+    }
+    EXPECT_EQ(g_uses, 44);
+    for (int i = 0; i < k_numbers; ++i) EXPECT_EQ(g_numbers[i], i == 1 ? 46 : 6);
+    for (int device : {0, 1}) {
+        int own = 0;
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaMemcpyFromSymbol(&own, g_own, sizeof own));
+        EXPECT_EQ(own, device == 0 ? 7 + 41 + 43 : 7 + 42 + 44);
+    }
+    // The code of the device that had it first goes, and the other one's stays.
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaDeviceReset());
+    CHECK(cudaSetDevice(1));
+    use_by_name<<<1, 128>>>(100);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    EXPECT_EQ(g_uses, 45);
+    EXPECT_EQ(g_numbers[0], 106);
+    EXPECT_EQ(cudaFree(&g_uses), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+    std::printf("variables: ");
 }
 
 /// Each device in turn, and the program in between.
@@ -32,6 +74,7 @@ int main() {
         std::printf("one device only: nothing to share\n");
         return 0;
     }
+    variables();
     int* numbers = nullptr;
     CHECK(cudaSetDevice(0));
     CHECK(cudaMallocManaged(&numbers, k_numbers * sizeof *numbers));

@@ -40,11 +40,13 @@ private:
 
 class DryModule final : public exec::Module {
 public:
-    DryModule(exec::Memory& memory, const cuda::image::ImageInfo& info) : m_memory(memory) {
+    DryModule(exec::Memory& memory, const cuda::image::ImageInfo& info, std::shared_ptr<exec::ManagedPlaces> managed)
+        : m_memory(memory), m_managed(std::move(managed)) {
         for (const auto& kernel : info.kernels) m_functions[kernel.name] = std::make_shared<DryFunction>(kernel, info.arch);
     }
     ~DryModule() override {
         for (const exec::GlobalInfo& global : m_globals) {
+            if (global.managed) continue;
             (void)m_memory.remove_range(global.address, global.size_bytes);
             (void)m_memory.unmap(global.address, global.size_bytes);
             (void)m_memory.release(global.address, global.size_bytes);
@@ -52,15 +54,24 @@ public:
     }
 
     bool add_globals(const cuda::image::ImageInfo& info) {
+        constexpr uint64_t k_alignment_bytes = 256;
+        std::vector<exec::ManagedVariable> managed;
         for (const cuda::image::Global& wanted : info.globals) {
             if (wanted.external || wanted.size_bytes == 0) continue;
-            auto address = m_memory.reserve(wanted.size_bytes, 256, 0);
+            if (wanted.managed) {
+                managed.push_back({wanted.name, wanted.size_bytes, k_alignment_bytes});
+                continue;
+            }
+            auto address = m_memory.reserve(wanted.size_bytes, k_alignment_bytes, 0);
             if (!address || !m_memory.map(*address, wanted.size_bytes) || !m_memory.add_range(*address, wanted.size_bytes)) {
                 return false;
             }
             bool constant = wanted.space == cuda::image::Space::constant;
-            m_globals.push_back({wanted.name, *address, wanted.size_bytes, wanted.managed, constant});
+            m_globals.push_back({wanted.name, *address, wanted.size_bytes, false, constant});
         }
+        if (!managed.empty() && !m_managed->place(managed)) return false;
+        for (const exec::ManagedVariable& one : managed)
+            m_globals.push_back({std::string(one.name), one.address, one.size_bytes, true, false});
         return true;
     }
 
@@ -83,14 +94,16 @@ public:
 
 private:
     exec::Memory& m_memory;
+    const std::shared_ptr<exec::ManagedPlaces> m_managed;
     std::map<std::string, std::shared_ptr<DryFunction>, std::less<>> m_functions;
     std::vector<exec::GlobalInfo> m_globals;
 };
 
 }  // namespace
 
-std::shared_ptr<exec::Module> make_dry_module(exec::Memory& memory, const cuda::image::ImageInfo& info) {
-    auto module = std::make_shared<DryModule>(memory, info);
+std::shared_ptr<exec::Module> make_dry_module(exec::Memory& memory, const cuda::image::ImageInfo& info,
+                                              std::shared_ptr<exec::ManagedPlaces> managed) {
+    auto module = std::make_shared<DryModule>(memory, info, std::move(managed));
     return module->add_globals(info) ? module : nullptr;
 }
 

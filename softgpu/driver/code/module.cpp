@@ -15,14 +15,14 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-/// Makes a module's variables known to copies and pointer queries.
+/// Makes a module's own variables known to copies and pointer queries.
 void publish_globals(const exec::Module& code, const Context& context) {
     for (const exec::GlobalInfo& global : code.globals()) {
-        if (global.address == 0 || global.size_bytes == 0) continue;
+        if (global.address == 0 || global.size_bytes == 0 || global.managed) continue;
         auto allocation = std::make_shared<Allocation>();
         allocation->address = global.address;
         allocation->size_bytes = global.size_bytes;
-        allocation->kind = global.managed ? MemoryKind::managed : MemoryKind::module;
+        allocation->kind = MemoryKind::module;
         allocation->flags = CU_MEM_ATTACH_GLOBAL;
         allocation->device = context.device().ordinal();
         process().addresses.insert(allocation);
@@ -57,6 +57,18 @@ CUresult compile(exec::Module& module, JitOptions* jit) {
     return CUDA_SUCCESS;
 }
 
+/// Where a module's managed variables are, of which it may be the first to come.
+class PlacesOnDevice final : public exec::ManagedPlaces {
+public:
+    PlacesOnDevice(Device& device, std::shared_ptr<ManagedVariables> variables)
+        : m_device(device), m_variables(std::move(variables)) {}
+    bool place(std::span<exec::ManagedVariable> wanted) override { return m_variables->place(m_device, wanted); }
+
+private:
+    Device& m_device;
+    const std::shared_ptr<ManagedVariables> m_variables;
+};
+
 }  // namespace
 
 Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> code,
@@ -66,11 +78,13 @@ Module::Module(std::shared_ptr<Context> context, std::shared_ptr<exec::Module> c
 }
 
 Module::~Module() {
-    for (const exec::GlobalInfo& global : m_code->globals()) process().addresses.remove(global.address);
+    for (const exec::GlobalInfo& global : m_code->globals()) {
+        if (!global.managed) process().addresses.remove(global.address);
+    }
 }
 
 CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<const Code> code, JitOptions* jit,
-                      std::shared_ptr<Module>& module) {
+                      std::shared_ptr<Module>& module, std::shared_ptr<ManagedVariables> managed) {
     // Told whether it can be compiled or not.
     const auto timed = [begin = std::chrono::steady_clock::now(), jit](CUresult result) {
         const std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begin;
@@ -79,14 +93,16 @@ CUresult Module::load(const std::shared_ptr<Context>& context, std::shared_ptr<c
     };
     const Loading loading(*context);
     exec::Engine& engine = context->device().engine();
+    if (managed == nullptr) managed = std::make_shared<ManagedVariables>();
+    auto places = std::make_shared<PlacesOnDevice>(context->device(), std::move(managed));
     std::shared_ptr<exec::Module> loaded;
     if (code->cubin != nullptr) {
-        loaded = make_dry_module(engine.memory(), *code->cubin);
+        loaded = make_dry_module(engine.memory(), *code->cubin, std::move(places));
         if (loaded == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     } else {
         std::vector<std::string_view> texts(code->ptx.begin(), code->ptx.end());
         exec::ModuleError error = too_new(*code);
-        if (error.cu_result == CUDA_SUCCESS) loaded = engine.load(texts, error);
+        if (error.cu_result == CUDA_SUCCESS) loaded = engine.load(texts, error, std::move(places));
         if (loaded == nullptr) {
             if (jit != nullptr) jit->write_error_log(error.log);
             WL_LOG(error, "softgpu", "module refused: {}", error.log);
@@ -151,7 +167,7 @@ CUresult Library::module_in(Context& context, JitOptions* jit, std::shared_ptr<M
     module = context.module_of(m_handle);
     if (module != nullptr) return CUDA_SUCCESS;
     JitOptions later = m_jit;
-    CU_TRY(Module::load(context.shared_from_this(), m_code, jit != nullptr ? jit : &later, module));
+    CU_TRY(Module::load(context.shared_from_this(), m_code, jit != nullptr ? jit : &later, module, m_managed));
     module->set_library(shared_from_this());
     context.own_module(m_handle, module);
     return CUDA_SUCCESS;

@@ -14,6 +14,7 @@
 #include "cuda/abi/cuda_types.h"
 #include "softgpu/driver/code/jit_options.h"
 #include "softgpu/driver/code/loading.h"
+#include "softgpu/driver/code/managed_variables.h"
 #include "softgpu/exec/api.h"
 
 namespace warpline::cuda::image {
@@ -107,8 +108,9 @@ private:
 class Module {
 public:
     /// Errors: 218, 222, 209, 200 with the log in `jit`.
+    /// @param managed  what has its managed variables; null: nobody shares them
     static CUresult load(const std::shared_ptr<Context>& context, std::shared_ptr<const Code> code, JitOptions* jit,
-                         std::shared_ptr<Module>& module);
+                         std::shared_ptr<Module>& module, std::shared_ptr<ManagedVariables> managed = nullptr);
     ~Module();
 
     const std::shared_ptr<Context>& context() const { return m_context; }
@@ -169,6 +171,7 @@ private:
 
     const std::shared_ptr<const Code> m_code;
     const JitOptions m_jit;  // for the contexts that come later
+    const std::shared_ptr<ManagedVariables> m_managed = std::make_shared<ManagedVariables>();
     uint64_t m_handle = 0;
     mutable Mutex m_mutex;
     Mutex m_load_mutex;  // one load at a time, so that a context gets one module
