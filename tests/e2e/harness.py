@@ -303,8 +303,10 @@ def finish(process, seconds, server=None):
     try:
         return process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as timeout:
-        doing = stuck.report([process.pid, *([server.process.pid] if server else [])])
-        process.kill()
+        try:
+            doing = stuck.report([process.pid, *([server.process.pid] if server else [])])
+        finally:
+            process.kill()
         said = "".join(process.communicate())
         log = server.log_text() if server else ""
         raise TimeoutError(f"{timeout}\nIt has written:\n{said}\nThe server's log:\n{log}\nWhat they are doing:\n{doing}") from None

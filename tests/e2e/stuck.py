@@ -36,8 +36,11 @@ def threads(pid):
 def stacks(pid):
     """The stacks of a process's threads, where there is a debugger that may look; else threads()."""
     if debugger := shutil.which("gdb"):
-        done = subprocess.run([debugger, "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 16"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=120)
+        try:
+            done = subprocess.run([debugger, "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 16"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=120)
+        except subprocess.TimeoutExpired:
+            return threads(pid)
         if "#0" in done.stdout:
             return "\n".join(line for line in done.stdout.splitlines() if line.startswith(("Thread", "#")))
     return threads(pid)
