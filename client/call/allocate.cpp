@@ -56,7 +56,7 @@ bool release_all_of_driver(Call& call, int device) {
     for (const uint64_t context : call.state.freed_memory.contexts_of_postponed()) {
         Call own = call;
         own.context = context;
-        (void)wait_beside_captures(own);  // where that fails nothing rests
+        (void)come_to_rest(own);  // where that fails it does not rest
     }
     return release_at_rest(call) || kept;
 }

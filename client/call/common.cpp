@@ -155,4 +155,6 @@ bool rests(const Call& call, uint64_t context_token) {
     return context && call.session.last_work() < context->idle_at.load(std::memory_order_acquire);
 }
 
+CUresult come_to_rest(Call& call) { return rests(call, call.context) ? CUDA_SUCCESS : wait_beside_captures(call); }
+
 }  // namespace warpline::client

@@ -72,6 +72,8 @@ CUresult synchronize_context(Call& call);
 CUresult wait_beside_captures(Call& call);
 /// True if all that the device was given before is known to be done.
 bool rests(const Call& call, uint64_t context_token);
+/// Waits beside captures until the call's context has done what it was given, as CUDA's frees do; not at all where it rests.
+CUresult come_to_rest(Call& call);
 
 /// The call that was just answered has waited for the legacy default stream. @param records  State::records() before the call
 inline void note_default_idle(const Call& call, uint64_t records) {

@@ -223,7 +223,7 @@ void map_named_memory(const Call& call, uint64_t base) {
 void unmap_host_memory(Call& call, const HostRange& range) {
     Call own = call;
     own.context = range.context;
-    const CUresult result = rests(own, range.context) ? CUDA_SUCCESS : wait_beside_captures(own);
+    const CUresult result = come_to_rest(own);
     if (result != CUDA_SUCCESS) call.session.defer(result);
     call.state.memory.forget(range.device_base, MemoryKind::page_locked);
     RangeHeap::Range block{range.base, range.block_bytes};

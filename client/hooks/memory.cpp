@@ -18,7 +18,7 @@ namespace {
 
 /// Memory at the driver's own address. As in CUDA: the device has done with it when this returns.
 CUresult free_of_driver(Call& call, const DeviceRange& range) {
-    const CUresult result = rests(call, range.context) ? CUDA_SUCCESS : wait_beside_captures(call);
+    const CUresult result = come_to_rest(call);
     release_device_memory(call, range);
     return result;
 }
@@ -26,7 +26,7 @@ CUresult free_of_driver(Call& call, const DeviceRange& range) {
 /// As in CUDA: the device has done with it when this returns.
 CUresult free_managed(Call& call, const DeviceRange& range) {
     call.context = range.context;
-    const CUresult result = rests(call, range.context) ? CUDA_SUCCESS : wait_beside_captures(call);
+    const CUresult result = come_to_rest(call);
     call.state.advice.forget(range.base, range.size_bytes);
     release_managed(call, range);
     return result;

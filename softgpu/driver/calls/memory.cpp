@@ -112,10 +112,11 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CU_TRY(check_unsafe_call());
     AllocationPtr found = find_starting_at(dptr);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const bool is_variable = found->kind == MemoryKind::managed && found->context == 0 && found->pool == 0;
     const bool freeable = found->kind == MemoryKind::pool || found->kind == MemoryKind::graph ||
-                          found->kind == MemoryKind::device || (found->kind == MemoryKind::managed && !is_variable);
-    if (!freeable) return CUDA_ERROR_INVALID_VALUE;
+                          found->kind == MemoryKind::device || found->kind == MemoryKind::managed;
+    // Managed memory that neither a context nor a pool has given is a variable.
+    const bool is_variable = found->kind == MemoryKind::managed && found->context == 0 && found->pool == 0;
+    if (!freeable || is_variable) return CUDA_ERROR_INVALID_VALUE;
     CU_TRY(check_free(*found));
     const CallGate::Held held(*context, CallGate::while_waiting());
     if (found->pool != 0) return free_to_pool(*found);
