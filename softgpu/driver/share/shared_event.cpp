@@ -38,6 +38,12 @@ struct flock life_of(uint64_t process) {
     return lock;
 }
 
+/// True if the process lives that an event was created in: the first lock is its. For any other process.
+bool maker_lives(const SharedFile& file) {
+    struct flock maker = life_of(0);
+    return fcntl(file.fd(), F_GETLK, &maker) == 0 && maker.l_type != F_UNLCK;
+}
+
 /// The events that this process has, by file. A file is opened once only, and closed with the mutex held: closing any
 /// descriptor of it takes away the process's locks on it.
 struct Known {
@@ -79,14 +85,16 @@ CUresult SharedEvent::open(const ExportedEvent& exported, bool (*has_device)(con
     Known& all = known();
     MutexLock lock(all.mutex);
     if (auto found = all.events.find(exported.file); found != all.events.end()) {
+        if (found->second->own()) return CUDA_ERROR_INVALID_CONTEXT;
+        // Work that is just over may still refer to one of a process that has ended.
+        if (!maker_lives(*found->second->m_file)) return CUDA_ERROR_INVALID_HANDLE;
         event = found->second;
-        return event->own() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+        return CUDA_SUCCESS;
     }
     SharedFilePtr file = exported.pid > 0 ? SharedFile::open_named(exported.pid, SharedKind::event, exported.file) : nullptr;
     if (file == nullptr || file->data_bytes() < sizeof(Page)) return CUDA_ERROR_INVALID_HANDLE;
-    // A process that has ended may have left the name behind. The first lock is its maker's.
-    struct flock maker = life_of(0);
-    if (fcntl(file->fd(), F_GETLK, &maker) != 0 || maker.l_type == F_UNLCK) return CUDA_ERROR_INVALID_HANDLE;
+    // A process that has ended may have left the name behind.
+    if (!maker_lives(*file)) return CUDA_ERROR_INVALID_HANDLE;
     if (!has_device(file->device())) return CUDA_ERROR_INVALID_DEVICE;
     event = attach(std::move(file), false);
     if (event == nullptr) return CUDA_ERROR_MAP_FAILED;

@@ -174,8 +174,8 @@ void outlive(Peer& peer) {
     peer.meet();
     EXPECT_CU(CU(cuStreamWaitEvent)(stream, pending, 0));
     EXPECT_EQ(CU(cuEventQuery)(pending), CUDA_ERROR_NOT_READY);
-    peer.meet();
     EXPECT_CU(CU(cuEventSynchronize)(ended));
+    peer.meet();  // from here on the context may have failed already
     EXPECT_EQ(CU(cuEventSynchronize)(pending), CUDA_ERROR_EXTERNAL_DEVICE);
     EXPECT_EQ(CU(cuStreamSynchronize)(stream), CUDA_ERROR_EXTERNAL_DEVICE);
     EXPECT_EQ(CU(cuEventQuery)(pending), CUDA_ERROR_EXTERNAL_DEVICE);

@@ -1,6 +1,8 @@
 // Other processes, for tests of what processes share.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 
 #include "tests/unit/softgpu_driver/library.h"
@@ -11,7 +13,8 @@ namespace softgpu_test {
 /// One end of a connection between two children.
 class Peer {
 public:
-    explicit Peer(int socket) : m_socket(socket) {}
+    /// @param other  the process at the other end; 0: not known
+    Peer(int socket, pid_t other) : m_socket(socket), m_other(other) {}
     template <typename T>
     void send(const T& value) const {
         send_bytes(&value, sizeof(value));
@@ -25,7 +28,8 @@ public:
     }
     void send_fd(int fd) const;
     int receive_fd() const;
-    /// Waits until the other process has ended.
+    /// Waits until the other process has ended, and nothing that it had open is open any more: the connection alone may end
+    /// before the rest. For the second one.
     bool ended() const;
     /// The other side goes on when this side does the same.
     void meet() const {
@@ -37,6 +41,7 @@ private:
     void send_bytes(const void* data, size_t size) const;
     void receive_bytes(void* data, size_t size) const;
     const int m_socket;
+    const pid_t m_other;
 };
 
 using Child = void (*)(Peer&);
