@@ -109,6 +109,20 @@ struct NumberNote {
     }
 };
 
+/// The same for what nobody waits for and brings nothing back: a launch.
+struct LaunchNote {
+    Call& call;
+    void operator()(uint64_t number) const {
+        static_assert(leaves_work(cuda::CallId::cuLaunchKernel) && !only_asks(cuda::CallId::cuLaunchKernel));
+        call.number = number;
+        call.session.note_number(number);
+        if (trace::is_on()) [[unlikely]]
+            trace::note_number(number);
+        call.session.note_work(number);
+        call.session.note_change(number, call.known_stream());
+    }
+};
+
 CUresult queue_call(Call& call, Waiter* waiter, unsigned words, const protocol::FillArgs& fill, BytesView payload) {
     const protocol::CallHeader header = header_of(call, waiter != nullptr || call.background != nullptr);
     protocol::Outbox& outbox = call.session.calls().outbox();
@@ -125,8 +139,8 @@ CUresult queue_call(Call& call, Waiter* waiter, unsigned words, const protocol::
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), waiter);
 }
 
-CUresult queue_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
-    const NumberNote note{call, nullptr};
+CUresult queue_launch(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
+    const LaunchNote note{call};
     auto sent = call.session.calls().outbox().add_call(header, image, note, {}, protocol::Urgency::writer);
     call.session.calls().note_queued();
     return sent.ok() ? CUDA_SUCCESS : call.session.not_sent(sent.error(), nullptr);
@@ -140,8 +154,8 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
     return with_pages_given(call, [&] { return queue_call(call, waiter, words, fill, payload); });
 }
 
-CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
-    return with_pages_given(call, [&] { return queue_image(call, header, image); });
+CUresult send_launch(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {
+    return with_pages_given(call, [&] { return queue_launch(call, header, image); });
 }
 
 CUresult wait(const Call& call, Waiter& waiter) {

@@ -34,8 +34,8 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, F&& fill, BytesView pa
 inline protocol::CallHeader header_of(const Call& call, bool wants_reply) {
     return {static_cast<uint16_t>(call.id), wants_reply, call.thread.number, call.scope(), call.subject};
 }
-/// Queues a call that has no reply and no payload, and whose message is made already, with this header.
-CUresult send_image(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image);
+/// Queues a launch, whose message is made already, with this header.
+CUresult send_launch(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image);
 
 /// Waits for the reply of a call that was queued, as the context's scheduling flags say. @blocks for a round trip
 CUresult wait(const Call& call, Waiter& waiter);

@@ -1,7 +1,6 @@
 // The message of a launch, made once for each function and patched for each launch.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,11 +25,14 @@ public:
                    const LaunchShape& shape, uint64_t to_stream, void** kernel_params) const;
 
 private:
-    enum Field : size_t { thread, context, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, k_fields };
     bool find_places();
 
+    // Bytes from the start of the message. What is the same in both, the shape, is one piece.
+    struct Places {
+        size_t thread = 0, context = 0, shape = 0, stream = 0;
+    };
     Bytes m_message;
-    std::array<size_t, k_fields> m_places{};  // bytes from the start of the message
+    Places m_places;
     size_t m_params = 0;
 };
 

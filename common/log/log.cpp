@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -26,9 +27,11 @@ constexpr std::array<std::string_view, 6> k_level_names = {"trace", "debug", "in
 /// As lines have them.
 constexpr std::array<std::string_view, 6> k_shown_levels = {"trace", "debug", "info", "warning", "error", "off"};
 
+constexpr Level k_default_level = Level::warn;
+
 /// Writes whole lines with one write(2) each, so that lines of several processes on one stderr do not mix.
 struct State {
-    std::atomic<int> default_level{static_cast<int>(Level::warn)};
+    std::atomic<int> default_level{static_cast<int>(k_default_level)};
     std::atomic<bool> has_areas{false};
     std::atomic<int> fd{2};
     std::atomic<unsigned> left_out{0};  // lines of threads that must not wait
@@ -90,6 +93,8 @@ void write_line(State& s, std::string_view line) {
 
 }  // namespace
 
+constinit std::atomic<Level> g_least{k_default_level};
+
 NeverWait::NeverWait() : m_before(t_never_waits) { t_never_waits = true; }
 NeverWait::~NeverWait() { t_never_waits = m_before; }
 
@@ -115,6 +120,9 @@ void configure(std::string_view specification) {
             s.areas.emplace_back(std::string(word.substr(0, equals)), level);
     }
     s.has_areas.store(!s.areas.empty(), std::memory_order_release);
+    auto least = static_cast<Level>(s.default_level.load(std::memory_order_relaxed));
+    for (const auto& [name, level] : s.areas) least = std::min(least, level);
+    g_least.store(least, std::memory_order_relaxed);
 }
 
 void set_process_name(std::string_view name) {
@@ -124,7 +132,7 @@ void set_process_name(std::string_view name) {
 
 void set_output(int fd) { state().fd.store(fd, std::memory_order_relaxed); }
 
-bool enabled(Level level, std::string_view area) {
+bool enabled_in(Level level, std::string_view area) {
     State& s = state();
     if (s.has_areas.load(std::memory_order_acquire)) [[unlikely]] {
         MutexLock lock(s.mutex);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,14 @@ void set_process_name(std::string_view name);
 /// Sends the lines to a file descriptor instead of stderr.
 void set_output(int fd);
 
+/// Below this nothing is written, whatever the area. Orders nothing.
+extern std::atomic<Level> g_least;
+/// enabled() of a level that some area is written from.
+bool enabled_in(Level level, std::string_view area);
 /// True if a line of this level in this area would be written: cheap, to be asked before arguments are made.
-bool enabled(Level level, std::string_view area);
+inline bool enabled(Level level, std::string_view area) {
+    return level >= g_least.load(std::memory_order_relaxed) && enabled_in(level, area);
+}
 
 void vwrite(Level level, std::string_view area, fmt::string_view format, fmt::format_args args);
 

@@ -127,13 +127,14 @@ Result<void> Outbox::wait_for_turn(uint64_t cost, size_t payload_bytes, bool at_
         if (!at_once && m_backlog_bytes + m_batch.body_bytes() + m_batch.payload_bytes() < m_options.backlog_bytes) return true;
         return can_spend({m_backlog_cost.bytes + m_batch_cost.bytes + cost, m_backlog_cost.calls + m_batch_cost.calls + 1});
     };
-    const bool blocks = m_options.observer != nullptr && !may_go();
-    const BlockedNote note(blocks ? m_options.observer : nullptr, BlockedBy::credit);
-    while (!may_go()) {
-        ++m_counters.credit_waits;
-        // What is in the batch must leave, or no credit ever comes back.
-        if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
-        m_waiting.wait(m_mutex, may_go);
+    if (!may_go()) [[unlikely]] {
+        const BlockedNote note(m_options.observer, BlockedBy::credit);
+        do {
+            ++m_counters.credit_waits;
+            // What is in the batch must leave, or no credit ever comes back.
+            if (writer_must_wake(Urgency::writer)) m_writer_wake[k_command_lane].notify_one();
+            m_waiting.wait(m_mutex, may_go);
+        } while (!may_go());
     }
     if (m_closed) return m_error;
     if (!m_batch.empty() && batch_is_full(cost, payload_bytes)) close_batch();

@@ -345,8 +345,9 @@ private:
     bool close_is_next() const WL_REQUIRES(m_mutex);
     void close_batch() WL_REQUIRES(m_mutex);
     uint64_t push(FrameKind kind, FramePtr frame, uint16_t lane = k_command_lane) WL_REQUIRES(m_mutex);
-    OutLane& command() WL_REQUIRES(m_mutex) { return m_lanes[k_command_lane]; }
-    const OutLane& command() const WL_REQUIRES(m_mutex) { return m_lanes[k_command_lane]; }
+    static_assert(k_command_lane == 0);
+    OutLane& command() WL_REQUIRES(m_mutex) { return m_lanes.front(); }
+    const OutLane& command() const WL_REQUIRES(m_mutex) { return m_lanes.front(); }
     size_t queued() const WL_REQUIRES(m_mutex) { return m_first_bytes + command().items.unsent_bytes(); }
     struct Burst;
     void take_frame(Burst& burst, OutFrame& frame) WL_REQUIRES(m_mutex);

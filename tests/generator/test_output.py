@@ -20,7 +20,8 @@ IMPLEMENTATIONS = """
 #include "softgpu/driver/life/entry.h"
 #include "common/log/log.h"
 namespace warpline::log {
-bool enabled(Level, std::string_view) { return false; }
+std::atomic<Level> g_least{Level::off};
+bool enabled_in(Level, std::string_view) { return false; }
 void vwrite(Level, std::string_view, fmt::string_view, fmt::format_args) {}
 }
 namespace warpline::softgpu::driver {
