@@ -2,10 +2,10 @@
 #include "client/call/ahead.h"
 
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "client/call/completion.h"
+#include "client/call/expected_times.h"
 #include "client/call/pages_along.h"
 #include "client/gen/context_calls.gen.h"
 #include "client/gen/copy_calls.gen.h"
@@ -24,47 +24,10 @@ using Kind = Question::Kind;
 /// What wlReadAhead waits for before it reads.
 enum class After : uint32_t { nothing, context, default_stream };
 
-bool looks_ahead(const Call& call) { return call.session.calls().uses(config::Optimisation::prefetch); }
-
 /// True if all that the device was given is done once the legacy default stream of the call's context is: then what memory
 /// holds stays as it is until the next call.
 bool is_quiet_after_wait(const Call& call) {
     return !call.state.works_beside_default.load(std::memory_order_relaxed) && !call.state.captures.any();
-}
-
-uint64_t record_of(const Call& call, uint64_t token) {
-    const Event* event = call.state.events.find(token);
-    return event && (event->flags & CU_EVENT_DISABLE_TIMING) == 0 ? event->record.load(std::memory_order_acquire) : 0;
-}
-
-/// True if this is what a time between events is about now.
-bool is_newest_record(const Call& call, const EventTimes::Record& record) {
-    const Event* event = call.state.events.find(record.event);
-    return event && event->capture_id.load(std::memory_order_relaxed) == 0 && record_of(call, record.event) == record.number;
-}
-
-bool knows_records(const Call& call) {
-    return looks_ahead(call) && !call.state.device_records_events.load(std::memory_order_relaxed);
-}
-
-/// Times that the program will probably ask for behind the wait that it makes now.
-std::vector<EventTimes::Pair> times_behind_wait(const Call& call) {
-    if (!knows_records(call) || call.state.captures.any()) return {};
-    return call.state.event_times.expect_behind_wait([&](const auto& record) { return is_newest_record(call, record); });
-}
-
-void append_events(std::vector<uint64_t>& events, std::span<const EventTimes::Pair> pairs) {
-    for (const EventTimes::Pair& pair : pairs) events.insert(events.end(), {pair.start.event, pair.end.event});
-}
-
-CUresult result_of_time(uint64_t time) { return static_cast<CUresult>(time >> 32); }
-float milliseconds_of_time(uint64_t time) { return std::bit_cast<float>(static_cast<uint32_t>(time)); }
-
-/// @param times  of the first of the pairs, or all
-void keep_times(const Call& call, std::span<const EventTimes::Pair> pairs, std::span<const uint64_t> times) {
-    for (size_t i = 0; i < std::min(times.size(), pairs.size()); ++i) {
-        if (result_of_time(times[i]) == CUDA_SUCCESS) call.state.event_times.keep(pairs[i], milliseconds_of_time(times[i]));
-    }
 }
 
 /// What is asked along with a question, and what came of it.
@@ -112,7 +75,7 @@ public:
             m_pairs[i].milliseconds = milliseconds_of_time(times[i]);
             m_times.push_back(m_pairs[i]);
         }
-        keep_times(m_call, m_further, std::span(times).subspan(count));
+        keep_times(m_call.state, m_further, std::span(times).subspan(count));
     }
 
     /// The answer to a question for a time, for when it is asked again.
@@ -213,7 +176,7 @@ CUresult wait_for_stream(Call& call, uint64_t stream) {
         append_events(events, pairs);
         gen::WlEventTimesValues values;
         const CUresult result = gen::request_wlEventTimes(call, 0, events, stream, values);
-        if (result == CUDA_SUCCESS) keep_times(call, pairs, values.times);
+        if (result == CUDA_SUCCESS) keep_times(call.state, pairs, values.times);
         return result;
     }
     return gen::request_wlWaitPages(call, stream, 0, call.pages->ranges(), CopyTarget::into(call.pages->bytes));
@@ -248,7 +211,7 @@ bool ask_with_others(Call& call, const EventTimes::Pair& asked, CUresult& result
     if (values.times.empty()) return false;  // others were in front of it
     result = result_of_time(values.times[0]);
     if (result == CUDA_SUCCESS) milliseconds = milliseconds_of_time(values.times[0]);
-    keep_times(call, pairs, std::span(values.times).subspan(1));
+    keep_times(call.state, pairs, std::span(values.times).subspan(1));
     return true;
 }
 

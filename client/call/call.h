@@ -52,6 +52,12 @@ struct Call {
     /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.
     const GraphLaunch* graph_launch = nullptr;
 
+    /// What tells a stream from all others of the process; 0: nothing does, for it depends on the thread.
+    uint64_t owner_of(uint64_t of_stream) const {
+        if (of_stream > 2) [[likely]]
+            return of_stream;
+        return of_stream == 2 ? 0 : scope();
+    }
     /// Token of the default stream that this call means where no stream is named.
     uint64_t default_stream() const { return per_thread ? 2 : 0; }
     /// Token of the context whose default streams are meant, which travels with the call.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "client/call/expected_times.h"
 #include "client/call/pages_along.h"
 #include "client/gen/event_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
@@ -26,19 +27,22 @@ void note_answer(const Completion& completion) {
 ///
 /// @param find   finds the object's Completion again; null if the object has gone meanwhile
 /// @param issue  queues the call
-/// @param along  what comes with the reply, or null
+/// @param along  pages that come with the reply, or null
+/// @param times  that come with it, which issue() may choose; or null
 template <typename Find, typename Issue>
 void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue issue,
-           const std::shared_ptr<PagesAlong>& along = nullptr) {
+           const std::shared_ptr<PagesAlong>& along = nullptr,
+           const std::shared_ptr<std::vector<EventTimes::Pair>>& times = nullptr) {
     Session& session = call.session;
     uint64_t watched = completion.watched.load();
     const bool is_over = watched == 0 || completion.done.load(std::memory_order_acquire) >= watched;
     if (!is_over || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
     if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
-    const auto told_end = [&session, number, find, along](CUresult result, uint64_t by) {
+    const auto told_end = [&session, &state = call.state, number, find, along, times](CUresult result, const Waiter& reply) {
         if (along && result == CUDA_SUCCESS) along->has_come.store(true, std::memory_order_release);
+        if (times && !times->empty() && result == CUDA_SUCCESS) keep_times(state, *times, times_in(reply));
         if (Completion* told = find()) {
-            if (result == CUDA_SUCCESS) told->reached(number, by);
+            if (result == CUDA_SUCCESS) told->reached(number, reply.number);
             // Unless the next one is watched already: who heard of this end may have gone on.
             uint64_t own = number;
             told->watched.compare_exchange_strong(own, 0, std::memory_order_acq_rel);
@@ -119,6 +123,13 @@ CUresult not_ready(ThreadState& thread) {
     return CUDA_ERROR_NOT_READY;
 }
 
+/// True if the call with this number (0: none) has not reached the server: what it gave the device to do is not done, and
+/// nobody has to be asked.
+bool is_still_here(const Call& call, uint64_t number) {
+    ConnectionToServer& calls = call.session.calls();
+    return number != 0 && calls.uses(config::Optimisation::polling) && !calls.outbox().may_have_left(number);
+}
+
 /// @param find  see watch()
 template <typename Find>
 CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
@@ -126,13 +137,17 @@ CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
     if (is_known_done(call, token)) return CUDA_SUCCESS;
     // Nothing was sent since the question whose answer is on its way: so it is the answer to this one.
     if (watched != 0 && watched == call.session.last_number()) return not_ready(call.thread);
-    const CUresult result = gen::request_cuStreamQuery(call, token);
-    if (result == CUDA_SUCCESS) completion.reached(call.number, call.number);
-    if (result != CUDA_ERROR_NOT_READY || call.session.last_number() != call.number) return result;
+    uint64_t newest = call.session.last_number();
+    if (const uint64_t owner = call.owner_of(token); owner == 0 || !is_still_here(call, call.session.last_busy(token, owner))) {
+        const CUresult result = gen::request_cuStreamQuery(call, token);
+        if (result == CUDA_SUCCESS) completion.reached(call.number, call.number);
+        newest = call.session.last_number();
+        if (result != CUDA_ERROR_NOT_READY || newest != call.number) return result;
+    }
     // The call that watches is the newest one then: it has the number after this one's, unless another thread comes between.
-    watch(call, call.number + 1, completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
+    watch(call, newest + 1, completion, find, [&] { return gen::issue_cuStreamSynchronize(call, token); });
     call.session.calls().send_now();
-    return result;
+    return not_ready(call.thread);
 }
 
 }  // namespace
@@ -168,14 +183,25 @@ void watch_event(Call& call, uint64_t token, Event& event, uint64_t number) {
         Event* found = state.events.find(token);
         return found ? &found->completion : nullptr;
     };
-    const auto along = SharedPages::in_use() ? std::make_shared<PagesAlong>() : nullptr;
+    if (SharedPages::in_use()) {
+        const auto along = std::make_shared<PagesAlong>();
+        const auto issue = [&] {
+            along->choose_for_later(call);
+            if (along->empty()) return gen::issue_cuEventSynchronize(call, token);
+            PagesAlong::keep(token, number, along);
+            return gen::issue_wlWaitPages(call, 0, token, along->ranges(), CopyTarget::into(along->bytes));
+        };
+        return watch(call, number, event.completion, find, issue, along);
+    }
+    const auto times = std::make_shared<std::vector<EventTimes::Pair>>();
     const auto issue = [&] {
-        if (along) along->choose_for_later(call);
-        if (!along || along->empty()) return gen::issue_cuEventSynchronize(call, token);
-        PagesAlong::keep(token, number, along);
-        return gen::issue_wlWaitPages(call, 0, token, along->ranges(), CopyTarget::into(along->bytes));
+        *times = times_behind_wait(call);
+        if (times->empty()) return gen::issue_cuEventSynchronize(call, token);
+        std::vector<uint64_t> events;
+        append_events(events, *times);
+        return gen::issue_wlEventTimes(call, token, events, 0);
     };
-    watch(call, number, event.completion, find, issue, along);
+    watch(call, number, event.completion, find, issue, nullptr, times);
 }
 
 }  // namespace
@@ -194,14 +220,14 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
         }
         return not_ready(call.thread);
     }
-    const CUresult result = gen::request_cuEventQuery(call, token);
-    if (!known_here) return result;
-    if (result == CUDA_SUCCESS) event.completion.reached(number, call.number);
-    if (result == CUDA_ERROR_NOT_READY) {
-        watch_event(call, token, event, number);
-        call.session.calls().send_now();
+    if (!known_here || !is_still_here(call, event.given.load(std::memory_order_relaxed))) {
+        const CUresult result = gen::request_cuEventQuery(call, token);
+        if (known_here && result == CUDA_SUCCESS) event.completion.reached(number, call.number);
+        if (!known_here || result != CUDA_ERROR_NOT_READY) return result;
     }
-    return result;
+    watch_event(call, token, event, number);
+    call.session.calls().send_now();
+    return not_ready(call.thread);
 }
 
 void expect_question(Call& call, uint64_t token, Event& event) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Questions about work that goes on. The first one travels; if the answer is "not yet", the server is asked to tell the end,
-// and until it does the answer to the next ones is known here: a program that polls pays for one round trip. And what is known
-// to be done is not waited for again.
+// Questions about work that goes on. Of what has not left this process the answer is known, "not yet"; else the first one
+// travels. If the answer is that, the server is asked to tell the end, and until it does the answer to the next ones is known
+// here: a program that polls pays for one round trip at most. And what is known to be done is not waited for again.
 
 #include "client/call/common.h"
 
@@ -15,6 +15,7 @@ bool is_complete(const Call& call, const Event& event, uint64_t number);
 inline void note_recorded_behind_all(const Call& call, Event& event) {
     event.capture_id.store(0);
     event.stream.store(Event::k_no_stream, std::memory_order_relaxed);
+    event.given.store(call.number, std::memory_order_relaxed);
     event.record.store(call.state.next_record(), std::memory_order_release);
 }
 

@@ -165,7 +165,7 @@ void Pager::wait_for_stream(Access access, const Wanted& wanted) {
     if (!m_session->take_watch()) return wait_for_all();
     Call own = call_in(wanted.from.context);
     // An error of the stream's is told to the program by its own calls.
-    auto* background = new Watch([this, number = access.watched](CUresult result, uint64_t) {
+    auto* background = new Watch([this, number = access.watched](CUresult result, const Waiter&) {
         {
             MutexLock lock(m_told_mutex);
             m_told.push_back(number);

@@ -87,6 +87,24 @@ constexpr bool is_copy(cuda::CallId id) {
 /// move them within a machine.
 constexpr size_t k_most_looked_through = 64 << 10;
 
+/// The stream that the work is given to is not done before it: launches and asynchronous copies alone, of which CUDA says so.
+void note_busy(const Call& call) {
+    if (call.stream != Call::k_unknown_stream) call.session.note_busy(call.number, call.stream, call.owner_of(call.stream));
+}
+
+/// True for asynchronous work whose stream is busy until the device has done it.
+constexpr bool keeps_busy(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuLaunchKernel:
+        case cuda::CallId::cuLaunchKernelEx:
+        case cuda::CallId::cuLaunchCooperativeKernel:
+        case cuda::CallId::cuMemcpyDtoDAsync_v2:
+        case cuda::CallId::cuMemcpyDtoHAsync_v2:
+        case cuda::CallId::cuMemcpyHtoDAsync_v2: return true;
+        default: return false;
+    }
+}
+
 /// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
 struct NumberNote {
     Call& call;
@@ -100,6 +118,7 @@ struct NumberNote {
         const bool is_copy = call.id == cuda::CallId::cuMemcpyHtoD_v2 && SharedPages::in_use();
         if (leaves_work(call.id) || is_copy) call.session.note_work(number);
         if (!only_asks(call.id)) call.session.note_change(number, call.known_stream());
+        if (keeps_busy(call.id)) note_busy(call);
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         // What comes with a reply that is watched comes to the watch.
@@ -120,6 +139,7 @@ struct LaunchNote {
             trace::note_number(number);
         call.session.note_work(number);
         call.session.note_change(number, call.known_stream());
+        note_busy(call);
     }
 };
 
@@ -164,11 +184,11 @@ CUresult wait(const Call& call, Waiter& waiter) {
     return call.session.wait(waiter, call.id, flags & CU_CTX_SCHED_MASK);
 }
 
-CUresult read_values(const Call& call, const Waiter& waiter, ReadValues read) {
+CUresult read_values(cuda::CallId call, const Waiter& waiter, ReadValues read) {
     auto done = protocol::read_message<wire::Reply>(waiter.reply.body.view(),
                                                     [&](wire::Reply::Reader reply) { read(reply.getValues()); });
     if (done.ok()) return CUDA_SUCCESS;
-    WL_LOG(error, "client", "the reply to {} is malformed", cuda::call_name(call.id));
+    WL_LOG(error, "client", "the reply to {} is malformed", cuda::call_name(call));
     return CUDA_ERROR_UNKNOWN;
 }
 

@@ -42,9 +42,10 @@ CUresult wait(const Call& call, Waiter& waiter);
 
 /// Reads the values of a reply: `read(typename Wire::Reader)`.
 using ReadValues = FunctionRef<void(capnp::AnyPointer::Reader)>;
-CUresult read_values(const Call& call, const Waiter& waiter, ReadValues read);
+/// @param call  that it is the reply to
+CUresult read_values(cuda::CallId call, const Waiter& waiter, ReadValues read);
 template <typename Wire, typename F>
-CUresult read_values(const Call& call, const Waiter& waiter, F&& read) {
+CUresult read_values(cuda::CallId call, const Waiter& waiter, F&& read) {
     const auto read_any = [&](capnp::AnyPointer::Reader values) { read(values.getAs<Wire>()); };
     return read_values(call, waiter, ReadValues(read_any));
 }

@@ -103,6 +103,7 @@ void note_record(const Call& call, uint64_t stream, Event& event) {
     event.capture_id.store(capturing ? stream_state(call, stream)->capture_id.load() : 0);
     event.stream.store(stream, std::memory_order_relaxed);
     event.scope.store(call.scope(), std::memory_order_relaxed);
+    event.given.store(call.number, std::memory_order_relaxed);
     event.record.store(call.state.next_record(), std::memory_order_release);
 }
 

@@ -189,6 +189,20 @@ public:
                         m_last_unplaced.load(std::memory_order_relaxed));
     }
 
+    /// A call was queued of which a stream is busy for a while. Under the outbox's lock.
+    /// @param owner  what tells the stream from all others
+    void note_busy(uint64_t number, uint64_t stream, uint64_t owner) {
+        Busy& busy = m_last_busy[slot_of(stream)];
+        busy.owner.store(owner, std::memory_order_relaxed);
+        busy.number.store(number, std::memory_order_release);
+    }
+    /// The number of the newest such call of this stream; 0: not known.
+    uint64_t last_busy(uint64_t stream, uint64_t owner) const {
+        const Busy& busy = m_last_busy[slot_of(stream)];
+        const uint64_t number = busy.number.load(std::memory_order_acquire);
+        return busy.owner.load(std::memory_order_relaxed) == owner ? number : 0;
+    }
+
     /// A call that leaves some was queued.
     void note_work(uint64_t number) { m_last_work.store(number, std::memory_order_relaxed); }
     /// The number of the newest one.
@@ -280,6 +294,10 @@ private:
     }
     std::atomic<uint64_t> m_last_change{0}, m_last_unplaced{0};
     std::array<std::atomic<uint64_t>, k_stream_slots> m_last_given{};
+    struct Busy {
+        std::atomic<uint64_t> number{0}, owner{0};
+    };
+    std::array<Busy, k_stream_slots> m_last_busy;
     std::atomic<uint64_t> m_last_number{0};  // of a call
     std::atomic<int> m_watches{0};
     mutable Mutex m_waits_mutex;

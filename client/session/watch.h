@@ -12,15 +12,15 @@ namespace warpline::client {
 /// is registered, the session signals it exactly once, and it deletes itself.
 class Watch final : public Waiter {
 public:
-    /// Is given the result, and the call's number.
-    using OnReply = std::function<void(CUresult, uint64_t)>;
+    /// Is given the result, and what has come: the call's number, the reply.
+    using OnReply = std::function<void(CUresult, const Waiter&)>;
     /// @param on_reply  called by the receiving thread, or by the one that ends the session: must not send, nor wait
     explicit Watch(OnReply on_reply) : m_on_reply(std::move(on_reply)) {}
     /// @param target  of the reply's payload; valid as long as on_reply
     Watch(const CopyTarget& target, OnReply on_reply) : Waiter(target), m_on_reply(std::move(on_reply)) {}
 
     void signal(CUresult with) override {
-        m_on_reply(with, number);
+        m_on_reply(with, *this);
         delete this;
     }
     bool holds_thread() const override { return false; }

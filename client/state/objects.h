@@ -132,6 +132,7 @@ struct Event {
     uint64_t context = 0;
     unsigned flags = 0;
     std::atomic<uint64_t> record{0};      ///< number of its last record, among all of the session; 0: never recorded
+    std::atomic<uint64_t> given{0};       ///< number of the call that made it
     std::atomic<uint64_t> stream{0};      ///< token of the stream in which that was
     std::atomic<uint64_t> scope{0};       ///< of the legacy default stream: token of the context whose one it is
     Completion completion;                ///< numbers of records

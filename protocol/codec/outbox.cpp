@@ -374,6 +374,11 @@ bool Outbox::has_waiters() const {
     return !m_waiting.empty() || m_hash_waits;
 }
 
+bool Outbox::may_have_left(uint64_t call) const {
+    MutexLock lock(m_mutex);
+    return call + m_batch_cost.calls + m_backlog_cost.calls < m_next_call;
+}
+
 size_t Outbox::queued_bytes() const {
     MutexLock lock(m_mutex);
     return queued();

@@ -240,6 +240,8 @@ public:
     void close(Error error, bool abandon);
     bool closed() const;
 
+    /// False while a call is certainly still here: in the open batch, or without credit.
+    bool may_have_left(uint64_t call) const;
     size_t queued_bytes() const;
     /// Sent and not acknowledged, on all lanes.
     size_t retained_bytes() const;

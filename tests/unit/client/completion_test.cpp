@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "client/gen/copy_calls.gen.h"
+#include "client/gen/event_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
 #include "tests/unit/client/fake_server.h"
 
@@ -116,6 +118,51 @@ TEST(Completion, B2_who_asks_whether_work_is_done_sends_it_on_its_way) {
     busy.server.wait_for_calls(6);
     busy.server.reply(busy.server.calls().back().number, CUDA_SUCCESS);
     poll_until(CUDA_SUCCESS, [&] { return event.query(client.call()); });
+}
+
+// Whether work has left when the program asks depends on the writer, which is seldom as fast: not in all of many rounds.
+TEST(Completion, B2_of_what_has_not_left_nobody_is_asked) {
+    constexpr uint64_t k_rounds = 200;
+    BusyServer busy(true);
+    SessionFixture client(busy.server);
+    auto context = client.state.contexts.make();
+    auto stream = client.state.streams.make(), idle = client.state.streams.make();
+    stream.object->context = idle.object->context = context.token;
+    const auto call = [&] {
+        Call made = client.call();
+        made.context = context.token;
+        return made;
+    };
+    const auto query = [&](uint64_t token) {
+        Call asking = call();
+        return query_stream(asking, token);
+    };
+    const auto trips = [&] { return client.session->stats().blocking_round_trips; };
+    const auto give_work = [&] {
+        Call work = call();
+        work.stream = stream.token;
+        ASSERT_EQ(gen::issue_cuMemcpyDtoDAsync_v2(work, 0, 0, 4, stream.token), CUDA_SUCCESS);
+    };
+    for (uint64_t i = 0; i < k_rounds; ++i) {
+        give_work();
+        ASSERT_EQ(query(stream.token), CUDA_ERROR_NOT_READY);
+    }
+    EXPECT_LT(trips(), k_rounds);
+    // Events, each of which is asked about for the first time.
+    const uint64_t before = trips();
+    for (uint64_t i = 0; i < k_rounds; ++i) {
+        RecordedEvent event(client.state);
+        Call record = call();
+        ASSERT_EQ(gen::issue_cuEventRecord(record, event.entry.token, stream.token), CUDA_SUCCESS);
+        event.entry.object->given.store(record.number);
+        ASSERT_EQ(event.query(call()), CUDA_ERROR_NOT_READY);
+    }
+    EXPECT_LT(trips(), before + k_rounds);
+    // What another stream was given says nothing of this one.
+    give_work();
+    const uint64_t asked = trips();
+    EXPECT_EQ(query(idle.token), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(trips(), asked + 1);
 }
 
 TEST(Completion, synchronisation_answers_for_earlier_records_only) {

@@ -498,6 +498,37 @@ TEST(Outbox, AFrameIsNotReusedWhileItIsBeingSentAgain_C2) {
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), frames[0].payload.view().begin()));
 }
 
+TEST(Outbox, KnowsWhichCallsAreStillHere_B2) {
+    Outbox outbox;
+    outbox.set_credit({1 << 20, 3});
+    EXPECT_TRUE(outbox.may_have_left(0));
+    const uint64_t first = *add_test_call(outbox, 1);
+    EXPECT_FALSE(outbox.may_have_left(first));
+    drain(outbox);
+    const uint64_t second = *add_test_call(outbox, 2);
+    EXPECT_TRUE(outbox.may_have_left(first));
+    EXPECT_FALSE(outbox.may_have_left(second));
+    EXPECT_FALSE(outbox.may_have_left(second + 1)) << "it is not made yet";
+    drain(outbox);
+    EXPECT_TRUE(outbox.may_have_left(second));
+}
+
+TEST(Outbox, CallsWithoutCreditAreStillHere_B2) {
+    OutboxOptions options;
+    options.backlog_bytes = 1 << 20;
+    Outbox outbox(options);
+    outbox.set_credit({1 << 20, 4});
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < 6; ++i) last = *add_test_call(outbox, i);
+    drain(outbox);
+    EXPECT_TRUE(outbox.may_have_left(last - 2));
+    EXPECT_FALSE(outbox.may_have_left(last - 1));
+    EXPECT_FALSE(outbox.may_have_left(last));
+    ASSERT_TRUE(outbox.progress(4, 0).ok());
+    drain(outbox);
+    EXPECT_TRUE(outbox.may_have_left(last));
+}
+
 TEST(Outbox, APokeEndsOneWait) {
     Outbox outbox;
     outbox.poke(k_command_lane);
