@@ -59,7 +59,8 @@ public:
     FreedMemory freed_memory;
     HostMemory host_memory;
     cuda::abi::MemoryAdvice advice;
-    Answers<std::any> answers;  ///< of calls of class cached, by their arguments
+    Answers<std::any> answers;         ///< of calls of class cached, by their arguments
+    Answers<CUtensorMap> tensor_maps;  ///< that were made of these arguments before
     PoolHeap pool_heap;
     Captures captures;
     GraphEnds graph_ends;

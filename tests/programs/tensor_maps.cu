@@ -198,6 +198,24 @@ void refuses() {
     EXPECT_EQ(try_map(map, f32, memory.data(), 32, 32, CU_TENSOR_MAP_SWIZZLE_NONE, 257), CUDA_ERROR_INVALID_VALUE);
 }
 
+/// Programs make the same maps in each step. Of other memory they are others, and of memory that is gone as well.
+void repeats() {
+    DeviceArray<float> memory(4096), other(4096);
+    const auto f32 = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    const CUtensorMap first = map_of(f32, memory.data(), 32, 32), second = map_of(f32, other.data(), 32, 32);
+    const CUtensorMap wider = map_of(f32, memory.data(), 64, 32);
+    EXPECT(std::memcmp(&first, &second, sizeof first) != 0);
+    EXPECT(std::memcmp(&first, &wider, sizeof first) != 0);
+    for (int step = 0; step < 100; ++step) {
+        CUtensorMap again = map_of(f32, memory.data(), 32, 32);
+        EXPECT_EQ(std::memcmp(&again, &first, sizeof first), 0);
+        EXPECT_EQ(replace_address(&again, other.data()), CUDA_SUCCESS);
+        EXPECT_EQ(std::memcmp(&again, &second, sizeof first), 0);
+        EXPECT_EQ(try_map(again, f32, memory.data(), 64, 32, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_SUCCESS);
+        EXPECT_EQ(std::memcmp(&again, &wider, sizeof first), 0);
+    }
+}
+
 int main(int argc, char** argv) {
     CHECK(cudaFree(nullptr));
     find("cuTensorMapEncodeTiled", encode);
@@ -208,6 +226,7 @@ int main(int argc, char** argv) {
     }
     transposes();
     multiplies();
+    repeats();
     refuses();
     return passed("tensor maps");
 }
