@@ -12,6 +12,28 @@ namespace warpline::client {
 
 namespace {
 
+/// @param ask  the call to the server: the bytes of its answer
+template <typename Descriptor, typename Ask>
+CUresult describe(Call& call, CUarray handle, std::optional<Descriptor> Array::*kept, Descriptor& descriptor, Ask ask) {
+    Array* array = call.state.arrays.find(to_token(handle));
+    if (!array) return unknown_handle<HandleKind::array>(to_token(handle));
+    // Whether another context is still there, the server knows.
+    const bool is_own = array->context == call.context;
+    if (is_own) {
+        MutexLock lock(array->mutex);
+        if (array->*kept) {
+            descriptor = *(array->*kept);
+            return CUDA_SUCCESS;
+        }
+    }
+    Bytes answer;
+    if (const CUresult result = ask(answer); result != CUDA_SUCCESS) return result;
+    copy_struct(&descriptor, answer);
+    MutexLock lock(array->mutex);
+    if (is_own) array->*kept = descriptor;
+    return CUDA_SUCCESS;
+}
+
 CUresult find_extent(Call& call, CUarray handle, ArrayExtent& extent) {
     Array* array = call.state.arrays.find(to_token(handle));
     if (!array) return CUDA_ERROR_INVALID_VALUE;
@@ -22,11 +44,8 @@ CUresult find_extent(Call& call, CUarray handle, ArrayExtent& extent) {
             return CUDA_SUCCESS;
         }
     }
-    gen::CuArray3DGetDescriptorV2Values values;
-    const CUresult result = gen::request_cuArray3DGetDescriptor_v2(call, to_token(handle), values);
-    if (result != CUDA_SUCCESS) return result;
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
-    copy_struct(&descriptor, values.pArrayDescriptor);
+    if (const CUresult result = describe_array(call, handle, descriptor); result != CUDA_SUCCESS) return result;
     extent = extent_of(descriptor);
     MutexLock lock(array->mutex);
     array->extent = extent;
@@ -44,6 +63,24 @@ ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     extent.rows = std::max<uint64_t>(array.Height, 1);
     extent.layers = std::max<uint64_t>(array.Depth, 1);
     return extent;
+}
+
+CUresult describe_array(Call& call, CUarray handle, CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
+    return describe(call, handle, &Array::descriptor, descriptor, [&](Bytes& answer) {
+        gen::CuArray3DGetDescriptorV2Values values;
+        const CUresult result = gen::request_cuArray3DGetDescriptor_v2(call, to_token(handle), values);
+        answer = std::move(values.pArrayDescriptor);
+        return result;
+    });
+}
+
+CUresult describe_array(Call& call, CUarray handle, CUDA_ARRAY_DESCRIPTOR& descriptor) {
+    return describe(call, handle, &Array::flat_descriptor, descriptor, [&](Bytes& answer) {
+        gen::CuArrayGetDescriptorV2Values values;
+        const CUresult result = gen::request_cuArrayGetDescriptor_v2(call, to_token(handle), values);
+        answer = std::move(values.pArrayDescriptor);
+        return result;
+    });
 }
 
 CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part) {

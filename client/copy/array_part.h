@@ -13,6 +13,12 @@ struct ArrayPart {
 /// The rows and layers of an array that is made like this.
 ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array);
 
+/// What the driver says of an array: asked for once, for an array stays as it was made. libcudart asks before each copy.
+/// @errors  invalid handle
+/// @blocks  the first time, and where the current context is not the array's
+CUresult describe_array(Call& call, CUarray handle, CUDA_ARRAY3D_DESCRIPTOR& descriptor);
+CUresult describe_array(Call& call, CUarray handle, CUDA_ARRAY_DESCRIPTOR& descriptor);
+
 /// @errors  invalid handle (no array), invalid value (it does not lie in the array)
 /// @blocks  the first time, for planes, whose size the server knows
 CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part);

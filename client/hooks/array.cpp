@@ -52,6 +52,14 @@ CUresult hook_client_cuArray3DCreate_v2(Call& call, CUarray* pHandle, const CUDA
     });
 }
 
+CUresult hook_client_cuArrayGetDescriptor_v2(Call& call, CUDA_ARRAY_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
+    return describe_array(call, hArray, *pArrayDescriptor);
+}
+
+CUresult hook_client_cuArray3DGetDescriptor_v2(Call& call, CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
+    return describe_array(call, hArray, *pArrayDescriptor);
+}
+
 /// Waits, because the driver alone knows which formats have which planes.
 CUresult hook_client_cuArrayGetPlane(Call& call, CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
     if (!call.state.arrays.find(to_token(hArray))) return CUDA_ERROR_INVALID_HANDLE;

@@ -32,7 +32,10 @@ struct ArrayExtent {
 struct Array {
     uint64_t context = 0;
     Mutex mutex;
-    std::optional<ArrayExtent> extent WL_GUARDED_BY(mutex);  ///< nothing: the server has not been asked yet
+    // Nothing: the server has not been asked yet.
+    std::optional<ArrayExtent> extent WL_GUARDED_BY(mutex);
+    std::optional<CUDA_ARRAY3D_DESCRIPTOR> descriptor WL_GUARDED_BY(mutex);
+    std::optional<CUDA_ARRAY_DESCRIPTOR> flat_descriptor WL_GUARDED_BY(mutex);
 };
 
 struct MipmappedArray {
