@@ -52,11 +52,13 @@ struct Call {
     /// What the launch of a graph will do with the program's memory. Set by a hook before the call is queued.
     const GraphLaunch* graph_launch = nullptr;
 
-    /// What tells a stream from all others of the process; 0: nothing does, for it depends on the thread.
-    uint64_t owner_of(uint64_t of_stream) const {
+    /// What tells a stream from all others of the process: its token, the context's of a legacy default stream.
+    uint64_t identity_of(uint64_t of_stream) const {
         if (of_stream > 2) [[likely]]
             return of_stream;
-        return of_stream == 2 ? 0 : scope();
+        if (of_stream != 2) return scope();
+        constexpr uint64_t k_own = uint64_t{1} << 63;  // of a thread, in a context: no token is as large
+        return k_own | uint64_t{thread.number} << 32 | static_cast<uint32_t>(scope());
     }
     /// Token of the default stream that this call means where no stream is named.
     uint64_t default_stream() const { return per_thread ? 2 : 0; }

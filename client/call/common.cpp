@@ -97,6 +97,7 @@ CUresult synchronize_stream(Call& call, uint64_t stream) {
         settle_pooled(call, pools.settled(PoolHeap::key(stream, call.scope(), call.thread.number), mark));
     };
     if (is_known_done(call, stream)) {
+        call.session.note_told(call.identity_of(stream));
         settle();
         return CUDA_SUCCESS;
     }
@@ -119,6 +120,7 @@ CUresult settle_context(Call& call, Wait wait) {
     const uint64_t records = call.state.records();
     const auto settle = [&] { settle_pooled(call, pools.context_settled(call.scope(), mark)); };
     if (is_context_known_idle(call)) {
+        call.session.note_told(0);
         settle();
         return CUDA_SUCCESS;
     }
@@ -130,6 +132,7 @@ CUresult settle_context(Call& call, Wait wait) {
         raise_to(synced->idle_at, call.number);
         raise_to(synced->default_idle_at, call.number);
     }
+    call.session.note_told(0);
     settle();
     return result;
 }

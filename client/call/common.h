@@ -81,6 +81,7 @@ inline void note_default_idle(const Call& call, uint64_t records) {
         raise_to(context->default_synced, records);
         raise_to(context->default_idle_at, call.number);
         context->default_stream.reached(call.number, call.number);
+        call.session.note_told(call.scope());
     }
 }
 

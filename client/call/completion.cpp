@@ -54,6 +54,7 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     call.number = 0;
     issue();
     call.background = nullptr;
+    if (call.number != 0) raise_to(completion.looked, call.number);
     if (call.number != 0) return;  // registered: it is the session's, which may have told it its end already
     completion.watched.store(0);
     session.end_watch(CUDA_SUCCESS);
@@ -78,6 +79,21 @@ std::shared_ptr<ThreadState::OwnCompletion> own_completion(const Call& call) {
         own->context = scope;
     }
     return own;
+}
+
+/// What is known of the stream in which the event was recorded; null: nothing here.
+Completion* completion_of_recorder(const Call& call, const Event& event) {
+    const uint64_t stream = event.stream.load(std::memory_order_relaxed);
+    if (stream == Event::k_no_stream) return nullptr;
+    if (stream != k_per_thread_token)
+        return completion_of_stream(call.state, stream, event.scope.load(std::memory_order_relaxed));
+    const bool is_own = event.identity.load(std::memory_order_relaxed) == call.identity_of(k_per_thread_token);
+    return is_own ? &own_completion(call)->completion : nullptr;
+}
+
+/// True if what the program was told since the server looked could imply that this is done, too.
+bool may_be_implied(const Call& call, uint64_t identity, const Completion& completion) {
+    return call.session.told_of_others(identity) >= completion.looked.load(std::memory_order_acquire);
 }
 
 Completion* completion_of(const Call& call, uint64_t stream) {
@@ -134,13 +150,19 @@ bool is_still_here(const Call& call, uint64_t number) {
 template <typename Find>
 CUresult query(Call& call, uint64_t token, Completion& completion, Find find) {
     const uint64_t watched = completion.watched.load(std::memory_order_acquire);
-    if (is_known_done(call, token)) return CUDA_SUCCESS;
-    // Nothing was sent since the question whose answer is on its way: so it is the answer to this one.
-    if (watched != 0 && watched == call.session.last_number()) return not_ready(call.thread);
+    const uint64_t identity = call.identity_of(token);
+    if (is_known_done(call, token)) {
+        call.session.note_told(identity);
+        return CUDA_SUCCESS;
+    }
+    // Nothing was sent since the question whose answer is on its way: so it is the answer to this one. News of the stream
+    // itself counts as any other: that it is not known done may be for a call of another thread, which gave it nothing.
+    if (watched != 0 && watched == call.session.last_number() && !may_be_implied(call, 0, completion))
+        return not_ready(call.thread);
     uint64_t newest = call.session.last_number();
-    if (const uint64_t owner = call.owner_of(token); owner == 0 || !is_still_here(call, call.session.last_busy(token, owner))) {
+    if (!is_still_here(call, call.session.last_busy(token, identity))) {
         const CUresult result = gen::request_cuStreamQuery(call, token);
-        if (result == CUDA_SUCCESS) completion.reached(call.number, call.number);
+        if (result == CUDA_SUCCESS) note_done(call, token);
         newest = call.session.last_number();
         if (result != CUDA_ERROR_NOT_READY || newest != call.number) return result;
     }
@@ -158,6 +180,12 @@ bool is_complete(const Call& call, const Event& event, uint64_t number) {
     if (number == 0) return true;
     if (event.completion.done.load(std::memory_order_acquire) >= number) {
         note_answer(event.completion);
+        return true;
+    }
+    const uint64_t given = event.given.load(std::memory_order_relaxed);
+    const Completion* recorder = given != 0 ? completion_of_recorder(call, event) : nullptr;
+    if (recorder && recorder->done.load(std::memory_order_acquire) >= given) {
+        note_answer(*recorder);
         return true;
     }
     const Context* context = call.state.contexts.find(event.context);
@@ -206,13 +234,30 @@ void watch_event(Call& call, uint64_t token, Event& event, uint64_t number) {
 
 }  // namespace
 
+void note_reached(const Call& call, Event& event, uint64_t number, uint64_t by) {
+    const bool known_here = is_known_here(call, event);
+    if (known_here && number == 0) return;  // it was never recorded: that tells of nothing
+    if (by != 0) event.completion.told_by.store(by, std::memory_order_relaxed);
+    raise_to(event.completion.done, number);
+    const uint64_t given = event.given.load(std::memory_order_relaxed);
+    Completion* const recorder = known_here && given != 0 ? completion_of_recorder(call, event) : nullptr;
+    // Its stream has come as far; unless it was recorded anew meanwhile, perhaps in another one.
+    if (recorder && event.record.load(std::memory_order_acquire) == number) raise_to(recorder->done, given);
+    call.session.note_told(recorder ? event.identity.load(std::memory_order_relaxed) : 0);
+}
+
 CUresult query_event(Call& call, uint64_t token, Event& event) {
     const uint64_t number = event.record.load(std::memory_order_acquire);
     const uint64_t watched = event.completion.watched.load(std::memory_order_acquire);
     const bool known_here = is_known_here(call, event);
     if (known_here && number != 0) event.expected_questions.store(Event::k_expected_after_question, std::memory_order_relaxed);
-    if (is_complete(call, event, number)) return CUDA_SUCCESS;
-    if (known_here && watched == number) {
+    if (is_complete(call, event, number)) {
+        note_reached(call, event, number, 0);
+        return CUDA_SUCCESS;
+    }
+    const Completion* const recorder = completion_of_recorder(call, event);
+    const uint64_t identity = recorder ? event.identity.load(std::memory_order_relaxed) : 0;
+    if (known_here && watched == number && !may_be_implied(call, identity, event.completion)) {
         // Since the record, perhaps, which may not have left either.
         if (event.completion.asked.load(std::memory_order_relaxed) != number) {
             event.completion.asked.store(number, std::memory_order_relaxed);
@@ -222,7 +267,8 @@ CUresult query_event(Call& call, uint64_t token, Event& event) {
     }
     if (!known_here || !is_still_here(call, event.given.load(std::memory_order_relaxed))) {
         const CUresult result = gen::request_cuEventQuery(call, token);
-        if (known_here && result == CUDA_SUCCESS) event.completion.reached(number, call.number);
+        if (result == CUDA_SUCCESS) note_reached(call, event, number, known_here ? call.number : 0);
+        if (result == CUDA_ERROR_NOT_READY) raise_to(event.completion.looked, call.number);
         if (!known_here || result != CUDA_ERROR_NOT_READY) return result;
     }
     watch_event(call, token, event, number);
@@ -239,6 +285,7 @@ void expect_question(Call& call, uint64_t token, Event& event) {
 
 void note_done(const Call& call, uint64_t stream) {
     if (Completion* completion = completion_of(call, stream)) completion->reached(call.number, call.number);
+    call.session.note_told(call.identity_of(stream));
 }
 
 CUresult query_stream(Call& call, uint64_t token) {

@@ -16,8 +16,12 @@ inline void note_recorded_behind_all(const Call& call, Event& event) {
     event.capture_id.store(0);
     event.stream.store(Event::k_no_stream, std::memory_order_relaxed);
     event.given.store(call.number, std::memory_order_relaxed);
+    event.identity.store(0, std::memory_order_relaxed);
     event.record.store(call.state.next_record(), std::memory_order_release);
 }
+
+/// The program is about to be told that the event's record with this number is complete. @param by  call whose reply tells it
+void note_reached(const Call& call, Event& event, uint64_t number, uint64_t by);
 
 /// cuEventQuery. @blocks for a round trip if the answer is not known
 CUresult query_event(Call& call, uint64_t token, Event& event);
@@ -31,7 +35,7 @@ CUresult query_stream(Call& call, uint64_t token);
 /// True if nothing that gives work to it was sent since all work of the call's context, or of the stream, was found to be done.
 bool is_context_known_idle(const Call& call);
 bool is_known_done(const Call& call, uint64_t stream);
-/// The call that was just answered has found the stream's work done.
+/// The call that was just answered has found the stream's work done, and the program is about to be told.
 void note_done(const Call& call, uint64_t stream);
 
 }  // namespace warpline::client

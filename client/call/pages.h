@@ -74,6 +74,8 @@ CUresult take_back_from_function(const Call& call);
 /// The same for what has stayed for long enough, while nothing is heard of the device.
 CUresult refresh_pages_in_time(const Call& call);
 
+/// For run_between_kernels(): that the function is called tells the program that work is done.
+void note_function_called(Session& session);
 /// For run_between_kernels(). @returns what it wants to be told afterwards
 uint64_t pages_before_function(const Call& call, std::optional<uint64_t> stream);
 void pages_after_function(const Call& call, uint64_t written_before);
@@ -83,6 +85,7 @@ void pages_after_function(const Call& call, uint64_t written_before);
 /// @param stream   token of that; nothing: it is a graph's, other nodes of which may run meanwhile
 template <typename Function>
 void run_between_kernels(Session& session, State& state, uint64_t context, std::optional<uint64_t> stream, Function function) {
+    note_function_called(session);
     if (!SharedPages::in_use()) [[likely]]
         return function();
     const Call call{cuda::CallId::wlWritePages, this_thread(), session, state, context};

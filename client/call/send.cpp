@@ -89,7 +89,7 @@ constexpr size_t k_most_looked_through = 64 << 10;
 
 /// The stream that the work is given to is not done before it: launches and asynchronous copies alone, of which CUDA says so.
 void note_busy(const Call& call) {
-    if (call.stream != Call::k_unknown_stream) call.session.note_busy(call.number, call.stream, call.owner_of(call.stream));
+    if (call.stream != Call::k_unknown_stream) call.session.note_busy(call.number, call.stream, call.identity_of(call.stream));
 }
 
 /// True for asynchronous work whose stream is busy until the device has done it.

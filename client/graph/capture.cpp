@@ -104,6 +104,7 @@ void note_record(const Call& call, uint64_t stream, Event& event) {
     event.stream.store(stream, std::memory_order_relaxed);
     event.scope.store(call.scope(), std::memory_order_relaxed);
     event.given.store(call.number, std::memory_order_relaxed);
+    event.identity.store(call.identity_of(stream), std::memory_order_relaxed);
     event.record.store(call.state.next_record(), std::memory_order_release);
 }
 

@@ -29,6 +29,7 @@ CUresult record(Call& call, CUevent hEvent, CUstream hStream, unsigned flags) {
     const Stream* stream = call.state.streams.find(to_token(hStream));
     if ((stream ? stream->context : call.context) != event->context) return CUDA_ERROR_INVALID_HANDLE;
     const uint64_t stream_name = stream_token(call, hStream);
+    call.stream = stream_name;
     // Recorded by a node of the graph, it is no place in the graph. cuda.h: "This flag is invalid when used outside of
     // capture." (DB-54)
     const bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
@@ -99,18 +100,21 @@ CUresult hook_client_cuEventSynchronize(Call& call, CUevent hEvent) {
     if (!event) return unknown_handle<HandleKind::event>(to_token(hEvent));
     if (CUresult refused = check_wait_for_event(call, *event); refused != CUDA_SUCCESS) return refused;
     const uint64_t number = event->record.load(std::memory_order_acquire);
-    if (is_complete(call, *event, number)) return settle_event(call, CUDA_SUCCESS, to_token(hEvent), number);
+    if (is_complete(call, *event, number)) {
+        note_reached(call, *event, number, 0);
+        return settle_event(call, CUDA_SUCCESS, to_token(hEvent), number);
+    }
     call.context = event->context;
     return with_pages_along(call, [&] {
         const CUresult result = wait_for_event(call, to_token(hEvent));
-        if (result == CUDA_SUCCESS) event->completion.reached(number, call.number);
+        if (result == CUDA_SUCCESS) note_reached(call, *event, number, call.number);
         return result;
     });
 }
 
 CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUevent hStart, CUevent hEnd) {
-    const Event* start = call.state.events.find(to_token(hStart));
-    const Event* end = call.state.events.find(to_token(hEnd));
+    Event* start = call.state.events.find(to_token(hStart));
+    Event* end = call.state.events.find(to_token(hEnd));
     for (const Event* event : {start, end}) {
         if (!event) return unknown_handle<HandleKind::event>(to_token(event == start ? hStart : hEnd));
         if (CUresult refused = check_not_captured(call, *event); refused != CUDA_SUCCESS) return refused;
@@ -120,7 +124,12 @@ CUresult hook_client_cuEventElapsedTime_v2(Call& call, float* pMilliseconds, CUe
     }
     if (!pMilliseconds) return CUDA_ERROR_INVALID_VALUE;
     call.context = start->context;
-    return elapsed_time(call, to_token(hStart), to_token(hEnd), *pMilliseconds);
+    const uint64_t starts = start->record.load(), ends = end->record.load();
+    const CUresult result = elapsed_time(call, to_token(hStart), to_token(hEnd), *pMilliseconds);
+    if (result != CUDA_SUCCESS) return result;
+    note_reached(call, *start, starts, call.number);
+    note_reached(call, *end, ends, call.number);
+    return result;
 }
 
 }  // namespace warpline::client

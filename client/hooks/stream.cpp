@@ -104,9 +104,10 @@ CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEv
     const bool external = (Flags & CU_EVENT_WAIT_EXTERNAL) != 0;
     if (CUresult refused = join_capture(call, stream_token(call, hStream), *event, external); refused != CUDA_SUCCESS)
         return refused;
+    call.stream = stream_token(call, hStream);
     // What is waited for is the record of this moment: another process may be told to record anew as soon as we have returned.
     const auto send = event->is_shared() ? gen::request_cuStreamWaitEvent : gen::issue_cuStreamWaitEvent;
-    return send(call, stream_token(call, hStream), to_token(hEvent), Flags);
+    return send(call, call.stream, to_token(hEvent), Flags);
 }
 
 CUresult hook_client_cuStreamGetPriority(Call& call, CUstream hStream, int* priority) {

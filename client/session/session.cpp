@@ -351,6 +351,18 @@ void Session::copies_settled(uint64_t context, uint64_t address, uint64_t size_b
     count_copies();
 }
 
+void Session::note_told(uint64_t identity) {
+    MutexLock lock(m_told_mutex);
+    if (identity != m_told_identity) m_told_others = m_told;
+    m_told_identity = identity;
+    m_told = last_number();
+}
+
+uint64_t Session::told_of_others(uint64_t identity) const {
+    MutexLock lock(m_told_mutex);
+    return identity == 0 || identity != m_told_identity ? m_told : m_told_others;
+}
+
 bool Session::take_watch() {
     if (m_watches.fetch_add(1, std::memory_order_relaxed) < k_max_watches) return true;
     end_watch(CUDA_SUCCESS);

@@ -190,18 +190,24 @@ public:
     }
 
     /// A call was queued of which a stream is busy for a while. Under the outbox's lock.
-    /// @param owner  what tells the stream from all others
-    void note_busy(uint64_t number, uint64_t stream, uint64_t owner) {
+    /// @param identity  what tells the stream from all others (Call::identity_of())
+    void note_busy(uint64_t number, uint64_t stream, uint64_t identity) {
         Busy& busy = m_last_busy[slot_of(stream)];
-        busy.owner.store(owner, std::memory_order_relaxed);
+        busy.identity.store(identity, std::memory_order_relaxed);
         busy.number.store(number, std::memory_order_release);
     }
     /// The number of the newest such call of this stream; 0: not known.
-    uint64_t last_busy(uint64_t stream, uint64_t owner) const {
+    uint64_t last_busy(uint64_t stream, uint64_t identity) const {
         const Busy& busy = m_last_busy[slot_of(stream)];
         const uint64_t number = busy.number.load(std::memory_order_acquire);
-        return busy.owner.load(std::memory_order_relaxed) == owner ? number : 0;
+        return busy.identity.load(std::memory_order_relaxed) == identity ? number : 0;
     }
+
+    /// The program is about to be told that work of a stream is done (by its identity; 0: of any). What that work has waited
+    /// for is done as well, in whatever streams.
+    void note_told(uint64_t identity) WL_EXCLUDES(m_told_mutex);
+    /// The newest call when the program was told last of another stream than this one; of any for 0.
+    uint64_t told_of_others(uint64_t identity) const WL_EXCLUDES(m_told_mutex);
 
     /// A call that leaves some was queued.
     void note_work(uint64_t number) { m_last_work.store(number, std::memory_order_relaxed); }
@@ -295,10 +301,13 @@ private:
     std::atomic<uint64_t> m_last_change{0}, m_last_unplaced{0};
     std::array<std::atomic<uint64_t>, k_stream_slots> m_last_given{};
     struct Busy {
-        std::atomic<uint64_t> number{0}, owner{0};
+        std::atomic<uint64_t> number{0}, identity{0};
     };
     std::array<Busy, k_stream_slots> m_last_busy;
-    std::atomic<uint64_t> m_last_number{0};  // of a call
+    mutable Mutex m_told_mutex;
+    uint64_t m_told_identity WL_GUARDED_BY(m_told_mutex) = 0;  // that the program was told of last
+    uint64_t m_told WL_GUARDED_BY(m_told_mutex) = 0, m_told_others WL_GUARDED_BY(m_told_mutex) = 0;  // the newest call then
+    std::atomic<uint64_t> m_last_number{0};                                                          // of a call
     std::atomic<int> m_watches{0};
     mutable Mutex m_waits_mutex;
     std::map<cuda::CallId, uint64_t> m_waits WL_GUARDED_BY(m_waits_mutex);  // how often calls have waited for a reply

@@ -19,6 +19,8 @@ struct Completion {
     /// The server will tell when work of this number is complete; 0: nobody asked it to. Ends after `done` was raised: who
     /// reads this first and then `done` misses no news.
     std::atomic<uint64_t> watched{0};
+    /// Number of the newest call that had the server look: the one that watches, or a question that was answered "not yet".
+    std::atomic<uint64_t> looked{0};
     std::atomic<uint64_t> asked{0};    ///< a question has sent the watch of this number on its way
     std::atomic<uint64_t> told_by{0};  ///< number of the call whose reply told of `done` last, for traces
 

@@ -136,6 +136,7 @@ struct Event {
     unsigned flags = 0;
     std::atomic<uint64_t> record{0};      ///< number of its last record, among all of the session; 0: never recorded
     std::atomic<uint64_t> given{0};       ///< number of the call that made it
+    std::atomic<uint64_t> identity{0};    ///< of the stream in which that was (Call::identity_of()); 0: in none
     std::atomic<uint64_t> stream{0};      ///< token of the stream in which that was
     std::atomic<uint64_t> scope{0};       ///< of the legacy default stream: token of the context whose one it is
     Completion completion;                ///< numbers of records
