@@ -62,7 +62,14 @@ CUresult hook_client_cuModuleUnload(Call& call, CUmodule hmod) {
 CUresult hook_client_cuModuleGetFunction(Call& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
     const Module* module = call.state.modules.find(to_token(hmod));
     if (!module) return CUDA_ERROR_INVALID_HANDLE;
-    return get_function(call, *module->code, to_token(hmod), name, hfunc);
+    CUfunction found = nullptr;
+    if (CUresult result = get_function(call, *module->code, to_token(hmod), name, &found); result != CUDA_SUCCESS)
+        return result;
+    // A driver loads its code now: it may not be able to any more when a kernel runs that waits for what this one does.
+    Function* const function = call.state.functions.find(to_token(found));
+    if (CUresult result = ensure_announced(call, to_token(found), *function); result != CUDA_SUCCESS) return result;
+    *hfunc = found;
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuModuleGetGlobal_v2(Call& call, CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {

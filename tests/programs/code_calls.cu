@@ -57,6 +57,27 @@ static const char k_library[] = R"(.version 7.0
 }
 )";
 
+// One kernel waits for what the other one does.
+static const char k_waiting[] = R"(.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry wait_for(.param .u64 word) {
+  .reg .b64 %a; .reg .b32 %n; .reg .pred %zero;
+  ld.param.u64 %a, [word];
+again:
+  ld.volatile.global.u32 %n, [%a];
+  setp.eq.u32 %zero, %n, 0;
+  @%zero bra again;
+  ret;
+}
+.visible .entry set(.param .u64 word) {
+  .reg .b64 %a;
+  ld.param.u64 %a, [word];
+  st.volatile.global.u32 [%a], 1;
+  ret;
+}
+)";
+
 static CUfunction function_of(CUmodule module, const char* name) {
     CUfunction function;
     DRIVER(cuModuleGetFunction(&function, module, name));
@@ -225,6 +246,26 @@ static void loading() {
     DRIVER(cuModuleUnload(module));
 }
 
+// What has been asked for is loaded, and need not be when it is launched: while a kernel waits for it, it could not be.
+static void waiting() {
+    CUmodule module;
+    DRIVER(cuModuleLoadData(&module, k_waiting));
+    const CUfunction wait_for = function_of(module, "wait_for"), set = function_of(module, "set");
+    CUstream first, second;
+    for (CUstream* stream : {&first, &second}) DRIVER(cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+    DeviceArray<int> word(std::vector<int>{0});
+    auto address = reinterpret_cast<CUdeviceptr>(word.data());
+    void* arguments[] = {&address};
+    DRIVER(cuLaunchKernel(wait_for, 1, 1, 1, 1, 1, 1, 0, first, arguments, nullptr));
+    DRIVER(cuLaunchKernel(set, 1, 1, 1, 1, 1, 1, 0, second, arguments, nullptr));
+    for (const CUstream stream : {second, first}) {
+        DRIVER(cuStreamSynchronize(stream));
+        DRIVER(cuStreamDestroy(stream));
+    }
+    EXPECT_EQ(word.download()[0], 1);
+    DRIVER(cuModuleUnload(module));
+}
+
 // Preferences, of which a program sees nothing but that its kernels run as before and that no others are taken.
 static void preferences() {
     CUlibrary library;
@@ -337,6 +378,7 @@ int main() {
     files();
     fat_binaries();
     links();
+    waiting();
     libraries();
     loading();
     preferences();
