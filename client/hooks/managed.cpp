@@ -3,6 +3,7 @@
 
 #include "client/code/images.h"
 #include "client/gen/managed_calls.gen.h"
+#include "client/managed/system_calls.h"
 
 namespace warpline::client {
 
@@ -66,8 +67,10 @@ CUresult prefetch_batch(Call& call, const cuda::abi::PrefetchBatch& batch, unsig
 CUresult hook_client_cuMemAllocManaged(Call& call, CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
     uint64_t address = 0;
     const CUresult result = allocate_managed(call, bytesize, flags, address);
-    if (result == CUDA_SUCCESS) *dptr = address;
-    return result;
+    if (result != CUDA_SUCCESS) return result;
+    system_calls::attend();  // a call that is under way at the first launch would find its pages gone
+    *dptr = address;
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuMemAdvise(Call& call, CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {

@@ -9,6 +9,7 @@
 #include "client/copy/program_memory.h"
 #include "client/gen/memory_calls.gen.h"
 #include "client/graph/memory.h"
+#include "client/managed/system_calls.h"
 #include "client/session/connection_to_server.h"
 #include "common/base/mappings.h"
 
@@ -51,6 +52,7 @@ CUresult allocate_host(Call& call, void** pp, size_t bytes, unsigned flags) {
             (void)free_host_memory(call, base);
             return refused;
         }
+        system_calls::attend();  // a call that is under way at the first launch would find its pages gone
     }
     *pp = address;
     return CUDA_SUCCESS;

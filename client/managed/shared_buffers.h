@@ -80,7 +80,8 @@ auto attempt(Brings brings, Call call, IsLess is_less) {
     for (int i = 0;; ++i) {
         const bool ours = brings();
         const auto result = call();
-        const bool again = ours && (has_failed(result) ? errno == EFAULT : is_less(result));
+        // Memory may have become ours during the call, by the first kernel that uses it.
+        const bool again = has_failed(result) ? errno == EFAULT && (ours || brings()) : ours && is_less(result);
         if (!again || i == k_attempts) return result;
     }
 }
@@ -96,13 +97,12 @@ ssize_t transfer(int fd, const void* buffer, size_t size_bytes, Use use, Call ca
     const auto* bytes = static_cast<const std::byte*>(buffer);
     size_t done = 0;
     for (;;) {
-        bool ours = false;
-        const ssize_t result =
-            attempt([&] { return ours = bring(bytes + done, size_bytes - done, use); }, [&] { return call(done); });
+        const ssize_t result = attempt([&] { return bring(bytes + done, size_bytes - done, use); }, [&] { return call(done); });
         if (result < 0) return done != 0 ? static_cast<ssize_t>(done) : result;
         done += static_cast<size_t>(result);
-        if (!ours || result == 0 || done >= size_bytes) return static_cast<ssize_t>(done);
-        if (is_in_place(bytes + done, 1, use) || !is_file(fd)) return static_cast<ssize_t>(done);
+        if (result == 0 || done >= size_bytes) return static_cast<ssize_t>(done);
+        // Whether a page was gone where it stopped cannot be seen any more: another thread may have brought it back.
+        if (!may_be_shared(bytes + done) || !is_file(fd)) return static_cast<ssize_t>(done);
     }
 }
 
@@ -118,8 +118,7 @@ template <typename Call>
         if (result < 0) return done != 0 ? static_cast<ssize_t>(done) : result;
         done += static_cast<size_t>(result);
         rest.advance(static_cast<size_t>(result));
-        if (result == 0 || rest.count() == 0 || is_in_place(rest.first()->iov_base, 1, use) || !is_file(fd))
-            return static_cast<ssize_t>(done);
+        if (result == 0 || rest.count() == 0 || !is_file(fd)) return static_cast<ssize_t>(done);
     }
 }
 
