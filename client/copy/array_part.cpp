@@ -12,8 +12,8 @@ namespace warpline::client {
 
 namespace {
 
-/// @param ask  the call to the server: the bytes of its answer
-template <typename Descriptor, typename Ask>
+/// @param ask  the call to the server
+template <typename Values, typename Descriptor, typename Ask>
 CUresult describe(Call& call, CUarray handle, std::optional<Descriptor> Array::*kept, Descriptor& descriptor, Ask ask) {
     Array* array = call.state.arrays.find(to_token(handle));
     if (!array) return unknown_handle<HandleKind::array>(to_token(handle));
@@ -26,11 +26,12 @@ CUresult describe(Call& call, CUarray handle, std::optional<Descriptor> Array::*
             return CUDA_SUCCESS;
         }
     }
-    Bytes answer;
-    if (const CUresult result = ask(answer); result != CUDA_SUCCESS) return result;
-    copy_struct(&descriptor, answer);
+    Values answer;
+    if (const CUresult result = ask(call, to_token(handle), answer); result != CUDA_SUCCESS) return result;
+    copy_struct(&descriptor, answer.pArrayDescriptor);
+    if (!is_own) return CUDA_SUCCESS;
     MutexLock lock(array->mutex);
-    if (is_own) array->*kept = descriptor;
+    array->*kept = descriptor;
     return CUDA_SUCCESS;
 }
 
@@ -66,21 +67,13 @@ ArrayExtent extent_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
 }
 
 CUresult describe_array(Call& call, CUarray handle, CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
-    return describe(call, handle, &Array::descriptor, descriptor, [&](Bytes& answer) {
-        gen::CuArray3DGetDescriptorV2Values values;
-        const CUresult result = gen::request_cuArray3DGetDescriptor_v2(call, to_token(handle), values);
-        answer = std::move(values.pArrayDescriptor);
-        return result;
-    });
+    return describe<gen::CuArray3DGetDescriptorV2Values>(call, handle, &Array::descriptor, descriptor,
+                                                         gen::request_cuArray3DGetDescriptor_v2);
 }
 
 CUresult describe_array(Call& call, CUarray handle, CUDA_ARRAY_DESCRIPTOR& descriptor) {
-    return describe(call, handle, &Array::flat_descriptor, descriptor, [&](Bytes& answer) {
-        gen::CuArrayGetDescriptorV2Values values;
-        const CUresult result = gen::request_cuArrayGetDescriptor_v2(call, to_token(handle), values);
-        answer = std::move(values.pArrayDescriptor);
-        return result;
-    });
+    return describe<gen::CuArrayGetDescriptorV2Values>(call, handle, &Array::flat_descriptor, descriptor,
+                                                       gen::request_cuArrayGetDescriptor_v2);
 }
 
 CUresult check_in_array(Call& call, CUarray handle, const ArrayPart& part) {
