@@ -121,6 +121,22 @@ bool is_out_of_reach(const Call& call, const HostRange& range) {
     return !call.state.memory.has_window() || (range.origin == HostOrigin::allocated && range.block_bytes == 0);
 }
 
+/// Copies that the program makes of the memory end before it becomes the device's, and begin behind that.
+class ChangeOfHands {
+public:
+    ChangeOfHands(HostMemory& memory, uint64_t base) : m_memory(memory), m_base(base), m_begun(memory.begin_change(base)) {}
+    ~ChangeOfHands() {
+        if (m_begun) m_memory.end_change(m_base);
+    }
+    ChangeOfHands(const ChangeOfHands&) = delete;
+    ChangeOfHands& operator=(const ChangeOfHands&) = delete;
+
+private:
+    HostMemory& m_memory;
+    const uint64_t m_base;
+    const bool m_begun;
+};
+
 bool is_used_by_graphs(const Call& call, const HostRange& range) {
     return call.state.graph_ends.meets(range.base, range.size_bytes);
 }
@@ -165,9 +181,13 @@ CUresult free_host_memory(Call& call, uint64_t base) {
     return CUDA_SUCCESS;
 }
 
+static bool can_be_mapped(const Call& call, const HostRange& range) {
+    return range.device_base != 0 || (!is_out_of_reach(call, range) && !is_used_by_graphs(call, range));
+}
+
 bool can_be_mapped(const Call& call, uint64_t address) {
     const auto range = call.state.host_memory.find(address);
-    return range && (range->device_base != 0 || (!is_out_of_reach(call, *range) && !is_used_by_graphs(call, *range)));
+    return range && can_be_mapped(call, *range);
 }
 
 CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address) {
@@ -183,6 +203,7 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
         return WL_REFUSE_CALL("cuMemHostGetDevicePointer",
                               "memory that copies of a graph use cannot be used by kernels as well");
     if (!start_pager(call)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const ChangeOfHands change(host, range->base);
     take_back_host_memory(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
     Call own = call;
     own.context = range->context;
@@ -211,10 +232,13 @@ CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes) {
 void map_named_memory(const Call& call, uint64_t base) {
     Call own = call;
     uint64_t device_address = 0;
-    const bool can_be = can_be_mapped(call, base);
+    const auto range = call.state.host_memory.find(base);
+    if (!range || range->device_base != 0) return;
+    const bool can_be = can_be_mapped(call, *range);
     const CUresult result = can_be ? map_host_memory(own, base, device_address) : CUDA_ERROR_NOT_SUPPORTED;
     static std::atomic<bool> s_said{false};
-    if (result == CUDA_SUCCESS || !call.state.host_memory.find(base) || s_said.exchange(true)) return;
+    // Freed meanwhile, it is an invalid value.
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_VALUE || s_said.exchange(true)) return;
     WL_LOG(warn, "client",
            "page-locked memory at {:#x}, whose address the device was given, cannot be the device's as well: {}", base,
            can_be ? "there is no room for it" : "a graph copies it, or the server's driver cannot map it there");

@@ -3,6 +3,7 @@
 
 #include "client/call/mapped.h"
 #include "client/call/pages.h"
+#include "client/managed/faults.h"
 #include "client/trace/trace.h"
 
 namespace warpline::client {
@@ -81,6 +82,14 @@ constexpr bool is_copy(cuda::CallId id) {
         case cuda::CallId::wlCopyToDevice: return true;
         default: return false;
     }
+}
+
+/// Bytes that lie in memory whose pages the device may take meanwhile, as those of a module may. Copies see to theirs
+/// (HostUses), and what is written back has been taken already.
+bool may_be_taken(cuda::CallId id, BytesView payload) {
+    if (payload.empty() || !SharedPages::in_use() || is_copy(id)) [[likely]]
+        return false;
+    return faults::is_watched(reinterpret_cast<uint64_t>(payload.data()));
 }
 
 /// Longer copies are not looked through for addresses of page-locked memory: they are data, and it would take longer than to
@@ -171,6 +180,12 @@ CUresult queue_launch(Call& call, const protocol::CallHeader& header, const prot
 CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
     if (payload.size() >= sizeof(uint64_t) && payload.size() <= k_most_looked_through && is_copy(call.id))
         note_named_memory(call, payload);
+    Bytes kept;
+    if (may_be_taken(call.id, payload)) {
+        // Not under the outbox's lock, without which the pages would not come back.
+        kept.assign(payload.begin(), payload.end());
+        payload = kept;
+    }
     return with_pages_given(call, [&] { return queue_call(call, waiter, words, fill, payload); });
 }
 

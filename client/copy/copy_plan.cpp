@@ -68,7 +68,7 @@ CUresult context_token(const Call& call, CUcontext context, uint64_t& token) {
 /// Brings one end into the form in which it travels.
 CUresult plan_end(Call& call, CopyEnd end, CopyEnd::Which which, CopyPlan& plan) {
     CUDA_MEMCPY3D_PEER& copy = plan.copy;
-    PlannedEnd& planned = which == CopyEnd::Which::source ? plan.source : plan.destination;
+    PlannedEnd& planned = plan.end(which);
     const Use use = which == CopyEnd::Which::source ? Use::read : Use::write;
     if (CUresult result = settle_end(call, end, use, copy.WidthInBytes, copy.Height, copy.Depth); result != CUDA_SUCCESS)
         return result;
@@ -207,13 +207,11 @@ CUresult plan_copy(Call& call, const CUDA_MEMCPY3D_PEER& from, CopyPlan& plan) {
     return make_plan(call, source, destination, from.WidthInBytes, from.Height, from.Depth, plan);
 }
 
-/// An end of a copy of rows that is captured into the body of a conditional node: see share_with_body().
-static CUresult share_rows_with_body(Call& call, uint64_t graph, CopyPlan& plan, CopyEnd::Which which) {
-    PlannedEnd& planned = which == CopyEnd::Which::source ? plan.source : plan.destination;
-    if (!planned.is_host) return CUDA_SUCCESS;
+/// An end of a planned copy that has become the device's since: it is the device that copies there.
+static CUresult leave_to_device(Call& call, CopyPlan& plan, CopyEnd::Which which) {
+    PlannedEnd& planned = plan.end(which);
     const CopyTarget rows = planned.rows;
     const auto use = which == CopyEnd::Which::source ? Use::read : Use::write;
-    share_with_body(call, graph, rows.base, rows.span_bytes());
     CopyEnd end = device_end(device_address_of(call.state, reinterpret_cast<uint64_t>(rows.base), rows.span_bytes(), use));
     if (end.device == 0) return CUDA_SUCCESS;
     end.context = to_handle<CUcontext>(planned.context);
@@ -221,6 +219,24 @@ static CUresult share_rows_with_body(Call& call, uint64_t graph, CopyPlan& plan,
     end.height = rows.slices > 1 ? rows.slice_pitch_bytes / rows.pitch_bytes : rows.rows;
     planned = {};
     return plan_end(call, end, which, plan);
+}
+
+/// Before the rows of a planned copy are read or written here.
+static CUresult begin_uses(Call& call, HostUses& uses, CopyPlan& plan) {
+    for (const auto which : {CopyEnd::Which::source, CopyEnd::Which::destination}) {
+        if (!plan.end(which).is_host) continue;
+        uses.begin(plan.end(which).rows.base);
+        if (CUresult refused = leave_to_device(call, plan, which); refused != CUDA_SUCCESS) return refused;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// An end of a copy of rows that is captured into the body of a conditional node: see share_with_body().
+static CUresult share_rows_with_body(Call& call, uint64_t graph, CopyPlan& plan, CopyEnd::Which which) {
+    const PlannedEnd& planned = plan.end(which);
+    if (!planned.is_host) return CUDA_SUCCESS;
+    share_with_body(call, graph, planned.rows.base, planned.rows.span_bytes());
+    return leave_to_device(call, plan, which);
 }
 
 static CUresult share_rows_with_body(Call& call, CopyPlan& plan, uint64_t stream) {
@@ -234,6 +250,8 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
     if (plan.empty()) return CUDA_SUCCESS;
     if (CUresult refused = share_rows_with_body(call, plan, stream); refused != CUDA_SUCCESS) return refused;
     if (plan.source.is_host && plan.destination.is_host) return copy_on_host(call, plan, stream);
+    HostUses uses(call.state.host_memory);
+    if (CUresult refused = begin_uses(call, uses, plan); refused != CUDA_SUCCESS) return refused;
     if (plan.source.is_host) return send_from_host(call, plan, stream, timing);
     if (plan.destination.is_host) return fetch_to_host(call, plan, stream, timing);
     bool async = timing == Timing::asynchronous || stream != 0;
@@ -247,6 +265,8 @@ CUresult run_copy(Call& call, CopyPlan& plan, uint64_t stream, Timing timing) {
 
 CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes) {
     if (size_bytes == 0) return CUDA_SUCCESS;
+    HostUses uses(call.state.host_memory);
+    uses.begin(source);
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
         return copy_within_device(call, destination, there, size_bytes, 0, Timing::synchronous);
     if (is_looked_at(call, destination))
@@ -266,6 +286,8 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
                               Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (const uint64_t graph = captured_graph(call, stream)) share_with_body(call, graph, source, size_bytes);
+    HostUses uses(call.state.host_memory);
+    uses.begin(source);
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(source), size_bytes, Use::read))
         return copy_within_device(call, destination, there, size_bytes, stream, timing);
     call.stream = stream;
@@ -286,6 +308,8 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
                           Timing timing) {
     if (size_bytes == 0) return CUDA_SUCCESS;
     if (const uint64_t graph = captured_graph(call, stream)) share_with_body(call, graph, target.base, size_bytes);
+    HostUses uses(call.state.host_memory);
+    uses.begin(target.base);
     if (const uint64_t there = device_address_of(call.state, reinterpret_cast<uint64_t>(target.base), size_bytes, Use::write))
         return copy_within_device(call, there, source, size_bytes, stream, timing);
     call.stream = stream;

@@ -26,6 +26,7 @@ struct CopyPlan {
     PlannedEnd source, destination;
     /// The end that lies here, of a copy that has one.
     const PlannedEnd& host() const { return source.is_host ? source : destination; }
+    PlannedEnd& end(CopyEnd::Which which) { return which == CopyEnd::Which::source ? source : destination; }
     bool empty() const { return copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0; }
 };
 

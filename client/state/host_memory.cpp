@@ -71,6 +71,43 @@ bool HostMemory::free(void* address) {
     return true;
 }
 
+std::optional<uint64_t> HostMemory::begin_use(uint64_t address) {
+    MutexLock lock(m_mutex);
+    for (;;) {
+        const auto it = m_ranges.find(base_of(address));
+        if (it == m_ranges.end() || it->second.device_base != 0) return std::nullopt;
+        if (!it->second.changes_hands) {
+            ++it->second.uses;
+            return it->first;
+        }
+        m_change.wait(m_mutex);
+    }
+}
+
+void HostMemory::end_use(uint64_t base) {
+    MutexLock lock(m_mutex);
+    const auto it = m_ranges.find(base);
+    // Memory that the program frees while it is copied may be other memory by now.
+    if (it != m_ranges.end() && it->second.uses != 0 && --it->second.uses == 0) m_change.notify_all();
+}
+
+bool HostMemory::begin_change(uint64_t base) {
+    MutexLock lock(m_mutex);
+    for (;;) {
+        const auto it = m_ranges.find(base);
+        if (it == m_ranges.end()) return false;
+        if (it->second.uses == 0) return it->second.changes_hands = true;
+        m_change.wait(m_mutex);
+    }
+}
+
+void HostMemory::end_change(uint64_t base) {
+    MutexLock lock(m_mutex);
+    const auto it = m_ranges.find(base);
+    if (it != m_ranges.end()) it->second.changes_hands = false;
+    m_change.notify_all();
+}
+
 void HostMemory::set_device_base(uint64_t base, uint64_t device_base) {
     MutexLock lock(m_mutex);
     const auto it = m_ranges.find(base);
@@ -173,6 +210,11 @@ std::map<uint64_t, HostRange>::const_iterator HostMemory::containing(uint64_t ad
     if (it == m_ranges.begin()) return m_ranges.end();
     --it;
     return address - it->first < it->second.size_bytes ? it : m_ranges.end();
+}
+
+uint64_t HostMemory::base_of(uint64_t address) const {
+    const auto it = containing(address);
+    return it == m_ranges.end() ? 0 : it->first;
 }
 
 std::optional<HostRange> HostMemory::find(uint64_t address) const {

@@ -1,6 +1,7 @@
 // The host memory that CUDA knows of.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -26,8 +27,10 @@ struct HostRange {
     unsigned flags = 0;
     HostOrigin origin = HostOrigin::allocated;
     int device = 0;
-    uint64_t block_bytes = 0;  ///< of the addresses that were taken for it; 0: the server does not have them as well
-    uint64_t device_base = 0;  ///< where kernels find it; 0: none uses it yet
+    uint64_t block_bytes = 0;    ///< of the addresses that were taken for it; 0: the server does not have them as well
+    uint64_t device_base = 0;    ///< where kernels find it; 0: none uses it yet
+    unsigned uses = 0;           ///< copies that are reading or writing it here
+    bool changes_hands = false;  ///< becomes the device's in this moment
 };
 
 class HostMemory {
@@ -55,6 +58,14 @@ public:
     void forget_named(Named named) WL_EXCLUDES(m_mutex);
     /// True while the program has registered memory.
     bool any_registered() const { return m_registered.load(std::memory_order_relaxed) != 0; }
+    /// A copy reads or writes memory here that no kernel uses yet: it stays so until end_use(). @blocks while a call makes it
+    /// the device's
+    /// @returns the start of the range; nothing: there is no such memory, or it is the device's already
+    std::optional<uint64_t> begin_use(uint64_t address) WL_EXCLUDES(m_mutex);
+    void end_use(uint64_t base) WL_EXCLUDES(m_mutex);
+    /// It is about to become the device's. False: it has gone. @blocks until no copy is at it
+    bool begin_change(uint64_t base) WL_EXCLUDES(m_mutex);
+    void end_change(uint64_t base) WL_EXCLUDES(m_mutex);
     /// Kernels use it from now on.
     void set_device_base(uint64_t base, uint64_t device_base) WL_EXCLUDES(m_mutex);
     /// Forgets memory that kernels use, whose pages are another's business. Nothing: it is unknown, or not such memory.
@@ -78,13 +89,15 @@ public:
 
 private:
     std::map<uint64_t, HostRange>::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
+    uint64_t base_of(uint64_t address) const WL_REQUIRES(m_mutex);  // 0: it is in none
 
     uint64_t m_window_base = 0;  // set before threads exist, then constant
     uint64_t m_window_bytes = 0;
     std::atomic<size_t> m_unmapped{0};
     std::atomic<size_t> m_registered{0};
     std::atomic<size_t> m_named_count{0};
-    mutable Mutex m_mutex;  // protects the ranges
+    mutable Mutex m_mutex;       // protects the ranges
+    ConditionVariable m_change;  // a use, or a change, is over
     std::map<uint64_t, HostRange> m_ranges WL_GUARDED_BY(m_mutex);
     uint64_t m_next_buffer_id WL_GUARDED_BY(m_mutex) = 1ull << 40;  // apart from those of device memory
     RangeHeap m_window WL_GUARDED_BY(m_mutex);
@@ -92,6 +105,30 @@ private:
     uint64_t m_times_named WL_GUARDED_BY(m_mutex) = 0;
     /// Where there was memory that kernels have used: the device may still have such an address, and find other memory there.
     std::set<uint64_t> m_once_mapped WL_GUARDED_BY(m_mutex);
+};
+
+/// What a copy that is made here, and not by the device, reads and writes of page-locked memory. Its pages must not be taken
+/// meanwhile: who reads them may have a lock without which they do not come back, or be a thread of ours.
+class HostUses {
+public:
+    explicit HostUses(HostMemory& memory) : m_memory(memory) {}
+    ~HostUses() {
+        for (size_t i = 0; i < m_count; ++i) m_memory.end_use(m_bases[i]);
+    }
+    HostUses(const HostUses&) = delete;
+    HostUses& operator=(const HostUses&) = delete;
+    /// For at most two. Of memory that is not page-locked, or the device's, nothing. @blocks as HostMemory::begin_use()
+    void begin(const void* address) {
+        const auto at = reinterpret_cast<uint64_t>(address);
+        if (!m_memory.in_window(at)) [[likely]]
+            return;
+        if (const auto base = m_memory.begin_use(at)) m_bases[m_count++] = *base;
+    }
+
+private:
+    HostMemory& m_memory;
+    std::array<uint64_t, 2> m_bases{};
+    size_t m_count = 0;
 };
 
 }  // namespace warpline::client
