@@ -122,8 +122,10 @@ private:
     CUresult ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question);
     void recall(bool in_turns);
     void read_mirrored();
+    bool read_mirrored_once();
     struct Reading;
-    CUresult read_parts(Reading& reading);
+    class MirroredQuestions;
+    void read_parts(std::vector<Reading>& all);
     /// The program's memory, where the device has changed its copy.
     /// @param written  by the program meanwhile, by its addresses
     void take_over(MirroredRange& mirrored, Reading& reading, const std::vector<AddressRange>& written);

@@ -29,43 +29,107 @@ struct Pager::Reading {
     std::vector<AddressRange> parts;  ///< offsets and bytes, each no more than a question may read
     std::vector<MirroredRange::Asked> asked;
     Bytes bytes;  ///< of the parts that have been read, one behind the other
+    CUresult result = CUDA_SUCCESS;
 };
 
-CUresult Pager::read_parts(Reading& reading) {
-    const auto& [of, parts, asked, bytes] = reading;
-    SharedPages::Counters& counters = SharedPages::instance().counters;
-    for (size_t next = 0, next_asked = 0; next < parts.size() || next_asked < asked.size();) {
+/// What is read of all registered memory of a context: in as few questions as it goes into.
+class Pager::MirroredQuestions {
+public:
+    MirroredQuestions(std::vector<Reading>& all, uint64_t context) {
+        for (Reading& reading : all) {
+            if (reading.of->context != context) continue;
+            for (const AddressRange& part : reading.parts) m_parts.push_back({&reading, part});
+            for (const auto& asked : reading.asked) m_asked.push_back({&reading, asked});
+        }
+    }
+    bool done() const { return m_next == m_parts.size() && m_next_asked == m_asked.size(); }
+
+    CUresult ask(Call call) {
+        const size_t first = m_next, first_asked = m_next_asked;
         std::vector<uint64_t> ranges, seen;
         uint64_t size = 0;
-        for (; next < parts.size() && size + parts[next].size_bytes <= k_most_read_bytes; ++next) {
-            ranges.insert(ranges.end(), {of->device + parts[next].base, parts[next].size_bytes});
-            size += parts[next].size_bytes;
+        for (; m_next < m_parts.size() && m_next - first < k_most_asked; ++m_next) {
+            const auto& [reading, part] = m_parts[m_next];
+            if (size + part.size_bytes > k_most_read_bytes) break;
+            ranges.insert(ranges.end(), {reading->of->device + part.base, part.size_bytes});
+            size += part.size_bytes;
         }
-        const size_t first_asked = next_asked;
-        for (; next_asked < asked.size() && next_asked - first_asked < k_most_asked; ++next_asked) {
-            const auto& [part, fingerprint] = asked[next_asked];
-            seen.insert(seen.end(), {of->device + part.base, part.size_bytes, fingerprint});
+        for (; m_next_asked < m_asked.size() && m_next_asked - first_asked < k_most_asked; ++m_next_asked) {
+            const auto& [reading, asked] = m_asked[m_next_asked];
+            seen.insert(seen.end(), {reading->of->device + asked.part.base, asked.part.size_bytes, asked.fingerprint});
         }
-        const size_t before = bytes.size();
-        reading.bytes.resize(before + size);
-        Call own = call_in(of->context);
+        Bytes bytes(size);
         gen::WlReadPagesValues said;
-        const auto target = CopyTarget::linear(reading.bytes.data() + before, size);
-        const CUresult result = gen::request_wlReadPages(own, ranges, false, seen, target, said);
+        const CUresult result =
+            gen::request_wlReadPages(call, ranges, false, seen, CopyTarget::linear(bytes.data(), size), said);
         if (result != CUDA_SUCCESS) return result;
+        SharedPages::Counters& counters = SharedPages::instance().counters;
         counters.fetches.fetch_add(1, std::memory_order_relaxed);
         counters.fetched_bytes.fetch_add(size, std::memory_order_relaxed);
-        std::vector<bool> is_changed(next_asked - first_asked, true);
-        for (const uint64_t place : said.unchanged)
-            if (place < is_changed.size()) is_changed[place] = false;
-        for (size_t i = 0; i < is_changed.size(); ++i)
-            if (is_changed[i]) reading.parts.push_back(asked[first_asked + i].part);
+        give_out(first, bytes);
+        add_changed(first_asked, said.unchanged);
+        return CUDA_SUCCESS;
     }
-    return CUDA_SUCCESS;
+
+private:
+    void give_out(size_t first, const Bytes& bytes) {
+        auto at = bytes.begin();
+        for (size_t i = first; i < m_next; ++i) {
+            const auto& [reading, part] = m_parts[i];
+            const auto end = at + static_cast<ptrdiff_t>(part.size_bytes);
+            reading->bytes.insert(reading->bytes.end(), at, end);
+            at = end;
+        }
+    }
+
+    /// @param unchanged  of those that were asked about, by their places: the others are read, too
+    void add_changed(size_t first_asked, const std::vector<uint64_t>& unchanged) {
+        std::vector<bool> is_changed(m_next_asked - first_asked, true);
+        for (const uint64_t place : unchanged)
+            if (place < is_changed.size()) is_changed[place] = false;
+        for (size_t i = 0; i < is_changed.size(); ++i) {
+            if (!is_changed[i]) continue;
+            const auto& [reading, asked] = m_asked[first_asked + i];
+            reading->parts.push_back(asked.part);
+            m_parts.push_back({reading, asked.part});
+        }
+    }
+
+    struct Part {
+        Reading* of;
+        AddressRange part;  ///< as Reading has it
+    };
+    struct Asked {
+        Reading* of;
+        MirroredRange::Asked asked;
+    };
+    std::vector<Part> m_parts;
+    std::vector<Asked> m_asked;
+    size_t m_next = 0, m_next_asked = 0;
+};
+
+void Pager::read_parts(std::vector<Reading>& all) {
+    std::vector<uint64_t> contexts;
+    for (const Reading& reading : all) contexts.push_back(reading.of->context);
+    std::sort(contexts.begin(), contexts.end());
+    contexts.erase(std::unique(contexts.begin(), contexts.end()), contexts.end());
+    for (const uint64_t context : contexts) {
+        MirroredQuestions questions(all, context);
+        CUresult result = CUDA_SUCCESS;
+        while (result == CUDA_SUCCESS && !questions.done()) result = questions.ask(call_in(context));
+        for (Reading& reading : all)
+            if (reading.of->context == context) reading.result = result;
+    }
 }
 
 /// What the device has changed of the program's own memory: these bytes are written there, and no others.
 void Pager::read_mirrored() {
+    while (!read_mirrored_once()) {
+    }
+}
+
+/// @returns false: some of it was unregistered meanwhile, and with that all of the question refused
+bool Pager::read_mirrored_once() {
     SharedPages& pages = SharedPages::instance();
     std::vector<Reading> all;
     uint64_t work = 0;
@@ -85,19 +149,24 @@ void Pager::read_mirrored() {
             mirrored->plan(reading.parts, reading.asked);
         }
     }
+    if (all.empty()) return true;
+    read_parts(all);
+    bool any_gone = false, any_failed = false;
+    MutexLock lock(pages.mutex);
     for (Reading& reading : all) {
-        const CUresult result = read_parts(reading);
-        MutexLock lock(pages.mutex);
         MirroredRange& mirrored = *reading.of;
         mirrored.is_being_read = false;
         const auto still = pages.mirrored.find(mirrored.host);
-        // It may have been unregistered meanwhile.
-        if (result != CUDA_SUCCESS || still == pages.mirrored.end() || still->second != reading.of) continue;
+        const bool is_gone = still == pages.mirrored.end() || still->second != reading.of;
+        any_gone = any_gone || is_gone;
+        any_failed = any_failed || reading.result != CUDA_SUCCESS;
+        if (is_gone || reading.result != CUDA_SUCCESS) continue;
         // What another thread's launch has written meanwhile: whether that is in what was read is not to be told.
         const std::vector<AddressRange> written = std::exchange(mirrored.written, {});
         take_over(mirrored, reading, written);
         if (!busy && written.empty()) mirrored.read_work = work;
     }
+    return !(any_gone && any_failed);
 }
 
 void Pager::take_over(MirroredRange& mirrored, Reading& reading, const std::vector<AddressRange>& written) {
