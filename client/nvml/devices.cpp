@@ -205,6 +205,13 @@ WL_NVML int nvmlDeviceIsMigDeviceHandle(void* device, uint32_t* is_mig) {
     *is_mig = is_part(known) ? 1 : 0;
     return abi::k_success;
 }
+WL_NVML int nvmlDeviceGetMaxMigDeviceCount(void* device, uint32_t* count) {
+    Known known;
+    if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;
+    if (count == nullptr) return abi::k_invalid_argument;
+    *count = 0;
+    return abi::k_success;
+}
 WL_NVML int nvmlDeviceGetMigDeviceHandleByIndex(void* device, uint32_t, void** out) {
     Known known;
     if (const int result = find_device(device, Age::any, known); result != abi::k_success) return result;

@@ -143,7 +143,7 @@ def smi_list():
     for device in devices():
         uuid, _, name, _ = identity(device)
         print(f"GPU {ask('nvmlDeviceGetIndex', device)}: {name} (UUID: {uuid})")
-        ask("nvmlDeviceGetMaxMigDeviceCount", device, wanted=NONE)
+        assert ask("nvmlDeviceGetMaxMigDeviceCount", device) == 0
         assert call("nvmlDeviceGetMigDeviceHandleByIndex", device, 0, ctypes.byref(ctypes.c_void_p())) in (NOT_FOUND, NOT_SUPPORTED)
 
 
