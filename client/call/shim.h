@@ -10,6 +10,7 @@
 
 #include "client/abi/process.h"
 #include "client/call/call.h"
+#include "client/managed/held_signals.h"
 #include "client/session/session.h"
 #include "client/state/called.h"
 #include "client/trace/trace.h"
@@ -33,6 +34,7 @@ CUresult enter(const char* name, F&& body) noexcept {
     static constinit CalledFunction s_function;  // F is another type in each exported function
     if (!s_function.called.load(std::memory_order_relaxed)) [[unlikely]]
         note_called(s_function, name);
+    const held_signals::Hold hold;
     trace::CallScope scope(name);
     try {
         return scope.returns(cuda::abi::noted(name, body()));

@@ -16,6 +16,8 @@
 #include <memory>
 #include <string>
 
+#include "client/managed/held_signals.h"
+#include "client/managed/signal_actions.h"
 #include "client/managed/signal_mask.h"
 
 namespace warpline::client::earlier_masks {
@@ -89,7 +91,7 @@ bool same(const struct sigaction& a, const struct sigaction& b) {
            std::memcmp(&a.sa_mask, &b.sa_mask, sizeof(uint64_t)) == 0;
 }
 
-/// Handlers that the program has installed itself with SIGSEGV in their mask.
+/// Handlers that the program has installed itself: with SIGSEGV in their mask, or so that they would run amid calls.
 void look_at_handlers(bool first) {
     for (int signal = 1; signal < NSIG; ++signal) {
         if (signal == SIGSEGV || signal == SIGKILL || signal == SIGSTOP) continue;
@@ -99,9 +101,12 @@ void look_at_handlers(bool first) {
         // Whoever installs another one meanwhile is not undone.
         for (int i = 0; i < 3; ++i) {
             const bool foreign_note = first && signal_mask::has(now.sa_mask, signal_mask::k_note);
-            if (!signal_mask::has(now.sa_mask, SIGSEGV) && !foreign_note) break;
             struct sigaction noted = now;
             noted.sa_mask = signal_mask::to_thread(now.sa_mask);
+            const auto of_program = signal_actions::Action::of(noted);
+            const bool becomes_ours = held_signals::make_ours(signal, noted);
+            if (!signal_mask::has(now.sa_mask, SIGSEGV) && !foreign_note && !becomes_ours) break;
+            if (becomes_ours) signal_actions::of(signal).exchange(of_program);
             if (::sigaction(signal, &noted, &was) != 0 || same(was, now)) break;
             now = was;
         }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/managed/faults.h"
+#include "client/managed/held_signals.h"
 #include "client/managed/shared_pages.h"
 
 namespace warpline::client::inherited_pages {
@@ -33,6 +34,7 @@ void bring() noexcept {
     std::vector<AddressRange> missing;
     try {
         SharedPages& pages = SharedPages::instance();
+        const held_signals::Hold hold;
         MutexLock lock(pages.mutex);
         for (const auto& [base, shared] : pages.regions) {
             const PageRegion& region = *shared.region;

@@ -5,93 +5,23 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 
 #include "client/managed/earlier_masks.h"
+#include "client/managed/signal_actions.h"
 #include "client/managed/signal_mask.h"
 
 namespace warpline::client::program_handler {
 
 namespace {
 
-using Handler = void (*)(int, siginfo_t*, void*);
+using signal_actions::Action;
+using signal_actions::bits_of;
+using signal_actions::Handler;
+using signal_actions::set_of;
 
-/// The kernel's part of a sigset_t.
-uint64_t bits_of(const sigset_t& set) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &set, sizeof bits);
-    return bits;
-}
-sigset_t set_of(uint64_t bits) {
-    sigset_t set;
-    sigemptyset(&set);
-    std::memcpy(&set, &bits, sizeof bits);
-    return set;
-}
-
-/// Handlers without SA_SIGINFO are called in the same way: the kernel passes all three to either.
-struct Action {
-    uintptr_t handler = 0;  // SIG_DFL
-    uint64_t mask = 0;
-    int flags = 0;
-    bool is(void (*special)(int)) const { return handler == reinterpret_cast<uintptr_t>(special); }
-};
-
-/// Actions in the order in which they were installed, each in a place of its own: one is read while others are written.
-class History {
-public:
-    Action newest(uint32_t& number) const {
-        for (;;) {
-            number = m_newest.load(std::memory_order_acquire);
-            const Action action = at(number);
-            std::atomic_thread_fence(std::memory_order_acquire);
-            if (m_taken.load(std::memory_order_relaxed) - number < k_places) return action;
-        }
-    }
-    Action exchange(const Action& action) {
-        const uint32_t number = write(action);
-        return at(m_newest.exchange(number, std::memory_order_acq_rel));
-    }
-    uint32_t number() const { return m_newest.load(std::memory_order_acquire); }
-    bool replace(uint32_t expected, const Action& action) {
-        return m_newest.compare_exchange_strong(expected, write(action), std::memory_order_acq_rel);
-    }
-
-private:
-    struct Place {
-        std::atomic<uintptr_t> handler{0};
-        std::atomic<uint64_t> mask{0};
-        std::atomic<int> flags{0};
-    };
-    Action at(uint32_t number) const {
-        const Place& place = m_places[number % k_places];
-        return {place.handler.load(std::memory_order_relaxed), place.mask.load(std::memory_order_relaxed),
-                place.flags.load(std::memory_order_relaxed)};
-    }
-    uint32_t write(const Action& action) {
-        const uint32_t number = m_taken.fetch_add(1, std::memory_order_acq_rel) + 1;
-        Place& place = m_places[number % k_places];
-        place.handler.store(action.handler, std::memory_order_relaxed);
-        place.mask.store(action.mask, std::memory_order_relaxed);
-        place.flags.store(action.flags, std::memory_order_relaxed);
-        return number;
-    }
-
-    static constexpr uint32_t k_places = 64;  // more than threads that are in here at a time
-    std::array<Place, k_places> m_places;
-    std::atomic<uint32_t> m_newest{0}, m_taken{0};
-};
-History g_installed;
-
-Action action_of(const struct sigaction& from) {
-    sigset_t mask = from.sa_mask;
-    for (const int never : {SIGKILL, SIGSTOP}) sigdelset(&mask, never);
-    return {reinterpret_cast<uintptr_t>(from.sa_sigaction), bits_of(mask), from.sa_flags};
-}
+signal_actions::History& installed() { return signal_actions::of(SIGSEGV); }
 
 /// An instruction is executed again, and ends the process where it stands; what was sent is sent again.
 void end_process(int signal, siginfo_t* info, bool sent) {
@@ -105,11 +35,11 @@ void end_process(int signal, siginfo_t* info, bool sent) {
 bool take_action(bool sent, bool blocked, Action& action) {
     for (;;) {
         uint32_t number = 0;
-        action = g_installed.newest(number);
+        action = installed().newest(number);
         if (action.is(SIG_IGN) && sent) return true;
         if (action.is(SIG_DFL) || action.is(SIG_IGN) || (blocked && !sent)) return false;
         if ((action.flags & SA_RESETHAND) == 0) return true;
-        if (g_installed.replace(number, {reinterpret_cast<uintptr_t>(SIG_DFL), action.mask, action.flags})) return true;
+        if (installed().replace(number, {reinterpret_cast<uintptr_t>(SIG_DFL), action.mask, action.flags})) return true;
     }
 }
 
@@ -117,15 +47,12 @@ bool take_action(bool sent, bool blocked, Action& action) {
 
 void exchange(const struct sigaction* now, struct sigaction* before) {
     uint32_t number = 0;
-    const Action was = now ? g_installed.exchange(action_of(*now)) : g_installed.newest(number);
-    if (!before) return;
-    before->sa_sigaction = reinterpret_cast<Handler>(was.handler);
-    before->sa_mask = set_of(was.mask);
-    before->sa_flags = was.flags;
+    const Action was = now ? installed().exchange(Action::of(*now)) : installed().newest(number);
+    if (before) was.tell(*before);
 }
 
-uint32_t number() { return g_installed.number(); }
-void found(const struct sigaction& action, uint32_t known) { (void)g_installed.replace(known, action_of(action)); }
+uint32_t number() { return installed().number(); }
+void found(const struct sigaction& action, uint32_t known) { (void)installed().replace(known, Action::of(action)); }
 
 void pass_on(int signal, siginfo_t* info, void* context) {
     const int error = errno;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "client/managed/faults.h"
+#include "client/managed/held_signals.h"
 #include "client/managed/shared_pages.h"
 
 namespace warpline::client::shared_buffers {
@@ -18,6 +19,7 @@ bool may_be_shared(const void* buffer) { return faults::is_watched(reinterpret_c
 bool is_in_place(const void* buffer, uint64_t size_bytes, Use use) {
     const auto address = reinterpret_cast<uint64_t>(buffer);
     SharedPages& pages = SharedPages::instance();
+    const held_signals::Hold hold;
     MutexLock lock(pages.mutex);
     const SharedRegion* shared = pages.find(address);
     return !shared || shared->region->is_in_place({address, size_bytes}, use == Use::writes);

@@ -9,7 +9,9 @@
 #include "client/managed/call_rows.h"
 #include "client/managed/earlier_masks.h"
 #include "client/managed/faults.h"
+#include "client/managed/held_signals.h"
 #include "client/managed/program_handler.h"
+#include "client/managed/signal_actions.h"
 #include "client/managed/signal_mask.h"
 
 namespace warpline::client::signal_calls {
@@ -37,16 +39,35 @@ int our_sigaction(int signal, const struct sigaction* now, struct sigaction* bef
         return 0;
     }
     noted.sa_mask = signal_mask::to_thread(noted.sa_mask);
-    const int result = SigAction::real(signal, now ? &noted : nullptr, before);
-    if (result == 0 && before) signal_mask::to_program(before->sa_mask);
+    if (!held_signals::may_hold(signal)) {
+        const int result = SigAction::real(signal, now ? &noted : nullptr, before);
+        if (result == 0 && before) signal_mask::to_program(before->sa_mask);
+        return result;
+    }
+    // What runs from now on is there before the kernel calls it.
+    uint32_t number = 0;
+    signal_actions::History& history = signal_actions::of(signal);
+    // Whoever has asked the kernel without us puts ours back, and means what that stood for.
+    const bool changes = now && !held_signals::is_ours(noted);
+    const signal_actions::Action was = changes ? history.exchange(signal_actions::Action::of(noted)) : history.newest(number);
+    if (changes) (void)held_signals::make_ours(signal, noted);
+    struct sigaction told {};
+    const int result = SigAction::real(signal, now ? &noted : nullptr, &told);
+    if (result != 0 || !before) return result;
+    held_signals::tell_of_program(signal, was, told);
+    signal_mask::to_program(told.sa_mask);
+    *before = told;
     return result;
 }
+
+/// Whose handler in the kernel is ours.
+bool is_looked_after(int signal) { return signal == SIGSEGV || held_signals::may_hold(signal); }
 
 /// signal() in one of its two kinds.
 template <ImportName Name, int Flags>
 struct Signal : Row<Name, Handler(int, Handler)> {
     static Handler ours(int signal, Handler handler) {
-        if (signal != SIGSEGV || handler == SIG_ERR) return Signal::real(signal, handler);
+        if (!is_looked_after(signal) || handler == SIG_ERR) return Signal::real(signal, handler);
         struct sigaction now {
         }, before{};
         now.sa_handler = handler;
@@ -87,7 +108,7 @@ struct Hold : Row<Name, int(int)> {
 
 using SigIgnore = Row<"sigignore", int(int)>;
 int our_sigignore(int signal) {
-    if (signal != SIGSEGV) return SigIgnore::real(signal);
+    if (!is_looked_after(signal)) return SigIgnore::real(signal);
     struct sigaction now {};
     now.sa_handler = SIG_IGN;
     return our_sigaction(signal, &now, nullptr);
@@ -95,7 +116,7 @@ int our_sigignore(int signal) {
 
 using SigSet = Row<"sigset", Handler(int, Handler)>;
 Handler our_sigset(int signal, Handler handler) {
-    if (signal != SIGSEGV || handler == SIG_ERR) return SigSet::real(signal, handler);
+    if (!is_looked_after(signal) || handler == SIG_ERR) return SigSet::real(signal, handler);
     const bool holds = handler == SIG_HOLD;
     const sigset_t set = only(signal);
     sigset_t was;

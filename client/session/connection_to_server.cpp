@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "client/managed/held_signals.h"
 #include "client/session/environment.h"
 #include "client/session/hello.h"
 #include "client/session/session.h"
@@ -420,11 +421,21 @@ Result<void> ConnectionToServer::on_part(uint16_t lane, const protocol::Frame& f
 }
 
 void ConnectionToServer::wait_for(Waiter& waiter, unsigned schedule) {
-    const auto done = [&] { return waiter.is_done(); };
+    const auto enough = [&] { return waiter.is_done() || held_signals::any(); };
+    const auto wake = [](void* pump) { static_cast<net::ChannelPump*>(pump)->wake_guest(); };
     const net::Looking looking = uses(config::Optimisation::spin) ? looking_for(schedule, m_settings.spin) : net::Looking{};
-    const bool reads = m_pump->begin_reading();
-    m_pump->flush();
-    if (reads && m_pump->read_until(done, looking)) m_pump->end_reading();
+    for (;;) {
+        {
+            const held_signals::Interruptible interruptible(wake, m_pump.get());
+            const bool reads = m_pump->begin_reading();
+            m_pump->flush();
+            if (reads && m_pump->read_until(enough, looking)) m_pump->end_reading();
+        }
+        if (waiter.is_done() || !held_signals::any()) break;
+        // Who waits for replies in a handler finds them read by another thread.
+        const held_signals::Open handlers_run;
+    }
+    const held_signals::Open handlers_run;
     waiter.wait();
 }
 
