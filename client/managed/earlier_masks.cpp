@@ -56,8 +56,6 @@ void settle_mask(bool from_before) {
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
-constexpr uint64_t bit_of(int signal) { return uint64_t{1} << (signal - 1); }
-
 /// Of a thread of the program's: ours touch none of the program's memory.
 bool blocks(uint64_t any_of, const std::string& status) {
     constexpr char k_ours[] = "Name:\twl-", k_blocked[] = "SigBlk:\t";
@@ -79,7 +77,7 @@ void look_at_threads(bool first) {
     const std::unique_ptr<DIR, decltype([](DIR* open) { ::closedir(open); })> folder(::opendir("/proc/self/task"));
     const pid_t own = own_thread();
     // Later on what looks like the note is one.
-    const uint64_t any_of = bit_of(SIGSEGV) | (first ? bit_of(signal_mask::k_note) : 0);
+    const uint64_t any_of = signal_mask::bit_of(SIGSEGV) | (first ? signal_mask::bit_of(signal_mask::k_note) : 0);
     for (const dirent* entry = nullptr; folder && (entry = ::readdir(folder.get()));) {
         const auto thread = static_cast<pid_t>(std::atoi(entry->d_name));
         if (thread > 0 && thread != own && blocks(any_of, read_status(entry->d_name))) add(thread);

@@ -19,23 +19,14 @@ namespace {
 
 using signal_actions::Action;
 
-constexpr uint64_t bit_of(int signal) { return uint64_t{1} << (signal - 1); }
-
-sigset_t only(int signal) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signal);
-    return set;
-}
-
 /// The signal comes again once it is not blocked any more, with all that is said of it. False: it cannot be kept.
 bool hold(int signal, siginfo_t* info, void* context) {
-    const sigset_t set = only(signal);
+    const sigset_t set = signal_mask::only(signal);
     // Also of handlers that may be interrupted by their own signal.
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
     if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::syscall(SYS_gettid), signal, info) != 0) return false;
     sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, signal);
-    t_thread.held.fetch_or(bit_of(signal), std::memory_order_relaxed);
+    t_thread.held.fetch_or(signal_mask::bit_of(signal), std::memory_order_relaxed);
     if (auto* const interrupt = t_thread.interrupt.load(std::memory_order_acquire)) interrupt(t_thread.interrupted);
     return true;
 }

@@ -21,13 +21,6 @@ namespace {
 using system_calls::Row;
 using Handler = void (*)(int);
 
-sigset_t only(int signal) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signal);
-    return set;
-}
-
 using SigAction = Row<"sigaction", int(int, const struct sigaction*, struct sigaction*)>;
 
 int our_sigaction(int signal, const struct sigaction* now, struct sigaction* before) {
@@ -71,7 +64,7 @@ struct Signal : Row<Name, Handler(int, Handler)> {
         struct sigaction now {
         }, before{};
         now.sa_handler = handler;
-        now.sa_mask = (Flags & SA_NODEFER) != 0 ? sigset_t{} : only(signal);
+        now.sa_mask = (Flags & SA_NODEFER) != 0 ? sigset_t{} : signal_mask::only(signal);
         now.sa_flags = Flags;
         return our_sigaction(signal, &now, &before) == 0 ? before.sa_handler : SIG_ERR;
     }
@@ -101,7 +94,7 @@ template <ImportName Name, int How>
 struct Hold : Row<Name, int(int)> {
     static int ours(int signal) {
         if (signal != SIGSEGV) return Hold::real(signal);
-        const sigset_t set = only(signal);
+        const sigset_t set = signal_mask::only(signal);
         return SigProcMask::ours(How, &set, nullptr);
     }
 };
@@ -118,7 +111,7 @@ using SigSet = Row<"sigset", Handler(int, Handler)>;
 Handler our_sigset(int signal, Handler handler) {
     if (!is_looked_after(signal) || handler == SIG_ERR) return SigSet::real(signal, handler);
     const bool holds = handler == SIG_HOLD;
-    const sigset_t set = only(signal);
+    const sigset_t set = signal_mask::only(signal);
     sigset_t was;
     struct sigaction now {
     }, before{};

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <cstdint>
+
 namespace warpline::client::signal_mask {
 
 /// An access to a page that the device has is a SIGSEGV, and ends a process whose thread has that blocked. So no thread does:
@@ -12,6 +14,14 @@ namespace warpline::client::signal_mask {
 inline constexpr int k_note = SIGSTKFLT;
 
 inline bool has(const sigset_t& set, int signal) { return sigismember(&set, signal) == 1; }
+inline sigset_t only(int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    return set;
+}
+/// In the kernel's part of a sigset_t.
+constexpr uint64_t bit_of(int signal) { return uint64_t{1} << (signal - 1); }
 inline void put(sigset_t& set, int signal, bool in) { in ? sigaddset(&set, signal) : sigdelset(&set, signal); }
 
 /// For the kernel: what the program blocks, unblocks, or has blocked in its handlers. @thread any, also in signal handlers

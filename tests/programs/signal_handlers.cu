@@ -100,7 +100,7 @@ static void values() {
             value.sival_int = i;
             while (pthread_sigqueue(self, SIGRTMIN, value) == EAGAIN) sched_yield();
             sent += i;
-            usleep(300);
+            usleep(300);  // spreads them over many calls
         }
         done = true;
     });
@@ -122,7 +122,6 @@ static void actions() {
     const pthread_t self = pthread_self();
     const int before = g_ticks, counted = g_memory[k_counted];
     std::thread sender([&] {
-        usleep(5000);
         EXPECT_EQ(pthread_kill(self, SIGUSR1), 0);
         while (g_ticks == before) sched_yield();
         done = true;
