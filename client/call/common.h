@@ -104,15 +104,20 @@ CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles);
 /// call returns, unless it is captured. @blocks for a default stream
 CUresult settle_fill(Call& call, CUstream stream);
 
-/// CUDA_SUCCESS if all of a device range is known. What of it the program has in its hands is the device's then; page-locked
-/// memory that is named so becomes the device's as well.
-inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
+/// CUDA_SUCCESS if all of a device range is known. Page-locked memory that is named so becomes the device's.
+inline CUresult check_device_memory(const Call& call, uint64_t address, uint64_t size_bytes) {
     if (call.state.host_memory.in_window(address) && call.state.host_memory.may_be_passed()) {
         Call own = call;
         uint64_t mapped = 0;
         if (CUresult refused = map_host_memory(own, address, mapped); refused != CUDA_SUCCESS) return refused;
     }
-    if (!call.state.memory.contains(address, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return call.state.memory.contains(address, size_bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// The same for what copies and fills use: what of it the program has in its hands is the device's then, and who looks at it
+/// waits for them.
+inline CUresult check_device_range(const Call& call, uint64_t address, uint64_t size_bytes) {
+    if (CUresult refused = check_device_memory(call, address, size_bytes); refused != CUDA_SUCCESS) return refused;
     return give_named_pages(call, address, size_bytes);
 }
 

@@ -14,7 +14,7 @@ CUresult check_reduction(const Call& call, const cuda::abi::AtomicReduction& red
     if (!is_new_enough || !reduction.is_known()) return CUDA_ERROR_INVALID_VALUE;
     if (device->attribute(cuda::abi::k_atomic_reduction_supported) == 0) return CUDA_ERROR_NOT_SUPPORTED;
     if (reduction.address % reduction.bytes() != 0) return CUDA_ERROR_INVALID_VALUE;
-    return check_device_range(call, reduction.address, reduction.bytes());
+    return check_device_memory(call, reduction.address, reduction.bytes());
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
     }
     if (item.waitValue.address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!cuda::abi::are_stream_value_flags(item.operation, item.waitValue.flags)) return CUDA_ERROR_INVALID_VALUE;
-    return check_device_range(call, item.waitValue.address, bytes);
+    return check_device_memory(call, item.waitValue.address, bytes);
 }
 
 CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {

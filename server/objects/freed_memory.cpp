@@ -57,6 +57,8 @@ bool FreedMemory::watch(uint64_t call, const Place& place) {
     const CUstream stream = place.stream;
     const InContext named(m_driver, place.context);
     if (captures(stream)) return false;
+    // A mark would make it busy: to another thread of the program, which has waited for it and asks, without a reason.
+    if (!any_capture() && rests(stream)) return true;
     {
         MutexLock lock(m_mutex);
         const auto found = m_frees.find(call);
@@ -122,12 +124,16 @@ CUresult FreedMemory::unmap(uint64_t call, uint64_t context, uint64_t address, u
 }
 
 bool FreedMemory::all_rest(uint64_t context) {
-    if (any_capture() || m_driver->cuStreamQuery == nullptr) return false;
+    if (any_capture()) return false;
     const std::vector<Place> places = places_of(context, Contexts::current_base(m_driver));
     return std::all_of(places.begin(), places.end(), [this](const Place& place) {
         const InContext named(m_driver, place.context);
-        return !captures(place.stream) && m_driver->cuStreamQuery(place.stream) == CUDA_SUCCESS;
+        return !captures(place.stream) && rests(place.stream);
     });
+}
+
+bool FreedMemory::rests(CUstream stream) const {
+    return m_driver->cuStreamQuery != nullptr && m_driver->cuStreamQuery(stream) == CUDA_SUCCESS;
 }
 
 CUresult FreedMemory::free_now(uint64_t call, uint64_t address, uint64_t bytes) {

@@ -105,6 +105,8 @@ private:
     /// The streams that may use what is freed in a context, and the default streams that have been used.
     std::vector<Place> places_of(uint64_t context, CUcontext handle);
     bool captures(CUstream stream) const;
+    /// All work of the stream is done. Only where nothing is being captured: to ask may break a capture.
+    bool rests(CUstream stream) const;
     /// Nothing of a context is being captured or under way, and nothing comes before the call that asks is over.
     /// @thread executor, in order
     bool all_rest(uint64_t context);

@@ -52,6 +52,14 @@ int main() {
     EXPECT_CU(cuStreamSynchronize(stream));
     EXPECT_EQ(words[2], 99u);
 
+    // A word that only streams look at: nobody waits for the device before it is written, which waits for that.
+    words[3] = 0;
+    for (unsigned round = 1; round <= 9; ++round) {
+        EXPECT_CU(cuStreamWaitValue32(stream, at + 12, round, CU_STREAM_WAIT_VALUE_GEQ));
+        words[3] = round;
+        if (round % 3 == 0) EXPECT_CU(cuStreamSynchronize(stream));
+    }
+
     int ordinary[2] = {};
     EXPECT(cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(ordinary), 1, 0) != CUDA_SUCCESS);
     EXPECT(cuStreamWaitValue32(stream, at + 1, 1, 0) != CUDA_SUCCESS);

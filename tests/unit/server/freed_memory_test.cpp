@@ -155,6 +155,20 @@ TEST_F(FreedMemoryTest, B8_IsOverWhenEveryStreamHasDoneWithIt) {
     EXPECT_EQ(m_memory.map(k_base, k_block, 0), CUDA_SUCCESS);
 }
 
+TEST_F(FreedMemoryTest, A3_MarksNoStreamThatRests) {
+    FakeStreams::busy = {k_first_stream};
+    ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
+    {
+        const std::lock_guard lock(FakeStreams::mutex);
+        ASSERT_EQ(FakeStreams::recorded.size(), 1u) << "another thread that has waited for a stream finds it busy";
+        EXPECT_EQ(FakeStreams::recorded.begin()->second, k_first_stream);
+    }
+    EXPECT_EQ(m_freed.through(), 6u);
+    FakeStreams::finish(k_first_stream);
+    EXPECT_TRUE(m_freed.wait_before(8));
+    EXPECT_EQ(m_freed.through(), 7u);
+}
+
 TEST_F(FreedMemoryTest, A7_StaysMappedWhileSomebodyReadsWhatWasThereBefore) {
     ASSERT_EQ(m_memory.map(k_base + k_block, k_block, 0), CUDA_SUCCESS);
     ASSERT_EQ(m_freed.unmap(7, k_primary, k_base, k_block), CUDA_SUCCESS);
