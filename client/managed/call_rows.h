@@ -1,11 +1,14 @@
 // What a row of the table of redirected calls is made of: a name, the function's type, and which memory the kernel uses.
 #pragma once
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <tuple>
@@ -97,19 +100,61 @@ struct Message : Nothing {
 };
 
 /// Something small that the kernel reads, writes or both: it is given another one, because what it does is not to be done
-/// twice, nor lost, when it finds too late that it cannot write there.
-template <size_t Index, typename Type>
+/// twice, nor lost, when it finds too late that it cannot write there. What it has not changed is not written: another thread
+/// may have, while the call waited.
+template <size_t Index, typename Type, size_t Count = 1>
 struct Copied : Nothing {
-    Type own;
-    Type* theirs;
+    std::array<Type, Count> own, before;
+    void* theirs;
     void prepare(const auto& args) {
         theirs = std::get<Index>(args);
         if (!shared_buffers::may_be_shared(theirs)) return void(theirs = nullptr);
-        own = *theirs;
-        std::get<Index>(args) = &own;
+        std::memcpy(own.data(), theirs, sizeof own);
+        before = own;
+        std::get<Index>(args) = own.data();
     }
     void finish(const auto&, const auto&) {
-        if (theirs) *theirs = own;
+        if (theirs && std::memcmp(own.data(), before.data(), sizeof own) != 0) std::memcpy(theirs, own.data(), sizeof own);
+    }
+};
+/// Something small that the kernel only reads, in a call that does not end with EFAULT in errno.
+template <size_t Index, typename Type>
+struct Given : Nothing {
+    Type own;
+    void prepare(const auto& args) {
+        const void* const theirs = std::get<Index>(args);
+        if (!shared_buffers::may_be_shared(theirs)) return;
+        std::memcpy(&own, theirs, sizeof own);
+        std::get<Index>(args) = &own;
+    }
+};
+/// A file's lock, with those commands that have one.
+template <size_t Command, size_t Index>
+struct FileLock : Nothing {
+    Copied<Index, struct flock> lock;
+    bool has_lock = false;
+    void prepare(const auto& args) {
+        switch (std::get<Command>(args)) {
+            case F_GETLK:
+            case F_SETLK:
+            case F_SETLKW:
+            case F_OFD_GETLK:
+            case F_OFD_SETLK:
+            case F_OFD_SETLKW: has_lock = true;
+        }
+        if (has_lock) lock.prepare(args);
+    }
+    void finish(const auto& args, const auto& result) {
+        if (has_lock) lock.finish(args, result);
+    }
+};
+/// As large as a request says that what it uses is; older ones do not say it, and use no more than this.
+template <size_t Request>
+struct RequestBytes {
+    static uint64_t of(const auto& args) {
+        constexpr uint64_t k_most = 64;
+        const uint64_t size_bytes = _IOC_SIZE(std::get<Request>(args));
+        return size_bytes != 0 ? size_bytes : k_most;
     }
 };
 
@@ -267,6 +312,16 @@ struct Stream<Name, How, size_t(Pointer, size_t, size_t, size_t, FILE*)>
         return shared_buffers::transfer_items(buffer, size, count, stream, How, [&](size_t done, size_t one, size_t items) {
             return Stream::real(behind(buffer, done), room - done, one, items, stream);
         });
+    }
+};
+
+/// A buffer that the C library keeps for a FILE, and uses in calls of its own: it makes one itself.
+template <ImportName Name, typename Function>
+struct StreamBuffer;
+template <ImportName Name, typename Result, typename... Rest>
+struct StreamBuffer<Name, Result(FILE*, char*, Rest...)> : Row<Name, Result(FILE*, char*, Rest...)> {
+    static Result ours(FILE* stream, char* buffer, Rest... rest) {
+        return StreamBuffer::real(stream, shared_buffers::may_be_shared(buffer) ? nullptr : buffer, rest...);
     }
 };
 

@@ -1,17 +1,27 @@
 // Which functions of the C library hand memory of the program to the kernel, and which signals they block.
 #include "client/managed/system_calls.h"
 
+#include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysinfo.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/times.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 
 #include <ctime>
 #include <vector>
 
 #include "client/managed/call_rows.h"
 #include "client/managed/earlier_masks.h"
+#include "client/managed/library_loads.h"
 #include "client/managed/signal_calls.h"
 
 namespace warpline::client::system_calls {
@@ -80,20 +90,32 @@ using Sockets = Table<
     Simple<"accept", int(int, sockaddr*, socklen_t*), Address<1, 2>>,
     Simple<"accept4", int(int, sockaddr*, socklen_t*, int), Address<1, 2>>,
     Simple<"bind", int(int, const sockaddr*, socklen_t), Reads<1, Arg<2>>>,
-    Simple<"connect", int(int, const sockaddr*, socklen_t), Reads<1, Arg<2>>>>;
+    Simple<"connect", int(int, const sockaddr*, socklen_t), Reads<1, Arg<2>>>,
+    Simple<"socketpair", int(int, int, int, int*), Copied<3, int, 2>>>;
 
 /// What has no third parameter where none is wanted is given one: it lies in a register that nobody looks at.
-using Names = Table<Simple<"open", int(const char*, int, mode_t), Text<0>>,             //
-                    Simple<"open64", int(const char*, int, mode_t), Text<0>>,           //
-                    Simple<"openat", int(int, const char*, int, mode_t), Text<1>>,      //
-                    Simple<"openat64", int(int, const char*, int, mode_t), Text<1>>,    //
-                    Simple<"fopen", FILE*(const char*, const char*), Text<0>>,          //
-                    Simple<"fopen64", FILE*(const char*, const char*), Text<0>>,        //
-                    Simple<"access", int(const char*, int), Text<0>>,                   //
-                    Simple<"faccessat", int(int, const char*, int, int), Text<1>>,      //
-                    Simple<"unlink", int(const char*), Text<0>>,                        //
-                    Simple<"mkdir", int(const char*, mode_t), Text<0>>,                 //
-                    Simple<"rename", int(const char*, const char*), Text<0>, Text<1>>,  //
+using Names = Table<Simple<"open", int(const char*, int, mode_t), Text<0>>,              //
+                    Simple<"open64", int(const char*, int, mode_t), Text<0>>,            //
+                    Simple<"openat", int(int, const char*, int, mode_t), Text<1>>,       //
+                    Simple<"openat64", int(int, const char*, int, mode_t), Text<1>>,     //
+                    Simple<"fopen", FILE*(const char*, const char*), Text<0>>,           //
+                    Simple<"fopen64", FILE*(const char*, const char*), Text<0>>,         //
+                    Simple<"access", int(const char*, int), Text<0>>,                    //
+                    Simple<"faccessat", int(int, const char*, int, int), Text<1>>,       //
+                    Simple<"unlink", int(const char*), Text<0>>,                         //
+                    Simple<"unlinkat", int(int, const char*, int), Text<1>>,             //
+                    Simple<"mkdir", int(const char*, mode_t), Text<0>>,                  //
+                    Simple<"rmdir", int(const char*), Text<0>>,                          //
+                    Simple<"remove", int(const char*), Text<0>>,                         //
+                    Simple<"chdir", int(const char*), Text<0>>,                          //
+                    Simple<"opendir", DIR*(const char*), Text<0>>,                       //
+                    Simple<"truncate", int(const char*, off_t), Text<0>>,                //
+                    Simple<"truncate64", int(const char*, off_t), Text<0>>,              //
+                    Simple<"chmod", int(const char*, mode_t), Text<0>>,                  //
+                    Simple<"link", int(const char*, const char*), Text<0>, Text<1>>,     //
+                    Simple<"symlink", int(const char*, const char*), Text<0>, Text<1>>,  //
+                    Simple<"shm_open", int(const char*, int, mode_t), Text<0>>,          //
+                    Simple<"rename", int(const char*, const char*), Text<0>, Text<1>>,   //
                     Simple<"readlink", ssize_t(const char*, char*, size_t), Text<0>, Writes<1, Arg<2>>>,
                     Simple<"readlinkat", ssize_t(int, const char*, char*, size_t), Text<1>, Writes<2, Arg<3>>>,
                     Simple<"getcwd", char*(char*, size_t), Writes<0, Arg<1>>>,
@@ -135,6 +157,47 @@ using Waits = Table<
     WithMask<Simple<"sigsuspend", int(const sigset_t*)>, 0>,
     WithMask<Simple<"pthread_attr_setsigmask_np", int(pthread_attr_t*, const sigset_t*)>, 1>>;
 
+/// What tells of the machine and of processes, and small things that go to and fro.
+using Answers =
+    Table<Simple<"pipe", int(int*), Copied<0, int, 2>>, Simple<"pipe2", int(int*, int), Copied<0, int, 2>>,
+          Simple<"wait", pid_t(int*), Copied<0, int>>, Simple<"waitpid", pid_t(pid_t, int*, int), Copied<1, int>>,
+          Simple<"wait3", pid_t(int*, int, rusage*), Copied<0, int>, Copied<2, rusage>>,
+          Simple<"wait4", pid_t(pid_t, int*, int, rusage*), Copied<1, int>, Copied<3, rusage>>,
+          Simple<"waitid", int(idtype_t, id_t, siginfo_t*, int), Copied<2, siginfo_t>>,
+          Simple<"sigpending", int(sigset_t*), Copied<0, sigset_t>>,
+          Simple<"sigwait", int(const sigset_t*, int*), Given<0, sigset_t>>,
+          Simple<"sigwaitinfo", int(const sigset_t*, siginfo_t*), Given<0, sigset_t>, Copied<1, siginfo_t>>,
+          Simple<"sigtimedwait", int(const sigset_t*, siginfo_t*, const timespec*), Given<0, sigset_t>, Copied<1, siginfo_t>,
+                 Given<2, timespec>>,
+          Simple<"uname", int(utsname*), Copied<0, utsname>>,
+          Simple<"sysinfo", int(struct sysinfo*), Copied<0, struct sysinfo>>, Simple<"times", clock_t(tms*), Copied<0, tms>>,
+          Simple<"getrusage", int(int, rusage*), Copied<1, rusage>>, Simple<"getrlimit", int(int, rlimit*), Copied<1, rlimit>>,
+          Simple<"getrlimit64", int(int, rlimit*), Copied<1, rlimit>>,
+          Simple<"setrlimit", int(int, const rlimit*), Given<1, rlimit>>,
+          Simple<"setrlimit64", int(int, const rlimit*), Given<1, rlimit>>,
+          Simple<"prlimit", int(pid_t, int, const rlimit*, rlimit*), Given<2, rlimit>, Copied<3, rlimit>>,
+          Simple<"prlimit64", int(pid_t, int, const rlimit*, rlimit*), Given<2, rlimit>, Copied<3, rlimit>>,
+          Simple<"statfs", int(const char*, struct statfs*), Text<0>, Copied<1, struct statfs>>,
+          Simple<"statfs64", int(const char*, struct statfs*), Text<0>, Copied<1, struct statfs>>,
+          Simple<"fstatfs", int(int, struct statfs*), Copied<1, struct statfs>>,
+          Simple<"fstatfs64", int(int, struct statfs*), Copied<1, struct statfs>>,
+          Simple<"sched_getaffinity", int(pid_t, size_t, cpu_set_t*), Writes<2, Arg<1>>>,
+          Simple<"sched_setaffinity", int(pid_t, size_t, const cpu_set_t*), Reads<2, Arg<1>>>,
+          Simple<"getgroups", int(int, gid_t*), Writes<1, Items<0, gid_t>>>,
+          Simple<"clock_gettime", int(clockid_t, timespec*), Copied<1, timespec>>,
+          Simple<"clock_getres", int(clockid_t, timespec*), Copied<1, timespec>>,
+          Simple<"nanosleep", int(const timespec*, timespec*), Given<0, timespec>, Copied<1, timespec>>,
+          Simple<"clock_nanosleep", int(clockid_t, int, const timespec*, timespec*), Given<2, timespec>, Copied<3, timespec>>,
+          Simple<"getitimer", int(int, itimerval*), Copied<1, itimerval>>,
+          Simple<"setitimer", int(int, const itimerval*, itimerval*), Given<1, itimerval>, Copied<2, itimerval>>,
+          Simple<"timerfd_gettime", int(int, itimerspec*), Copied<1, itimerspec>>,
+          Simple<"timerfd_settime", int(int, int, const itimerspec*, itimerspec*), Given<2, itimerspec>, Copied<3, itimerspec>>,
+          Simple<"eventfd_read", int(int, uint64_t*), Copied<1, uint64_t>>,
+          Simple<"fcntl", int(int, int, void*), FileLock<1, 2>>, Simple<"fcntl64", int(int, int, void*), FileLock<1, 2>>,
+          Simple<"ioctl", int(int, unsigned long, void*), Writes<2, RequestBytes<1>>>,
+          StreamBuffer<"setvbuf", int(FILE*, char*, int, size_t)>, StreamBuffer<"setbuffer", void(FILE*, char*, size_t)>,
+          StreamBuffer<"setbuf", void(FILE*, char*)>>;
+
 /// The first one is the C library's, whatever else is in the process.
 const std::vector<Import>& imports() {
     static const std::vector<Import> all = [] {
@@ -143,7 +206,9 @@ const std::vector<Import>& imports() {
         Sockets::add_to(made);
         Names::add_to(made);
         Waits::add_to(made);
+        Answers::add_to(made);
         signal_calls::add_to(made);
+        library_loads::add_to(made, attend);
         return made;
     }();
     return all;

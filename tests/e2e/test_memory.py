@@ -1,11 +1,14 @@
 """Memory and copies where a driver is less generous than the software GPU's own profile (A1, A6, C5; docs/driver-behaviour.md)."""
 
+import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
 import harness
 
-PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "found_memory", "memory_waits",
+PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "found_memory", "kernel_buffers", "memory_waits",
                                                      "memory_waits_frees", "pools",
                                                      "registered_parts", "two_devices")}
 
@@ -26,6 +29,20 @@ class MemoryTest(unittest.TestCase):
 
     def test_strict_driver(self):
         self.check("memory_waits", "strict")
+
+    def test_a_library_that_is_loaded_while_the_device_has_the_memory(self):
+        """What it reads arrives, and what it loads in turn is looked for where it says (A7)."""
+        source = ("#include <dlfcn.h>\n#include <unistd.h>\n"
+                  "ssize_t read_into(int fd, void* buffer, size_t size) { return read(fd, buffer, size); }\n"
+                  "void* load(const char* name) { return dlopen(name, RTLD_LAZY); }\n")
+        with tempfile.TemporaryDirectory() as folder:
+            outer, inner = pathlib.Path(folder, "libouter.so"), pathlib.Path(folder, "inside", "libinner.so")
+            inner.parent.mkdir()
+            for library, flags in ((outer, ["-Wl,-rpath,$ORIGIN/inside"]), (inner, [])):
+                subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-", *flags], input=source, text=True, check=True)
+            with harness.Server() as server:
+                done = harness.run([PROGRAMS["kernel_buffers"].binary, "loads", outer], "remote", server, seconds=120)
+                self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}{server.log_text()}")
 
     def test_whatever_a_driver_does_with_hints(self):
         for hints in ("ignored", "refused"):

@@ -1,5 +1,6 @@
 // Names, lists and answers of system calls in memory that program and device share, while the device has it; and the same calls
 // by a table of functions (A7).
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -323,6 +324,31 @@ static void tables(const Shared& shared, const File& file) {
     EXPECT(g_changeable[1].read == reads_nothing);
 }
 
+// A library that is loaded while the device has the memory, and one that that loads from where it says.
+static void loads(const Shared& shared, const File& file, const char* path) {
+    using Read = ssize_t (*)(int, void*, size_t);
+    unsigned char* data = shared.at<unsigned char>(0);
+    const auto reads_with = [&](Read read_into) {
+        EXPECT(read_into != nullptr);
+        EXPECT_EQ(lseek(file.fd, 0, SEEK_SET), 0);
+        EXPECT_EQ(read_into(file.fd, data, k_size), static_cast<ssize_t>(k_size));
+        check(data);
+    };
+    memset(data, 0, k_size);
+    shared.give();
+    void* library = dlopen(path, RTLD_LAZY);
+    EXPECT(library != nullptr);
+    reads_with(reinterpret_cast<Read>(dlsym(library, "read_into")));
+    const auto load = reinterpret_cast<void* (*)(const char*)>(dlsym(library, "load"));
+    memset(data, 0, k_size);
+    shared.give();
+    EXPECT(load("no such library") == nullptr && dlopen("libinner.so", RTLD_LAZY) == nullptr);
+    void* inner = load("libinner.so");
+    EXPECT(inner != nullptr);
+    shared.give();
+    reads_with(reinterpret_cast<Read>(dlsym(inner, "read_into")));
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     g_changeable[1].read = reads_nothing;
@@ -343,6 +369,8 @@ int main(int argc, char** argv) {
         names(shared, file);
     else if (what == "tables")
         tables(shared, file);
+    else if (what == "loads" && argc > 2)
+        loads(shared, file, argv[2]);
     else
         return 2;
     CHECK(cudaDeviceSynchronize());
