@@ -54,10 +54,11 @@ uint64_t context_of_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS&
 CUresult add_batch(Call& call, const NewNode& node, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
     if (CUresult refused = check_batch(call, params); refused != CUDA_SUCCESS) return refused;
     const uint64_t context = context_of_batch(call, params);
-    CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddBatchMemOpNode(call, token, to_token(node.graph), dependencies, context,
-                                                   array_bytes(params.paramArray, params.count), params.flags);
-    });
+    CUresult result =
+        add_node(call, node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+            return gen::issue_cuGraphAddBatchMemOpNode(call, token, to_token(node.graph), dependencies, context,
+                                                       array_bytes(params.paramArray, params.count), params.flags);
+        });
     if (result == CUDA_SUCCESS) call.state.graph_nodes.find(to_token(*node.out))->context = context;
     return result;
 }

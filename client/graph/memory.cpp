@@ -68,7 +68,7 @@ CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& p
     if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return WL_REFUSE_CALL("cuGraphAddMemAllocNode", "memory of the host, or for other processes");
     if (!find_device(properties.location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+    return add_node(call, node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         gen::CuGraphAddMemAllocNodeValues answer;
         CUresult result =
             gen::request_cuGraphAddMemAllocNode(call, token, to_token(node.graph), dependencies, struct_bytes(&properties),
@@ -81,7 +81,7 @@ CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& p
 }
 
 CUresult add_free(Call& call, const NewNode& node, CUdeviceptr address) {
-    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+    return add_node(call, node, CU_GRAPH_NODE_TYPE_MEM_FREE, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return has_memory(
             call, node,
             gen::request_cuGraphAddMemFreeNode(call, token, to_token(node.graph), dependencies, node.count, address));
@@ -99,11 +99,12 @@ CUresult add_conditional(Call& call, const NewNode& node, CUDA_CONDITIONAL_NODE_
     }
     CUresult result = bodies.size() < params.size ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
-        result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-            return gen::request_cuGraphAddNode_v2(call, token, to_token(node.graph), dependencies, params.handle,
-                                                  static_cast<uint32_t>(params.type), params.size,
-                                                  params.ctx ? to_token(params.ctx) : call.context, bodies);
-        });
+        result =
+            add_node(call, node, CU_GRAPH_NODE_TYPE_CONDITIONAL, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+                return gen::request_cuGraphAddNode_v2(call, token, to_token(node.graph), dependencies, params.handle,
+                                                      static_cast<uint32_t>(params.type), params.size,
+                                                      params.ctx ? to_token(params.ctx) : call.context, bodies);
+            });
     }
     if (result != CUDA_SUCCESS) {
         for (uint64_t body : bodies) call.state.graphs.remove(body);

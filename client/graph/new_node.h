@@ -15,7 +15,7 @@ struct NewNode {
 
 /// Makes a token for a node, and lets `issue(token, dependencies)` send it.
 template <typename Issue>
-CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
+CUresult add_node(Call& call, const NewNode& node, CUgraphNodeType type, Issue&& issue) {
     if (!call.state.graphs.find(to_token(node.graph))) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_nodes(call, node.dependencies, node.count); refused != CUDA_SUCCESS) return refused;
     auto made = make_object<HandleKind::graph_node>(call);
@@ -25,6 +25,8 @@ CUresult add_node(Call& call, const NewNode& node, Issue&& issue) {
         call.state.graph_nodes.remove(made.token);
         return result;
     }
+    made.object->type.store(type);
+    made.object->made = call.number;
     join_graph(call, to_token(node.graph), made.token);
     *node.out = to_handle<CUgraphNode>(made.token);
     return CUDA_SUCCESS;

@@ -141,12 +141,19 @@ CUresult hook_client_cuGraphDestroyNode(Call& call, CUgraphNode hNode) {
 CUresult hook_client_cuGraphNodeGetType(Call& call, CUgraphNode hNode, CUgraphNodeType* type) {
     if (CUresult refused = check_handle<HandleKind::graph_node>(call, to_token(hNode), false); refused != CUDA_SUCCESS)
         return refused;
-    gen::CuGraphNodeGetTypeValues answer;
-    CUresult result = gen::request_cuGraphNodeGetType(call, to_token(hNode), answer);
-    bool on_host = false;
-    if (result == CUDA_SUCCESS && answer.type == CU_GRAPH_NODE_TYPE_HOST) result = is_host_copy(call, hNode, on_host);
-    if (result == CUDA_SUCCESS) *type = on_host ? CU_GRAPH_NODE_TYPE_MEMCPY : static_cast<CUgraphNodeType>(answer.type);
-    return result;
+    GraphNode& node = *call.state.graph_nodes.find(to_token(hNode));
+    int known = node.type.load();
+    if (known == GraphNode::k_unknown_type) {
+        gen::CuGraphNodeGetTypeValues answer;
+        CUresult result = gen::request_cuGraphNodeGetType(call, to_token(hNode), answer);
+        bool on_host = false;
+        if (result == CUDA_SUCCESS && answer.type == CU_GRAPH_NODE_TYPE_HOST) result = is_host_copy(call, hNode, on_host);
+        if (result != CUDA_SUCCESS) return result;
+        known = on_host ? CU_GRAPH_NODE_TYPE_MEMCPY : static_cast<int>(answer.type);
+        node.type.store(known);
+    }
+    *type = static_cast<CUgraphNodeType>(known);
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuGraphNodeGetContainingGraph(Call& call, CUgraphNode hNode, CUgraph* phGraph) {

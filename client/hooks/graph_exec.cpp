@@ -31,6 +31,7 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
         failure.reason = static_cast<CUgraphInstantiateResult>(answer.reason);
         if (call.state.graph_nodes.find(answer.errorNode)) failure.node = to_handle<CUgraphNode>(answer.errorNode);
     }
+    made.object->made = call.number;
     if (result == CUDA_SUCCESS) result = learn_copies(call, made.token);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         result = WL_REFUSE_CALL("cuGraphInstantiate", "this graph, for the reason that the server's log tells");
@@ -38,6 +39,7 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
         call.state.graph_execs.remove(made.token);
         return result;
     }
+    made.object->source = to_token(graph);
     exchange_references(*made.object, source->references->clone());
     *out = to_handle<CUgraphExec>(made.token);
     return CUDA_SUCCESS;

@@ -59,10 +59,35 @@ CUresult check_pair(const Call& call, CUgraphExec exec, CUgraphNode node) {
     return check_nodes(call, &node, 1);
 }
 
+/// True if the executable graph has the node for all that is known, so that nobody has to be asked. Else the driver says what
+/// it thinks of it, and the program is to know.
+bool has_node(const Call& call, CUgraphExec exec, CUgraphNode node) {
+    const GraphExec& whole = *call.state.graph_execs.find(to_token(exec));
+    const GraphNode& part = *call.state.graph_nodes.find(to_token(node));
+    return part.graph == whole.source && part.made <= whole.made;
+}
+bool has_node(const Call& call, CUgraphExec exec, CUgraphNode node, CUgraphNodeType type) {
+    const int known = call.state.graph_nodes.find(to_token(node))->type.load();
+    return has_node(call, exec, node) && (known == type || known == GraphNode::k_unknown_type);
+}
+
+/// True if nothing is known that the driver could refuse to switch the node on and off for.
+bool can_be_left_out(const Call& call, CUgraphExec exec, CUgraphNode node) {
+    switch (call.state.graph_nodes.find(to_token(node))->type.load()) {
+        case GraphNode::k_unknown_type:
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+        case CU_GRAPH_NODE_TYPE_MEMSET: return has_node(call, exec, node);
+        default: return false;
+    }
+}
+
 /// The node calls another function here. @param id  by which the server knows it
 CUresult set_callback(Call& call, CUgraphExec exec, CUgraphNode node, uint64_t id) {
     const UserObjectPtr end = make_end(call, EndKind::function, id);
-    const CUresult result = gen::issue_cuGraphExecHostNodeSetParams(call, to_token(exec), to_token(node), id);
+    const auto set =
+        has_node(call, exec, node) ? gen::issue_cuGraphExecHostNodeSetParams : gen::request_cuGraphExecHostNodeSetParams;
+    const CUresult result = set(call, to_token(exec), to_token(node), id);
     if (result == CUDA_SUCCESS) {
         hold_in_exec(call, to_token(exec), to_token(node), end);
     } else {
@@ -91,9 +116,10 @@ CUresult hook_client_cuGraphExecKernelNodeSetParams_v2(Call& call, CUgraphExec h
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = kernel.read(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
     const LaunchShape& s = kernel.shape;
-    return gen::issue_cuGraphExecKernelNodeSetParams_v2(call, to_token(hGraphExec), to_token(hNode), kernel.function, s.grid_x,
-                                                        s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes,
-                                                        kernel.params.params(), kernel.params.sizes());
+    const bool is_known = has_node(call, hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL);
+    const auto set = is_known ? gen::issue_cuGraphExecKernelNodeSetParams_v2 : gen::request_cuGraphExecKernelNodeSetParams_v2;
+    return set(call, to_token(hGraphExec), to_token(hNode), kernel.function, s.grid_x, s.grid_y, s.grid_z, s.block_x, s.block_y,
+               s.block_z, s.shared_bytes, kernel.params.params(), kernel.params.sizes());
 }
 
 CUresult hook_client_cuGraphExecKernelNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -124,7 +150,7 @@ CUresult hook_client_cuGraphExecMemcpyNodeSetParams(Call& call, CUgraphExec hGra
         return set_callback(call, hGraphExec, hNode, register_host_copy(call, *copy.on_host, copy.copy, context));
     }
     // What it is said to become may be what CUDA does not allow: then the program is to know.
-    const bool is_alike = !in_rows && copy.kinds() == node->copy_kinds.load();
+    const bool is_alike = !in_rows && copy.kinds() == node->copy_kinds.load() && has_node(call, hGraphExec, hNode);
     const auto set = is_alike ? gen::issue_cuGraphExecMemcpyNodeSetParams : gen::request_cuGraphExecMemcpyNodeSetParams;
     const CUresult result = copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
         return set(call, to_token(hGraphExec), to_token(hNode), copy.source_array, copy.destination_array,
@@ -140,8 +166,9 @@ CUresult hook_client_cuGraphExecMemsetNodeSetParams(Call& call, CUgraphExec hGra
                                                     const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
     if (CUresult refused = check_pair(call, hGraphExec, hNode); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_fill(call, *memsetParams, ctx); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuGraphExecMemsetNodeSetParams(call, to_token(hGraphExec), to_token(hNode), struct_bytes(memsetParams),
-                                                     ctx ? to_token(ctx) : call.context);
+    const bool is_known = has_node(call, hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMSET);
+    const auto set = is_known ? gen::issue_cuGraphExecMemsetNodeSetParams : gen::request_cuGraphExecMemsetNodeSetParams;
+    return set(call, to_token(hGraphExec), to_token(hNode), struct_bytes(memsetParams), ctx ? to_token(ctx) : call.context);
 }
 
 CUresult hook_client_cuGraphExecHostNodeSetParams(Call& call, CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -160,7 +187,8 @@ CUresult hook_client_cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec 
     const Graph* child = call.state.graphs.find(to_token(childGraph));
     if (!child) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t exec = to_token(hGraphExec);
-    const CUresult result = gen::issue_cuGraphExecChildGraphNodeSetParams(call, exec, to_token(hNode), to_token(childGraph));
+    // Whether it is like the one before the driver knows, and the program makes another executable graph where it is not.
+    const CUresult result = gen::request_cuGraphExecChildGraphNodeSetParams(call, exec, to_token(hNode), to_token(childGraph));
     if (result != CUDA_SUCCESS) return result;
     exchange_child(*call.state.graph_execs.find(exec), *call.state.graph_nodes.find(to_token(hNode)), *child);
     return learn_copies(call, exec);
@@ -171,7 +199,9 @@ CUresult hook_client_cuGraphNodeSetEnabled(Call& call, CUgraphExec hGraphExec, C
     bool on_host = false;
     if (CUresult refused = is_host_copy(call, hNode, on_host); refused != CUDA_SUCCESS) return refused;
     const uint64_t exec = to_token(hGraphExec), node = to_token(hNode);
-    const CUresult result = gen::issue_cuGraphNodeSetEnabled(call, exec, node, isEnabled, on_host);
+    const auto set =
+        can_be_left_out(call, hGraphExec, hNode) ? gen::issue_cuGraphNodeSetEnabled : gen::request_cuGraphNodeSetEnabled;
+    const CUresult result = set(call, exec, node, isEnabled, on_host);
     GraphExec& known = *call.state.graph_execs.find(exec);
     if (result != CUDA_SUCCESS || !known.concerned.load()) return result;
     if (on_host) {

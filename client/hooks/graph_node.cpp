@@ -19,7 +19,7 @@ CUresult add_kernel(Call& call, const NewNode& node, const Params& params) {
     KernelNode kernel;
     if (CUresult refused = kernel.read(call, params); refused != CUDA_SUCCESS) return refused;
     const LaunchShape& s = kernel.shape;
-    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+    return add_node(call, node, CU_GRAPH_NODE_TYPE_KERNEL, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddKernelNode_v2(call, token, to_token(node.graph), dependencies, kernel.function, s.grid_x,
                                                   s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z, s.shared_bytes,
                                                   kernel.params.params(), kernel.params.sizes());
@@ -27,8 +27,8 @@ CUresult add_kernel(Call& call, const NewNode& node, const Params& params) {
 }
 
 /// A node that calls a function here. @param id  by which the server knows it
-CUresult add_callback(Call& call, const NewNode& node, uint64_t id) {
-    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+CUresult add_callback(Call& call, const NewNode& node, CUgraphNodeType type, uint64_t id) {
+    const CUresult result = add_node(call, node, type, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         return gen::issue_cuGraphAddHostNode(call, token, to_token(node.graph), dependencies, id);
     });
     const UserObjectPtr end = make_end(call, EndKind::function, id);
@@ -42,7 +42,7 @@ CUresult add_callback(Call& call, const NewNode& node, uint64_t id) {
 
 CUresult add_host(Call& call, const NewNode& node, CUhostFn function, void* user_data) {
     if (!function) return CUDA_ERROR_INVALID_VALUE;
-    return add_callback(call, node, register_host_node(call, function, user_data));
+    return add_callback(call, node, CU_GRAPH_NODE_TYPE_HOST, register_host_node(call, function, user_data));
 }
 
 CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, CUcontext context) {
@@ -51,7 +51,7 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
     uint64_t token_of_context = context ? to_token(context) : call.context;
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
     if (!copy.on_host) {
-        result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+        result = add_node(call, node, CU_GRAPH_NODE_TYPE_MEMCPY, [&](uint64_t token, std::span<const uint64_t> dependencies) {
             return copy.host.send(call, [&](uint64_t source, uint64_t address, uint64_t bytes) {
                 return gen::issue_cuGraphAddMemcpyNode(call, token, to_token(node.graph), dependencies, copy.source_array,
                                                        copy.destination_array, struct_bytes(&copy.copy), token_of_context,
@@ -59,7 +59,8 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
             });
         });
     } else if (call.state.contexts.find(token_of_context)) {
-        result = add_callback(call, node, register_host_copy(call, *copy.on_host, copy.copy, token_of_context));
+        result = add_callback(call, node, CU_GRAPH_NODE_TYPE_MEMCPY,
+                              register_host_copy(call, *copy.on_host, copy.copy, token_of_context));
     }
     if (result != CUDA_SUCCESS) return result;
     GraphNode* made = call.state.graph_nodes.find(to_token(*node.out));
@@ -73,10 +74,11 @@ CUresult add_copy(Call& call, const NewNode& node, const CUDA_MEMCPY3D& params, 
 CUresult add_fill(Call& call, const NewNode& node, const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
     if (CUresult refused = check_fill(call, params, context); refused != CUDA_SUCCESS) return refused;
     const uint64_t token_of_context = context ? to_token(context) : call.context;
-    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddMemsetNode(call, token, to_token(node.graph), dependencies, node.count,
-                                               struct_bytes(&params), token_of_context);
-    });
+    const CUresult result =
+        add_node(call, node, CU_GRAPH_NODE_TYPE_MEMSET, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+            return gen::issue_cuGraphAddMemsetNode(call, token, to_token(node.graph), dependencies, node.count,
+                                                   struct_bytes(&params), token_of_context);
+        });
     if (result == CUDA_SUCCESS) call.state.graph_nodes.find(to_token(*node.out))->context = token_of_context;
     return result;
 }
@@ -86,10 +88,11 @@ CUresult add_child(Call& call, const NewNode& node, CUgraph child) {
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
     if (graph->is_child.load() || !can_be_copied(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     const UserReferencesPtr references = graph->references->clone();
-    CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::issue_cuGraphAddChildGraphNode(call, token, to_token(node.graph), dependencies, node.count,
-                                                   to_token(child));
-    });
+    CUresult result =
+        add_node(call, node, CU_GRAPH_NODE_TYPE_GRAPH, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+            return gen::issue_cuGraphAddChildGraphNode(call, token, to_token(node.graph), dependencies, node.count,
+                                                       to_token(child));
+        });
     if (result == CUDA_SUCCESS) hold_inner(call, node, references);
     return result;
 }
@@ -100,9 +103,10 @@ CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
     if (graph->is_child.load()) return CUDA_ERROR_NOT_SUPPORTED;
     if (graph->has_conditional.load() || child == node.graph) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return gen::request_wlAddMovedGraph(call, token, to_token(node.graph), dependencies, to_token(child));
-    });
+    const CUresult result =
+        add_node(call, node, CU_GRAPH_NODE_TYPE_GRAPH, [&](uint64_t token, std::span<const uint64_t> dependencies) {
+            return gen::request_wlAddMovedGraph(call, token, to_token(node.graph), dependencies, to_token(child));
+        });
     if (result != CUDA_SUCCESS) return result;
     hold_inner(call, node, graph->references);
     Graph& outer = *call.state.graphs.find(to_token(node.graph));
@@ -118,7 +122,7 @@ CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
 
 /// A node whose call travels as the program made it.
 CUresult add_plain(Call& call, const NewNode& node, const CUgraphNodeParams& params) {
-    return add_node(call, node, [&](uint64_t token, std::span<const uint64_t> dependencies) -> CUresult {
+    return add_node(call, node, params.type, [&](uint64_t token, std::span<const uint64_t> dependencies) -> CUresult {
         const uint64_t graph = to_token(node.graph);
         switch (params.type) {
             case CU_GRAPH_NODE_TYPE_EMPTY: return gen::issue_cuGraphAddEmptyNode(call, token, graph, dependencies, node.count);

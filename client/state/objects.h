@@ -100,6 +100,9 @@ struct UserObjectEntry {
 struct GraphNode {
     uint64_t context = 0;
     uint64_t graph = 0;  ///< token of its graph; 0: not known
+    uint64_t made = 0;   ///< number of the call that added it; 0: not known, as of those that captures have made
+    static constexpr int k_unknown_type = -1;
+    std::atomic<int> type{k_unknown_type};  ///< CUgraphNodeType, as the program has it
     /// A copy within the program's memory, which the server knows as a host node.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
@@ -120,6 +123,8 @@ struct GraphNode {
 /// An executable graph, and what it has to do with the program's memory.
 struct GraphExec {
     uint64_t context = 0;
+    uint64_t source = 0;                                 ///< token of the graph that it was made of
+    uint64_t made = 0;                                   ///< number of the call that has made it
     std::atomic<bool> concerned{false};                  ///< it has host copies or host functions
     Mutex mutex;                                         // protects what follows
     std::vector<uint64_t> sources WL_GUARDED_BY(mutex);  ///< copies from it that are read at each launch

@@ -408,8 +408,47 @@ static void of_another_kind(bool captured) {
     CHECK(cudaGraphDestroy(graph));
 }
 
+// What CUDA refuses of an executable graph it refuses in the call, so that a program can make another one; and nothing is
+// changed by it.
+static void refused_at_once() {
+    Stream stream;
+    DeviceArray<int> device(k_count);
+    cudaGraph_t child, other_child, graph, other;
+    for (cudaGraph_t* one : {&child, &other_child, &graph, &other}) CHECK(cudaGraphCreate(one, 0));
+    add_kernel(child, {}, device.data(), 1);
+    add_kernel(other_child, {add_kernel(other_child, {}, device.data(), 1)}, device.data(), 2);
+    cudaGraphNode_t inside, last;
+    CHECK(cudaGraphAddChildGraphNode(&inside, graph, nullptr, 0, child));
+    last = add_kernel(graph, {inside}, device.data(), 10);
+    const cudaGraphNode_t strange = add_kernel(other, {}, device.data(), 100);
+    cudaGraphExec_t exec = instantiate(graph);
+    const cudaGraphNode_t later = add_kernel(graph, {last}, device.data(), 1000);
+    const auto refuses = [](cudaError_t error) {
+        EXPECT(error != cudaSuccess);
+        cudaGetLastError();
+    };
+    refuses(cudaGraphExecChildGraphNodeSetParams(exec, inside, other_child));
+    cudaKernelNodeParams params{};
+    for (cudaGraphNode_t node : {strange, later}) {
+        CHECK(cudaGraphKernelNodeGetParams(node, &params));
+        refuses(cudaGraphExecKernelNodeSetParams(exec, node, &params));
+        refuses(cudaGraphNodeSetEnabled(exec, node, 0));
+    }
+    refuses(cudaGraphExecKernelNodeSetParams(exec, inside, &params));
+    refuses(cudaGraphNodeSetEnabled(exec, inside, 0));
+    unsigned long long most = 5;
+    refuses(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &most));
+
+    CHECK(cudaMemset(device.data(), 0, k_bytes));
+    stream.run(exec);
+    EXPECT_EQ(device.download()[7], 11);
+    CHECK(cudaGraphExecDestroy(exec));
+    for (cudaGraph_t one : {child, other_child, graph, other}) CHECK(cudaGraphDestroy(one));
+}
+
 int main() {
     within_the_host_off_and_on();
+    refused_at_once();
     for (bool captured : {false, true}) of_another_kind(captured);
     after_an_update(true);
     after_an_update(false);
