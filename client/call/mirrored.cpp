@@ -1,13 +1,16 @@
-// Writing registered memory to its copy on the device.
+// Registered memory, and its copy on the device: what each side has changed goes to the other one.
 #include "client/call/mirrored.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "client/call/mapped.h"
 #include "client/call/pages.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/managed/foreign_write.h"
 #include "common/base/differences.h"
+#include "common/log/log.h"
 
 namespace warpline::client {
 
@@ -74,6 +77,46 @@ CUresult write_all_mirrored(const Call& call) {
         if (CUresult result = write_mirrored(call, *mirrored); result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
+}
+
+bool take_over(MirroredRange& mirrored, const std::vector<AddressRange>& parts, BytesView bytes,
+               const std::vector<AddressRange>& written) {
+    std::vector<AddressRange> changed;
+    std::vector<const std::byte*> from;
+    std::vector<Bytes> own;  // parts that are not as they were read
+    for (const AddressRange& part : parts) {
+        const std::byte* found = bytes.data();
+        bytes = bytes.subspan(part.size_bytes);
+        for (const AddressRange& range : written) {
+            const AddressRange there{range.base - mirrored.host, range.size_bytes};
+            const uint64_t begin = std::max(part.base, there.base), end = std::min(part.end(), there.end());
+            if (begin >= end) continue;
+            if (own.empty() || own.back().data() != found) found = own.emplace_back(found, found + part.size_bytes).data();
+            std::memcpy(own.back().data() + (begin - part.base), mirrored.twin.data() + begin, end - begin);
+        }
+        for (const AddressRange& piece : mirrored.pieces_of(part)) {
+            const std::byte* now = found + (piece.base - part.base);
+            const size_t before = changed.size();
+            for_each_difference(now, mirrored.twin.data() + piece.base, piece.size_bytes, 0,
+                                [&](uint64_t first, uint64_t last) {
+                                    changed.push_back({mirrored.host + piece.base + first, last - first});
+                                    from.push_back(now + first);
+                                });
+            mirrored.note_read(piece, changed.size() != before);
+        }
+    }
+    if (changed.empty()) return false;
+    for (size_t i = 0; i < changed.size(); ++i) {
+        const AddressRange part{changed[i].base - mirrored.host, changed[i].size_bytes};
+        std::memcpy(mirrored.twin.data() + part.base, from[i], part.size_bytes);
+        mirrored.note_written(part);
+    }
+    static std::atomic<bool> told{false};
+    if (write_over(changed, from) != 0 && !told.exchange(true))
+        WL_LOG(error, "client",
+               "registered memory at {:#x} cannot be written by this process any more: what kernels write there is lost",
+               mirrored.host);
+    return true;
 }
 
 }  // namespace warpline::client

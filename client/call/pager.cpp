@@ -89,6 +89,7 @@ void Pager::run_fetching() {
                     sleeps_long = sleeps_long && mirrored->read_work == m_session->last_work();
                 for (const auto& [base, shared] : pages.regions) sleeps_long = sleeps_long && !shared.region->has_busy_units();
             }
+            m_looks = m_looks && !sleeps_long;
             faults::wait(seen, sleeps_long ? 1000 : static_cast<int>(m_pace.pause().count()));
         }
         while (!accesses.empty()) {

@@ -126,9 +126,6 @@ private:
     struct Reading;
     class MirroredQuestions;
     void read_parts(std::vector<Reading>& all);
-    /// The program's memory, where the device has changed its copy.
-    /// @param written  by the program meanwhile, by its addresses
-    void take_over(MirroredRange& mirrored, Reading& reading, const std::vector<AddressRange>& written);
     void refresh();
     void refresh_now(PageClock::time_point now);
     bool is_busy();
@@ -137,7 +134,7 @@ private:
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
     bool m_told_failure = false;  // this and the next seven: the fetching thread's
-    bool m_told_unwritable = false;
+    bool m_looks = false;         // there is something to look at again and again
     RefreshPace m_pace;
     Succession m_succession;
     FunctionWindow m_function;

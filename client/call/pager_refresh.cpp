@@ -6,9 +6,7 @@
 #include "client/call/mirrored.h"
 #include "client/call/pager.h"
 #include "client/gen/internal_calls.gen.h"
-#include "client/managed/foreign_write.h"
 #include "client/session/session.h"
-#include "common/base/differences.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -163,51 +161,17 @@ bool Pager::read_mirrored_once() {
         if (is_gone || reading.result != CUDA_SUCCESS) continue;
         // What another thread's launch has written meanwhile: whether that is in what was read is not to be told.
         const std::vector<AddressRange> written = std::exchange(mirrored.written, {});
-        take_over(mirrored, reading, written);
+        if (take_over(mirrored, reading.parts, reading.bytes, written)) m_pace.note_change();
         if (!busy && written.empty()) mirrored.read_work = work;
     }
     return !(any_gone && any_failed);
 }
 
-void Pager::take_over(MirroredRange& mirrored, Reading& reading, const std::vector<AddressRange>& written) {
-    std::vector<AddressRange> changed;
-    std::vector<const std::byte*> from;
-    std::byte* bytes = reading.bytes.data();
-    for (const AddressRange& part : reading.parts) {
-        for (const AddressRange& range : written) {
-            const AddressRange there{range.base - mirrored.host, range.size_bytes};
-            const uint64_t begin = std::max(part.base, there.base), end = std::min(part.end(), there.end());
-            if (begin < end) std::memcpy(bytes + (begin - part.base), mirrored.twin.data() + begin, end - begin);
-        }
-        for (const AddressRange& piece : mirrored.pieces_of(part)) {
-            const std::byte* found = bytes + (piece.base - part.base);
-            const size_t before = changed.size();
-            for_each_difference(found, mirrored.twin.data() + piece.base, piece.size_bytes, 0,
-                                [&](uint64_t first, uint64_t last) {
-                                    changed.push_back({mirrored.host + piece.base + first, last - first});
-                                    from.push_back(found + first);
-                                });
-            mirrored.note_read(piece, changed.size() != before);
-        }
-        bytes += part.size_bytes;
-    }
-    if (changed.empty()) return;
-    m_pace.note_change();
-    for (size_t i = 0; i < changed.size(); ++i) {
-        const AddressRange part{changed[i].base - mirrored.host, changed[i].size_bytes};
-        std::memcpy(mirrored.twin.data() + part.base, from[i], part.size_bytes);
-        mirrored.note_written(part);
-    }
-    if (write_over(changed, from) == 0 || m_told_unwritable) return;
-    m_told_unwritable = true;
-    WL_LOG(error, "client",
-           "registered memory at {:#x} cannot be written by this process any more: what kernels write there is lost",
-           mirrored.host);
-}
-
 /// Both sides see what the other one writes, at the next access.
 void Pager::refresh() {
     const auto now = PageClock::now();
+    // What has just been launched has done nothing yet, and has often ended before the first look: a wait brings it then.
+    if (!std::exchange(m_looks, true)) m_refreshed = now;
     if (now - m_refreshed < m_pace.pause()) return;
     m_refreshed = now;
     const auto& written = SharedPages::instance().counters.written_back_bytes;
@@ -219,12 +183,14 @@ void Pager::refresh() {
 
 void Pager::refresh_now(PageClock::time_point now) {
     uint64_t mirrored_bytes = 0;
+    auto seen = PageClock::time_point::min();
     {
         SharedPages& pages = SharedPages::instance();
         MutexLock lock(pages.mutex);
         for (const auto& [base, mirrored] : pages.mirrored) mirrored_bytes += mirrored->size_bytes;
+        if (pages.mirrored_seen) seen = *pages.mirrored_seen + m_pace.pause();
     }
-    if (mirrored_bytes != 0 && now >= m_mirror_again && is_busy()) {
+    if (mirrored_bytes != 0 && now >= std::max(seen, m_mirror_again) && is_busy()) {
         (void)write_all_mirrored(call_in(0));
         read_mirrored();
         if (mirrored_bytes > k_much_mirrored) {

@@ -1,9 +1,11 @@
 // Choosing pages that come along with a wait, and giving them to the program.
 #include "client/call/pages_along.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "client/call/mirrored.h"
 #include "client/session/connection_to_server.h"
 #include "client/session/session.h"
 
@@ -28,6 +30,11 @@ void PagesAlong::choose(const Call& call, bool for_later) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
     m_news = call.session.news();
+    choose_pages(call, pages, for_later);
+    if (!for_later) choose_mirrored(call, pages);
+}
+
+void PagesAlong::choose_pages(const Call& call, SharedPages& pages, bool for_later) {
     PageRegion::Room room;
     constexpr size_t k_most_pieces = 256;
     for (auto& [base, shared] : pages.regions) {
@@ -46,6 +53,52 @@ void PagesAlong::choose(const Call& call, bool for_later) {
         }
         if (m_pieces.size() >= k_most_pieces) return;
     }
+}
+
+void PagesAlong::choose_mirrored(const Call& call, SharedPages& pages) {
+    constexpr size_t k_most_mirrors = 256;
+    uint64_t room = 64 << 10;
+    const uint64_t work = call.session.last_work();
+    for (const auto& [base, mirrored] : pages.mirrored) {
+        const bool is_wanted =
+            mirrored->context == call.context && !mirrored->read_only && !mirrored->twin.empty() && mirrored->read_work != work;
+        if (!is_wanted || mirrored->size_bytes > room) continue;
+        if (m_mirrors.size() == k_most_mirrors) return;
+        Mirror mirror{mirrored, {}, mirrored->changes, work};
+        std::vector<MirroredRange::Asked> asked;
+        mirrored->plan(mirror.parts, asked);
+        if (!asked.empty()) continue;
+        for (const AddressRange& part : mirror.parts)
+            m_ranges.insert(m_ranges.end(), {mirrored->device + part.base, part.size_bytes});
+        room -= mirrored->size_bytes;
+        m_mirrors.push_back(std::move(mirror));
+    }
+}
+
+void PagesAlong::put_mirrored_in_place(SharedPages& pages, BytesView left, bool busy) {
+    for (Mirror& mirror : m_mirrors) {
+        MirroredRange& range = *mirror.range;
+        uint64_t size_bytes = 0;
+        for (const AddressRange& part : mirror.parts) size_bytes += part.size_bytes;
+        if (size_bytes > left.size()) return;
+        const BytesView came = left.first(size_bytes);
+        left = left.subspan(size_bytes);
+        pages.counters.fetched_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
+        const auto found = pages.mirrored.find(range.host);
+        const bool is_there = found != pages.mirrored.end() && found->second == mirror.range;
+        // Whether what was written to the device since is in what has come is not to be told.
+        if (!is_there || range.is_being_read || range.changes != mirror.changes) continue;
+        (void)take_over(range, mirror.parts, came);
+        if (!busy) range.read_work = mirror.work;
+        mirror.has_come = true;
+    }
+    const bool all = std::all_of(m_mirrors.begin(), m_mirrors.end(), [](const Mirror& one) { return one.has_come; });
+    if (all && m_mirrors.size() == pages.mirrored.size()) pages.mirrored_seen = std::chrono::steady_clock::now();
+}
+
+bool PagesAlong::has_brought(const MirroredRange& mirrored) const {
+    return std::any_of(m_mirrors.begin(), m_mirrors.end(),
+                       [&mirrored](const Mirror& one) { return one.has_come && one.range.get() == &mirrored; });
 }
 
 void PagesAlong::leave_out_changed(SharedPages& pages) {
@@ -70,6 +123,7 @@ void PagesAlong::put_in_place(SharedPages& pages, bool busy) {
             shared->stays_until = std::chrono::steady_clock::now() + SharedPages::k_stay;
     }
     pages.counters.fetched_bytes.fetch_add(offset, std::memory_order_relaxed);
+    put_mirrored_in_place(pages, BytesView(bytes).subspan(offset), busy);
 }
 
 void PagesAlong::keep(uint64_t event, uint64_t record, std::shared_ptr<PagesAlong> along) {

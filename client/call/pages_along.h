@@ -34,6 +34,8 @@ public:
     void leave_out_changed(SharedPages& pages) WL_REQUIRES(pages.mutex);
     /// The program has them from now on. @param busy  the device may be writing there
     void put_in_place(SharedPages& pages, bool busy) WL_REQUIRES(pages.mutex);
+    /// True if registered memory has come along.
+    bool has_brought(const MirroredRange& mirrored) const;
 
     /// What comes with the end of an event's record is kept until the program asks for that.
     static void keep(uint64_t event, uint64_t record, std::shared_ptr<PagesAlong> along);
@@ -48,11 +50,22 @@ private:
         uint64_t ask = 0, arrivals = 0, epoch = 0;
         bool is_of_use = true;
     };
+    /// Registered memory that kernels use: little of it, which is looked through whole.
+    struct Mirror {
+        std::shared_ptr<MirroredRange> range;
+        std::vector<AddressRange> parts;
+        uint64_t changes = 0, work = 0;
+        bool has_come = false;
+    };
     void choose(const Call& call, bool for_later);
+    void choose_pages(const Call& call, SharedPages& pages, bool for_later) WL_REQUIRES(pages.mutex);
+    void choose_mirrored(const Call& call, SharedPages& pages) WL_REQUIRES(pages.mutex);
+    void put_mirrored_in_place(SharedPages& pages, BytesView bytes, bool busy) WL_REQUIRES(pages.mutex);
 
     uint64_t m_news = 0;  ///< Session::news() when it was asked for
     std::vector<uint64_t> m_ranges;
     std::vector<Piece> m_pieces;
+    std::vector<Mirror> m_mirrors;
 };
 
 /// Around a call of the program's that finds out that work is done.

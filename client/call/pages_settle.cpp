@@ -144,7 +144,8 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
         for (const auto& [base, shared] : pages.regions)
             any =
                 any || ((told == Told::there || shared.region->sharing() == Sharing::in_turns) && shared.region->misses_used());
-        for (const auto& [base, mirrored] : pages.mirrored) any = any || mirrored->read_work != call.session.last_work();
+        for (const auto& [base, mirrored] : pages.mirrored)
+            any = any || (mirrored->read_work != call.session.last_work() && !(along && along->has_brought(*mirrored)));
         if (!any) return done;
     }
     faults::recall(told == Told::there ? Wish::recall : Wish::recall_in_turns);

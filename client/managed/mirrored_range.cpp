@@ -48,6 +48,7 @@ void MirroredRange::plan(std::vector<AddressRange>& parts, std::vector<Asked>& a
 }
 
 void MirroredRange::note_written(AddressRange part) {
+    ++changes;
     if (part.size_bytes == 0 || m_pieces.empty()) return;
     for (size_t i = part.base / k_asked_bytes; i <= (part.end() - 1) / k_asked_bytes; ++i) m_pieces[i].is_known = false;
 }

@@ -19,6 +19,7 @@ struct MirroredRange {
     bool is_being_read = false;
     std::vector<AddressRange> written;  ///< to the device while it is being read, by the program's addresses
     uint64_t read_work = 0;             ///< the work after which it was read
+    uint64_t changes = 0;               ///< of the twin
     bool read_only = false;             ///< was registered so: what kernels write there the program does not see
 
     /// A part of the memory that is read only if the device has changed it since.

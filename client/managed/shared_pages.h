@@ -74,6 +74,8 @@ public:
     Mutex mutex;
     std::map<uint64_t, SharedRegion> regions WL_GUARDED_BY(mutex);
     std::map<uint64_t, std::shared_ptr<MirroredRange>> mirrored WL_GUARDED_BY(mutex);  // by the program's address
+    /// When a wait has last brought what the device had of all that.
+    std::optional<std::chrono::steady_clock::time_point> mirrored_seen WL_GUARDED_BY(mutex);
     /// Tokens of contexts that were given work since the memory was theirs.
     std::vector<uint64_t> busy_contexts WL_GUARDED_BY(mutex);
     /// Calls that have been given pages and are not queued yet: until they are, the device may not be taken to rest.

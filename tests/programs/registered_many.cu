@@ -1,6 +1,6 @@
 // Many small pieces of registered memory (A7, B2): what the device has changed of them comes with few questions, however many there
 // are and whichever of them kernels use, also while another thread registers memory and takes it back.
-//   registered_many waits|threads
+//   registered_many waits|threads|steps
 #include <atomic>
 #include <string>
 #include <thread>
@@ -45,6 +45,26 @@ static void use(int rounds) {
     unregister_all(g_area);
 }
 
+// Steps that change a little on both sides, and end with a wait for the device or for a stream: it brings what the device has.
+static void steps() {
+    int* device;
+    CHECK(cudaHostRegister(g_area, 4096, cudaHostRegisterMapped));
+    CHECK(cudaHostGetDevicePointer(&device, g_area, 0));
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    int expected = 0;
+    for (int step = 0; step < 100; ++step) {
+        g_area[5] += 2;
+        const bool whole = step < 50;
+        bump<<<1, k_ints, 0, whole ? nullptr : stream>>>(device, step);
+        expected += 2 + step;
+        CHECK(whole ? cudaDeviceSynchronize() : cudaStreamSynchronize(stream));
+        EXPECT_EQ(g_area[5], expected);
+    }
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(cudaHostUnregister(g_area));
+}
+
 int main(int argc, char** argv) {
     if (argc < 2) return 2;
     std::atomic<bool> done{false};
@@ -61,6 +81,8 @@ int main(int argc, char** argv) {
         use(40 * k_rounds);
         done.store(true);
         other.join();
+    } else if (argv[1] == std::string("steps")) {
+        steps();
     } else {
         use(k_rounds);
     }
