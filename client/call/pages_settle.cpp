@@ -142,8 +142,8 @@ CUresult settle_pages_slow(const Call& call, CUresult done, PagesAlong* along, T
         }
         // Page-locked memory whose copies have events is used after many of them: an access brings it.
         for (const auto& [base, shared] : pages.regions)
-            any =
-                any || ((told == Told::there || shared.region->sharing() == Sharing::in_turns) && shared.region->misses_used());
+            any = any || ((told == Told::there || shared.region->sharing() == Sharing::in_turns) &&
+                          shared.region->misses_lately_used());
         for (const auto& [base, mirrored] : pages.mirrored)
             any = any || (mirrored->read_work != call.session.last_work() && !(along && along->has_brought(*mirrored)));
         if (!any) return done;

@@ -134,6 +134,9 @@ public:
     };
     /// True if there are units that the program has used before and does not have now.
     bool misses_used() const;
+    /// The same of what it has used after one of the last times that it was fetched so. What it has used only before that comes
+    /// along where there is room, and is worth no question of its own.
+    bool misses_lately_used() const;
     /// Units that the program has used before and does not have now, as far as there is room. Each time that they are named
     /// counts against them until the program uses them.
     std::vector<AddressRange> used_before(Room& room) { return used_before(room, k_valid, 0); }

@@ -28,6 +28,13 @@ bool PageRegion::misses_used() const {
     return m_used_units != 0 && std::any_of(m_states.begin(), m_states.end(), missed);
 }
 
+bool PageRegion::misses_lately_used() const {
+    if (m_used_units == 0) return false;
+    for (size_t unit = 0; unit < m_states.size(); ++unit)
+        if ((m_states[unit] & (k_used | k_valid)) == k_used && m_chances[unit] != 0) return true;
+    return false;
+}
+
 std::vector<AddressRange> PageRegion::used_before(Room& room, uint8_t not_these, uint8_t but_these) {
     std::vector<AddressRange> out;
     if (m_used_units == 0) return out;

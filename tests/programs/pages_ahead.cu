@@ -119,12 +119,29 @@ static void regions(bool mixed) {
     CHECK(cudaFree(all));
 }
 
+// Of memory that was written once the steps use the first page alone: what lies behind it takes no question in each of them.
+static void tail(bool managed) {
+    int* memory = nullptr;
+    CHECK(managed ? cudaMallocManaged(&memory, 16384) : cudaHostAlloc(&memory, 16384, cudaHostAllocDefault));
+    std::memset(memory, 0, 16384);
+    for (int number = 1; number <= 72; ++number) {
+        memory[0] += 1;
+        other<<<1, 1>>>(memory);
+        CHECK(cudaDeviceSynchronize());
+        EXPECT_EQ(memory[0], 2 * number);
+    }
+    EXPECT_EQ(memory[4095], 0);
+    CHECK(managed ? cudaFree(memory) : cudaFreeHost(memory));
+}
+
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "context") waits(0);
     if (what == "stream") waits(1);
     if (what == "event") waits(2);
     if (what == "batches") batches();
+    if (what == "tail") tail(false);
+    if (what == "managed_tail") tail(true);
     if (what == "regions") regions(false);
     if (what == "mixed") regions(true);
     return passed(("pages that come along, " + what).c_str());
