@@ -133,8 +133,9 @@ private:
 
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
-    bool m_told_failure = false;  // this and the next seven: the fetching thread's
-    bool m_looks = false;         // there is something to look at again and again
+    bool m_told_failure = false;        // this and the next eight: the fetching thread's
+    bool m_looks = false;               // there is something to look at again and again
+    uint64_t m_last_look = UINT64_MAX;  ///< the work behind which registered memory was looked through when all was done
     RefreshPace m_pace;
     Succession m_succession;
     FunctionWindow m_function;

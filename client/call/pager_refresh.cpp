@@ -183,16 +183,21 @@ void Pager::refresh() {
 
 void Pager::refresh_now(PageClock::time_point now) {
     uint64_t mirrored_bytes = 0;
+    const uint64_t work = m_session->last_work();
+    bool is_last_look = false;
     auto seen = PageClock::time_point::min();
     {
         SharedPages& pages = SharedPages::instance();
         MutexLock lock(pages.mutex);
         for (const auto& [base, mirrored] : pages.mirrored) mirrored_bytes += mirrored->size_bytes;
         if (pages.mirrored_seen) seen = *pages.mirrored_seen + m_pace.pause();
+        is_last_look = is_all_done(pages, *m_session, *m_state);
     }
-    if (mirrored_bytes != 0 && now >= std::max(seen, m_mirror_again) && is_busy()) {
+    const bool is_due = now >= std::max(seen, m_mirror_again) && m_last_look != work;
+    if (mirrored_bytes != 0 && is_due && is_busy()) {
         (void)write_all_mirrored(call_in(0));
         read_mirrored();
+        if (is_last_look) m_last_look = work;
         if (mirrored_bytes > k_much_mirrored) {
             const auto done = PageClock::now();
             m_mirror_again = done + k_mirror_pause * (done - now);

@@ -29,6 +29,22 @@ CUresult refresh(const Call& call, SharedPages& pages, const std::chrono::steady
     return CUDA_SUCCESS;
 }
 
+/// Up to which number all of a context's work is known to be done.
+uint64_t idle_until(const Context& context, const State& state) {
+    const uint64_t idle = context.idle_at.load(std::memory_order_acquire);
+    // Where no stream works beside the legacy one, all rest when that one does.
+    const bool beside = state.works_beside_default.load(std::memory_order_relaxed);
+    return beside ? idle : std::max(idle, context.default_idle_at.load(std::memory_order_acquire));
+}
+
+/// True if what streams other than this one were given is known to be done.
+bool is_done_beside(SharedPages& pages, const State& state, uint64_t stream, uint64_t idle) WL_REQUIRES(pages.mutex) {
+    return pages.given.is_done_beside(stream, idle, [&](uint64_t other) {
+        const Stream* const found = state.streams.find(other);
+        return found ? found->completion.done.load(std::memory_order_acquire) : 0;
+    });
+}
+
 std::vector<uint64_t> at_work(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex) {
     std::erase_if(pages.busy_contexts, [&state](uint64_t token) {
         const Context* context = state.contexts.find(token);
@@ -36,13 +52,7 @@ std::vector<uint64_t> at_work(SharedPages& pages, const Session& session, const 
     });
     std::vector<uint64_t> busy;
     for (uint64_t token : pages.busy_contexts) {
-        const Context* context = state.contexts.find(token);
-        // Where no stream works beside the legacy one, all rest when that one does.
-        const bool beside = state.works_beside_default.load(std::memory_order_relaxed);
-        const uint64_t idle_at = beside ? context->idle_at.load(std::memory_order_acquire)
-                                        : std::max(context->idle_at.load(std::memory_order_acquire),
-                                                   context->default_idle_at.load(std::memory_order_acquire));
-        if (session.last_work() >= idle_at) busy.push_back(token);
+        if (session.last_work() >= idle_until(*state.contexts.find(token), state)) busy.push_back(token);
     }
     return busy;
 }
@@ -84,12 +94,14 @@ bool stands_still(SharedPages& pages, const Session& session, const State& state
     const bool beside = state.works_beside_default.load(std::memory_order_relaxed);
     // All other streams wait for the legacy one then.
     if (!beside && *function.stream <= k_legacy) return true;
-    uint64_t idle = context->idle_at.load(std::memory_order_acquire);
-    if (!beside) idle = std::max(idle, context->default_idle_at.load(std::memory_order_acquire));
-    return pages.given.is_done_beside(*function.stream, idle, [&](uint64_t stream) {
-        const Stream* const found = state.streams.find(stream);
-        return found ? found->completion.done.load(std::memory_order_acquire) : 0;
-    });
+    return is_done_beside(pages, state, *function.stream, idle_until(*context, state));
+}
+
+bool is_all_done(SharedPages& pages, const Session& session, const State& state) {
+    const auto busy = at_work(pages, session, state);
+    if (pages.launching != 0 || busy.size() > 1) return false;
+    constexpr uint64_t k_none = UINT64_MAX;
+    return busy.empty() || is_done_beside(pages, state, k_none, idle_until(*state.contexts.find(busy.front()), state));
 }
 
 CUresult refresh_pages(const Call& call) {
