@@ -77,11 +77,13 @@ class UploadCacheTest(unittest.TestCase):
 
     def test_b7_asynchronous_copies_in_pieces(self):
         server = self.server()
-        self.upload(server, "async", piece=20000)  # the last chunk of each is a short one
+        piece = 20000  # KiB: the last chunk of each is a short one
+        self.upload(server, "async", piece=piece)
         self.is_kept(server, BYTES)
-        second = self.upload(server, "async", piece=20000)
-        self.assertGreaterEqual(second["upload_cache"]["found_bytes"], BYTES * 3 // 4, second)
-        self.assertLess(second["bytes_sent"], BYTES // 4 + ALL_THE_SAME)
+        second = self.upload(server, "async", piece=piece)
+        # What goes into buffers first may make the link look fast, when the first answer comes: then the first piece is sent.
+        self.assertGreaterEqual(second["upload_cache"]["found_bytes"], BYTES - (piece << 10), second)
+        self.assertLess(second["bytes_sent"], (piece << 10) + ALL_THE_SAME)
 
     def test_b7_modules_too(self):
         server = self.server()
