@@ -33,6 +33,8 @@ struct Object {
     const ElfW(Rela) * others = nullptr;  // DT_RELA
     uint64_t other_bytes = 0, relative = 0;
     uint64_t sealed_begin = 0, sealed_end = 0;  // read-only since it was relocated
+    const ElfW(Half) * versions = nullptr;      // of the symbols, as numbers
+    const ElfW(Verneed) * needs = nullptr;      // which names they have
 };
 
 /// @param flags  what the part that it is in has to have
@@ -73,10 +75,36 @@ Object read_object(const dl_phdr_info& info) {
             case DT_RELA: object.others = pointer<const ElfW(Rela)>(object, value); break;
             case DT_RELASZ: object.other_bytes = value; break;
             case DT_RELACOUNT: object.relative = value; break;
+            case DT_VERSYM: object.versions = pointer<const ElfW(Half)>(object, value); break;
+            case DT_VERNEED: object.needs = pointer<const ElfW(Verneed)>(object, value); break;
             default: break;
         }
     }
     return object;
+}
+
+template <typename T>
+const T* behind(const void* place, uint64_t bytes) {
+    return reinterpret_cast<const T*>(static_cast<const std::byte*>(place) + bytes);
+}
+
+/// True if the object means the C library's function, and not one of that name in another library: functions of the C library
+/// have versions.
+bool is_of_c_library(const Object& object, uint64_t symbol) {
+    constexpr unsigned k_number = 0x7fff;  // the other bit hides it
+    if (!object.versions || !object.needs) return true;
+    const unsigned version = object.versions[symbol] & k_number;
+    for (const ElfW(Verneed)* need = object.needs;; need = behind<ElfW(Verneed)>(need, need->vn_next)) {
+        const auto* one = behind<ElfW(Vernaux)>(need, need->vn_aux);
+        for (unsigned i = 0; i < need->vn_cnt; ++i, one = behind<ElfW(Vernaux)>(one, one->vna_next))
+            if ((one->vna_other & k_number) == version) return std::strncmp(object.strings + one->vna_name, "GLIBC_", 6) == 0;
+        if (need->vn_next == 0) return false;
+    }
+}
+
+bool is_in_object_of(const void* address, const void* other) {
+    Dl_info one, two;
+    return ::dladdr(address, &one) != 0 && ::dladdr(other, &two) != 0 && one.dli_fbase == two.dli_fbase;
 }
 
 /// What is in a place is looked at again when it is changed: tables in data are the program's to change.
@@ -121,20 +149,32 @@ private:
 void redirect_one(const dl_phdr_info& info, const Object& object, const ElfW(Rela) & entry, const Search& search) {
     const auto type = static_cast<unsigned>(ELF64_R_TYPE(entry.r_info));
     if (type != k_jump_slot && type != k_global && type != k_data) return;
+    const uint64_t number = ELF64_R_SYM(entry.r_info);
     auto** place = reinterpret_cast<void**>(object.base + entry.r_offset);
     void* const is = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     const Import* import = search.with_address(is);
     // Data that is part of the code has been changed by the dynamic linker behind the protection of pages.
     if (import && type == k_data && !contains(info, place, PF_W)) return;
     // Not looked up yet: it leads back into the object.
-    if (const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(entry.r_info)];
+    if (const ElfW(Sym)& symbol = object.symbols[number];
         !import && type == k_jump_slot && symbol.st_shndx == SHN_UNDEF && contains(info, is))
         import = search.with_name(object.strings + symbol.st_name);
-    if (import) replace(object, place, is, import->ours);
+    // Without a version it is the C library's, or that of a library that stands in for all of it (a sanitizer's).
+    if (import && (is_of_c_library(object, number) || is_in_object_of(is, search.first())))
+        replace(object, place, is, import->ours);
 }
 
+/// A walk through all objects, in the order in which they were loaded.
+struct Walk {
+    const Search& search;
+    size_t known = 0;  ///< the first ones, which were looked at before
+    size_t count = 0;
+};
+
 int redirect_object(dl_phdr_info* info, size_t, void* data) {
-    const auto& search = *static_cast<const Search*>(data);
+    auto& walk = *static_cast<Walk*>(data);
+    const Search& search = walk.search;
+    if (walk.count++ < walk.known) return 0;
     if (contains(*info, reinterpret_cast<const void*>(&redirect)) || contains(*info, search.first())) return 0;
     const Object object = read_object(*info);
     if (!object.symbols || !object.strings) return 0;
@@ -166,27 +206,43 @@ void* find_function(const char* name, const dl_phdr_info& program) {
     return found && contains(program, found) ? nullptr : found;
 }
 
+/// How many objects were loaded in all, and taken away.
+struct Counts {
+    unsigned long long loaded = 0, unloaded = 0;
+};
 int count_loaded(dl_phdr_info* info, size_t, void* data) {
-    *static_cast<unsigned long long*>(data) = info->dlpi_adds;
+    *static_cast<Counts*>(data) = {info->dlpi_adds, info->dlpi_subs};
     return 1;
 }
 
 }  // namespace
 
-bool redirect(std::span<const Import> imports) {
+bool redirect(std::span<const Import> imports, FunctionRef<bool()> is_settled) {
     static std::atomic_flag busy = ATOMIC_FLAG_INIT;
     static std::atomic<unsigned long long> looked_at{0};
-    unsigned long long loaded = 0;
-    ::dl_iterate_phdr(count_loaded, &loaded);
-    if (loaded == looked_at.load(std::memory_order_acquire) || busy.test_and_set(std::memory_order_acquire)) return false;
+    static size_t known = 0;                      // this and the next: of who has set `busy`
+    static unsigned long long known_without = 0;  // objects that had been taken away then: their places may be others' now
+    Counts counts;
+    ::dl_iterate_phdr(count_loaded, &counts);
+    if (counts.loaded == looked_at.load(std::memory_order_acquire) || busy.test_and_set(std::memory_order_acquire))
+        return false;
     // Not while the list of objects is locked: who loads one has the linker's other lock, and waits for that one.
     dl_phdr_info program{};
     ::dl_iterate_phdr(note_program, &program);
-    for (const Import& import : imports)
-        if (*import.real == nullptr) *import.real = find_function(import.name, program);
-    Search search(imports);
-    if (search.first()) ::dl_iterate_phdr(redirect_object, &search);
-    looked_at.store(loaded, std::memory_order_release);
+    bool any_found = false;
+    for (const Import& import : imports) {
+        if (*import.real != nullptr) continue;
+        *import.real = find_function(import.name, program);
+        any_found = any_found || *import.real != nullptr;
+    }
+    const Search search(imports);
+    Walk walk{search, any_found || counts.unloaded != known_without ? 0 : known};
+    if (search.first()) ::dl_iterate_phdr(redirect_object, &walk);
+    if (is_settled()) {
+        known = walk.count;
+        known_without = counts.unloaded;
+        looked_at.store(counts.loaded, std::memory_order_release);
+    }
     busy.clear(std::memory_order_release);
     return true;
 }

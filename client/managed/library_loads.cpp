@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstring>
 
 namespace warpline::client::library_loads {
@@ -15,8 +16,16 @@ using Dlopen = void* (*)(const char*, int);
 Dlopen g_real = nullptr;
 void (*g_loaded)() = nullptr;
 
+// Of all threads: what has ended has begun. Constructors of what this thread loads may load in turn, and use a device.
+std::atomic<uint64_t> g_begun{0}, g_ended{0};
+thread_local uint64_t t_own = 0;
+
 void* load(const char* name, int mode) {
+    g_begun.fetch_add(1);
+    ++t_own;
     void* const library = g_real(name, mode);
+    --t_own;
+    g_ended.fetch_add(1);
     if (library) g_loaded();
     return library;
 }
@@ -32,6 +41,9 @@ bool has_search_path(const void* caller) {
 }
 
 }  // namespace
+
+Others::Others() : m_begun(g_ended.load() + t_own) {}
+bool Others::have_loaded() const { return g_begun.load() != m_begun; }
 
 // Where the call goes on.
 extern "C" __attribute__((visibility("hidden"), used)) Dlopen warpline_dlopen_by(const char* name, int, const void* caller) {

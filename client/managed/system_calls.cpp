@@ -217,7 +217,8 @@ const std::vector<Import>& imports() {
 }  // namespace
 
 void attend() {
-    if (redirect(imports())) earlier_masks::look();
+    const library_loads::Others others;
+    if (redirect(imports(), [&others] { return !others.have_loaded(); })) earlier_masks::look();
     earlier_masks::settle();
 }
 

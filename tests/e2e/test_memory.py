@@ -31,15 +31,20 @@ class MemoryTest(unittest.TestCase):
         self.check("memory_waits", "strict")
 
     def test_a_library_that_is_loaded_while_the_device_has_the_memory(self):
-        """What it reads arrives, and what it loads in turn is looked for where it says (A7)."""
-        source = ("#include <dlfcn.h>\n#include <unistd.h>\n"
-                  "ssize_t read_into(int fd, void* buffer, size_t size) { return read(fd, buffer, size); }\n"
-                  "void* load(const char* name) { return dlopen(name, RTLD_LAZY); }\n")
+        """What it reads arrives, what it loads in turn is looked for where it says, and a function that has the name of one of the C
+        library's is left alone (A7)."""
+        read_into = "#include <unistd.h>\nssize_t read_into(int fd, void* buffer, size_t size) { return read(fd, buffer, size); }\n"
+        load = "#include <dlfcn.h>\nvoid* load(const char* name) { return dlopen(name, RTLD_LAZY | RTLD_DEEPBIND); }\n"
+        namesake = "int times(int a, int b, int c) { return a * 100 + b * 10 + c; }\n"
+        caller = "int times(int, int, int);\nint call_times(void) { return times(1, 2, 3); }\n"
         with tempfile.TemporaryDirectory() as folder:
-            outer, inner = pathlib.Path(folder, "libouter.so"), pathlib.Path(folder, "inside", "libinner.so")
-            inner.parent.mkdir()
-            for library, flags in ((outer, ["-Wl,-rpath,$ORIGIN/inside"]), (inner, [])):
-                subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-", *flags], input=source, text=True, check=True)
+            outer, inside = pathlib.Path(folder, "libouter.so"), pathlib.Path(folder, "inside")
+            inside.mkdir()
+            for library, source, flags in ((outer, read_into + load, ["-Wl,-rpath,$ORIGIN/inside"]),
+                                           (inside / "libnamesake.so", namesake, []),
+                                           (inside / "libinner.so", read_into + caller, ["-L", inside, "-lnamesake", "-Wl,-rpath,$ORIGIN"])):
+                subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-x", "c", "-o", library, "-", "-x", "none", *flags],
+                               input=source, text=True, check=True)
             # The sanitizers' dlopen() asks for all libraries in its own name.
             from_there = [] if harness.sanitizer_runtime() else ["from there"]
             with harness.Server() as server:

@@ -348,6 +348,7 @@ static void loads(const Shared& shared, const File& file, const char* path, bool
     EXPECT(inner != nullptr);
     shared.give();
     reads_with(reinterpret_cast<Read>(dlsym(inner, "read_into")));
+    EXPECT_EQ(reinterpret_cast<int (*)()>(dlsym(inner, "call_times"))(), 123);
 }
 
 int main(int argc, char** argv) {
