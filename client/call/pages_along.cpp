@@ -76,6 +76,7 @@ void PagesAlong::choose_mirrored(const Call& call, SharedPages& pages) {
 }
 
 void PagesAlong::put_mirrored_in_place(SharedPages& pages, BytesView left, bool busy) {
+    if (m_mirrors.empty()) return;
     for (Mirror& mirror : m_mirrors) {
         MirroredRange& range = *mirror.range;
         uint64_t size_bytes = 0;
