@@ -18,6 +18,7 @@
 #include "client/state/thread_state.h"
 #include "client/trace/trace.h"
 #include "common/base/scope_guard.h"
+#include "common/base/uncancelled.h"
 #include "common/config/settings.h"
 #include "common/log/log.h"
 #include "cuda/abi/symbols/symbols.h"
@@ -88,6 +89,7 @@ CUresult Process::connect_once() noexcept {
     // Around the lock: whoever sees zero finds it open.
     g_connecting.fetch_add(1);
     ScopeGuard ended([] { g_connecting.fetch_sub(1); });
+    const Uncancelled uncancelled;
     MutexLock lock(m_init_mutex);
     if (m_tried) return m_connect_result;
     m_tried = true;

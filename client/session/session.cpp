@@ -14,6 +14,7 @@
 #include "client/session/waiter.h"
 #include "client/state/completion.h"
 #include "client/trace/trace.h"
+#include "common/base/uncancelled.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
@@ -458,6 +459,7 @@ void Session::report_to(net::Socket watcher, SessionReport report) {
 void Session::send_report() {
     // A program may have closed all descriptors that it does not know, and have something else there.
     if (!m_watcher.valid() || inode_of(m_watcher.fd()) != m_watcher_inode) return;
+    const Uncancelled uncancelled;
     const auto message = encode_report(m_report);
     const auto sent = message.ok() ? ::send(m_watcher.fd(), message->data(), message->size(), MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
     if (sent < 0) WL_LOG(info, "client", "who watches this process cannot be told of the session");

@@ -5,6 +5,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "common/base/uncancelled.h"
+
 // Clang proves at compile time that a guarded field is touched only with its mutex held (-Wthread-safety); gcc ignores these.
 #if defined(__clang__)
 #define WL_ATTRIBUTE(x) __attribute__((x))
@@ -64,12 +66,14 @@ private:
 class ConditionVariable {
 public:
     void wait(Mutex& mutex) WL_REQUIRES(mutex) {
+        const Uncancelled uncancelled;
         std::unique_lock<std::mutex> lock(mutex.m_mutex, std::adopt_lock);
         m_condition.wait(lock);
         lock.release();
     }
     /// False if the deadline passed.
     bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point deadline) WL_REQUIRES(mutex) {
+        const Uncancelled uncancelled;
         std::unique_lock<std::mutex> lock(mutex.m_mutex, std::adopt_lock);
         bool in_time = m_condition.wait_until(lock, deadline) == std::cv_status::no_timeout;
         lock.release();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/uncancelled.h"
 #include "common/log/never_wait.h"
 
 namespace warpline::log {
@@ -77,6 +78,7 @@ void write_all(int fd, std::string_view text) {
 thread_local bool t_never_waits = false;
 
 void write_line(State& s, std::string_view line) {
+    const Uncancelled uncancelled;
     const int fd = s.fd.load(std::memory_order_relaxed);
     if (t_never_waits) {
         pollfd entry{fd, POLLOUT, 0};

@@ -10,6 +10,7 @@
 
 #include "common/base/run_queue.h"
 #include "common/base/scope_guard.h"
+#include "common/base/uncancelled.h"
 #include "common/log/log.h"
 #include "common/log/never_wait.h"
 
@@ -174,10 +175,7 @@ bool ChannelPump::begin_reading() {
 
 bool ChannelPump::read_until(FunctionRef<bool()> enough, const Looking& looking) {
     const log::NeverWait never_wait;
-    // A thread of the program's that is cancelled must not take the connection with it.
-    int cancelled_before = 0;
-    (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled_before);
-    ScopeGuard restore([&] { (void)::pthread_setcancelstate(cancelled_before, nullptr); });
+    const Uncancelled uncancelled;
     MutexLock lock(m_read_mutex);
     if (!is_read_by_caller()) return false;
     m_guest_waits = true;
@@ -298,6 +296,7 @@ void ChannelPump::flush() {
         m_user->wake_writer();
         return;
     }
+    const Uncancelled uncancelled;
     auto written = write_burst(Mode::do_not_wait);
     bool unfinished = m_unfinished;
     if (!written.ok()) m_channel->shutdown();
