@@ -8,6 +8,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -77,7 +78,9 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-bool is_watched(uint64_t address) {
+constinit Bounds g_bounds;
+
+bool is_among_watched(uint64_t address) {
     if (g_forgotten.load(std::memory_order_acquire)) return false;
     const size_t count = g_watched_count.load(std::memory_order_acquire);
     for (size_t i = 0; i < count && i < g_watched.size(); ++i) {
@@ -94,6 +97,8 @@ void watch(uint64_t base, uint64_t size_bytes) {
     g_watched[place].base.store(base, std::memory_order_relaxed);
     g_watched[place].size_bytes.store(size_bytes, std::memory_order_relaxed);
     g_watched_count.store(place + 1, std::memory_order_release);
+    g_bounds.begin.store(std::min(g_bounds.begin.load(std::memory_order_relaxed), base), std::memory_order_release);
+    g_bounds.end.store(std::max(g_bounds.end.load(std::memory_order_relaxed), base + size_bytes), std::memory_order_release);
 }
 
 void install() {

@@ -42,7 +42,17 @@ namespace faults {
 
 /// Addresses for which the handler asks. Never taken back.
 void watch(uint64_t base, uint64_t size_bytes);
-bool is_watched(uint64_t address);  ///< never after forget()
+/// Between the first and the last of them, where the program's own memory seldom is.
+struct Bounds {
+    std::atomic<uint64_t> begin{UINT64_MAX}, end{0};
+};
+extern constinit Bounds g_bounds;
+bool is_among_watched(uint64_t address);
+/// Never after forget(). Asked of every lock that the program takes.
+inline bool is_watched(uint64_t address) {
+    return address >= g_bounds.begin.load(std::memory_order_acquire) &&
+           address < g_bounds.end.load(std::memory_order_acquire) && is_among_watched(address);
+}
 
 /// Installs the handler, or again, if the program has installed one of its own without our knowledge: that one is asked from
 /// then on. @thread any, also in signal handlers

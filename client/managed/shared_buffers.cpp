@@ -14,8 +14,6 @@
 
 namespace warpline::client::shared_buffers {
 
-bool may_be_shared(const void* buffer) { return faults::is_watched(reinterpret_cast<uint64_t>(buffer)); }
-
 bool is_in_place(const void* buffer, uint64_t size_bytes, Use use) {
     const auto address = reinterpret_cast<uint64_t>(buffer);
     SharedPages& pages = SharedPages::instance();

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <type_traits>
 
+#include "client/managed/faults.h"
+
 namespace warpline::client::shared_buffers {
 
 /// What the kernel does with it.
@@ -21,7 +23,8 @@ enum class Use : bool { reads, writes };
 /// How often a call is made again because somebody has given the pages to the device meanwhile.
 inline constexpr int k_attempts = 100;
 
-bool may_be_shared(const void* buffer);  ///< a look at the address
+/// A look at the address.
+inline bool may_be_shared(const void* buffer) { return faults::is_watched(reinterpret_cast<uint64_t>(buffer)); }
 /// True if the kernel can use it now, as it can what is not shared.
 bool is_in_place(const void* buffer, uint64_t size_bytes, Use use);
 /// Other memory costs a look at the address. errno stays. @returns true if it is shared, so that it may be gone again

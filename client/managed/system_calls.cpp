@@ -22,6 +22,7 @@
 #include "client/managed/call_rows.h"
 #include "client/managed/earlier_masks.h"
 #include "client/managed/library_loads.h"
+#include "client/managed/lock_calls.h"
 #include "client/managed/signal_calls.h"
 
 namespace warpline::client::system_calls {
@@ -208,6 +209,7 @@ const std::vector<Import>& imports() {
         Waits::add_to(made);
         Answers::add_to(made);
         signal_calls::add_to(made);
+        lock_calls::add_to(made);
         library_loads::add_to(made, attend);
         return made;
     }();

@@ -1,0 +1,333 @@
+// Mutexes, condition variables, semaphores, locks of readers and writers, and barriers, as the program calls them.
+#include "client/managed/lock_calls.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "client/managed/call_rows.h"
+#include "client/managed/noted_locks.h"
+#include "client/managed/parking.h"
+
+namespace warpline::client::lock_calls {
+
+namespace {
+
+using parking::Deadline;
+using parking::Visit;
+using shared_buffers::may_be_shared;
+using system_calls::Row;
+
+/// Tries until it is not in vain. @param try_it  @returns EBUSY where it is @returns what it says, or ETIMEDOUT, EINVAL
+template <typename Try>
+int acquire(const void* lock, const Deadline* until, Try try_it) {
+    int result = try_it();
+    if (result != EBUSY) return result;
+    if (until && !until->is_time()) return EINVAL;
+    Visit visit(lock);
+    for (;;) {
+        const uint32_t seen = parking::seen(lock);
+        result = try_it();
+        if (result != EBUSY) return result;
+        if (visit.sleep(seen, until) == ETIMEDOUT) return ETIMEDOUT;
+    }
+}
+
+Deadline by(clockid_t clock, const timespec* time) { return {clock, *time}; }
+bool is_known(clockid_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC; }
+
+// Mutexes
+
+/// True of mutexes whose waiting and letting go is all that there is to them.
+bool is_plain(const pthread_mutex_t* mutex) {
+    constexpr int k_special = 0xf0;  // robust, with a priority, of processes: the C library's bits beside the type
+    return may_be_shared(mutex) && (mutex->__data.__kind & k_special) == 0;
+}
+
+int lock_plain(pthread_mutex_t* mutex, const Deadline* until) {
+    constexpr int k_type = 3;
+    const bool checks = (mutex->__data.__kind & k_type) == PTHREAD_MUTEX_ERRORCHECK;
+    return acquire(mutex, until, [&] {
+        const int result = ::pthread_mutex_trylock(mutex);
+        return result == EBUSY && checks && mutex->__data.__owner == ::gettid() ? EDEADLK : result;
+    });
+}
+
+using Lock = Row<"pthread_mutex_lock", int(pthread_mutex_t*)>;
+int our_lock(pthread_mutex_t* mutex) { return is_plain(mutex) ? lock_plain(mutex, nullptr) : Lock::real(mutex); }
+
+using TimedLock = Row<"pthread_mutex_timedlock", int(pthread_mutex_t*, const timespec*)>;
+int our_timed_lock(pthread_mutex_t* mutex, const timespec* time) {
+    if (!is_plain(mutex)) return TimedLock::real(mutex, time);
+    const Deadline until = by(CLOCK_REALTIME, time);
+    return lock_plain(mutex, &until);
+}
+
+using ClockLock = Row<"pthread_mutex_clocklock", int(pthread_mutex_t*, clockid_t, const timespec*)>;
+int our_clock_lock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
+    if (!is_plain(mutex) || !is_known(clock)) return ClockLock::real(mutex, clock, time);
+    const Deadline until = by(clock, time);
+    return lock_plain(mutex, &until);
+}
+
+using Unlock = Row<"pthread_mutex_unlock", int(pthread_mutex_t*)>;
+int our_unlock(pthread_mutex_t* mutex) {
+    const int result = Unlock::real(mutex);
+    if (may_be_shared(mutex)) parking::wake(mutex);
+    return result;
+}
+
+// Condition variables
+
+/// True of conditions whose waiting threads sleep elsewhere: the C library lets go of the mutex by itself otherwise.
+bool is_ours(const pthread_cond_t* condition, const pthread_mutex_t* mutex) {
+    return (may_be_shared(condition) || may_be_shared(mutex)) && !noted_locks::of(condition).is_of_processes;
+}
+
+int wait_until(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline* until) {
+    if (until && !until->is_time()) return EINVAL;
+    const uint32_t seen = parking::seen(condition);
+    ::pthread_testcancel();
+    int result = 0, slept = 0;
+    {
+        Visit visit(condition);
+        result = our_unlock(mutex);
+        if (result != 0) return result;
+        slept = visit.sleep(seen, until);
+        result = our_lock(mutex);
+    }
+    ::pthread_testcancel();
+    return result == 0 && slept == ETIMEDOUT ? ETIMEDOUT : result;
+}
+
+using Wait = Row<"pthread_cond_wait", int(pthread_cond_t*, pthread_mutex_t*)>;
+int our_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+    return is_ours(condition, mutex) ? wait_until(condition, mutex, nullptr) : Wait::real(condition, mutex);
+}
+
+using TimedWait = Row<"pthread_cond_timedwait", int(pthread_cond_t*, pthread_mutex_t*, const timespec*)>;
+int our_timed_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* time) {
+    if (!is_ours(condition, mutex)) return TimedWait::real(condition, mutex, time);
+    const Deadline until = by(noted_locks::of(condition).clock, time);
+    return wait_until(condition, mutex, &until);
+}
+
+using ClockWait = Row<"pthread_cond_clockwait", int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)>;
+int our_clock_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
+    if (!is_ours(condition, mutex) || !is_known(clock)) return ClockWait::real(condition, mutex, clock, time);
+    const Deadline until = by(clock, time);
+    return wait_until(condition, mutex, &until);
+}
+
+/// Who waits looks at what it waits for in any case, so all are woken.
+template <ImportName Name>
+struct Signal : Row<Name, int(pthread_cond_t*)> {
+    static int ours(pthread_cond_t* condition) {
+        // In memory of the program's own: with a mutex of both sides.
+        parking::wake(condition);
+        return may_be_shared(condition) && !noted_locks::of(condition).is_of_processes ? 0 : Signal::real(condition);
+    }
+};
+
+/// What was noted is forgotten.
+template <ImportName Name, typename Type>
+struct Destroy : Row<Name, int(Type*)> {
+    static int ours(Type* lock) {
+        noted_locks::note(lock, {});
+        return Destroy::real(lock);
+    }
+};
+
+using InitCondition = Row<"pthread_cond_init", int(pthread_cond_t*, const pthread_condattr_t*)>;
+int our_init_condition(pthread_cond_t* condition, const pthread_condattr_t* attributes) {
+    noted_locks::Noted noted;
+    if (attributes) {
+        int processes = PTHREAD_PROCESS_PRIVATE;
+        (void)::pthread_condattr_getclock(attributes, &noted.clock);
+        (void)::pthread_condattr_getpshared(attributes, &processes);
+        noted.is_of_processes = processes == PTHREAD_PROCESS_SHARED;
+    }
+    noted_locks::note(condition, noted);
+    return InitCondition::real(condition, attributes);
+}
+
+// Semaphores
+
+/// @returns 0 when it has one; EAGAIN to look again
+int wait_once(sem_t* semaphore, uint32_t seen, const Deadline* until) {
+    Visit visit(semaphore);
+    if (::sem_trywait(semaphore) == 0) return 0;
+    if (until && !until->is_time()) return EINVAL;
+    const int slept = visit.sleep(seen, until);
+    return slept == 0 ? EAGAIN : slept;
+}
+
+int wait_for(sem_t* semaphore, const Deadline* until) {
+    const int error = errno;
+    int said = EAGAIN;
+    while (said == EAGAIN) {
+        const uint32_t seen = parking::seen(semaphore);
+        ::pthread_testcancel();
+        said = wait_once(semaphore, seen, until);
+    }
+    errno = said == 0 ? error : said;
+    return said == 0 ? 0 : -1;
+}
+
+bool is_ours(const sem_t* semaphore) { return may_be_shared(semaphore) && !noted_locks::of(semaphore).is_of_processes; }
+
+using WaitSemaphore = Row<"sem_wait", int(sem_t*)>;
+int our_wait_semaphore(sem_t* semaphore) {
+    return is_ours(semaphore) ? wait_for(semaphore, nullptr) : WaitSemaphore::real(semaphore);
+}
+
+using TimedWaitSemaphore = Row<"sem_timedwait", int(sem_t*, const timespec*)>;
+int our_timed_wait_semaphore(sem_t* semaphore, const timespec* time) {
+    if (!is_ours(semaphore)) return TimedWaitSemaphore::real(semaphore, time);
+    const Deadline until = by(CLOCK_REALTIME, time);
+    return wait_for(semaphore, &until);
+}
+
+using ClockWaitSemaphore = Row<"sem_clockwait", int(sem_t*, clockid_t, const timespec*)>;
+int our_clock_wait_semaphore(sem_t* semaphore, clockid_t clock, const timespec* time) {
+    if (!is_ours(semaphore) || !is_known(clock)) return ClockWaitSemaphore::real(semaphore, clock, time);
+    const Deadline until = by(clock, time);
+    return wait_for(semaphore, &until);
+}
+
+using Post = Row<"sem_post", int(sem_t*)>;
+int our_post(sem_t* semaphore) {
+    const int result = Post::real(semaphore);
+    if (may_be_shared(semaphore)) parking::wake(semaphore);
+    return result;
+}
+
+using InitSemaphore = Row<"sem_init", int(sem_t*, int, unsigned)>;
+int our_init_semaphore(sem_t* semaphore, int is_of_processes, unsigned value) {
+    noted_locks::note(semaphore, {.is_of_processes = is_of_processes != 0});
+    return InitSemaphore::real(semaphore, is_of_processes, value);
+}
+
+// Locks of readers and writers
+
+bool is_ours(const pthread_rwlock_t* lock) { return may_be_shared(lock) && lock->__data.__shared == PTHREAD_PROCESS_PRIVATE; }
+
+using TryLock = int(pthread_rwlock_t*);
+int lock_as(TryLock* try_it, pthread_rwlock_t* lock, const Deadline* until) {
+    return acquire(lock, until, [&] {
+        const int result = try_it(lock);
+        return result == EBUSY && lock->__data.__cur_writer == ::gettid() ? EDEADLK : result;
+    });
+}
+
+template <ImportName Name, TryLock* Try>
+struct LockAs : Row<Name, int(pthread_rwlock_t*)> {
+    static int ours(pthread_rwlock_t* lock) { return is_ours(lock) ? lock_as(Try, lock, nullptr) : LockAs::real(lock); }
+};
+template <ImportName Name, TryLock* Try>
+struct TimedLockAs : Row<Name, int(pthread_rwlock_t*, const timespec*)> {
+    static int ours(pthread_rwlock_t* lock, const timespec* time) {
+        if (!is_ours(lock)) return TimedLockAs::real(lock, time);
+        const Deadline until = by(CLOCK_REALTIME, time);
+        return lock_as(Try, lock, &until);
+    }
+};
+template <ImportName Name, TryLock* Try>
+struct ClockLockAs : Row<Name, int(pthread_rwlock_t*, clockid_t, const timespec*)> {
+    static int ours(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) {
+        if (!is_ours(lock) || !is_known(clock)) return ClockLockAs::real(lock, clock, time);
+        const Deadline until = by(clock, time);
+        return lock_as(Try, lock, &until);
+    }
+};
+
+using UnlockBoth = Row<"pthread_rwlock_unlock", int(pthread_rwlock_t*)>;
+int our_unlock_both(pthread_rwlock_t* lock) {
+    const int result = UnlockBoth::real(lock);
+    if (may_be_shared(lock)) parking::wake(lock);
+    return result;
+}
+
+// Barriers
+
+using InitBarrier = Row<"pthread_barrier_init", int(pthread_barrier_t*, const pthread_barrierattr_t*, unsigned)>;
+int our_init_barrier(pthread_barrier_t* barrier, const pthread_barrierattr_t* attributes, unsigned count) {
+    int processes = PTHREAD_PROCESS_PRIVATE;
+    if (attributes) (void)::pthread_barrierattr_getpshared(attributes, &processes);
+    noted_locks::note(barrier, {.is_of_processes = processes == PTHREAD_PROCESS_SHARED, .count = count});
+    return InitBarrier::real(barrier, attributes, count);
+}
+
+using Arrive = Row<"pthread_barrier_wait", int(pthread_barrier_t*)>;
+int our_arrive(pthread_barrier_t* barrier) {
+    if (!may_be_shared(barrier)) return Arrive::real(barrier);
+    Visit visit(barrier);
+    const std::optional<noted_locks::Arrival> arrival = noted_locks::arrive(barrier);
+    if (!arrival) return Arrive::real(barrier);
+    if (arrival->is_last) {
+        parking::wake(barrier);
+        return PTHREAD_BARRIER_SERIAL_THREAD;
+    }
+    for (;;) {
+        const uint32_t seen = parking::seen(barrier);
+        if (noted_locks::have_all_arrived(barrier, *arrival)) return 0;
+        (void)visit.sleep(seen, nullptr);
+    }
+}
+
+// Threads that are cancelled
+
+/// Who waits for a condition or a semaphore goes, where nothing of ours is on the stack that the C library would have to take
+/// away: it cannot.
+using Cancel = Row<"pthread_cancel", int(pthread_t)>;
+int our_cancel(pthread_t thread) {
+    const int result = Cancel::real(thread);
+    parking::wake_all();
+    return result;
+}
+
+// What waits by a system call of its own (std::atomic::wait)
+
+/// The word that a futex is made of, also for who wakes others: what may be shared between processes is known by its page.
+struct Word : system_calls::Nothing {
+    bool bring(const auto& args) {
+        if (std::get<0>(args) != SYS_futex) return false;
+        const auto* word = reinterpret_cast<const uint32_t*>(std::get<1>(args));
+        return may_be_shared(word) && shared_buffers::bring(word, sizeof *word, shared_buffers::Use::reads);
+    }
+};
+/// What has fewer parameters is given more: they lie in registers and on the stack, where nobody looks at them.
+using SystemCall = system_calls::Simple<"syscall", long(long, long, long, long, long, long, long), Word>;
+
+template <typename... Rows>
+void add_rows(std::vector<Import>& imports) {
+    (imports.push_back(Rows::import(Rows::ours)), ...);
+}
+
+}  // namespace
+
+void add_to(std::vector<Import>& imports) {
+    for (const Import& one : {Lock::import(our_lock), TimedLock::import(our_timed_lock), ClockLock::import(our_clock_lock),
+                              Unlock::import(our_unlock), Wait::import(our_wait), TimedWait::import(our_timed_wait),
+                              ClockWait::import(our_clock_wait), InitCondition::import(our_init_condition),
+                              WaitSemaphore::import(our_wait_semaphore), TimedWaitSemaphore::import(our_timed_wait_semaphore),
+                              ClockWaitSemaphore::import(our_clock_wait_semaphore), Post::import(our_post),
+                              InitSemaphore::import(our_init_semaphore), UnlockBoth::import(our_unlock_both),
+                              InitBarrier::import(our_init_barrier), Arrive::import(our_arrive), Cancel::import(our_cancel)})
+        imports.push_back(one);
+    add_rows<Signal<"pthread_cond_signal">, Signal<"pthread_cond_broadcast">,
+             LockAs<"pthread_rwlock_rdlock", ::pthread_rwlock_tryrdlock>,
+             LockAs<"pthread_rwlock_wrlock", ::pthread_rwlock_trywrlock>,
+             TimedLockAs<"pthread_rwlock_timedrdlock", ::pthread_rwlock_tryrdlock>,
+             TimedLockAs<"pthread_rwlock_timedwrlock", ::pthread_rwlock_trywrlock>,
+             ClockLockAs<"pthread_rwlock_clockrdlock", ::pthread_rwlock_tryrdlock>,
+             ClockLockAs<"pthread_rwlock_clockwrlock", ::pthread_rwlock_trywrlock>,
+             Destroy<"pthread_cond_destroy", pthread_cond_t>, Destroy<"sem_destroy", sem_t>,
+             Destroy<"pthread_barrier_destroy", pthread_barrier_t>, SystemCall>(imports);
+}
+
+}  // namespace warpline::client::lock_calls
