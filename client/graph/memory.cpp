@@ -35,14 +35,23 @@ CUresult captured(Call& call, CUresult result, CUdeviceptr address, uint64_t siz
     if (result == CUDA_SUCCESS) took_memory(call, device);
     if (result == CUDA_SUCCESS) result = know_range(call, address, size_bytes, device);
     if (result == CUDA_SUCCESS) *out = address;
-    if (const Stream* state = stream_state(call, stream)) call.state.captures.note_memory(state->capture_id.load());
+    if (const Stream* state = stream_state(call, stream)) {
+        call.state.captures.note_memory(state->capture_id.load(), [&](MemoryLeft& left) {
+            if (result == CUDA_SUCCESS) left.allocate(address);
+        });
+    }
     return result;
 }
 
-/// Notes of the graph that it has memory, if a node of that kind was added.
-CUresult has_memory(Call& call, const NewNode& node, CUresult added) {
-    if (added == CUDA_SUCCESS) call.state.graphs.find(to_token(node.graph))->memory.store(true);
-    return added;
+/// Notes of the graph that it has memory: a node was added that allocates or frees it.
+void note_memory(Call& call, const NewNode& node, CUdeviceptr address, bool allocates) {
+    Graph& graph = *call.state.graphs.find(to_token(node.graph));
+    graph.memory.store(true);
+    MutexLock lock(graph.mutex);
+    if (allocates)
+        graph.left.allocate(address);
+    else
+        graph.left.free(address);
 }
 
 }  // namespace
@@ -75,16 +84,17 @@ CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& p
                                                 array_bytes(access, access_count), size_bytes, answer);
         if (result == CUDA_SUCCESS) took_memory(call, properties.location.id);
         if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, properties.location.id);
-        if (result == CUDA_SUCCESS) address = answer.address;
-        return has_memory(call, node, result);
+        if (result == CUDA_SUCCESS) note_memory(call, node, address = answer.address, true);
+        return result;
     });
 }
 
 CUresult add_free(Call& call, const NewNode& node, CUdeviceptr address) {
     return add_node(call, node, CU_GRAPH_NODE_TYPE_MEM_FREE, [&](uint64_t token, std::span<const uint64_t> dependencies) {
-        return has_memory(
-            call, node,
-            gen::request_cuGraphAddMemFreeNode(call, token, to_token(node.graph), dependencies, node.count, address));
+        const CUresult result =
+            gen::request_cuGraphAddMemFreeNode(call, token, to_token(node.graph), dependencies, node.count, address);
+        if (result == CUDA_SUCCESS) note_memory(call, node, address, false);
+        return result;
     });
 }
 

@@ -89,6 +89,10 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
     CUresult result = end_on_server(call, stream, *capture, !capture->broken && !wrong_thread, graph);
     if (Graph* made = result == CUDA_SUCCESS ? call.state.graphs.find(graph) : nullptr) {
         if (capture->memory) made->memory.store(true);
+        {
+            MutexLock lock(made->mutex);
+            made->left.add(call.state.captures.left(id));
+        }
         for (const UserReferencesPtr& references : call.state.captures.kept(id)) made->references->add_inner(references);
     }
     end_capture(call, id);

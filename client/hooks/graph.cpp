@@ -1,4 +1,4 @@
-// Graphs: what the program asks about their nodes.
+// Graphs: what the program asks about their nodes, and edges between them.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -6,6 +6,7 @@
 
 #include "client/copy/copies_on_host.h"
 #include "client/gen/graph_calls.gen.h"
+#include "client/graph/edges.h"
 #include "client/graph/node_tokens.h"
 
 namespace warpline::client {
@@ -66,6 +67,31 @@ CUresult list_neighbours(Call& call, CUgraphNode node, Request request, CUgraphN
             return asked == CUDA_SUCCESS && nodes && !edge_data && any_data(edges) ? CUDA_ERROR_LOSSY_QUERY : asked;
         });
     if (result == CUDA_SUCCESS && nodes && edge_data) copy_array(edge_data, *count, edges);
+    return result;
+}
+
+/// What the driver can only accept, and what is noted of it then.
+struct Change {
+    bool (*is_certain)(const State&, const Edges&);
+    void (*note)(const State&, const Edges&);
+    void (*note_with_data)(const State&, const Edges&);
+};
+constexpr Change k_add{are_new, note_new, note_with_data};
+constexpr Change k_remove{are_there, note_gone, note_gone};
+
+/// What the driver may refuse is asked of it; what it can only accept takes no round trip.
+/// @param data  of the edges, if any
+/// @param send  `send(issue it and do not wait, edges)`
+template <typename Send>
+CUresult change(Call& call, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+                size_t count, const Change& change, Send&& send) {
+    if (!call.state.graphs.find(to_token(graph))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult refused = check_nodes(call, from, count); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_nodes(call, to, count); refused != CUDA_SUCCESS) return refused;
+    const Edges edges{to_token(graph), tokens_of(from, count), tokens_of(to, count)};
+    const bool has_data = carries_data(data, count);
+    const CUresult result = send(!has_data && change.is_certain(call.state, edges), edges);
+    if (result == CUDA_SUCCESS) (has_data ? change.note_with_data : change.note)(call.state, edges);
     return result;
 }
 
@@ -257,6 +283,38 @@ CUresult hook_client_cuGraphDebugDotPrint(Call& call, CUgraph hGraph, const char
     const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const bool closed = ::close(fd) == 0;
     return written && closed ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult hook_client_cuGraphAddDependencies_v2(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                               const CUgraphEdgeData* edgeData, size_t numDependencies) {
+    return change(call, hGraph, from, to, edgeData, numDependencies, k_add, [&](bool is_certain, const Edges& edges) {
+        return (is_certain ? gen::issue_cuGraphAddDependencies_v2 : gen::request_cuGraphAddDependencies_v2)(
+            call, edges.graph, edges.from, edges.to, array_bytes(edgeData, edgeData ? numDependencies : 0), numDependencies);
+    });
+}
+
+CUresult hook_client_cuGraphAddDependencies(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                            size_t numDependencies) {
+    return change(call, hGraph, from, to, nullptr, numDependencies, k_add, [&](bool is_certain, const Edges& edges) {
+        return (is_certain ? gen::issue_cuGraphAddDependencies : gen::request_cuGraphAddDependencies)(
+            call, edges.graph, edges.from, edges.to, numDependencies);
+    });
+}
+
+CUresult hook_client_cuGraphRemoveDependencies_v2(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                                  const CUgraphEdgeData* edgeData, size_t numDependencies) {
+    return change(call, hGraph, from, to, edgeData, numDependencies, k_remove, [&](bool is_certain, const Edges& edges) {
+        return (is_certain ? gen::issue_cuGraphRemoveDependencies_v2 : gen::request_cuGraphRemoveDependencies_v2)(
+            call, edges.graph, edges.from, edges.to, array_bytes(edgeData, edgeData ? numDependencies : 0), numDependencies);
+    });
+}
+
+CUresult hook_client_cuGraphRemoveDependencies(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                               size_t numDependencies) {
+    return change(call, hGraph, from, to, nullptr, numDependencies, k_remove, [&](bool is_certain, const Edges& edges) {
+        return (is_certain ? gen::issue_cuGraphRemoveDependencies : gen::request_cuGraphRemoveDependencies)(
+            call, edges.graph, edges.from, edges.to, numDependencies);
+    });
 }
 
 }  // namespace warpline::client

@@ -19,7 +19,7 @@ struct Failure {
 };
 
 CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags, Failure& failure) {
-    const Graph* source = call.state.graphs.find(to_token(graph));
+    Graph* source = call.state.graphs.find(to_token(graph));
     if (!source) return CUDA_ERROR_INVALID_VALUE;
     if (source->is_child.load()) return CUDA_ERROR_NOT_SUPPORTED;
     auto made = make_object<HandleKind::graph_exec>(call);
@@ -40,6 +40,11 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
         return result;
     }
     made.object->source = to_token(graph);
+    {
+        MutexLock lock(source->mutex);
+        made.object->left = source->left;
+    }
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) made.object->left.allocated.clear();
     exchange_references(*made.object, source->references->clone());
     *out = to_handle<CUgraphExec>(made.token);
     return CUDA_SUCCESS;
@@ -104,8 +109,11 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     if (launch.host_functions) giving.emplace(call.session.load_turns(), launch.context);
     const std::optional<Bytes> bytes = gather_sources(call, sources);
     if (!launch.targets.empty() || launch.host_functions || tell_end) call.graph_launch = &launch;
-    const CUresult result = bytes ? gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, sources, tell_end, *bytes)
-                                  : gen::issue_cuGraphLaunch(call, to_token(hGraph), stream, {}, tell_end, {});
+    // Where it may be refused, for memory of the launch before, it waits.
+    const bool is_certain = exec->left.empty() || call.state.graph_memory.launch(exec->left);
+    const auto send = is_certain ? gen::issue_cuGraphLaunch : gen::request_cuGraphLaunch;
+    const CUresult result = bytes ? send(call, to_token(hGraph), stream, sources, tell_end, *bytes)
+                                  : send(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
     // A function may be the only sign of the launch's end.
     if (launch.host_functions && result == CUDA_SUCCESS) call.session.calls().send_now();

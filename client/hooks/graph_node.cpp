@@ -114,6 +114,15 @@ CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     graph->is_moved.store(true);
     if (outer.is_body.load()) graph->is_body.store(true);
     if (graph->memory.load()) outer.memory.store(true);
+    MemoryLeft left;
+    {
+        MutexLock lock(graph->mutex);
+        left = graph->left;
+    }
+    {
+        MutexLock lock(outer.mutex);
+        outer.left.add(left);
+    }
     GraphNode& made = *call.state.graph_nodes.find(to_token(*node.out));
     MutexLock lock(made.mutex);
     made.child = to_token(child);
@@ -206,6 +215,7 @@ CUresult hook_client_cuGraphAddNode_v2(Call& call, CUgraphNode* phGraphNode, CUg
     result = gen::request_cuGraphAddDependencies_v2(call, to_token(hGraph), tokens_of(dependencies, numDependencies), to,
                                                     array_bytes(dependencyData, numDependencies), numDependencies);
     if (result == CUDA_SUCCESS) {
+        note_with_data(call.state, {to_token(hGraph), tokens_of(dependencies, numDependencies), to});
         *phGraphNode = made;
     } else {
         hook_client_cuGraphDestroyNode(call, made);

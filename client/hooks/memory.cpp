@@ -114,7 +114,9 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
-        return known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;
+        const CUresult result = known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;
+        if (result == CUDA_SUCCESS) call.state.graph_memory.free(dptr);
+        return result;
     }
     if (const auto managed = call.state.memory.forget(dptr, MemoryKind::managed)) return free_managed(call, *managed);
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);

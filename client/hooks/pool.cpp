@@ -166,8 +166,16 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         if (known->base != dptr) return CUDA_ERROR_INVALID_VALUE;
-        return is_capturing(call, stream) ? gen::request_cuMemFreeAsync(call, dptr, stream)
-                                          : gen::issue_cuMemFreeAsync(call, dptr, stream);
+        const bool captured = is_capturing(call, stream);
+        const CUresult result =
+            captured ? gen::request_cuMemFreeAsync(call, dptr, stream) : gen::issue_cuMemFreeAsync(call, dptr, stream);
+        if (result != CUDA_SUCCESS) return result;
+        if (captured)
+            call.state.captures.note_memory(stream_state(call, stream)->capture_id.load(),
+                                            [&](MemoryLeft& left) { left.free(dptr); });
+        else
+            call.state.graph_memory.free(dptr);
+        return result;
     }
     // A captured free is a node, and frees what a node has allocated (CUDA Driver API 13.0, cuMemFreeAsync).
     if (is_capturing(call, stream)) return CUDA_ERROR_INVALID_VALUE;

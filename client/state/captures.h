@@ -8,7 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "client/state/graph_memory.h"
 #include "client/state/user_objects.h"
+#include "common/base/function_ref.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
 
@@ -34,7 +36,7 @@ public:
 
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        m_active.emplace(id, Active{capture, {}, {}});
+        m_active.emplace(id, Active{capture, {}, {}, {}});
         m_count.store(m_active.size(), std::memory_order_release);
     }
     void end(uint64_t id) WL_EXCLUDES(m_mutex) {
@@ -79,10 +81,18 @@ public:
         if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.graph = graph;
     }
 
-    /// An allocation was captured.
-    void note_memory(uint64_t id) WL_EXCLUDES(m_mutex) {
+    /// An allocation was captured, or the end of one. @param note  what becomes of what the graph leaves
+    void note_memory(uint64_t id, FunctionRef<void(MemoryLeft&)> note) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.memory = true;
+        auto it = m_active.find(id);
+        if (it == m_active.end()) return;
+        it->second.capture.memory = true;
+        note(it->second.left);
+    }
+    MemoryLeft left(uint64_t id) const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        auto it = m_active.find(id);
+        return it != m_active.end() ? it->second.left : MemoryLeft();
     }
 
     /// What a node has of the program that was captured belongs to the captured graph.
@@ -164,6 +174,7 @@ private:
         Capture capture;
         std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
         std::vector<UserReferencesPtr> kept;
+        MemoryLeft left;
     };
     static bool holds_up(const Active& active, uint64_t context) {
         return std::any_of(active.blocking.begin(), active.blocking.end(),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/state/completion.h"
+#include "client/state/graph_memory.h"
 #include "client/state/jit_outputs.h"
 #include "client/state/user_objects.h"
 #include "common/base/bytes.h"
@@ -87,6 +88,7 @@ struct Graph {
     std::atomic<bool> is_child{false};         ///< a child graph's node's: it ends with that, is cloned or part of its graph
     std::atomic<bool> is_moved{false};         ///< and was not copied for it
     Mutex mutex;                               // protects what follows
+    MemoryLeft left WL_GUARDED_BY(mutex);
     std::vector<uint64_t> nodes WL_GUARDED_BY(mutex);  ///< tokens of those that are known here; they end with it
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
 };
@@ -106,10 +108,12 @@ struct GraphNode {
     /// A copy within the program's memory, which the server knows as a host node.
     enum class HostCopy : uint8_t { unknown, yes, no };
     std::atomic<HostCopy> host_copy{HostCopy::unknown};
-    std::atomic<uint32_t> copy_kinds{0};    ///< CopyNode::kinds(); 0: not known
-    std::atomic<bool> copy_changed{false};  ///< executable graphs may have been made when it was another copy
-    Mutex mutex;                            // protects what follows
-    Bytes params WL_GUARDED_BY(mutex);      ///< values of a kernel's parameters, each aligned for any type
+    std::atomic<uint32_t> copy_kinds{0};            ///< CopyNode::kinds(); 0: not known
+    std::atomic<bool> copy_changed{false};          ///< executable graphs may have been made when it was another copy
+    Mutex mutex;                                    // protects what follows
+    std::set<uint64_t> after WL_GUARDED_BY(mutex);  ///< tokens of the nodes before it, if `made` is known; some may have gone
+    bool has_data_edges WL_GUARDED_BY(mutex) = false;  ///< the edges to it are not plain
+    Bytes params WL_GUARDED_BY(mutex);                 ///< values of a kernel's parameters, each aligned for any type
     std::vector<void*> pointers WL_GUARDED_BY(mutex);
     std::vector<CUgraph> bodies WL_GUARDED_BY(mutex);                              ///< of a conditional node
     std::optional<CUDA_CONDITIONAL_NODE_PARAMS> conditional WL_GUARDED_BY(mutex);  ///< how it was made
@@ -123,10 +127,11 @@ struct GraphNode {
 /// An executable graph, and what it has to do with the program's memory.
 struct GraphExec {
     uint64_t context = 0;
-    uint64_t source = 0;                                 ///< token of the graph that it was made of
-    uint64_t made = 0;                                   ///< number of the call that has made it
-    std::atomic<bool> concerned{false};                  ///< it has host copies or host functions
-    Mutex mutex;                                         // protects what follows
+    uint64_t source = 0;                 ///< token of the graph that it was made of
+    uint64_t made = 0;                   ///< number of the call that has made it
+    MemoryLeft left;                     ///< as of its graph; never changed; empty: what it allocates a launch frees
+    std::atomic<bool> concerned{false};  ///< it has host copies or host functions
+    Mutex mutex;                         // protects what follows
     std::vector<uint64_t> sources WL_GUARDED_BY(mutex);  ///< copies from it that are read at each launch
     std::vector<uint64_t> targets WL_GUARDED_BY(mutex);
     bool host_functions WL_GUARDED_BY(mutex) = false;

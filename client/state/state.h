@@ -14,6 +14,7 @@
 #include "client/state/foresight.h"
 #include "client/state/freed_memory.h"
 #include "client/state/graph_ends.h"
+#include "client/state/graph_memory.h"
 #include "client/state/host_memory.h"
 #include "client/state/objects.h"
 #include "client/state/pool_heap.h"
@@ -57,6 +58,7 @@ public:
 
     DeviceMemory memory;
     FreedMemory freed_memory;
+    GraphMemory graph_memory;
     HostMemory host_memory;
     cuda::abi::MemoryAdvice advice;
     Answers<std::any> answers;         ///< of calls of class cached, by their arguments

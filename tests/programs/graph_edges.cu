@@ -185,6 +185,64 @@ static void data() {
     DRIVER(cuGraphDestroy(graph));
 }
 
+// What cannot be an edge is refused by the call itself, by both forms, and changes nothing.
+static void refused() {
+    DeviceArray<int> trace(8);
+    CUgraph graph, other;
+    DRIVER(cuGraphCreate(&graph, 0));
+    DRIVER(cuGraphCreate(&other, 0));
+    const CUgraphNode a = add_note(graph, trace.data(), 0), b = add_note(graph, trace.data(), 1);
+    const CUgraphNode elsewhere = add_note(other, trace.data(), 2);
+    CUgraphNode c, d;
+    DRIVER(cuGraphAddEmptyNode(&c, graph, &a, 1));
+    DRIVER(add_without_data(graph, &a, &b, 1));
+    const auto none_is_added = [&](CUgraphNode from, CUgraphNode to) {
+        REFUSED(add_without_data(graph, &from, &to, 1), CUDA_ERROR_INVALID_VALUE);
+        REFUSED(add_with_data(graph, &from, &to, nullptr, 1), CUDA_ERROR_INVALID_VALUE);
+    };
+    const auto none_is_removed = [&](CUgraphNode from, CUgraphNode to) {
+        REFUSED(remove_without_data(graph, &from, &to, 1), CUDA_ERROR_INVALID_VALUE);
+        REFUSED(remove_with_data(graph, &from, &to, nullptr, 1), CUDA_ERROR_INVALID_VALUE);
+    };
+    none_is_added(a, a);
+    none_is_added(a, b);  // there, by the same call
+    none_is_added(a, c);  // there, since it was added
+    none_is_added(a, elsewhere);
+    none_is_added(elsewhere, a);
+    none_is_removed(b, a);
+    none_is_removed(b, c);
+    none_is_removed(a, elsewhere);
+    DRIVER(add_without_data(graph, nullptr, nullptr, 0));
+    const CUgraphNode twice[] = {a, a};
+    REFUSED(cuGraphAddEmptyNode(&d, graph, twice, 2), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuGraphAddEmptyNode(&d, graph, &elsewhere, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(edges(graph) == sorted(Edges{{a, b}, {a, c}}));
+    // Gone by a call, or with a node, it may be added again, or another one like it.
+    DRIVER(remove_without_data(graph, &a, &b, 1));
+    none_is_removed(a, b);
+    DRIVER(add_without_data(graph, &a, &b, 1));
+    DRIVER(cuGraphDestroyNode(a));
+    DRIVER(cuGraphAddEmptyNode(&d, graph, nullptr, 0));
+    none_is_removed(d, b);
+    DRIVER(add_with_data(graph, &d, &b, nullptr, 1));
+    EXPECT(edges(graph) == sorted(Edges{{d, b}}));
+    // Nodes of a capture, whose edges the program has not told.
+    CUstream stream;
+    CUgraph captured;
+    DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    DRIVER(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (int i = 0; i < 2; ++i) note<<<1, 1, 0, stream>>>(trace.data(), i);
+    DRIVER(cuStreamEndCapture(stream, &captured));
+    const Edges chain = edges(captured);
+    EXPECT_EQ(chain.size(), 1u);
+    REFUSED(add_without_data(captured, &chain[0].first, &chain[0].second, 1), CUDA_ERROR_INVALID_VALUE);
+    DRIVER(remove_without_data(captured, &chain[0].first, &chain[0].second, 1));
+    REFUSED(remove_without_data(captured, &chain[0].first, &chain[0].second, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(edges(captured).empty());
+    DRIVER(cuStreamDestroy(stream));
+    for (CUgraph one : {captured, other, graph}) DRIVER(cuGraphDestroy(one));
+}
+
 // What an executable graph was made with.
 static void flags() {
     CUgraph graph;
@@ -224,6 +282,7 @@ int main() {
     shape();
     order();
     data();
+    refused();
     flags();
     return passed("edges of graphs");
 }

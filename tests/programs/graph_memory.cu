@@ -100,6 +100,9 @@ static void allocated_by_hand(bool free_on_launch) {
         for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], 40 + i);
         EXPECT(graph_bytes(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(int));
         if (!free_on_launch) {
+            // It is there: the next launch cannot allocate it.
+            EXPECT_EQ(static_cast<int>(cudaGraphLaunch(exec, stream)), static_cast<int>(cudaErrorInvalidValue));
+            EXPECT_EQ(static_cast<int>(cudaGetLastError()), static_cast<int>(cudaErrorInvalidValue));
             if (round == 1)
                 CHECK(cudaFree(alloc.dptr));
             else
