@@ -36,8 +36,14 @@ bool HostCalls::any_in_graphs() {
 
 void HostCalls::link(const std::shared_ptr<HostCopy>& copy, const std::vector<Ticket*>& tickets) {
     MutexLock lock(m_mutex);
-    if (copy->linked == tickets) return;
     const auto copies_of = [&](Ticket* ticket) -> Copies& { return copy->source == 0 ? ticket->flush : ticket->fetch; };
+    // A ticket may lie where another one has gone, which knew the copy.
+    const auto knows = [&](Ticket* ticket) WL_REQUIRES(m_mutex) {
+        if (!m_tickets.contains(ticket)) return true;
+        const Copies& copies = copies_of(ticket);
+        return std::any_of(copies.begin(), copies.end(), [&](const auto& one) { return one.lock() == copy; });
+    };
+    if (copy->linked == tickets && std::all_of(tickets.begin(), tickets.end(), knows)) return;
     for (Ticket* ticket : std::exchange(copy->linked, tickets)) {
         if (!m_tickets.contains(ticket)) continue;  // gone with the executable graph that it was in
         std::erase_if(copies_of(ticket), [&](const auto& one) { return one.expired() || one.lock() == copy; });
