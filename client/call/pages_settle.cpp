@@ -54,6 +54,11 @@ std::vector<uint64_t> at_work(SharedPages& pages, const Session& session, const 
     for (uint64_t token : pages.busy_contexts) {
         if (session.last_work() >= idle_until(*state.contexts.find(token), state)) busy.push_back(token);
     }
+    // What was waited for stream by stream is done as well, as far as it may use such memory.
+    constexpr uint64_t k_none = UINT64_MAX;
+    if (busy.size() == 1 && pages.launching == 0 &&
+        is_done_beside(pages, state, k_none, idle_until(*state.contexts.find(busy.front()), state)))
+        busy.clear();
     return busy;
 }
 
@@ -98,10 +103,7 @@ bool stands_still(SharedPages& pages, const Session& session, const State& state
 }
 
 bool is_all_done(SharedPages& pages, const Session& session, const State& state) {
-    const auto busy = at_work(pages, session, state);
-    if (pages.launching != 0 || busy.size() > 1) return false;
-    constexpr uint64_t k_none = UINT64_MAX;
-    return busy.empty() || is_done_beside(pages, state, k_none, idle_until(*state.contexts.find(busy.front()), state));
+    return !is_device_busy(pages, session, state);
 }
 
 CUresult refresh_pages(const Call& call) {
