@@ -8,7 +8,7 @@
 #include "client/call/mapped.h"
 #include "client/call/pages.h"
 #include "client/gen/internal_calls.gen.h"
-#include "client/managed/foreign_write.h"
+#include "client/managed/foreign_access.h"
 #include "common/base/differences.h"
 #include "common/log/log.h"
 
@@ -27,47 +27,84 @@ void note_named_in(const Call& call, const MirroredRange& mirrored, AddressRange
 
 }  // namespace
 
-CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begin, uint64_t end) {
-    const auto* here = reinterpret_cast<const std::byte*>(mirrored.host);
-    std::vector<AddressRange> changed;
-    if (mirrored.twin.empty()) {
-        mirrored.twin.resize(mirrored.size_bytes);
-        changed.push_back({0, mirrored.size_bytes});
-    } else if (begin < std::min(end, mirrored.size_bytes)) {
-        for_each_difference(here + begin, mirrored.twin.data() + begin, std::min(end, mirrored.size_bytes) - begin, 0,
-                            [&](uint64_t first, uint64_t last) {
-                                changed.push_back({begin + first, last - first});
-                            });
+namespace {
+
+/// What the program has there now. @returns what could be read of it
+BytesView read_program(const MirroredRange& mirrored, AddressRange part, std::byte* into) {
+    const uint64_t read = read_as_far({mirrored.host + part.base, part.size_bytes}, into);
+    static std::atomic<bool> told{false};
+    if (read < part.size_bytes && !told.exchange(true))
+        WL_LOG(warn, "client",
+               "registered memory at {:#x} cannot be read by this process any more: kernels find there what was there before",
+               mirrored.host);
+    return {into, read};
+}
+
+/// Packs what has changed for the device.
+class WriteBack {
+public:
+    WriteBack(const Call& call, MirroredRange& mirrored) : m_call(call), m_mirrored(mirrored) {}
+
+    /// @param bytes  what the program has there
+    CUresult add(AddressRange part, const std::byte* bytes) {
+        m_mirrored.note_written(part);
+        if (m_mirrored.is_being_read) m_mirrored.written.push_back({m_mirrored.host + part.base, part.size_bytes});
+        std::memcpy(m_mirrored.twin.data() + part.base, bytes, part.size_bytes);
+        const uint64_t address = m_mirrored.device + part.base;
+        if (!m_ranges.empty() && m_ranges[m_ranges.size() - 2] + m_ranges.back() == address)
+            m_ranges.back() += part.size_bytes;
+        else
+            m_ranges.insert(m_ranges.end(), {address, part.size_bytes});
+        m_packed.insert(m_packed.end(), bytes, bytes + part.size_bytes);
+        note_named_in(m_call, m_mirrored, part);
+        const bool has_room = m_packed.size() < k_most_written_bytes / 2 && m_ranges.size() < k_most_written_ranges;
+        return has_room ? CUDA_SUCCESS : send();
     }
-    std::vector<uint64_t> ranges;
-    Bytes packed;
-    const auto send = [&]() -> CUresult {
-        if (packed.empty()) return CUDA_SUCCESS;
-        Call own{cuda::CallId::wlWritePages, call.thread, call.session, call.state, mirrored.context};
-        const CUresult result = gen::issue_wlWritePages(own, ranges, packed);
-        SharedPages::instance().counters.written_back_bytes.fetch_add(packed.size(), std::memory_order_relaxed);
-        ranges.clear();
-        packed.clear();
+    CUresult send() {
+        if (m_packed.empty()) return CUDA_SUCCESS;
+        Call own{cuda::CallId::wlWritePages, m_call.thread, m_call.session, m_call.state, m_mirrored.context};
+        const CUresult result = gen::issue_wlWritePages(own, m_ranges, m_packed);
+        SharedPages::instance().counters.written_back_bytes.fetch_add(m_packed.size(), std::memory_order_relaxed);
+        m_ranges.clear();
+        m_packed.clear();
         return result;
-    };
-    for (AddressRange part : changed) {
-        const AddressRange whole = part;
-        mirrored.note_written(part);
-        if (mirrored.is_being_read) mirrored.written.push_back({mirrored.host + part.base, part.size_bytes});
-        while (part.size_bytes != 0) {
-            const uint64_t bytes = std::min(part.size_bytes, k_most_written_bytes - packed.size());
-            std::byte* twin = mirrored.twin.data() + part.base;
-            // Read once: the program may go on writing.
-            std::memcpy(twin, here + part.base, bytes);
-            ranges.insert(ranges.end(), {mirrored.device + part.base, bytes});
-            packed.insert(packed.end(), twin, twin + bytes);
-            part = {part.base + bytes, part.size_bytes - bytes};
-            if (packed.size() < k_most_written_bytes / 2 && ranges.size() < k_most_written_ranges) continue;
-            if (CUresult result = send(); result != CUDA_SUCCESS) return result;
-        }
-        note_named_in(call, mirrored, whole);
     }
-    return send();
+
+private:
+    const Call& m_call;
+    MirroredRange& m_mirrored;
+    std::vector<uint64_t> m_ranges;
+    Bytes m_packed;
+};
+
+}  // namespace
+
+CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begin, uint64_t end) {
+    // Read once, a piece at a time: the program may go on writing.
+    constexpr uint64_t k_piece_bytes = 64 << 10;
+    static_assert(k_piece_bytes <= k_most_written_bytes / 2);
+    const bool is_first = mirrored.twin.empty();
+    if (is_first) {
+        mirrored.twin.resize(mirrored.size_bytes);
+        begin = 0;
+        end = mirrored.size_bytes;
+    }
+    end = std::min(end, mirrored.size_bytes);
+    Bytes now(begin < end ? std::min(k_piece_bytes, end - begin) : 0);
+    WriteBack back(call, mirrored);
+    for (uint64_t at = begin; at < end; at += k_piece_bytes) {
+        const BytesView found = read_program(mirrored, {at, std::min(k_piece_bytes, end - at)}, now.data());
+        CUresult result = CUDA_SUCCESS;
+        const auto add = [&](uint64_t first, uint64_t last) {
+            if (result == CUDA_SUCCESS) result = back.add({at + first, last - first}, found.data() + first);
+        };
+        if (is_first)
+            add(0, found.size());
+        else
+            for_each_change(found.data(), mirrored.twin.data() + at, found.size(), mirrored.host + at, add);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return back.send();
 }
 
 CUresult write_all_mirrored(const Call& call) {
@@ -97,11 +134,11 @@ bool take_over(MirroredRange& mirrored, const std::vector<AddressRange>& parts, 
         for (const AddressRange& piece : mirrored.pieces_of(part)) {
             const std::byte* now = found + (piece.base - part.base);
             const size_t before = changed.size();
-            for_each_difference(now, mirrored.twin.data() + piece.base, piece.size_bytes, 0,
-                                [&](uint64_t first, uint64_t last) {
-                                    changed.push_back({mirrored.host + piece.base + first, last - first});
-                                    from.push_back(now + first);
-                                });
+            for_each_change(now, mirrored.twin.data() + piece.base, piece.size_bytes, mirrored.host + piece.base,
+                            [&](uint64_t first, uint64_t last) {
+                                changed.push_back({mirrored.host + piece.base + first, last - first});
+                                from.push_back(now + first);
+                            });
             mirrored.note_read(piece, changed.size() != before);
         }
     }

@@ -105,6 +105,7 @@ bool PageRegion::file_is_ours() const {
 }
 
 void PageRegion::add_extent(AddressRange extent) {
+    m_has_extents = true;
     const auto at = std::lower_bound(m_extents.begin(), m_extents.end(), std::pair(extent.base, uint64_t{0}));
     if (at != m_extents.end() && at->first == extent.base) {
         at->second = extent.end();
@@ -224,14 +225,17 @@ void PageRegion::touched_bytes(uint64_t begin, uint64_t end, std::vector<Address
 
 void PageRegion::differing_bytes(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const {
     // In turns, what lies between two changes is the same on both sides, and few ranges travel better than many.
-    const uint64_t gap = m_sharing == Sharing::concurrent && !m_still ? 0 : 64;
+    constexpr uint64_t k_gap = 64;
     const std::byte* twin = m_twins + (begin - m_range.base);
-    for_each_difference(at(begin), twin, end - begin, gap,
-                        [&](uint64_t first, uint64_t last) { within_extents(begin + first, begin + last, out); });
+    const auto add = [&](uint64_t first, uint64_t last) { within_extents(begin + first, begin + last, out); };
+    if (m_sharing == Sharing::concurrent && !m_still)
+        for_each_change(at(begin), twin, end - begin, begin, add);
+    else
+        for_each_difference(at(begin), twin, end - begin, k_gap, add);
 }
 
 void PageRegion::within_extents(uint64_t begin, uint64_t end, std::vector<AddressRange>& out) const {
-    if (m_extents.empty()) return append(out, begin, end);
+    if (!m_has_extents) return append(out, begin, end);
     for (const auto& [from, to] : m_extents) append(out, std::max(begin, from), std::min(end, to));
 }
 

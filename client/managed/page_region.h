@@ -67,7 +67,6 @@ public:
     /// Only these bytes are the device's, where anything has been added: the rest of the pages is nobody's.
     void add_extent(AddressRange extent);
     void remove_extent(uint64_t base);
-    bool has_extents() const { return !m_extents.empty(); }
 
     bool is_valid_here(uint64_t address) const { return (state(address) & k_valid) != 0; }
     bool is_writable_here(uint64_t address) const { return (state(address) & k_dirty) != 0; }
@@ -207,6 +206,7 @@ private:
     std::byte* m_twins = nullptr;  ///< of units that are dirty and not fresh: what the device has
     std::vector<uint8_t> m_states;
     std::vector<std::pair<uint64_t, uint64_t>> m_extents;  // begin and end, sorted
+    bool m_has_extents = false;                            // no more than these are anybody's, also when all have gone
     size_t m_valid_units = 0;
     size_t m_busy_units = 0;
     size_t m_used_units = 0;

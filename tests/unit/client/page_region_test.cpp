@@ -190,6 +190,9 @@ TEST_F(PageRegionTest, TouchesNothingBesideItsExtents_A7) {
     EXPECT_EQ(relative(*region, region->hand_over({page(1), 1})), (Pairs{{k_page_bytes + 16, 8}, {k_page_bytes + 100, 3996}}));
     region->remove_extent(page(1) + 16);
     EXPECT_EQ(relative(*region, region->missing(region->range())), (Pairs{{k_page_bytes + 100, 4000}}));
+    // Without any, none of it is anybody's.
+    region->remove_extent(page(1) + 100);
+    EXPECT_EQ(relative(*region, region->missing(region->range())), Pairs{});
 }
 
 TEST_F(PageRegionTest, RecallsWhatTheProgramHasUsedAndSendsOnlyItsChanges_A7) {
