@@ -181,6 +181,30 @@ CUresult free_host_memory(Call& call, uint64_t base) {
     return CUDA_SUCCESS;
 }
 
+CUresult unregister_host_memory(Call& call, uint64_t base) {
+    HostMemory& host = call.state.host_memory;
+    const auto range = host.find(base);
+    if (!range) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    // What is known, and was not registered from this address on, is an invalid value.
+    if (range->origin != HostOrigin::registered || range->base != base) return CUDA_ERROR_INVALID_VALUE;
+    auto* const address = reinterpret_cast<void*>(base);
+    take_back_host_memory(call, address, range->size_bytes);
+    if (const auto mapped = host.forget_mapped(base, HostOrigin::registered)) {
+        unmap_host_memory(call, *mapped);
+        return CUDA_SUCCESS;
+    }
+    return host.unregister(address) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+void release_host_memory_of_context(Call& call, uint64_t context) {
+    for (const HostRange& range : call.state.host_memory.of_context(context)) {
+        if (range.origin == HostOrigin::allocated)
+            (void)free_host_memory(call, range.base);
+        else
+            (void)unregister_host_memory(call, range.base);
+    }
+}
+
 static bool can_be_mapped(const Call& call, const HostRange& range) {
     return range.device_base != 0 || (!is_out_of_reach(call, range) && !is_used_by_graphs(call, range));
 }

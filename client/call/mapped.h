@@ -14,6 +14,10 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
 /// none
 /// @blocks as take_back_host_memory(), or unmap_host_memory()
 CUresult free_host_memory(Call& call, uint64_t base);
+/// Ends a registration. @errors not registered, invalid value @blocks as take_back_host_memory(), and while kernels may use it
+CUresult unregister_host_memory(Call& call, uint64_t base);
+/// A context is about to end, and takes its page-locked memory and its registrations along.
+void release_host_memory_of_context(Call& call, uint64_t context);
 
 /// Before page-locked memory goes: what is to be written there has arrived, and what is read from there has been.
 /// @blocks until both are so

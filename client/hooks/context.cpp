@@ -4,6 +4,7 @@
 #include "client/call/allocate.h"
 #include "client/call/completion.h"
 #include "client/call/managed.h"
+#include "client/call/mapped.h"
 #include "client/call/pages_along.h"
 #include "client/call/pooled.h"
 #include "client/call/share.h"
@@ -46,6 +47,7 @@ void remove_converted(State& state, uint64_t context) {
 void forget_objects(Call& call, uint64_t context) {
     State& state = call.state;
     forget_captures_of_context(call, context);
+    release_host_memory_of_context(call, context);
     remove_of_context(state.streams, context);
     remove_of_context(state.green_contexts, context);
     remove_converted(state, context);

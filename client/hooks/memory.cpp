@@ -178,17 +178,7 @@ CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, 
 }
 
 CUresult hook_client_cuMemHostUnregister(Call& call, void* p) {
-    std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
-    if (!range) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    // What is known, and was not registered from this address on, is an invalid value.
-    if (range->origin != HostOrigin::registered || range->base != reinterpret_cast<uint64_t>(p))
-        return CUDA_ERROR_INVALID_VALUE;
-    take_back_host_memory(call, p, range->size_bytes);
-    if (const auto mapped = call.state.host_memory.forget_mapped(range->base, HostOrigin::registered)) {
-        unmap_host_memory(call, *mapped);
-        return CUDA_SUCCESS;
-    }
-    return call.state.host_memory.unregister(p) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    return unregister_host_memory(call, reinterpret_cast<uint64_t>(p));
 }
 
 CUresult hook_client_cuMemHostGetFlags(Call& call, unsigned int* pFlags, void* p) {

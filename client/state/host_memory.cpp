@@ -205,6 +205,14 @@ bool HostMemory::unregister(void* address) {
     return true;
 }
 
+std::vector<HostRange> HostMemory::of_context(uint64_t context) const {
+    std::vector<HostRange> found;
+    MutexLock lock(m_mutex);
+    for (const auto& [base, range] : m_ranges)
+        if (range.context == context) found.push_back(range);
+    return found;
+}
+
 std::map<uint64_t, HostRange>::const_iterator HostMemory::containing(uint64_t address) const {
     auto it = m_ranges.upper_bound(address);
     if (it == m_ranges.begin()) return m_ranges.end();

@@ -84,6 +84,8 @@ public:
     Registered register_range(HostRange range) WL_EXCLUDES(m_mutex);
     bool unregister(void* address) WL_EXCLUDES(m_mutex);
 
+    /// What this context has.
+    std::vector<HostRange> of_context(uint64_t context) const WL_EXCLUDES(m_mutex);
     /// The range that contains the address.
     std::optional<HostRange> find(uint64_t address) const WL_EXCLUDES(m_mutex);
 
