@@ -8,7 +8,8 @@ Side side_of(const State& state, uint64_t address) {
 }
 
 uint64_t device_address_of(const State& state, uint64_t host, uint64_t size_bytes, Use use) {
-    if (is_shared_memory(host)) return host;
+    // Programs say "host" of memory of the device (a wrong cudaMemcpyKind): by unified addresses a driver knows better.
+    if (is_shared_memory(host) || state.memory.in_window(host)) return host;
     if (!state.host_memory.any_registered()) [[likely]]
         return 0;
     const auto range = state.host_memory.find(host);
