@@ -15,6 +15,7 @@
 #include "client/report/watch_socket.h"
 #include "client/session/address_window.h"
 #include "client/session/connection_to_server.h"
+#include "common/config/environment.h"
 #include "common/log/log.h"
 #include "common/net/socket.h"
 #include "common/net/tls.h"
@@ -74,7 +75,7 @@ std::string absolute_path(const std::string& path) {
 
 /// Connects to who watches this process, if anybody does. An invalid socket: nobody.
 net::Socket find_watcher() {
-    const char* name = std::getenv(k_report_variable);
+    const char* name = config::variable(k_report_variable);
     if (name == nullptr) return {};
     auto watcher = connect_to_watcher(name);
     if (!watcher.ok()) WL_LOG(info, "client", "{}: {}", name, watcher.error().what);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "common/base/processors.h"
+#include "common/config/environment.h"
 
 namespace warpline::config {
 
@@ -157,13 +158,13 @@ bool load_environment(Settings& settings, std::string& problem) {
     for (const Option& option : options()) {
         if (option.program != settings.program() || option.environment.empty()) continue;
         std::string variable(option.environment);
-        if (const char* text = std::getenv(variable.c_str())) ok &= settings.set(option.name, text, variable, problem);
+        if (const char* text = config::variable(variable.c_str())) ok &= settings.set(option.name, text, variable, problem);
     }
     return ok;
 }
 
 std::string find_file(Program program) {
-    if (const char* named = std::getenv(std::string(file_variable(program)).c_str()); named != nullptr && *named != 0)
+    if (const char* named = config::variable(std::string(file_variable(program)).c_str()); named != nullptr && *named != 0)
         return expand_home(named);
     std::error_code ignored;
     for (std::string_view file : default_files(program)) {

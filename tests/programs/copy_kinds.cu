@@ -1,0 +1,51 @@
+// Copies whose kind does not say what their ends are: by unified addresses it is known all the same (A7). Destructors free nothing
+// while a stream is captured.
+#include <cstring>
+
+#include "check.h"
+
+constexpr size_t k_rows = 40, k_width = 1000, k_pitch = 1024, k_bytes = k_rows * k_pitch;
+
+int main() {
+    std::vector<unsigned char> pattern(k_bytes), found(k_bytes);
+    Random random(5);
+    for (unsigned char& byte : pattern) byte = static_cast<unsigned char>(random.next());
+    DeviceArray<unsigned char> from(pattern), to(k_bytes);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const auto verify = [&](size_t width) {
+        CHECK(cudaStreamSynchronize(stream));
+        found = to.download();
+        for (size_t i = 0; i < k_bytes; ++i) EXPECT_EQ(+found[i], i % k_pitch < width ? +pattern[i] : 0);
+        CHECK(cudaMemset(to.data(), 0, k_bytes));
+    };
+    CHECK(cudaMemset(to.data(), 0, k_bytes));
+    for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyHostToHost}) {
+        CHECK(cudaMemcpy(to.data(), from.data(), k_bytes, kind));
+        verify(k_pitch);
+        CHECK(cudaMemcpyAsync(to.data(), from.data(), k_bytes, kind, stream));
+        verify(k_pitch);
+        CHECK(cudaMemcpy2D(to.data(), k_pitch, from.data(), k_pitch, k_width, k_rows, kind));
+        verify(k_width);
+    }
+    // Page-locked memory, the wrong way round.
+    unsigned char* locked = nullptr;
+    CHECK(cudaMallocHost(&locked, k_bytes));
+    memcpy(locked, pattern.data(), k_bytes);
+    CHECK(cudaMemcpyAsync(to.data(), locked, k_bytes, cudaMemcpyDeviceToHost, stream));
+    verify(k_pitch);
+    memset(locked, 0, k_bytes);
+    CHECK(cudaMemcpyAsync(locked, from.data(), k_bytes, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(memcmp(locked, pattern.data(), k_bytes) == 0);
+    CHECK(cudaFreeHost(locked));
+
+    cudaGraph_t graph;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaFree(nullptr));
+    CHECK(cudaFreeAsync(nullptr, stream));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaStreamDestroy(stream));
+    return passed("kinds of copies");
+}
