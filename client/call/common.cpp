@@ -126,6 +126,10 @@ CUresult settle_context(Call& call, Wait wait) {
     }
     bool whole = true;
     const CUresult result = wait(whole);
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+        // Whether a driver refuses it is its own affair (DB-04); where it does, every capture of the context is broken.
+        for (const uint64_t capture : call.state.captures.of_context(call.context)) call.state.captures.break_off(capture);
+    }
     if (result != CUDA_SUCCESS || !whole) return result;
     if (Context* synced = call.scope_context()) {
         raise_to(synced->synced, records);

@@ -548,12 +548,32 @@ static void recorded_by_launches() {
 }
 #endif
 
+// Whether a wait for the device is refused beside a relaxed capture is the driver's affair (DB-04). What comes then is not: the
+// capture goes on, or is broken for all calls, and for none behind its end.
+static void waited_for_as_a_whole() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    store<<<1, 1>>>(g_memory, 1);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    store<<<1, 1, 0, stream>>>(g_memory, 2);
+    const bool refused = cudaDeviceSynchronize() != cudaSuccess;
+    if (refused) expect("the wait", cudaGetLastError(), cudaErrorStreamCaptureUnsupported);
+    EXPECT(status_of(stream) == (refused ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive));
+    store<<<1, 1, 0, stream>>>(g_memory, 3);
+    expect("a launch", cudaGetLastError(), refused ? k_broken : cudaSuccess);
+    expect_end("the end", stream, refused ? k_broken : cudaSuccess);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaStreamDestroy(stream));
+}
+
 int main() {
     CHECK(cudaMalloc(&g_memory, 4 * sizeof(int)));
     what_is_refused();
     beside();
     modes();
     destroyed();
+    waited_for_as_a_whole();
     information();
 #if CUDART_VERSION >= 12030
     recorded_by_launches();
