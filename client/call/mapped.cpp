@@ -143,11 +143,13 @@ bool is_used_by_graphs(const Call& call, const HostRange& range) {
 
 }  // namespace
 
-void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream) {
     Session& session = call.session;
     const auto base = reinterpret_cast<uint64_t>(address);
     const bool copies = session.copy_pending(base, size_bytes);
-    const bool functions = !session.host_calls().idle() || session.graph_functions_pending();
+    const bool called =
+        !session.host_calls().idle() && (!stream || session.host_calls().may_precede(*stream, session.last_join()));
+    const bool functions = called || session.graph_functions_pending();
     if ((!functions && !copies) || HostCalls::in_callback()) return;
     // From pageable memory CUDA takes the bytes when the call is made, as we do, if it is not said to take them in the order of
     // the stream; and what it copies to it is there when that call returns.

@@ -1,6 +1,8 @@
 // Page-locked memory of the program's that kernels use.
 #pragma once
 
+#include <optional>
+
 #include "client/call/call.h"
 #include "client/state/host_memory.h"
 
@@ -8,7 +10,7 @@ namespace warpline::client {
 
 /// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made,
 /// or from then on. So what is still to be written there by earlier work has to arrive first.
-void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream = {});
 
 /// Memory that CUDA has allocated goes, which another thread may be mapping in this moment. @errors  invalid value: there is
 /// none

@@ -114,6 +114,19 @@ constexpr bool keeps_busy(cuda::CallId id) {
     }
 }
 
+/// True of calls behind which streams may wait for each other: all but what is known to concern its own stream alone.
+constexpr bool may_join(cuda::CallId id) {
+    switch (id) {
+        case cuda::CallId::cuLaunchHostFunc:
+        case cuda::CallId::cuStreamAddCallback:
+        case cuda::CallId::cuEventRecord:
+        case cuda::CallId::cuMemsetD8Async:
+        case cuda::CallId::cuMemsetD32Async:
+        case cuda::CallId::cuMemFreeAsync: return false;
+        default: return !keeps_busy(id) && !only_asks(id);
+    }
+}
+
 /// Registers who waits for a call, or where its bytes go, while the call is still under the outbox's lock.
 struct NumberNote {
     Call& call;
@@ -127,6 +140,7 @@ struct NumberNote {
         const bool is_copy = call.id == cuda::CallId::cuMemcpyHtoD_v2 && SharedPages::in_use();
         if (leaves_work(call.id) || is_copy) call.session.note_work(number);
         if (!only_asks(call.id)) call.session.note_change(number, call.known_stream());
+        if (may_join(call.id)) call.session.note_join(number);
         if (keeps_busy(call.id)) note_busy(call);
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);

@@ -120,7 +120,7 @@ CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t s
 
 CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
     if (is_capturing(call, stream)) return capture_host_copy(call, plan, stream);
-    settle_host_memory(call, plan.source.rows.base, plan.source.rows.span_bytes());
+    settle_host_memory(call, plan.source.rows.base, plan.source.rows.span_bytes(), stream);
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
     const bool settles = plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_looked_at(call, plan.copy.dstDevice);
     const bool async = timing == Timing::asynchronous || stream != 0 || settles;
@@ -297,7 +297,7 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
         const CUresult planned = make_plan(call, host_end(source), device_end(destination), size_bytes, 1, 1, plan);
         return planned == CUDA_SUCCESS ? capture_host_copy(call, plan, stream) : planned;
     }
-    settle_host_memory(call, source, size_bytes);
+    settle_host_memory(call, source, size_bytes, stream);
     call.payload_stays = call.source != SourceAccess::during_call && is_page_locked(call.state, source, size_bytes);
     const CUresult result =
         gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));

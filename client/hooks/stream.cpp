@@ -172,8 +172,8 @@ CUresult hook_client_cuStreamGetDevice(Call& call, CUstream hStream, CUdevice* d
 namespace {
 
 /// A function that is the only sign of the stream's end, perhaps: its call leaves now.
-void note_host_call(Call& call, uint64_t id, uint64_t context) {
-    call.session.host_calls().sent(id, context, call.number);
+void note_host_call(Call& call, uint64_t id, HostCalls::Place place) {
+    call.session.host_calls().sent(id, place, call.number);
     call.session.calls().send_now();
 }
 
@@ -194,7 +194,7 @@ CUresult hook_client_cuStreamAddCallback(Call& call, CUstream hStream, CUstreamC
     if (result != CUDA_SUCCESS) {
         call.session.host_calls().forget(id);
     } else {
-        note_host_call(call, id, context);
+        note_host_call(call, id, {context, stream});
     }
     return result;
 }
@@ -220,7 +220,7 @@ CUresult hook_client_cuLaunchHostFunc(Call& call, CUstream hStream, CUhostFn fn,
     } else if (life == HostCalls::Life::persistent) {
         hold_in_capture(call, stream, make_end(call, EndKind::function, id));
     } else {
-        note_host_call(call, id, context);
+        note_host_call(call, id, {context, stream});
     }
     return result;
 }

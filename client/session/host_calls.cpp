@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "client/managed/signal_mask.h"
@@ -88,6 +89,7 @@ void HostCalls::run() {
         std::shared_ptr<Function> function = it == m_functions.end() ? nullptr : it->second.function;
         const bool once = function && it->second.life == Life::once;
         const bool own = function && it->second.life == Life::own;
+        if (once) m_running = it->second;
         if (once || own) m_functions.erase(it);
         lock.unlock();
         if (function) (*function)(status);
@@ -97,23 +99,38 @@ void HostCalls::run() {
         if (!own) m_done(id);
         function.reset();
         lock.lock();
+        m_running.reset();
     }
 }
 
-void HostCalls::sent(uint64_t id, uint64_t context, uint64_t number) {
+void HostCalls::sent(uint64_t id, Place place, uint64_t number) {
     MutexLock lock(m_mutex);
     // It may have run already.
     const auto it = m_functions.find(id);
     if (it == m_functions.end()) return;
-    it->second.context = context;
+    it->second.place = place;
     it->second.number = number;
+}
+
+bool HostCalls::precedes(const Entry& entry, uint64_t stream, uint64_t joined) {
+    constexpr uint64_t k_special = 2;  // default streams, for which others wait
+    if (entry.life != Life::once) return false;
+    const bool is_apart = entry.number >= joined && entry.place.stream > k_special && stream > k_special;
+    return !is_apart || entry.place.stream == stream;
+}
+
+bool HostCalls::may_precede(uint64_t stream, uint64_t joined) {
+    MutexLock lock(m_mutex);
+    if (m_running && precedes(*m_running, stream, joined)) return true;
+    return std::any_of(m_functions.begin(), m_functions.end(),
+                       [&](const auto& one) { return precedes(one.second, stream, joined); });
 }
 
 void HostCalls::failed(uint64_t context, uint64_t last_number) {
     MutexLock lock(m_mutex);
     for (auto it = m_functions.begin(); it != m_functions.end();) {
         const Entry& entry = it->second;
-        const bool over = entry.number != 0 && entry.number <= last_number && entry.context == context;
+        const bool over = entry.number != 0 && entry.number <= last_number && entry.place.context == context;
         if (entry.life != Life::once || !over) {
             ++it;
             continue;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "common/base/mutex.h"
@@ -49,8 +50,17 @@ public:
     bool is_callback_thread(pid_t thread) const { return m_thread_number.load(std::memory_order_acquire) == thread; }
     /// True once there is a thread that runs them.
     bool has_thread() const { return m_has_thread.load(std::memory_order_acquire); }
-    /// The call with a function of Life::once has been sent. @param context  of its stream
-    void sent(uint64_t id, uint64_t context, uint64_t number) WL_EXCLUDES(m_mutex);
+    /// Where a function is called.
+    struct Place {
+        uint64_t context = 0;  ///< token of that of its stream
+        uint64_t stream = 0;   ///< token
+    };
+    /// The call with a function of Life::once has been sent.
+    void sent(uint64_t id, Place place, uint64_t number) WL_EXCLUDES(m_mutex);
+    /// False if work that a stream is given now comes before or beside all functions of Life::once that wait for their turn, or
+    /// run, as streams have it.
+    /// @param stream  token @param joined  the newest call that may have made streams wait for each other
+    bool may_precede(uint64_t stream, uint64_t joined) WL_EXCLUDES(m_mutex);
     /// The streams of a context have been waited for, and have failed: those of its functions with Life::once whose calls were
     /// sent up to this number have run, or never will. Others wait for their turn: of other contexts, and of threads that are
     /// only about to send the call.
@@ -67,9 +77,10 @@ private:
     struct Entry {
         std::shared_ptr<Function> function;  // shared: forget() may come while it runs
         Life life = Life::once;
-        uint64_t context = 0;
+        Place place{};
         uint64_t number = 0;  ///< of the call; 0: it has not been sent
     };
+    static bool precedes(const Entry& entry, uint64_t stream, uint64_t joined);
     void enqueue(uint64_t id, CUresult status) WL_REQUIRES(m_mutex);
     void run() WL_EXCLUDES(m_mutex);
 
@@ -80,6 +91,7 @@ private:
     Mutex m_mutex;  // protects what follows; not held while a function runs
     ConditionVariable m_changed;
     std::map<uint64_t, Entry> m_functions WL_GUARDED_BY(m_mutex);
+    std::optional<Entry> m_running WL_GUARDED_BY(m_mutex);  // of Life::once
     std::deque<std::pair<uint64_t, CUresult>> m_requests WL_GUARDED_BY(m_mutex);
     uint64_t m_next_id WL_GUARDED_BY(m_mutex) = 1;
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;

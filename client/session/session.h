@@ -180,6 +180,15 @@ public:
         m_last_change.store(number, std::memory_order_relaxed);
         (stream ? m_last_given[slot_of(*stream)] : m_last_unplaced).store(number, std::memory_order_relaxed);
     }
+    /// A call was queued that may make streams wait for each other.
+    void note_join(uint64_t number) { m_last_join.store(number, std::memory_order_relaxed); }
+    /// The number of the newest one, also of those of default streams and of those that no stream is known of.
+    uint64_t last_join() const {
+        constexpr uint64_t k_legacy = 0, k_per_thread = 2;
+        const auto given = [this](uint64_t stream) { return m_last_given[slot_of(stream)].load(std::memory_order_relaxed); };
+        return std::max({m_last_join.load(std::memory_order_relaxed), m_last_unplaced.load(std::memory_order_relaxed),
+                         given(k_legacy), given(k_per_thread)});
+    }
     /// The number of the newest such call; and of the newest that may have given work to this stream, or to one for which the
     /// legacy default stream waits. Those of all threads are one here.
     uint64_t last_change() const { return m_last_change.load(std::memory_order_relaxed); }
@@ -298,7 +307,7 @@ private:
         if (stream <= k_per_thread) return stream == k_per_thread ? 1 : 0;
         return k_special + static_cast<uint32_t>(stream) % (k_stream_slots - k_special);
     }
-    std::atomic<uint64_t> m_last_change{0}, m_last_unplaced{0};
+    std::atomic<uint64_t> m_last_change{0}, m_last_unplaced{0}, m_last_join{0};
     std::array<std::atomic<uint64_t>, k_stream_slots> m_last_given{};
     struct Busy {
         std::atomic<uint64_t> number{0}, identity{0};

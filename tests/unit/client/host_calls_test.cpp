@@ -115,15 +115,15 @@ TEST(HostCalls, functions_of_a_failed_stream_are_not_waited_for) {
     constexpr uint64_t k_context = 7, k_other = 8;
     HostCalls calls([](uint64_t) {});
     const auto never = [](CUresult) { FAIL() << "its stream has failed"; };
-    calls.sent(calls.add(never, HostCalls::Life::once), k_context, 1);
+    calls.sent(calls.add(never, HostCalls::Life::once), {.context = k_context}, 1);
     calls.failed(k_context, 1);
     EXPECT_TRUE(calls.idle());
     std::promise<void> late, elsewhere, unsent;
     const auto keeps = [](std::promise<void>& promise) { return [&promise](CUresult) { promise.set_value(); }; };
     const uint64_t later = calls.add(keeps(late), HostCalls::Life::once);
-    calls.sent(later, k_context, 3);
+    calls.sent(later, {.context = k_context}, 3);
     const uint64_t other = calls.add(keeps(elsewhere), HostCalls::Life::once);
-    calls.sent(other, k_other, 2);
+    calls.sent(other, {.context = k_other}, 2);
     const uint64_t waiting = calls.add(keeps(unsent), HostCalls::Life::once);
     calls.failed(k_context, 2);
     EXPECT_FALSE(calls.idle()) << "one was sent later, one is of another context, one has not been sent";
@@ -150,6 +150,29 @@ TEST(HostCalls, B2_the_call_of_a_function_leaves_at_once) {
         server.host_call(calls);
         called.get_future().wait();
     }
+}
+
+TEST(HostCalls, A7_FunctionsOfStreamsApartDoNotPrecede) {
+    constexpr uint64_t k_legacy = 0, k_stream = 100, k_other = 200;
+    std::promise<void> runs, may_end;
+    HostCalls calls([](uint64_t) {});
+    EXPECT_FALSE(calls.may_precede(k_stream, 9)) << "there is none";
+    const uint64_t id = calls.add([&](CUresult) { runs.set_value(), may_end.get_future().wait(); }, HostCalls::Life::once);
+    EXPECT_TRUE(calls.may_precede(k_other, 0)) << "nobody knows where it is called";
+    calls.sent(id, {7, k_stream}, 5);
+    const auto expect = [&](const char* when) {
+        EXPECT_TRUE(calls.may_precede(k_stream, 0)) << when;
+        EXPECT_TRUE(calls.may_precede(k_legacy, 0)) << when;
+        EXPECT_FALSE(calls.may_precede(k_other, 0)) << when;
+        EXPECT_FALSE(calls.may_precede(k_other, 5)) << when << ": that is its own call";
+        EXPECT_TRUE(calls.may_precede(k_other, 6)) << when << ": its stream may have been waited for";
+    };
+    expect("before it runs");
+    calls.request(id, CUDA_SUCCESS);
+    runs.get_future().wait();
+    expect("while it runs");
+    may_end.set_value();
+    calls.join();
 }
 
 }  // namespace
