@@ -1,6 +1,7 @@
 // Mutexes, condition variables, semaphores, locks of readers and writers, and barriers, as the program calls them.
 #include "client/managed/lock_calls.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
@@ -292,16 +293,45 @@ int our_cancel(pthread_t thread) {
 
 // What waits by a system call of its own (std::atomic::wait)
 
-/// The word that a futex is made of, also for who wakes others: what may be shared between processes is known by its page.
-struct Word : system_calls::Nothing {
-    bool bring(const auto& args) {
-        if (std::get<0>(args) != SYS_futex) return false;
-        const auto* word = reinterpret_cast<const uint32_t*>(std::get<1>(args));
-        return may_be_shared(word) && shared_buffers::bring(word, sizeof *word, shared_buffers::Use::reads);
-    }
-};
+/// When the wait for a futex ends at the latest, as the kernel understands it.
+std::optional<Deadline> deadline_of(long operation, const timespec* time) {
+    if (!time) return std::nullopt;
+    Deadline until{(operation & FUTEX_CLOCK_REALTIME) != 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC, *time};
+    if ((operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET) return until;
+    constexpr long k_second_ns = 1'000'000'000;
+    timespec now{};
+    ::clock_gettime(until.clock, &now);
+    until.time = {now.tv_sec + time->tv_sec, now.tv_nsec + time->tv_nsec};
+    if (until.time.tv_nsec >= k_second_ns) until.time = {until.time.tv_sec + 1, until.time.tv_nsec - k_second_ns};
+    return until;
+}
+
+/// @returns as futex() does, but for the sign
+int wait_while(const uint32_t* word, uint32_t value, const std::optional<Deadline>& until) {
+    if (until && !until->is_time()) return EINVAL;
+    Visit visit(word);
+    const uint32_t seen = parking::seen(word);
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return EAGAIN;
+    return visit.sleep(seen, until ? &*until : nullptr);
+}
+
 /// What has fewer parameters is given more: they lie in registers and on the stack, where nobody looks at them.
-using SystemCall = system_calls::Simple<"syscall", long(long, long, long, long, long, long, long), Word>;
+using SystemCall = Row<"syscall", long(long, long, long, long, long, long, long)>;
+long our_system_call(long number, long a, long b, long c, long d, long e, long f) {
+    const auto* word = reinterpret_cast<const uint32_t*>(a);
+    if (number != SYS_futex || !may_be_shared(word)) return SystemCall::real(number, a, b, c, d, e, f);
+    switch (b & FUTEX_CMD_MASK) {
+        case FUTEX_WAIT:
+        case FUTEX_WAIT_BITSET: {
+            const int said = wait_while(word, static_cast<uint32_t>(c), deadline_of(b, reinterpret_cast<const timespec*>(d)));
+            if (said != 0) errno = said;
+            return said == 0 ? 0 : -1;
+        }
+        case FUTEX_WAKE:
+        case FUTEX_WAKE_BITSET: return parking::wake(word) ? 1 : 0;
+        default: return SystemCall::real(number, a, b, c, d, e, f);
+    }
+}
 
 template <typename... Rows>
 void add_rows(std::vector<Import>& imports) {
@@ -311,13 +341,14 @@ void add_rows(std::vector<Import>& imports) {
 }  // namespace
 
 void add_to(std::vector<Import>& imports) {
-    for (const Import& one : {Lock::import(our_lock), TimedLock::import(our_timed_lock), ClockLock::import(our_clock_lock),
-                              Unlock::import(our_unlock), Wait::import(our_wait), TimedWait::import(our_timed_wait),
-                              ClockWait::import(our_clock_wait), InitCondition::import(our_init_condition),
-                              WaitSemaphore::import(our_wait_semaphore), TimedWaitSemaphore::import(our_timed_wait_semaphore),
-                              ClockWaitSemaphore::import(our_clock_wait_semaphore), Post::import(our_post),
-                              InitSemaphore::import(our_init_semaphore), UnlockBoth::import(our_unlock_both),
-                              InitBarrier::import(our_init_barrier), Arrive::import(our_arrive), Cancel::import(our_cancel)})
+    for (const Import& one :
+         {Lock::import(our_lock), TimedLock::import(our_timed_lock), ClockLock::import(our_clock_lock),
+          Unlock::import(our_unlock), Wait::import(our_wait), TimedWait::import(our_timed_wait),
+          ClockWait::import(our_clock_wait), InitCondition::import(our_init_condition),
+          WaitSemaphore::import(our_wait_semaphore), TimedWaitSemaphore::import(our_timed_wait_semaphore),
+          ClockWaitSemaphore::import(our_clock_wait_semaphore), Post::import(our_post),
+          InitSemaphore::import(our_init_semaphore), UnlockBoth::import(our_unlock_both), InitBarrier::import(our_init_barrier),
+          Arrive::import(our_arrive), Cancel::import(our_cancel), SystemCall::import(our_system_call)})
         imports.push_back(one);
     add_rows<Signal<"pthread_cond_signal">, Signal<"pthread_cond_broadcast">,
              LockAs<"pthread_rwlock_rdlock", ::pthread_rwlock_tryrdlock>,
@@ -327,7 +358,7 @@ void add_to(std::vector<Import>& imports) {
              ClockLockAs<"pthread_rwlock_clockrdlock", ::pthread_rwlock_tryrdlock>,
              ClockLockAs<"pthread_rwlock_clockwrlock", ::pthread_rwlock_trywrlock>,
              Destroy<"pthread_cond_destroy", pthread_cond_t>, Destroy<"sem_destroy", sem_t>,
-             Destroy<"pthread_barrier_destroy", pthread_barrier_t>, SystemCall>(imports);
+             Destroy<"pthread_barrier_destroy", pthread_barrier_t>>(imports);
 }
 
 }  // namespace warpline::client::lock_calls

@@ -52,11 +52,13 @@ int Visit::sleep(uint32_t seen, const Deadline* until) {
     return said;
 }
 
-void wake(const void* address) {
+bool wake(const void* address) {
     // What was done to the lock comes before the look at the visitors: they look at it in the opposite order.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     Place& place = place_of(address);
-    if (place.visitors.load() != 0) wake_at(place, bit_of(address));
+    const bool any = place.visitors.load() != 0;
+    if (any) wake_at(place, bit_of(address));
+    return any;
 }
 
 void wake_all() {

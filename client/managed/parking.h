@@ -37,8 +37,9 @@ private:
     const uint32_t m_bit;  ///< not all that sleep at a place have to wake up
 };
 
-/// Wakes who waits for something of this address, or is about to sleep. @thread any, also in signal handlers
-void wake(const void* address);
+/// Wakes who waits for something of this address, or is about to sleep. @returns false if nobody can be there
+/// @thread any, also in signal handlers
+bool wake(const void* address);
 /// Wakes everybody who has looked before.
 void wake_all();
 

@@ -133,29 +133,32 @@ static void times(Shared& shared) {
     EXPECT_EQ(pthread_cond_destroy(&shared.by_steady_clock), 0);
 }
 
-// A thread that is cancelled while it waits has the mutex when it cleans up.
+// A thread that is cancelled while it waits has the mutex.
 static void cancelled(Shared& shared) {
-    struct Cleanup {
-        Shared& shared;
-        ~Cleanup() { shared.sum = shared.mutex.try_lock() ? -1 : 7; }
-    };
     shared.sum = 0;
-    std::thread thread([&] {
-        std::unique_lock lock(shared.mutex);
-        const Cleanup cleanup{shared};
+    const auto wait = [](void* argument) -> void* {
+        Shared& shared = *static_cast<Shared*>(argument);
+        pthread_mutex_lock(&shared.of_owner);
         shared.sum = 1;
-        for (;;) pthread_cond_wait(shared.condition.native_handle(), shared.mutex.native_handle());
-    });
+        for (;;) pthread_cond_wait(shared.condition.native_handle(), &shared.of_owner);
+    };
+    EXPECT_EQ(pthread_mutex_init(&shared.of_owner, nullptr), 0);
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, nullptr, wait, &shared), 0);
     for (bool waits = false; !waits;) {
-        const std::lock_guard lock(shared.mutex);
+        EXPECT_EQ(pthread_mutex_lock(&shared.of_owner), 0);
         waits = shared.sum == 1;
         launch(shared);
+        EXPECT_EQ(pthread_mutex_unlock(&shared.of_owner), 0);
     }
-    EXPECT_EQ(pthread_cancel(thread.native_handle()), 0);
-    thread.join();
-    EXPECT_EQ(shared.sum, 7);
-    EXPECT(shared.mutex.try_lock());
-    shared.mutex.unlock();
+    EXPECT_EQ(pthread_cancel(thread), 0);
+    void* result = nullptr;
+    EXPECT_EQ(pthread_join(thread, &result), 0);
+    EXPECT(result == PTHREAD_CANCELED);
+    EXPECT_EQ(pthread_mutex_trylock(&shared.of_owner), EBUSY);
+    EXPECT_EQ(pthread_mutex_init(&shared.of_owner, nullptr), 0);
+    EXPECT_EQ(pthread_mutex_trylock(&shared.of_owner), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&shared.of_owner), 0);
 }
 
 // A producer and consumers, with room for two.
