@@ -30,11 +30,14 @@ inline CUresult wait_for_event(ServerCall& call, CUevent event) {
     return wait_for_object(call, event, call.driver()->cuEventQuery, wait, call.driver()->cuEventDestroy_v2);
 }
 
-/// Waits for the current context, with the order given free. What its legacy stream does not wait for is not asked about first.
+/// Waits for the current context, with the order given free. What its legacy stream does not wait for is not asked about first,
+/// and nothing while a stream is captured: a question about the legacy one would break that.
 inline CUresult wait_for_context(ServerCall& call) {
     const auto wait = WL_DRIVER(call, cuCtxSynchronize);
     const auto query = WL_DRIVER(call, cuStreamQuery);
-    static_cast<void>(call.session().look_first().look([&] { return query(CU_STREAM_LEGACY); }));
+    FreedMemory& freed = call.session().freed();
+    static_cast<void>(
+        call.session().look_first().look([&] { return freed.any_capture() ? CUDA_SUCCESS : query(CU_STREAM_LEGACY); }));
     return wait();
 }
 
