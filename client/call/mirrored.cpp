@@ -8,6 +8,7 @@
 #include "client/call/mapped.h"
 #include "client/call/pages.h"
 #include "client/gen/internal_calls.gen.h"
+#include "client/managed/faults.h"
 #include "client/managed/foreign_access.h"
 #include "common/base/differences.h"
 #include "common/log/log.h"
@@ -24,10 +25,6 @@ void note_named_in(const Call& call, const MirroredRange& mirrored, AddressRange
     const uint64_t end = std::min(mirrored.size_bytes, part.end() + k_word_mask);
     note_named_memory(call, BytesView(mirrored.twin).subspan(begin, end - begin));
 }
-
-}  // namespace
-
-namespace {
 
 /// What the program has there now. @returns what could be read of it
 BytesView read_program(const MirroredRange& mirrored, AddressRange part, std::byte* into) {
@@ -90,10 +87,15 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begi
         end = mirrored.size_bytes;
     }
     end = std::min(end, mirrored.size_bytes);
-    Bytes now(begin < end ? std::min(k_piece_bytes, end - begin) : 0);
+    Bytes now;
     WriteBack back(call, mirrored);
     for (uint64_t at = begin; at < end; at += k_piece_bytes) {
-        const BytesView found = read_program(mirrored, {at, std::min(k_piece_bytes, end - at)}, now.data());
+        const AddressRange piece{at, std::min(k_piece_bytes, end - at)};
+        const std::byte* const twin = mirrored.twin.data() + at;
+        if (!is_first && faults::is_same(reinterpret_cast<const std::byte*>(mirrored.host + at), twin, piece.size_bytes))
+            continue;
+        now.resize(k_piece_bytes);
+        const BytesView found = read_program(mirrored, piece, now.data());
         CUresult result = CUDA_SUCCESS;
         const auto add = [&](uint64_t first, uint64_t last) {
             if (result == CUDA_SUCCESS) result = back.add({at + first, last - first}, found.data() + first);
@@ -101,7 +103,7 @@ CUresult write_mirrored(const Call& call, MirroredRange& mirrored, uint64_t begi
         if (is_first)
             add(0, found.size());
         else
-            for_each_change(found.data(), mirrored.twin.data() + at, found.size(), mirrored.host + at, add);
+            for_each_change(found.data(), twin, found.size(), mirrored.host + at, add);
         if (result != CUDA_SUCCESS) return result;
     }
     return back.send();

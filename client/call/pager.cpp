@@ -6,6 +6,7 @@
 #include "client/call/completion.h"
 #include "client/call/load_turn.h"
 #include "client/gen/stream_calls.gen.h"
+#include "client/managed/signal_mask.h"
 #include "client/session/session.h"
 #include "client/session/watch.h"
 #include "common/base/quiet_thread.h"
@@ -72,6 +73,9 @@ void Pager::collect(std::deque<Access>& accesses) {
 
 void Pager::run_fetching() {
     ::pthread_setname_np(::pthread_self(), "wl-client-pages");
+    // It looks at registered memory, which may be gone: a fault that is blocked ends the process.
+    const sigset_t fault = signal_mask::only(SIGSEGV);
+    ::pthread_sigmask(SIG_UNBLOCK, &fault, nullptr);
     uint32_t seen = 0;
     std::deque<Access> accesses;
     for (;;) {

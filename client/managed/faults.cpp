@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <ctime>
 
 #include "client/managed/program_handler.h"
@@ -62,11 +64,24 @@ FaultAnswer ask(PageFault& fault) {
     }
 }
 
+/// A look at memory that may be gone, and where it goes on then.
+struct Look {
+    sigjmp_buf instead;
+    uint64_t base = 0, size_bytes = 0;
+    sigset_t mask;  // of the thread
+};
+thread_local constinit Look* volatile t_look __attribute__((tls_model("initial-exec"))) = nullptr;
+
 void handle(int signal, siginfo_t* info, void* context) {
     const int error = errno;
     const auto address = reinterpret_cast<uint64_t>(info->si_addr);
     // Only what the kernel has found at an instruction: a signal that somebody sends has no address.
     const bool is_access = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
+    if (Look* const look = t_look; look && is_access && address - look->base < look->size_bytes) {
+        // The kernel's part of it, which is all that there is.
+        std::memcpy(&look->mask, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(uint64_t));
+        siglongjmp(look->instead, 1);
+    }
     const bool ours = is_access && is_watched(address);
     PageFault fault;
     fault.address = address;
@@ -79,6 +94,25 @@ void handle(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 constinit Bounds g_bounds;
+
+bool is_same(const std::byte* program, const std::byte* other, uint64_t size_bytes) {
+    Look look;
+    look.base = reinterpret_cast<uint64_t>(program);
+    look.size_bytes = size_bytes;
+    sigemptyset(&look.mask);
+    // The mask is restored only where it has to be: that is a system call.
+    if (sigsetjmp(look.instead, 0) != 0) {
+        t_look = nullptr;
+        ::pthread_sigmask(SIG_SETMASK, &look.mask, nullptr);
+        return false;
+    }
+    t_look = &look;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const bool same = std::memcmp(program, other, size_bytes) == 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_look = nullptr;
+    return same;
+}
 
 bool is_among_watched(uint64_t address) {
     if (g_forgotten.load(std::memory_order_acquire)) return false;

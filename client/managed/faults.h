@@ -54,6 +54,10 @@ inline bool is_watched(uint64_t address) {
            address < g_bounds.end.load(std::memory_order_acquire) && is_among_watched(address);
 }
 
+/// True if memory of the program's is the same as other memory. False as well where it cannot be read any more: looking costs
+/// no more than it does elsewhere. @thread any that has SIGSEGV open, but for handlers of signals; the handler is installed
+bool is_same(const std::byte* program, const std::byte* other, uint64_t size_bytes);
+
 /// Installs the handler, or again, if the program has installed one of its own without our knowledge: that one is asked from
 /// then on. @thread any, also in signal handlers
 void install();
