@@ -10,6 +10,8 @@ namespace warpline::client {
 
 /// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made,
 /// or from then on. So what is still to be written there by earlier work has to arrive first.
+/// @param stream  token, of the copy: functions that it cannot come behind are not waited for. Nothing: all are
+/// @blocks until it has arrived
 void settle_host_memory(Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream = {});
 
 /// Memory that CUDA has allocated goes, which another thread may be mapping in this moment. @errors  invalid value: there is

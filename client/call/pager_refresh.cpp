@@ -191,7 +191,7 @@ void Pager::refresh_now(PageClock::time_point now) {
         MutexLock lock(pages.mutex);
         for (const auto& [base, mirrored] : pages.mirrored) mirrored_bytes += mirrored->size_bytes;
         if (pages.mirrored_seen) seen = *pages.mirrored_seen + m_pace.pause();
-        is_last_look = is_all_done(pages, *m_session, *m_state);
+        is_last_look = !is_device_busy(pages, *m_session, *m_state);
     }
     const bool is_due = now >= std::max(seen, m_mirror_again) && m_last_look != work;
     if (mirrored_bytes != 0 && is_due && is_busy()) {

@@ -50,9 +50,6 @@ std::vector<uint64_t> contexts_at_work(const Session& session, const State& stat
 bool is_device_busy(const Session& session, const State& state);
 /// The same for who decides something by it that must hold as long as he has the lock of the pages.
 bool is_device_busy(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex);
-/// True if all that may use the program's memory is known to be done, also by waits for single streams. Other work may be under
-/// way.
-bool is_all_done(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex);
 /// True if a function runs that a stream has called, and nothing else: that stream stands still until it returns, and all
 /// others have nothing to do. Then the program has what the device has until that is given something.
 bool stands_still(SharedPages& pages, const Session& session, const State& state) WL_REQUIRES(pages.mutex);

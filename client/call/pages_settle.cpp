@@ -102,10 +102,6 @@ bool stands_still(SharedPages& pages, const Session& session, const State& state
     return is_done_beside(pages, state, *function.stream, idle_until(*context, state));
 }
 
-bool is_all_done(SharedPages& pages, const Session& session, const State& state) {
-    return !is_device_busy(pages, session, state);
-}
-
 CUresult refresh_pages(const Call& call) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);

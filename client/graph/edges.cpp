@@ -43,30 +43,27 @@ bool are_there(const State& state, const Edges& edges) {
     return graph && !graph->memory.load() && all_are(state, edges, true);
 }
 
-void note_new(const State& state, const Edges& edges) {
+namespace {
+
+enum class News : uint8_t { added, with_data, gone };
+
+void note(const State& state, const Edges& edges, News news) {
     for (size_t i = 0; i < edges.from.size(); ++i) {
         const EdgeEnds ends = ends_of(state, edges, i);
         if (!ends.to) continue;
         MutexLock lock(ends.to->mutex);
-        ends.to->after.insert(edges.from[i]);
-    }
-}
-
-void note_with_data(const State& state, const Edges& edges) {
-    for (const uint64_t to : edges.to)
-        if (GraphNode* node = state.graph_nodes.find(to)) {
-            MutexLock lock(node->mutex);
-            node->has_data_edges = true;
+        switch (news) {
+            case News::added: ends.to->after.insert(edges.from[i]); break;
+            case News::with_data: ends.to->has_data_edges = true; break;
+            case News::gone: ends.to->after.erase(edges.from[i]); break;
         }
-}
-
-void note_gone(const State& state, const Edges& edges) {
-    for (size_t i = 0; i < edges.from.size(); ++i) {
-        const EdgeEnds ends = ends_of(state, edges, i);
-        if (!ends.to) continue;
-        MutexLock lock(ends.to->mutex);
-        ends.to->after.erase(edges.from[i]);
     }
 }
+
+}  // namespace
+
+void note_new(const State& state, const Edges& edges) { note(state, edges, News::added); }
+void note_with_data(const State& state, const Edges& edges) { note(state, edges, News::with_data); }
+void note_gone(const State& state, const Edges& edges) { note(state, edges, News::gone); }
 
 }  // namespace warpline::client

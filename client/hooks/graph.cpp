@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "client/copy/copies_on_host.h"
 #include "client/gen/graph_calls.gen.h"
@@ -80,17 +81,22 @@ constexpr Change k_add{are_new, note_new, note_with_data};
 constexpr Change k_remove{are_there, note_gone, note_gone};
 
 /// What the driver may refuse is asked of it; what it can only accept takes no round trip.
-/// @param data  of the edges, if any
-/// @param send  `send(issue it and do not wait, edges)`
+/// @param data            of the edges, if any
+/// @param issue, request  send the call, with data or without
 template <typename Send>
 CUresult change(Call& call, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
-                size_t count, const Change& change, Send&& send) {
+                size_t count, const Change& change, Send* issue, Send* request) {
     if (!call.state.graphs.find(to_token(graph))) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult refused = check_nodes(call, from, count); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_nodes(call, to, count); refused != CUDA_SUCCESS) return refused;
     const Edges edges{to_token(graph), tokens_of(from, count), tokens_of(to, count)};
     const bool has_data = carries_data(data, count);
-    const CUresult result = send(!has_data && change.is_certain(call.state, edges), edges);
+    Send* const send = !has_data && change.is_certain(call.state, edges) ? issue : request;
+    CUresult result = CUDA_SUCCESS;
+    if constexpr (std::is_invocable_v<Send, Call&, uint64_t, decltype(edges.from), decltype(edges.to), uint64_t>)
+        result = send(call, edges.graph, edges.from, edges.to, count);
+    else
+        result = send(call, edges.graph, edges.from, edges.to, array_bytes(data, data ? count : 0), count);
     if (result == CUDA_SUCCESS) (has_data ? change.note_with_data : change.note)(call.state, edges);
     return result;
 }
@@ -287,34 +293,26 @@ CUresult hook_client_cuGraphDebugDotPrint(Call& call, CUgraph hGraph, const char
 
 CUresult hook_client_cuGraphAddDependencies_v2(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
                                                const CUgraphEdgeData* edgeData, size_t numDependencies) {
-    return change(call, hGraph, from, to, edgeData, numDependencies, k_add, [&](bool is_certain, const Edges& edges) {
-        return (is_certain ? gen::issue_cuGraphAddDependencies_v2 : gen::request_cuGraphAddDependencies_v2)(
-            call, edges.graph, edges.from, edges.to, array_bytes(edgeData, edgeData ? numDependencies : 0), numDependencies);
-    });
+    return change(call, hGraph, from, to, edgeData, numDependencies, k_add, gen::issue_cuGraphAddDependencies_v2,
+                  gen::request_cuGraphAddDependencies_v2);
 }
 
 CUresult hook_client_cuGraphAddDependencies(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
                                             size_t numDependencies) {
-    return change(call, hGraph, from, to, nullptr, numDependencies, k_add, [&](bool is_certain, const Edges& edges) {
-        return (is_certain ? gen::issue_cuGraphAddDependencies : gen::request_cuGraphAddDependencies)(
-            call, edges.graph, edges.from, edges.to, numDependencies);
-    });
+    return change(call, hGraph, from, to, nullptr, numDependencies, k_add, gen::issue_cuGraphAddDependencies,
+                  gen::request_cuGraphAddDependencies);
 }
 
 CUresult hook_client_cuGraphRemoveDependencies_v2(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
                                                   const CUgraphEdgeData* edgeData, size_t numDependencies) {
-    return change(call, hGraph, from, to, edgeData, numDependencies, k_remove, [&](bool is_certain, const Edges& edges) {
-        return (is_certain ? gen::issue_cuGraphRemoveDependencies_v2 : gen::request_cuGraphRemoveDependencies_v2)(
-            call, edges.graph, edges.from, edges.to, array_bytes(edgeData, edgeData ? numDependencies : 0), numDependencies);
-    });
+    return change(call, hGraph, from, to, edgeData, numDependencies, k_remove, gen::issue_cuGraphRemoveDependencies_v2,
+                  gen::request_cuGraphRemoveDependencies_v2);
 }
 
 CUresult hook_client_cuGraphRemoveDependencies(Call& call, CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
                                                size_t numDependencies) {
-    return change(call, hGraph, from, to, nullptr, numDependencies, k_remove, [&](bool is_certain, const Edges& edges) {
-        return (is_certain ? gen::issue_cuGraphRemoveDependencies : gen::request_cuGraphRemoveDependencies)(
-            call, edges.graph, edges.from, edges.to, numDependencies);
-    });
+    return change(call, hGraph, from, to, nullptr, numDependencies, k_remove, gen::issue_cuGraphRemoveDependencies,
+                  gen::request_cuGraphRemoveDependencies);
 }
 
 }  // namespace warpline::client

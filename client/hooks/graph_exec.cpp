@@ -115,6 +115,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     const CUresult result = bytes ? send(call, to_token(hGraph), stream, sources, tell_end, *bytes)
                                   : send(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
+    if (result == CUDA_SUCCESS && !exec->left.freed.empty()) call.state.graph_memory.free(exec->left.freed);
     // A function may be the only sign of the launch's end.
     if (launch.host_functions && result == CUDA_SUCCESS) call.session.calls().send_now();
     return result;

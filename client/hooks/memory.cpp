@@ -116,7 +116,7 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         const CUresult result = known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;
-        if (result == CUDA_SUCCESS) call.state.graph_memory.free(dptr);
+        if (result == CUDA_SUCCESS) call.state.graph_memory.free({dptr});
         return result;
     }
     if (const auto managed = call.state.memory.forget(dptr, MemoryKind::managed)) return free_managed(call, *managed);

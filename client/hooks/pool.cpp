@@ -174,7 +174,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
             call.state.captures.note_memory(stream_state(call, stream)->capture_id.load(),
                                             [&](MemoryLeft& left) { left.free(dptr); });
         else
-            call.state.graph_memory.free(dptr);
+            call.state.graph_memory.free({dptr});
         return result;
     }
     // A captured free is a node, and frees what a node has allocated (CUDA Driver API 13.0, cuMemFreeAsync).

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <tuple>
+#include <vector>
 
 #include "client/managed/imports.h"
 #include "client/managed/landed_messages.h"
@@ -339,6 +340,12 @@ struct WithMask<Of, Index, Result(Args...)> : Of {
         }
         return Of::ours(args...);
     }
+};
+
+/// Rows, in the order in which they are looked for.
+template <typename... Rows>
+struct Table {
+    static void add_to(std::vector<Import>& imports) { (imports.push_back(Rows::import(Rows::ours)), ...); }
 };
 
 }  // namespace warpline::client::system_calls

@@ -22,6 +22,7 @@ using parking::Deadline;
 using parking::Visit;
 using shared_buffers::may_be_shared;
 using system_calls::Row;
+using system_calls::Table;
 
 /// Tries until it is not in vain. @param try_it  @returns EBUSY where it is @returns what it says, or ETIMEDOUT, EINVAL
 template <typename Try>
@@ -38,8 +39,46 @@ int acquire(const void* lock, const Deadline* until, Try try_it) {
     }
 }
 
-Deadline by(clockid_t clock, const timespec* time) { return {clock, *time}; }
 bool is_known(clockid_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC; }
+
+// What waits for a lock: without end, until a time, or until a time by a clock that is named. Locks that are not ours are the C
+// library's alone.
+template <typename Lock>
+using IsOurs = bool(const Lock*);
+/// @param until  null: without end
+template <typename Lock>
+using Acquire = int(Lock*, const Deadline* until);
+
+template <ImportName Name, typename Lock, IsOurs<Lock>* Ours, Acquire<Lock>* Act>
+struct Endless : Row<Name, int(Lock*)> {
+    static int ours(Lock* lock) { return Ours(lock) ? Act(lock, nullptr) : Endless::real(lock); }
+};
+template <ImportName Name, typename Lock, IsOurs<Lock>* Ours, Acquire<Lock>* Act>
+struct Timed : Row<Name, int(Lock*, const timespec*)> {
+    static int ours(Lock* lock, const timespec* time) {
+        if (!Ours(lock)) return Timed::real(lock, time);
+        const Deadline until{CLOCK_REALTIME, *time};
+        return Act(lock, &until);
+    }
+};
+template <ImportName Name, typename Lock, IsOurs<Lock>* Ours, Acquire<Lock>* Act>
+struct Clocked : Row<Name, int(Lock*, clockid_t, const timespec*)> {
+    static int ours(Lock* lock, clockid_t clock, const timespec* time) {
+        if (!Ours(lock) || !is_known(clock)) return Clocked::real(lock, clock, time);
+        const Deadline until{clock, *time};
+        return Act(lock, &until);
+    }
+};
+
+/// What lets go of one: who waits for it looks again. The lock may be gone by then, its address is not.
+template <ImportName Name, typename Lock>
+struct Release : Row<Name, int(Lock*)> {
+    static int ours(Lock* lock) {
+        const int result = Release::real(lock);
+        if (may_be_shared(lock)) parking::wake(lock);
+        return result;
+    }
+};
 
 // Mutexes
 
@@ -58,29 +97,10 @@ int lock_plain(pthread_mutex_t* mutex, const Deadline* until) {
     });
 }
 
-using Lock = Row<"pthread_mutex_lock", int(pthread_mutex_t*)>;
-int our_lock(pthread_mutex_t* mutex) { return is_plain(mutex) ? lock_plain(mutex, nullptr) : Lock::real(mutex); }
-
-using TimedLock = Row<"pthread_mutex_timedlock", int(pthread_mutex_t*, const timespec*)>;
-int our_timed_lock(pthread_mutex_t* mutex, const timespec* time) {
-    if (!is_plain(mutex)) return TimedLock::real(mutex, time);
-    const Deadline until = by(CLOCK_REALTIME, time);
-    return lock_plain(mutex, &until);
-}
-
-using ClockLock = Row<"pthread_mutex_clocklock", int(pthread_mutex_t*, clockid_t, const timespec*)>;
-int our_clock_lock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
-    if (!is_plain(mutex) || !is_known(clock)) return ClockLock::real(mutex, clock, time);
-    const Deadline until = by(clock, time);
-    return lock_plain(mutex, &until);
-}
-
-using Unlock = Row<"pthread_mutex_unlock", int(pthread_mutex_t*)>;
-int our_unlock(pthread_mutex_t* mutex) {
-    const int result = Unlock::real(mutex);
-    if (may_be_shared(mutex)) parking::wake(mutex);
-    return result;
-}
+using Lock = Endless<"pthread_mutex_lock", pthread_mutex_t, is_plain, lock_plain>;
+using Unlock = Release<"pthread_mutex_unlock", pthread_mutex_t>;
+using Mutexes = Table<Lock, Unlock, Timed<"pthread_mutex_timedlock", pthread_mutex_t, is_plain, lock_plain>,
+                      Clocked<"pthread_mutex_clocklock", pthread_mutex_t, is_plain, lock_plain>>;
 
 // Condition variables
 
@@ -96,10 +116,10 @@ int wait_until(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline
     int result = 0, slept = 0;
     {
         Visit visit(condition);
-        result = our_unlock(mutex);
+        result = Unlock::ours(mutex);
         if (result != 0) return result;
         slept = visit.sleep(seen, until);
-        result = our_lock(mutex);
+        result = Lock::ours(mutex);
     }
     ::pthread_testcancel();
     return result == 0 && slept == ETIMEDOUT ? ETIMEDOUT : result;
@@ -113,14 +133,14 @@ int our_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
 using TimedWait = Row<"pthread_cond_timedwait", int(pthread_cond_t*, pthread_mutex_t*, const timespec*)>;
 int our_timed_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* time) {
     if (!is_ours(condition, mutex)) return TimedWait::real(condition, mutex, time);
-    const Deadline until = by(noted_locks::of(condition).clock, time);
+    const Deadline until{noted_locks::of(condition).clock, *time};
     return wait_until(condition, mutex, &until);
 }
 
 using ClockWait = Row<"pthread_cond_clockwait", int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)>;
 int our_clock_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
     if (!is_ours(condition, mutex) || !is_known(clock)) return ClockWait::real(condition, mutex, clock, time);
-    const Deadline until = by(clock, time);
+    const Deadline until{clock, *time};
     return wait_until(condition, mutex, &until);
 }
 
@@ -181,31 +201,8 @@ int wait_for(sem_t* semaphore, const Deadline* until) {
 
 bool is_ours(const sem_t* semaphore) { return may_be_shared(semaphore) && !noted_locks::of(semaphore).is_of_processes; }
 
-using WaitSemaphore = Row<"sem_wait", int(sem_t*)>;
-int our_wait_semaphore(sem_t* semaphore) {
-    return is_ours(semaphore) ? wait_for(semaphore, nullptr) : WaitSemaphore::real(semaphore);
-}
-
-using TimedWaitSemaphore = Row<"sem_timedwait", int(sem_t*, const timespec*)>;
-int our_timed_wait_semaphore(sem_t* semaphore, const timespec* time) {
-    if (!is_ours(semaphore)) return TimedWaitSemaphore::real(semaphore, time);
-    const Deadline until = by(CLOCK_REALTIME, time);
-    return wait_for(semaphore, &until);
-}
-
-using ClockWaitSemaphore = Row<"sem_clockwait", int(sem_t*, clockid_t, const timespec*)>;
-int our_clock_wait_semaphore(sem_t* semaphore, clockid_t clock, const timespec* time) {
-    if (!is_ours(semaphore) || !is_known(clock)) return ClockWaitSemaphore::real(semaphore, clock, time);
-    const Deadline until = by(clock, time);
-    return wait_for(semaphore, &until);
-}
-
-using Post = Row<"sem_post", int(sem_t*)>;
-int our_post(sem_t* semaphore) {
-    const int result = Post::real(semaphore);
-    if (may_be_shared(semaphore)) parking::wake(semaphore);
-    return result;
-}
+using Semaphores = Table<Endless<"sem_wait", sem_t, is_ours, wait_for>, Timed<"sem_timedwait", sem_t, is_ours, wait_for>,
+                         Clocked<"sem_clockwait", sem_t, is_ours, wait_for>, Release<"sem_post", sem_t>>;
 
 using InitSemaphore = Row<"sem_init", int(sem_t*, int, unsigned)>;
 int our_init_semaphore(sem_t* semaphore, int is_of_processes, unsigned value) {
@@ -217,41 +214,23 @@ int our_init_semaphore(sem_t* semaphore, int is_of_processes, unsigned value) {
 
 bool is_ours(const pthread_rwlock_t* lock) { return may_be_shared(lock) && lock->__data.__shared == PTHREAD_PROCESS_PRIVATE; }
 
-using TryLock = int(pthread_rwlock_t*);
-int lock_as(TryLock* try_it, pthread_rwlock_t* lock, const Deadline* until) {
+template <int (*Try)(pthread_rwlock_t*)>
+int lock_by(pthread_rwlock_t* lock, const Deadline* until) {
     return acquire(lock, until, [&] {
-        const int result = try_it(lock);
+        const int result = Try(lock);
         return result == EBUSY && lock->__data.__cur_writer == ::gettid() ? EDEADLK : result;
     });
 }
+constexpr Acquire<pthread_rwlock_t>*k_read = lock_by<::pthread_rwlock_tryrdlock>,
+          *k_write = lock_by<::pthread_rwlock_trywrlock>;
 
-template <ImportName Name, TryLock* Try>
-struct LockAs : Row<Name, int(pthread_rwlock_t*)> {
-    static int ours(pthread_rwlock_t* lock) { return is_ours(lock) ? lock_as(Try, lock, nullptr) : LockAs::real(lock); }
-};
-template <ImportName Name, TryLock* Try>
-struct TimedLockAs : Row<Name, int(pthread_rwlock_t*, const timespec*)> {
-    static int ours(pthread_rwlock_t* lock, const timespec* time) {
-        if (!is_ours(lock)) return TimedLockAs::real(lock, time);
-        const Deadline until = by(CLOCK_REALTIME, time);
-        return lock_as(Try, lock, &until);
-    }
-};
-template <ImportName Name, TryLock* Try>
-struct ClockLockAs : Row<Name, int(pthread_rwlock_t*, clockid_t, const timespec*)> {
-    static int ours(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) {
-        if (!is_ours(lock) || !is_known(clock)) return ClockLockAs::real(lock, clock, time);
-        const Deadline until = by(clock, time);
-        return lock_as(Try, lock, &until);
-    }
-};
-
-using UnlockBoth = Row<"pthread_rwlock_unlock", int(pthread_rwlock_t*)>;
-int our_unlock_both(pthread_rwlock_t* lock) {
-    const int result = UnlockBoth::real(lock);
-    if (may_be_shared(lock)) parking::wake(lock);
-    return result;
-}
+using BothLocks = Table<Endless<"pthread_rwlock_rdlock", pthread_rwlock_t, is_ours, k_read>,
+                        Endless<"pthread_rwlock_wrlock", pthread_rwlock_t, is_ours, k_write>,
+                        Timed<"pthread_rwlock_timedrdlock", pthread_rwlock_t, is_ours, k_read>,
+                        Timed<"pthread_rwlock_timedwrlock", pthread_rwlock_t, is_ours, k_write>,
+                        Clocked<"pthread_rwlock_clockrdlock", pthread_rwlock_t, is_ours, k_read>,
+                        Clocked<"pthread_rwlock_clockwrlock", pthread_rwlock_t, is_ours, k_write>,
+                        Release<"pthread_rwlock_unlock", pthread_rwlock_t>>;
 
 // Barriers
 
@@ -333,32 +312,19 @@ long our_system_call(long number, long a, long b, long c, long d, long e, long f
     }
 }
 
-template <typename... Rows>
-void add_rows(std::vector<Import>& imports) {
-    (imports.push_back(Rows::import(Rows::ours)), ...);
-}
-
 }  // namespace
 
 void add_to(std::vector<Import>& imports) {
-    for (const Import& one :
-         {Lock::import(our_lock), TimedLock::import(our_timed_lock), ClockLock::import(our_clock_lock),
-          Unlock::import(our_unlock), Wait::import(our_wait), TimedWait::import(our_timed_wait),
-          ClockWait::import(our_clock_wait), InitCondition::import(our_init_condition),
-          WaitSemaphore::import(our_wait_semaphore), TimedWaitSemaphore::import(our_timed_wait_semaphore),
-          ClockWaitSemaphore::import(our_clock_wait_semaphore), Post::import(our_post),
-          InitSemaphore::import(our_init_semaphore), UnlockBoth::import(our_unlock_both), InitBarrier::import(our_init_barrier),
-          Arrive::import(our_arrive), Cancel::import(our_cancel), SystemCall::import(our_system_call)})
+    Mutexes::add_to(imports);
+    Semaphores::add_to(imports);
+    BothLocks::add_to(imports);
+    Table<Signal<"pthread_cond_signal">, Signal<"pthread_cond_broadcast">, Destroy<"pthread_cond_destroy", pthread_cond_t>,
+          Destroy<"sem_destroy", sem_t>, Destroy<"pthread_barrier_destroy", pthread_barrier_t>>::add_to(imports);
+    for (const Import& one : {Wait::import(our_wait), TimedWait::import(our_timed_wait), ClockWait::import(our_clock_wait),
+                              InitCondition::import(our_init_condition), InitSemaphore::import(our_init_semaphore),
+                              InitBarrier::import(our_init_barrier), Arrive::import(our_arrive), Cancel::import(our_cancel),
+                              SystemCall::import(our_system_call)})
         imports.push_back(one);
-    add_rows<Signal<"pthread_cond_signal">, Signal<"pthread_cond_broadcast">,
-             LockAs<"pthread_rwlock_rdlock", ::pthread_rwlock_tryrdlock>,
-             LockAs<"pthread_rwlock_wrlock", ::pthread_rwlock_trywrlock>,
-             TimedLockAs<"pthread_rwlock_timedrdlock", ::pthread_rwlock_tryrdlock>,
-             TimedLockAs<"pthread_rwlock_timedwrlock", ::pthread_rwlock_trywrlock>,
-             ClockLockAs<"pthread_rwlock_clockrdlock", ::pthread_rwlock_tryrdlock>,
-             ClockLockAs<"pthread_rwlock_clockwrlock", ::pthread_rwlock_trywrlock>,
-             Destroy<"pthread_cond_destroy", pthread_cond_t>, Destroy<"sem_destroy", sem_t>,
-             Destroy<"pthread_barrier_destroy", pthread_barrier_t>>(imports);
 }
 
 }  // namespace warpline::client::lock_calls

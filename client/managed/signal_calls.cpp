@@ -135,11 +135,6 @@ int our_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void
     return CreateThread::real(thread, attributes, function, argument);
 }
 
-template <typename... Rows>
-void add_rows(std::vector<Import>& imports) {
-    (imports.push_back(Rows::import(Rows::ours)), ...);
-}
-
 }  // namespace
 
 void add_to(std::vector<Import>& imports) {
@@ -147,9 +142,9 @@ void add_to(std::vector<Import>& imports) {
          {SigAction::import(our_sigaction), SigIgnore::import(our_sigignore), SigSet::import(our_sigset),
           GetAttributeMask::import(our_pthread_attr_getsigmask_np), CreateThread::import(our_pthread_create)})
         imports.push_back(one);
-    add_rows<Signal<"signal", k_bsd>, Signal<"bsd_signal", k_bsd>, Signal<"ssignal", k_bsd>,
-             Signal<"__sysv_signal", k_system_v>, Signal<"sysv_signal", k_system_v>, SigProcMask, Mask<"pthread_sigmask">,
-             Hold<"sighold", SIG_BLOCK>, Hold<"sigrelse", SIG_UNBLOCK>>(imports);
+    system_calls::Table<Signal<"signal", k_bsd>, Signal<"bsd_signal", k_bsd>, Signal<"ssignal", k_bsd>,
+                        Signal<"__sysv_signal", k_system_v>, Signal<"sysv_signal", k_system_v>, SigProcMask,
+                        Mask<"pthread_sigmask">, Hold<"sighold", SIG_BLOCK>, Hold<"sigrelse", SIG_UNBLOCK>>::add_to(imports);
 }
 
 }  // namespace warpline::client::signal_calls

@@ -31,11 +31,6 @@ namespace {
 
 constexpr Use k_in = Use::writes, k_out = Use::reads;  // from the program's point of view
 
-template <typename... Rows>
-struct Table {
-    static void add_to(std::vector<Import>& imports) { (imports.push_back(Rows::import(Rows::ours)), ...); }
-};
-
 /// As they are in the C library, whatever header says so: programs that were built with an older one have other names.
 using Files = Table<
     Transfer<"read", k_in, ssize_t(int, void*, size_t)>,                //

@@ -27,18 +27,17 @@ struct MemoryLeft {
 /// All that there is. A graph cannot be launched again while there is memory of its last launch.
 class GraphMemory {
 public:
-    /// A graph is launched. @returns false if memory may be there that it allocates: the driver has to say whether it can be
+    /// A graph is about to be launched. @returns false if memory may be there that it allocates: the driver has to say
     bool launch(const MemoryLeft& graph) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         bool all_free = true;
-        for (const uint64_t address : graph.freed) m_there.erase(address);
         for (const uint64_t address : graph.allocated) all_free = m_there.insert(address).second && all_free;
         return all_free;
     }
-    /// The program has freed one itself.
-    void free(uint64_t address) WL_EXCLUDES(m_mutex) {
+    /// These are freed, by the program or a launch.
+    void free(const std::set<uint64_t>& addresses) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        m_there.erase(address);
+        for (const uint64_t address : addresses) m_there.erase(address);
     }
 
 private:
