@@ -381,7 +381,6 @@ CUresult hook_client_cuCtxRecordEvent(Call& call, CUcontext hCtx, CUevent hEvent
     if (CUresult refused = green != 0 ? check_green_not_captured(call, green) : check_whole_context(call, hCtx, context);
         refused != CUDA_SUCCESS)
         return refused;
-    if ((event->flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_HANDLE;  // of all streams there is no one time
     if (green != 0) return hook_client_cuGreenCtxRecordEvent(call, reinterpret_cast<CUgreenCtx>(hCtx), hEvent);
     if (event->context != context->token) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = gen::issue_cuCtxRecordEvent(call, context->token, to_token(hEvent));

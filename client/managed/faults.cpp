@@ -116,8 +116,8 @@ bool is_same(const std::byte* program, const std::byte* other, uint64_t size_byt
     }
     t_look = &look;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const bool same = k_has_address_sanitizer ? is_same_unchecked(program, other, size_bytes)
-                                              : std::memcmp(program, other, size_bytes) == 0;
+    const bool same =
+        k_has_address_sanitizer ? is_same_unchecked(program, other, size_bytes) : std::memcmp(program, other, size_bytes) == 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_look = nullptr;
     return same;

@@ -27,6 +27,8 @@ def names_of_kernel_nodes(driver):
         given, told, node = KernelNodeParams(func=func, kern=kern, sizes=(1,) * 6 + (0,)), KernelNodeParams(), c_void_p()
         driver.call("cuGraphAddKernelNode_v2", byref(node), graph, None, 0, byref(given))
         code = driver.code("cuGraphKernelNodeGetParams_v2", node, byref(told))
-        words = {field: known.get(getattr(told, field), "another") for field in ("func", "kern", "ctx")} if code == SUCCESS else {}
+        # A kernel's handle may be its function's as well.
+        names = {"func": known, "ctx": known, "kern": {**known, kernel: "kernel"}}
+        words = {field: names[field].get(getattr(told, field), "another") for field in names} if code == SUCCESS else {}
         found |= {f"{name}_{field}": word for field, word in {"result": code, **words}.items()}
     return found

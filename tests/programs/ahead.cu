@@ -17,9 +17,10 @@ __global__ void fill(unsigned* out, unsigned count, unsigned from) {
 }
 
 __global__ void count_down(unsigned* out, unsigned from, unsigned to) {
+    volatile unsigned* const seen = out;  // or the loop would be left out: it is known what it comes to
     unsigned value = from;
-    while (value != 0) value -= (value & 1) != 0 ? 1 : 2;
-    *out = to + value;
+    while (value != 0) *seen = value -= (value & 1) != 0 ? 1 : 2;
+    *seen = to + value;
 }
 
 /// A step, a wait and two reads: one round trip once it is known.

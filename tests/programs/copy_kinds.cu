@@ -40,10 +40,14 @@ int main() {
     EXPECT(memcmp(locked, pattern.data(), k_bytes) == 0);
     CHECK(cudaFreeHost(locked));
 
+    // Nothing to free is a free all the same (docs/driver-behaviour.md, DB-05).
     cudaGraph_t graph;
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(cudaFree(nullptr), cudaErrorStreamCaptureUnsupported);
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    cudaGetLastError();
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
     CHECK(cudaFree(nullptr));
-    CHECK(cudaFreeAsync(nullptr, stream));
     CHECK(cudaStreamEndCapture(stream, &graph));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaStreamDestroy(stream));

@@ -89,12 +89,6 @@ static void behind() {
         EXPECT_EQ(by_default_stream.found(by_default_stream.copies), 7);
     }
     {
-        Scene in_default_stream;
-        in_default_stream.call(nullptr);
-        in_default_stream.copy(in_default_stream.copies);
-        EXPECT_EQ(in_default_stream.found(in_default_stream.copies), 7);
-    }
-    {
         Scene by_value;
         unsigned* word = nullptr;
         CHECK(cudaMalloc(&word, sizeof *word));

@@ -254,7 +254,8 @@ static void flags() {
         cuuint64_t found = 77;
         DRIVER(cuGraphInstantiate(&exec, graph, wanted));
         DRIVER(cuGraphExecGetFlags(exec, &found));
-        EXPECT_EQ(found, wanted);
+        // Of a graph that has no kernel a driver need not tell that their priorities count (docs/driver-behaviour.md).
+        EXPECT(found == wanted || (wanted == CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY && found == 0));
         DRIVER(cuGraphExecDestroy(exec));
     }
     // Made by the form that says why it fails, and brought to the device at once.

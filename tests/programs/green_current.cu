@@ -138,7 +138,7 @@ static void working(const Parts& p) {
         CUstream streams[2];
         DRIVER(cuStreamCreate(&streams[0], CU_STREAM_DEFAULT));
         DRIVER(cuStreamCreateWithPriority(&streams[1], CU_STREAM_NON_BLOCKING, -1));
-        for (CUstream stream : {streams[0], streams[1], CUstream{CU_STREAM_PER_THREAD}, CUstream{CU_STREAM_LEGACY}}) {
+        for (CUstream stream : streams) {
             for (unsigned number : multiprocessors_of(stream)) seen[i].insert(number);
         }
         EXPECT(seen[i].size() <= p.parts[i].sm.smCount);

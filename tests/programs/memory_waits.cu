@@ -150,7 +150,8 @@ static void runs_out() {
     CHECK(cudaMemset(more, 1, 1000));
     CHECK(cudaFree(more));
     CHECK(cudaMemGetInfo(&now, &total_bytes));
-    EXPECT(now + (size_t{8} << 20) >= free_bytes);
+    // But for what other processes, or a server's workers, have taken meanwhile.
+    EXPECT(now + (size_t{8} << 20) + total_bytes / 50 >= free_bytes);
     // In small pieces, which nobody waits for, until the device says no.
     std::vector<void*> pieces;
     CHECK(cudaMalloc(&most, free_bytes / 100 * 97));

@@ -60,7 +60,7 @@ static void graphs() {
     EXPECT_EQ(data.download()[0], 506);
     // One of another shape is not followed, and the executable graph stays what it is.
     REFUSED(update(exec, longer, &failed, &result), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
-    EXPECT(result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    EXPECT(result != CU_GRAPH_EXEC_UPDATE_SUCCESS);
     DRIVER(cuMemsetD32(reinterpret_cast<CUdeviceptr>(data.data()), 0, 1));
     run(exec);
     EXPECT_EQ(data.download()[0], 506);

@@ -106,10 +106,10 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
+    CU_TRY(check_unsafe_call());
     if (dptr == 0) return CUDA_SUCCESS;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    CU_TRY(check_unsafe_call());
     AllocationPtr found = find_starting_at(dptr);
     if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const bool freeable = found->kind == MemoryKind::pool || found->kind == MemoryKind::graph ||
