@@ -2,8 +2,10 @@
 #include "server/session/batch_work.h"
 
 #include <bitset>
+#include <cstring>
 
 #include "common/log/log.h"
+#include "protocol/schema/launch.capnp.h"
 #include "server/session/call.h"
 #include "server/session/serve.h"
 
@@ -21,12 +23,29 @@ bool only_asks(uint16_t id) {
     }
 }
 
+/// The events that a launch records are named in its attributes alone.
+void add_recorded_events(const protocol::CallView& view, Footprint& footprint) {
+    const auto attributes = view.args<wire::CuLaunchKernelEx>().getAttributes();
+    CUlaunchAttribute one{};
+    for (size_t at = 0; at + sizeof one <= attributes.size(); at += sizeof one) {
+        std::memcpy(&one, attributes.begin() + at, sizeof one);
+        if (one.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+            footprint.make(handle_to_value(one.value.programmaticEvent.event));
+        else if (one.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            footprint.make(handle_to_value(one.value.launchCompletionEvent.event));
+    }
+}
+
 /// What a call has to do with, by the server's knowledge of its objects.
 Footprint footprint_of(Session& session, const protocol::CallView& view) {
     Footprint footprint;
     const DispatchEntry* entry = find_dispatch(view.header.id);
     // Who cannot be read is refused when it is served; until then it is a call like no other.
-    if (entry == nullptr || !protocol::guarded([&] { entry->touch(view, footprint); }).ok()) footprint.before_all = true;
+    const auto touch = [&] {
+        entry->touch(view, footprint);
+        if (view.header.id == static_cast<uint16_t>(cuda::CallId::cuLaunchKernelEx)) add_recorded_events(view, footprint);
+    };
+    if (entry == nullptr || !protocol::guarded(touch).ok()) footprint.before_all = true;
     footprint.client_waits = view.header.wants_reply;
     footprint.only_asks = only_asks(view.header.id);
     session.place_streams(view.header, footprint);

@@ -1,6 +1,6 @@
 // One thread launches more kernels or graphs than a driver queues, or makes more copies, behind a kernel that waits for what another thread
 // does later. On a driver with a short queue the first thread's launches wait; nothing of the other thread's may wait for them.
-//   overtaken launches|copies|graphs
+//   overtaken launches|copies|graphs, and through a server: events
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -57,6 +57,38 @@ static void launch_graphs(cudaStream_t stream, int* flag, int* counter) {
     CHECK(cudaGraphDestroy(graph));
 }
 
+// An event that a launch records, behind more launches than a driver queues: who waits for it comes behind them all.
+static void launch_with_event(cudaStream_t stream, int* flag, int* counter) {
+    constexpr int k_more_than_queued = 1100;
+    cudaStream_t behind;
+    cudaEvent_t event;
+    CHECK(cudaStreamCreateWithFlags(&behind, cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    wait_for<<<1, 1, 0, stream>>>(flag);
+    CHECK(cudaGetLastError());
+    for (int i = 0; i < k_more_than_queued; ++i) {
+        count<<<1, 1, 0, stream>>>(counter);
+        launched.fetch_add(1);
+    }
+    CHECK(cudaGetLastError());
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticEvent;
+    attribute.val.programmaticEvent.event = event;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = config.blockDim = dim3(1);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&config, count, counter));
+    CHECK(cudaStreamWaitEvent(behind, event, 0));
+    CHECK(cudaMemcpyAsync(counted, counter, sizeof *counted, cudaMemcpyDeviceToHost, behind));
+    CHECK(cudaStreamSynchronize(behind));
+    EXPECT(*counted >= k_more_than_queued);
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaEventDestroy(event));
+    CHECK(cudaStreamDestroy(behind));
+}
+
 // Copies of all directions, small and staged ones. Each adds nothing to what the device has; the order shows in the last.
 static void copy_many(cudaStream_t stream, int* flag, int* counter) {
     constexpr size_t k_bytes = 100000, k_words = k_bytes / sizeof(int);
@@ -106,6 +138,7 @@ int main(int, char** arguments) {
     auto* fill = &launch_many;
     if (std::strcmp(arguments[1], "copies") == 0) fill = &copy_many;
     if (std::strcmp(arguments[1], "graphs") == 0) fill = &launch_graphs;
+    if (std::strcmp(arguments[1], "events") == 0) fill = &launch_with_event;
     int *flag, *counter;
     CHECK(cudaMalloc(&flag, sizeof(int)));
     CHECK(cudaMalloc(&counter, sizeof(int)));
