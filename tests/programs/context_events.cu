@@ -58,6 +58,12 @@ static void records() {
     CUevent timed = new_event(CU_EVENT_DEFAULT);
     DRIVER(record(current(), timed));
     DRIVER(cuEventSynchronize(timed));
+    CUcontext own = current(), other;
+    CUctxCreateParams params{};
+    DRIVER(cuCtxCreate(&other, &params, 0, 0));
+    REFUSED(record(other, timed), CUDA_ERROR_INVALID_HANDLE);  // an event of the first
+    DRIVER(cuCtxDestroy(other));
+    DRIVER(cuCtxSetCurrent(own));
     for (CUevent event : {all, timed}) DRIVER(cuEventDestroy(event));
 }
 

@@ -376,6 +376,7 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     EventPtr event;
     CU_TRY(find_event(hEvent, event));
     CU_TRY(check_not_capturing(named));
+    if (event->context().get() != named.context.get()) return CUDA_ERROR_INVALID_HANDLE;  // DB-46
     auto before = named.green != nullptr ? work_of(*named.green) : Scheduler::instance().pending(*named.context->group());
     event->record([&](std::function<void()> end) {
         return Scheduler::instance().submit_record(*named.context->group(), std::move(end), before, k_greatest_priority);
