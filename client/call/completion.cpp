@@ -283,6 +283,14 @@ void expect_question(Call& call, uint64_t token, Event& event) {
     watch_event(call, token, event, event.record.load(std::memory_order_acquire));
 }
 
+bool is_over(const Call& call, const Gates::Gate& gate) {
+    const bool is_own = gate.stream == k_per_thread_token;  // some thread's
+    const Completion* completion = is_own ? nullptr : completion_of_stream(call.state, gate.stream, gate.scope);
+    if (completion && completion->done.load(std::memory_order_acquire) >= gate.number) return true;
+    const Context* context = call.state.contexts.find(gate.context);
+    return !context || context->idle_at.load(std::memory_order_acquire) >= gate.number;
+}
+
 void note_done(const Call& call, uint64_t stream) {
     if (Completion* completion = completion_of(call, stream)) completion->reached(call.number, call.number);
     call.session.note_told(call.identity_of(stream));

@@ -35,6 +35,8 @@ CUresult query_stream(Call& call, uint64_t token);
 /// True if nothing that gives work to it was sent since all work of the call's context, or of the stream, was found to be done.
 bool is_context_known_idle(const Call& call);
 bool is_known_done(const Call& call, uint64_t stream);
+/// True if the stream is known to have passed it.
+bool is_over(const Call& call, const Gates::Gate& gate);
 /// The call that was just answered has found the stream's work done, and the program is about to be told.
 void note_done(const Call& call, uint64_t stream);
 

@@ -109,11 +109,10 @@ void settle_context(const Call& call, uint64_t context, uint64_t base, uint64_t 
     if (context != call.context) own.converted = 0;
     own.context = context;
     // Its result is not ours to report: whoever waits for the streams gets it. A context that has gone has nothing under way.
-    const CUresult result = call.state.contexts.find(context) ? wait_beside_captures(own) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS) {
-        session.defer(result);
-        session.host_calls().failed(context, last_number);
-    }
+    const bool exists = call.state.contexts.find(context) != nullptr;
+    const CUresult result = exists ? wait_beside_captures(own) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) session.defer(result);
+    if (result != CUDA_SUCCESS || !exists) session.host_calls().failed(context, last_number);
     session.copies_settled(context, base, size_bytes, last_number);
 }
 
@@ -143,29 +142,35 @@ bool is_used_by_graphs(const Call& call, const HostRange& range) {
 
 }  // namespace
 
-void settle_host_memory(Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream) {
+bool may_be_written(const Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream) {
     Session& session = call.session;
     const auto base = reinterpret_cast<uint64_t>(address);
     const bool copies = session.copy_pending(base, size_bytes);
     const bool called =
         !session.host_calls().idle() && (!stream || session.host_calls().may_precede(*stream, session.last_join()));
     const bool functions = called || session.graph_functions_pending();
-    if ((!functions && !copies) || HostCalls::in_callback()) return;
+    if ((!functions && !copies) || HostCalls::in_callback()) return false;
     // From pageable memory CUDA takes the bytes when the call is made, as we do, if it is not said to take them in the order of
     // the stream; and what it copies to it is there when that call returns.
-    if (!copies && call.source != SourceAccess::in_order && !call.state.host_memory.find(base)) return;
-    settle_context(call, call.context, base, size_bytes);
+    return copies || call.source == SourceAccess::in_order || call.state.host_memory.find(base);
+}
+
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
+    settle_context(call, call.context, reinterpret_cast<uint64_t>(address), size_bytes);
 }
 
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
-    settle_host_memory(call, address, size_bytes);
-    // Whatever context would still write there: it may be anything then.
+    Session& session = call.session;
+    if (may_be_written(call, address, size_bytes)) settle_host_memory(call, address, size_bytes);
+    // Whatever context would still write there, or read: it may be anything then.
     const auto base = reinterpret_cast<uint64_t>(address);
     if (!HostCalls::in_callback()) {
-        for (const uint64_t context : call.session.contexts_copying(base, size_bytes))
+        for (const uint64_t context : session.contexts_copying(base, size_bytes))
+            settle_context(call, context, base, size_bytes);
+        for (const uint64_t context : session.host_calls().contexts_reading({base, size_bytes}))
             settle_context(call, context, base, size_bytes);
     }
-    call.session.calls().outbox().give_back(as_bytes(address, size_bytes));
+    session.calls().outbox().give_back(as_bytes(address, size_bytes));
 }
 
 CUresult free_host_memory(Call& call, uint64_t base) {

@@ -8,11 +8,11 @@
 
 namespace warpline::client {
 
-/// Asynchronous copies from host memory read it when their turn comes in CUDA; here the bytes are taken when the call is made,
-/// or from then on. So what is still to be written there by earlier work has to arrive first.
-/// @param stream  token, of the copy: functions that it cannot come behind are not waited for. Nothing: all are
-/// @blocks until it has arrived
-void settle_host_memory(Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream = {});
+/// True if earlier work may still write to host memory: a function of the program's, or a copy.
+/// @param stream  token, of who reads it: functions that it cannot come behind do not count. Nothing: all do
+bool may_be_written(const Call& call, const void* address, uint64_t size_bytes, std::optional<uint64_t> stream = {});
+/// Waits for that work. @blocks until it is done
+void settle_host_memory(Call& call, const void* address, uint64_t size_bytes);
 
 /// Memory that CUDA has allocated goes, which another thread may be mapping in this moment. @errors  invalid value: there is
 /// none
@@ -44,6 +44,12 @@ CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes = {});
 /// @param bytes  as HostMemory::note_named() has them
 inline void note_named_memory(const Call& call, BytesView bytes) {
     if (call.state.host_memory.may_be_passed()) call.state.host_memory.note_named(bytes);
+}
+/// The same of a copy. Longer ones are not looked through: they are data, and it would take longer than to move them within a
+/// machine.
+inline void note_memory_named_in_copy(const Call& call, BytesView bytes) {
+    constexpr size_t k_most_looked_through = 64 << 10;
+    if (bytes.size() >= sizeof(uint64_t) && bytes.size() <= k_most_looked_through) note_named_memory(call, bytes);
 }
 /// Kernels may use what was named so. What cannot be mapped is left out; the first time one line of the log says so.
 /// @blocks until it is mapped, by whichever thread

@@ -92,10 +92,6 @@ bool may_be_taken(cuda::CallId id, BytesView payload) {
     return faults::is_watched(reinterpret_cast<uint64_t>(payload.data()));
 }
 
-/// Longer copies are not looked through for addresses of page-locked memory: they are data, and it would take longer than to
-/// move them within a machine.
-constexpr size_t k_most_looked_through = 64 << 10;
-
 /// The stream that the work is given to is not done before it: launches and asynchronous copies alone, of which CUDA says so.
 void note_busy(const Call& call) {
     if (call.stream != Call::k_unknown_stream) call.session.note_busy(call.number, call.stream, call.identity_of(call.stream));
@@ -109,7 +105,8 @@ constexpr bool keeps_busy(cuda::CallId id) {
         case cuda::CallId::cuLaunchCooperativeKernel:
         case cuda::CallId::cuMemcpyDtoDAsync_v2:
         case cuda::CallId::cuMemcpyDtoHAsync_v2:
-        case cuda::CallId::cuMemcpyHtoDAsync_v2: return true;
+        case cuda::CallId::cuMemcpyHtoDAsync_v2:
+        case cuda::CallId::wlCopyToDeviceLate: return true;
         default: return false;
     }
 }
@@ -192,8 +189,7 @@ CUresult queue_launch(Call& call, const protocol::CallHeader& header, const prot
 }  // namespace
 
 CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fill, BytesView payload) {
-    if (payload.size() >= sizeof(uint64_t) && payload.size() <= k_most_looked_through && is_copy(call.id))
-        note_named_memory(call, payload);
+    if (is_copy(call.id)) note_memory_named_in_copy(call, payload);
     Bytes kept;
     if (may_be_taken(call.id, payload)) {
         // Not under the outbox's lock, without which the pages would not come back.

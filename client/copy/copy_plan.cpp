@@ -6,6 +6,7 @@
 #include "client/copy/array_part.h"
 #include "client/copy/copies_on_host.h"
 #include "client/copy/graph_copies.h"
+#include "client/copy/late_copy.h"
 #include "client/copy/program_memory.h"
 #include "client/gen/copy_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
@@ -118,9 +119,20 @@ CUresult settle_shared_copy(Call& call, CUresult result, bool shared, uint64_t s
     return with_pages_along(call, [&] { return synchronize_stream(call, stream); });
 }
 
+/// copy_late() of a linear copy.
+std::optional<CUresult> copy_linear_late(Call& call, CUdeviceptr destination, const void* source, size_t size_bytes,
+                                         uint64_t stream, Timing timing) {
+    if (!has_to_be_read_late(call, source, size_bytes, stream)) return std::nullopt;
+    CopyPlan plan;
+    const CUresult planned = make_plan(call, host_end(source), device_end(destination), size_bytes, 1, 1, plan);
+    return planned == CUDA_SUCCESS ? copy_late(call, plan, stream, timing) : planned;
+}
+
 CUresult send_from_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing timing) {
     if (is_capturing(call, stream)) return capture_host_copy(call, plan, stream);
-    settle_host_memory(call, plan.source.rows.base, plan.source.rows.span_bytes(), stream);
+    if (has_to_be_read_late(call, plan.source.rows.base, plan.source.rows.span_bytes(), stream)) {
+        if (const auto late = copy_late(call, plan, stream, timing)) return *late;
+    }
     BytesView copy = as_bytes(&plan.copy, sizeof plan.copy);
     const bool settles = plan.copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && is_looked_at(call, plan.copy.dstDevice);
     const bool async = timing == Timing::asynchronous || stream != 0 || settles;
@@ -273,7 +285,8 @@ CUresult copy_to_device(Call& call, CUdeviceptr destination, const void* source,
         return copy_to_device_async(call, destination, source, size_bytes, 0, Timing::synchronous);
     call.stream = call.default_stream();
     if (CUresult refused = check_device_range(call, destination, size_bytes); refused != CUDA_SUCCESS) return refused;
-    settle_host_memory(call, source, size_bytes);
+    if (const auto late = copy_linear_late(call, destination, source, size_bytes, call.stream, Timing::synchronous))
+        return *late;
     if (!copy_may_wait(call) && !is_synchronous(call, destination))
         return gen::issue_cuMemcpyHtoD_v2(call, destination, size_bytes, as_bytes(source, size_bytes));
     const uint64_t records = call.state.records();
@@ -297,7 +310,7 @@ CUresult copy_to_device_async(Call& call, CUdeviceptr destination, const void* s
         const CUresult planned = make_plan(call, host_end(source), device_end(destination), size_bytes, 1, 1, plan);
         return planned == CUDA_SUCCESS ? capture_host_copy(call, plan, stream) : planned;
     }
-    settle_host_memory(call, source, size_bytes, stream);
+    if (const auto late = copy_linear_late(call, destination, source, size_bytes, stream, timing)) return *late;
     call.payload_stays = call.source != SourceAccess::during_call && is_page_locked(call.state, source, size_bytes);
     const CUresult result =
         gen::issue_cuMemcpyHtoDAsync_v2(call, destination, size_bytes, stream, as_bytes(source, size_bytes));

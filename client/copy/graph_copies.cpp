@@ -36,13 +36,7 @@ HostEndOfCopy::HostEndOfCopy(const CopyEnd& end, const CopyPlan& plan) : m_exist
 
 uint64_t HostEndOfCopy::add_source(Call& call) const {
     auto id = std::make_shared<uint64_t>(0);
-    const auto send = [&session = call.session, id, rows = m_end.rows](CUresult) {
-        if (rows.is_linear()) return session.calls().send_host_data(*id, 0, {rows.base, rows.total_bytes()});
-        Bytes packed(rows.total_bytes());
-        rows.gather(packed.data());
-        session.calls().send_host_data(*id, 0, packed);
-    };
-    *id = call.session.host_calls().add(send, HostCalls::Life::persistent);
+    *id = call.session.host_calls().add(sender_of(call.session, m_end.rows, id), HostCalls::Life::persistent);
     call.state.graph_ends.add_source(*id, m_end);
     return *id;
 }

@@ -36,6 +36,15 @@ void share_with_body(Call& call, uint64_t graph, const void* memory, uint64_t si
     if (can_be_mapped(call, base)) static_cast<void>(map_host_memory(call, base, device_address));
 }
 
+HostCalls::Function sender_of(Session& session, const CopyTarget& rows, std::shared_ptr<const uint64_t> id) {
+    return [&session, rows, id = std::move(id)](CUresult) {
+        if (rows.is_linear()) return session.calls().send_host_data(*id, 0, {rows.base, rows.total_bytes()});
+        Bytes packed(rows.total_bytes());
+        rows.gather(packed.data());
+        session.calls().send_host_data(*id, 0, packed);
+    };
+}
+
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes) {
     const auto base = reinterpret_cast<uint64_t>(address);
     const auto range = state.host_memory.find(base);

@@ -34,6 +34,9 @@ bool is_used_here(const State& state, uint64_t address);
 /// @param graph  token, of the one that gets the copy
 void share_with_body(Call& call, uint64_t graph, const void* memory, uint64_t size_bytes);
 
+/// What host call `*id` does: it sends rows of the program's memory to the server, which asks for them when their turn comes.
+HostCalls::Function sender_of(Session& session, const CopyTarget& rows, std::shared_ptr<const uint64_t> id);
+
 /// True if CUDA has page-locked all of it.
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes);
 

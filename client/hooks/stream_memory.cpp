@@ -1,10 +1,21 @@
 // Streams that wait for values in memory, or write them.
+#include <algorithm>
+
 #include "client/gen/stream_memory_calls.gen.h"
 #include "client/graph/batch.h"
 
 namespace warpline::client {
 
 namespace {
+
+bool is_wait(const CUstreamBatchMemOpParams& item) {
+    return item.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || item.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
+/// The stream was given a wait.
+void note_gate(Call& call, uint64_t stream) {
+    if (!is_capturing(call, stream)) call.state.gates.add({stream, call.scope(), context_of_work(call, stream), call.number});
+}
 
 /// One operation, which `issue` sends.
 template <typename Issue, typename Value>
@@ -17,8 +28,10 @@ CUresult operate(Call& call, CUstream handle, CUstreamBatchMemOpType operation, 
     item.operation = operation;
     item.waitValue.address = address;
     item.waitValue.flags = flags;
-    const CUresult refused = check_item(call, item);
-    return refused != CUDA_SUCCESS ? refused : issue(call, stream, address, value, flags);
+    if (const CUresult refused = check_item(call, item); refused != CUDA_SUCCESS) return refused;
+    const CUresult result = issue(call, stream, address, value, flags);
+    if (result == CUDA_SUCCESS && is_wait(item)) note_gate(call, stream);
+    return result;
 }
 
 }  // namespace
@@ -51,7 +64,9 @@ CUresult hook_client_cuStreamBatchMemOp_v2(Call& call, CUstream handle, unsigned
     if (count == 0 && flags == 0) return CUDA_SUCCESS;
     const CUDA_BATCH_MEM_OP_NODE_PARAMS batch{nullptr, count, paramArray, flags};
     if (CUresult refused = check_batch(call, batch); refused != CUDA_SUCCESS) return refused;
-    return gen::issue_cuStreamBatchMemOp_v2(call, stream, count, array_bytes(paramArray, count), flags);
+    const CUresult result = gen::issue_cuStreamBatchMemOp_v2(call, stream, count, array_bytes(paramArray, count), flags);
+    if (result == CUDA_SUCCESS && std::any_of(paramArray, paramArray + count, is_wait)) note_gate(call, stream);
+    return result;
 }
 
 }  // namespace warpline::client

@@ -1,4 +1,4 @@
-// The thread on which the program's functions run.
+// The threads on which the program's functions run, and its memory is read.
 #include "client/session/host_calls.h"
 
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "client/managed/signal_mask.h"
+#include "client/state/gates.h"
 
 namespace warpline::client {
 
@@ -21,12 +22,15 @@ HostCalls::~HostCalls() { join(); }
 
 void HostCalls::join() {
     stop();
-    std::thread thread;
+    std::thread functions, reads;
     {
         MutexLock lock(m_mutex);
-        thread = std::move(m_thread);
+        functions = std::move(m_of_functions.thread);
+        reads = std::move(m_of_reads.thread);
     }
-    if (thread.joinable()) thread.join();
+    for (std::thread* thread : {&functions, &reads}) {
+        if (thread->joinable()) thread->join();
+    }
 }
 
 uint64_t HostCalls::add(Function function, Life life) {
@@ -37,17 +41,45 @@ uint64_t HostCalls::add(Function function, Life life) {
     return id;
 }
 
+uint64_t HostCalls::add_read(AddressRange memory, Function function) {
+    MutexLock lock(m_mutex);
+    if (memory.size_bytes > k_most_read_bytes - m_read_bytes) return 0;
+    m_read_bytes += memory.size_bytes;
+    const uint64_t id = m_next_id++;
+    m_functions.emplace(
+        id, Entry{.function = std::make_shared<Function>(std::move(function)), .life = Life::read, .memory = memory});
+    return id;
+}
+
+std::vector<uint64_t> HostCalls::contexts_reading(AddressRange memory) {
+    std::vector<uint64_t> contexts;
+    const auto add = [&](const Entry& entry) {
+        if (entry.life == Life::read && meet(entry.memory, memory)) contexts.push_back(entry.place.context);
+    };
+    MutexLock lock(m_mutex);
+    if (m_read_bytes == 0) return contexts;
+    if (m_of_reads.running) add(*m_of_reads.running);
+    for (const auto& [id, entry] : m_functions) add(entry);
+    std::sort(contexts.begin(), contexts.end());
+    contexts.erase(std::unique(contexts.begin(), contexts.end()), contexts.end());
+    return contexts;
+}
+
+/// What is not going to run any more.
+HostCalls::Entries::iterator HostCalls::erase(Entries::iterator entry) {
+    if (entry->second.life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
+    m_read_bytes -= entry->second.memory.size_bytes;
+    return m_functions.erase(entry);
+}
+
 void HostCalls::forget(uint64_t id) {
     MutexLock lock(m_mutex);
-    auto it = m_functions.find(id);
-    if (it == m_functions.end()) return;
-    if (it->second.life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
-    m_functions.erase(it);
+    if (const auto it = m_functions.find(id); it != m_functions.end()) erase(it);
 }
 
 bool HostCalls::request(uint64_t id, CUresult status) {
     MutexLock lock(m_mutex);
-    if (m_requests.size() >= k_max_requests) return false;
+    if (m_of_functions.requests.size() + m_of_reads.requests.size() >= k_max_requests) return false;
     if (!m_stopping) enqueue(id, status);
     return true;
 }
@@ -61,46 +93,63 @@ void HostCalls::post(Function function) {
 }
 
 void HostCalls::enqueue(uint64_t id, CUresult status) {
-    m_requests.emplace_back(id, status);
-    if (!m_thread.joinable()) {
+    const auto found = m_functions.find(id);
+    const What what = found != m_functions.end() && found->second.life == Life::read ? What::reads : What::functions;
+    Worker& mine = worker(what);
+    mine.requests.emplace_back(id, status);
+    if (!mine.thread.joinable()) {
         // The thread inherits the signal mask: the program's signals are not for us, but for what its functions do themselves.
         sigset_t all, old;
         sigfillset(&all);
         for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, signal_mask::k_note}) sigdelset(&all, own);
         ::pthread_sigmask(SIG_SETMASK, &all, &old);
-        m_thread = std::thread([this] { run(); });
-        m_has_thread.store(true, std::memory_order_release);
+        mine.thread = std::thread([this, what] { run(what); });
+        m_threads.fetch_add(1, std::memory_order_release);
+        if (what == What::functions) m_has_thread.store(true, std::memory_order_release);
         ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
     }
     m_changed.notify_all();
 }
 
-void HostCalls::run() {
-    ::pthread_setname_np(::pthread_self(), "wl-callbacks");
-    t_is_callback_thread = true;
-    m_thread_number.store(static_cast<pid_t>(::syscall(SYS_gettid)), std::memory_order_release);
-    MutexLock lock(m_mutex);
-    for (;;) {
-        while (m_requests.empty() && !m_stopping) m_changed.wait(m_mutex);
-        if (m_stopping) return;
-        auto [id, status] = m_requests.front();
-        m_requests.pop_front();
-        auto it = m_functions.find(id);
-        std::shared_ptr<Function> function = it == m_functions.end() ? nullptr : it->second.function;
-        const bool once = function && it->second.life == Life::once;
-        const bool own = function && it->second.life == Life::own;
-        if (once) m_running = it->second;
-        if (once || own) m_functions.erase(it);
-        lock.unlock();
-        if (function) (*function)(status);
-        // Before the server knows: who has waited for the stream then must not find it pending.
-        if (once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
-        // The server waits for every number that it asks for, known or not.
-        if (!own) m_done(id);
-        function.reset();
-        lock.lock();
-        m_running.reset();
+void HostCalls::run(What what) {
+    if (what == What::functions) {
+        ::pthread_setname_np(::pthread_self(), "wl-callbacks");
+        t_is_callback_thread = true;
+        m_thread_number.store(static_cast<pid_t>(::syscall(SYS_gettid)), std::memory_order_release);
+    } else {
+        ::pthread_setname_np(::pthread_self(), "wl-reads");
     }
+    MutexLock lock(m_mutex);
+    Worker& mine = worker(what);
+    for (;;) {
+        while (mine.requests.empty() && !m_stopping) m_changed.wait(m_mutex);
+        if (m_stopping) return;
+        run_one(lock, mine);
+    }
+}
+
+void HostCalls::run_one(MutexLock& lock, Worker& mine) {
+    const auto [id, status] = mine.requests.front();
+    mine.requests.pop_front();
+    const auto it = m_functions.find(id);
+    std::shared_ptr<Function> function = it == m_functions.end() ? nullptr : it->second.function;
+    const Life life = function ? it->second.life : Life::persistent;
+    if (life == Life::once || life == Life::read) mine.running = it->second;
+    if (life != Life::persistent) m_functions.erase(it);
+    lock.unlock();
+    if (function) (*function)(status);
+    // Before the server knows: who has waited for the stream then must not find it pending.
+    if (life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
+    if (life == Life::read) {
+        lock.lock();
+        m_read_bytes -= std::exchange(mine.running, std::nullopt)->memory.size_bytes;
+        lock.unlock();
+    }
+    // The server waits for every number that it asks for, known or not.
+    if (life != Life::own) m_done(id);
+    function.reset();
+    lock.lock();
+    mine.running.reset();
 }
 
 void HostCalls::sent(uint64_t id, Place place, uint64_t number) {
@@ -113,15 +162,13 @@ void HostCalls::sent(uint64_t id, Place place, uint64_t number) {
 }
 
 bool HostCalls::precedes(const Entry& entry, uint64_t stream, uint64_t joined) {
-    constexpr uint64_t k_special = 2;  // default streams, for which others wait
-    if (entry.life != Life::once) return false;
-    const bool is_apart = entry.number >= joined && entry.place.stream > k_special && stream > k_special;
-    return !is_apart || entry.place.stream == stream;
+    return entry.life == Life::once && may_come_behind(stream, entry.place.stream, entry.number, joined);
 }
 
 bool HostCalls::may_precede(uint64_t stream, uint64_t joined) {
     MutexLock lock(m_mutex);
-    if (m_running && precedes(*m_running, stream, joined)) return true;
+    const auto& running = m_of_functions.running;
+    if (running && precedes(*running, stream, joined)) return true;
     return std::any_of(m_functions.begin(), m_functions.end(),
                        [&](const auto& one) { return precedes(one.second, stream, joined); });
 }
@@ -131,12 +178,16 @@ void HostCalls::failed(uint64_t context, uint64_t last_number) {
     for (auto it = m_functions.begin(); it != m_functions.end();) {
         const Entry& entry = it->second;
         const bool over = entry.number != 0 && entry.number <= last_number && entry.place.context == context;
-        if (entry.life != Life::once || !over) {
-            ++it;
-            continue;
-        }
-        it = m_functions.erase(it);
-        m_pending.fetch_sub(1, std::memory_order_acq_rel);
+        const bool waits = entry.life == Life::once || entry.life == Life::read;
+        it = waits && over ? erase(it) : std::next(it);
+    }
+}
+
+void HostCalls::refused(uint64_t number) {
+    MutexLock lock(m_mutex);
+    for (auto it = m_functions.begin(); it != m_functions.end();) {
+        const bool waits = it->second.life == Life::once || it->second.life == Life::read;
+        it = waits && it->second.number == number ? erase(it) : std::next(it);
     }
 }
 
@@ -145,7 +196,7 @@ bool HostCalls::in_callback() { return t_is_callback_thread; }
 void HostCalls::stop() {
     MutexLock lock(m_mutex);
     m_stopping = true;
-    m_requests.clear();
+    for (Worker* worker : {&m_of_functions, &m_of_reads}) worker->requests.clear();
     m_changed.notify_all();
 }
 

@@ -200,7 +200,7 @@ void Session::part_arrived(uint64_t call, uint64_t bytes) {
 }
 
 bool Session::has_other_threads() const {
-    unsigned own = (m_host_calls.has_thread() ? 1 : 0) + trace::threads() + faults::threads();
+    unsigned own = m_host_calls.threads() + trace::threads() + faults::threads();
     for (const auto& connection : m_connections) own += connection->threads();
     return client::has_other_threads(own);
 }
@@ -274,6 +274,7 @@ bool Session::end_graph_launch(uint64_t call) {
 }
 
 void Session::on_async_error(uint64_t call, CUresult result) {
+    m_host_calls.refused(call);
     // A launch or a copy that failed has no other end.
     if (!end_graph_launch(call)) {
         MutexLock lock(m_mutex);

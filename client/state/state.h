@@ -13,6 +13,7 @@
 #include "client/state/event_times.h"
 #include "client/state/foresight.h"
 #include "client/state/freed_memory.h"
+#include "client/state/gates.h"
 #include "client/state/graph_ends.h"
 #include "client/state/graph_memory.h"
 #include "client/state/host_memory.h"
@@ -65,6 +66,7 @@ public:
     Answers<CUtensorMap> tensor_maps;  ///< that were made of these arguments before
     PoolHeap pool_heap;
     Captures captures;
+    Gates gates;
     GraphEnds graph_ends;
     DevicePools device_pools;
     /// Some memory, or a context, has been said to make synchronous copies and fills wait (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,

@@ -158,6 +158,20 @@ CUresult hook_server_wlCopyToDevice(ServerCall& call, const WlCopyToDeviceArgs& 
                        [&](const void* source, const Piece& piece) { return copy_piece_from_host(call, what, source, piece); });
 }
 
+CUresult hook_server_wlCopyToDeviceLate(ServerCall& call, const WlCopyToDeviceLateArgs& args) {
+    Copy3d what;
+    WL_CUDA(read_copy(call, args, what));
+    what.async = true;
+    const uint64_t bytes = what.extent.total_bytes();
+    if (!is_on_device(what.copy.dstMemoryType) || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    Session& session = call.session();
+    if (bytes > session.options().max_staging_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (is_capturing(call, what.stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return session.late_reads().run(call.number(), args.source, bytes, what.stream, [&](const void* source) {
+        return copy_piece_from_host(call, what, source, {.extent = what.extent});
+    });
+}
+
 CUresult hook_server_wlCaptureCopy(ServerCall& call, const WlCaptureCopyArgs& args) {
     Copy3d what;
     WL_CUDA(read_copy(call, args, what));

@@ -34,8 +34,8 @@ AsyncCopies::~AsyncCopies() {
 bool AsyncCopies::all_stay() {
     const size_t taken = m_staging.taken();
     MutexLock lock(m_mutex);
-    const auto repeats = [](const auto& item) { return item.second->repeats; };
-    return m_closed || std::cmp_greater_equal(std::count_if(m_copies.begin(), m_copies.end(), repeats), taken);
+    const auto stays = [](const auto& item) { return item.second->stays; };
+    return m_closed || std::cmp_greater_equal(std::count_if(m_copies.begin(), m_copies.end(), stays), taken);
 }
 
 std::byte* AsyncCopies::take_staging(uint64_t bytes) {
@@ -57,11 +57,11 @@ protocol::Place AsyncCopies::take(uint64_t bytes) {
     return {{data, bytes}, m_staging};
 }
 
-AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool repeats) {
+AsyncCopies::Copy* AsyncCopies::begin(uint64_t call, uint64_t bytes, bool stays) {
     protocol::Place memory = take(bytes);
     std::byte* const data = memory.data();
     if (data == nullptr) return nullptr;
-    auto copy = std::unique_ptr<Copy>(new Copy{*this, call, std::move(memory), data, bytes, repeats});
+    auto copy = std::unique_ptr<Copy>(new Copy{*this, call, std::move(memory), data, bytes, stays});
     Copy* result = copy.get();
     MutexLock lock(m_mutex);
     m_copies.emplace(result, std::move(copy));
@@ -135,7 +135,7 @@ void AsyncCopies::complete(Copy& copy) {
     // A part follows upon the one before it, which the sender may still have.
     if (copy.bytes <= k_small_bytes && !copy.is_part()) {
         send(copy);
-        if (!copy.repeats) recycle(&copy);
+        if (!copy.stays) recycle(&copy);
         return;
     }
     MutexLock lock(m_mutex);
@@ -146,7 +146,7 @@ void AsyncCopies::complete(Copy& copy) {
     if (!m_sender.joinable()) m_sender = std::thread([this] { sender_main(); });
     m_changed.notify_all();
     // The next launch of a graph must not overwrite what is still leaving.
-    if (copy.repeats) {
+    if (copy.stays) {
         const uint64_t mine = m_queued;
         while (m_sent < mine && !m_closed) m_changed.wait(m_mutex);
     }
@@ -187,10 +187,10 @@ void AsyncCopies::sender_main() {
         if (m_closed) return;
         Copy* copy = m_queue.front();
         m_queue.pop_front();
-        const bool repeats = copy->repeats;
+        const bool stays = copy->stays;
         lock.unlock();
         send(*copy);
-        if (!repeats) recycle(copy);
+        if (!stays) recycle(copy);
         lock.lock();
         ++m_sent;
         m_to_send.fetch_sub(1, std::memory_order_release);

@@ -37,7 +37,7 @@ public:
         protocol::Place memory;
         std::byte* data = nullptr;
         uint64_t bytes = 0;
-        bool repeats = false;      ///< part of a graph: sent after each launch of it, never recycled
+        bool stays = false;        ///< nobody waits for its memory: part of a graph, sent after each launch, or read late
         uint64_t offset = 0;       ///< in what the call copies
         uint64_t total_bytes = 0;  ///< … of which this is a part
         std::shared_ptr<Parts> parts{};
@@ -57,7 +57,7 @@ public:
     protocol::Place take(uint64_t bytes);
     /// Staging for a copy of this call. Null: no memory. A context must be current.
     /// @blocks while all of max_staging_bytes that would do are in use by copies that have not left
-    Copy* begin(uint64_t call, uint64_t bytes, bool repeats);
+    Copy* begin(uint64_t call, uint64_t bytes, bool stays);
     /// The same for the next part of a copy that leaves in parts, while later ones are still being copied. The parts of a call
     /// must be queued in one stream, in their order, and have the same `parts`. @blocks also while many of them have not left
     Copy* begin_part(uint64_t call, std::shared_ptr<Parts> parts, uint64_t offset, uint64_t bytes, uint64_t total_bytes);

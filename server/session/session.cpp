@@ -28,6 +28,7 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
       m_freed(driver, m_memory, m_watch, m_handles, m_streams),
       m_copies(driver, client, m_watch, options.max_staging_bytes),
       m_host_calls(client, m_copies),
+      m_late_reads(driver, m_copies, m_watch, m_host_calls, client),
       m_graph_copies(driver, m_copies, m_watch, m_host_calls, client),
       m_graph_memory(driver, m_ledger, m_contexts),
       m_executed(client),
@@ -39,6 +40,7 @@ Session::Session(const Driver& driver, const std::vector<DeviceSnapshot>& device
 
 Session::~Session() {
     m_host_calls.close();
+    m_late_reads.close();
     m_watch.close();
     m_freed.close();
     m_copies.close();
@@ -90,6 +92,7 @@ Result<void> Session::push_last(std::function<void()> done) {
 
 void Session::connection_lost() {
     m_host_calls.close();
+    m_late_reads.close();
     m_copies.close();
 }
 

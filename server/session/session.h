@@ -29,6 +29,7 @@
 #include "server/objects/graph_memory.h"
 #include "server/objects/handle_table.h"
 #include "server/objects/host_calls.h"
+#include "server/objects/late_reads.h"
 #include "server/objects/links.h"
 #include "server/objects/memory_ledger.h"
 #include "server/objects/sharing.h"
@@ -91,6 +92,7 @@ public:
     StreamQueues& queues() { return m_queues; }
     AsyncCopies& copies() { return m_copies; }
     HostCalls& host_calls() { return m_host_calls; }
+    LateReads& late_reads() { return m_late_reads; }
     GraphCopies& graph_copies() { return m_graph_copies; }
     GraphMemory& graph_memory() { return m_graph_memory; }
     Links& links() { return m_links; }
@@ -168,6 +170,7 @@ private:
     FreedMemory m_freed;
     AsyncCopies m_copies;
     HostCalls m_host_calls;
+    LateReads m_late_reads;
     GraphCopies m_graph_copies;
     GraphMemory m_graph_memory;
     Links m_links;

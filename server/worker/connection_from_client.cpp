@@ -134,8 +134,9 @@ void ConnectionFromClient::on_level(const protocol::LinkLevelChange& change) {
 Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
     return protocol::read_message<wire::Event>(frame.body.view(), [&](wire::Event::Reader event) -> Result<void> {
         if (event.isHostData()) {
-            m_session->graph_copies().receive(event.getHostData().getId(), event.getHostData().getOffset(),
-                                              frame.payload_view());
+            const wire::HostData::Reader data = event.getHostData();
+            if (!m_session->late_reads().receive(data.getId(), data.getOffset(), frame.payload_view()))
+                m_session->graph_copies().receive(data.getId(), data.getOffset(), frame.payload_view());
             return {};
         }
         if (event.isLaneGivenUp()) {
@@ -147,7 +148,8 @@ Result<void> ConnectionFromClient::on_event(const protocol::Frame& frame) {
         }
         if (event.isOffer()) return on_offer(event.getOffer());
         if (!event.isHostCallDone()) return Error{Code::malformed, "an event that clients do not send"};
-        m_session->host_calls().done(event.getHostCallDone().getId());
+        const uint64_t id = event.getHostCallDone().getId();
+        if (!m_session->late_reads().done(id)) m_session->host_calls().done(id);
         return {};
     });
 }

@@ -69,6 +69,7 @@ CUresult value_operation(CUstream stream, CUstreamBatchMemOpType type, CUdevicep
 
 CUresult check_memory_operations(std::span<const CUstreamBatchMemOpParams> items) {
     if (items.size() > 256) return CUDA_ERROR_INVALID_VALUE;
+    if (!process().config().profile.stream_values) return CUDA_ERROR_NOT_SUPPORTED;
     for (const auto& item : items) CU_TRY(check_item(item));
     return CUDA_SUCCESS;
 }

@@ -89,6 +89,7 @@ constexpr Switch k_switches[] = {
     {"peers", "yes, no", [](Profile& p, std::string_view v) { return choose<bool>(k_yes_no, v, p.peers); }},
     {"compute_mode", "shared, exclusive, prohibited",
      [](Profile& p, std::string_view v) { return choose<ComputeMode>(k_compute_modes, v, p.compute_mode); }},
+    {"stream_values", "yes, no", [](Profile& p, std::string_view v) { return choose<bool>(k_yes_no, v, p.stream_values); }},
     {"mig", "yes, no", [](Profile& p, std::string_view v) { return choose<bool>(k_yes_no, v, p.mig); }},
     {"hints", "honoured, ignored, refused", [](Profile& p, std::string_view v) { return choose<Hints>(k_hints, v, p.hints); }},
     {"after_error", "called, silent",

@@ -19,6 +19,7 @@ struct Profile {
     bool vmm = true;                                 ///< vmm: virtual memory management is there (DB-20)
     bool peers = true;                               ///< peers: devices reach each other's memory (DB-21)
     ComputeMode compute_mode = ComputeMode::shared;  ///< compute_mode: who may have contexts on a device (DB-22)
+    bool stream_values = true;                       ///< stream_values: streams wait for values in memory (DB-24)
     bool mig = false;                                ///< mig: devices are instances of a partitioned GPU (DB-23)
 
     // What NVIDIA's driver does on every machine. Here: the generous profile.

@@ -175,6 +175,21 @@ void FakeClient::host_call_done(uint64_t id) {
         protocol::FrameKind::event, 16, [&](wire::Event::Builder event) { event.initHostCallDone().setId(id); }));
 }
 
+bool FakeClient::has_host_call() {
+    MutexLock lock(m_mutex);
+    return !m_host_calls.empty();
+}
+
+void FakeClient::host_data(uint64_t id, uint64_t offset, BytesView bytes) {
+    static_cast<void>(m_link.outbox().add_message<wire::Event>(
+        protocol::FrameKind::event, 16,
+        [&](wire::Event::Builder event) {
+            auto data = event.initHostData();
+            data.setId(id), data.setOffset(offset);
+        },
+        bytes));
+}
+
 std::string FakeClient::output() {
     MutexLock lock(m_mutex);
     return m_output;

@@ -93,6 +93,9 @@ public:
     /// Id of the next host call.
     std::optional<uint64_t> wait_host_call();
     void host_call_done(uint64_t id);
+    bool has_host_call();
+    /// Bytes that a host call brings.
+    void host_data(uint64_t id, uint64_t offset, BytesView bytes);
     std::string output();
     std::vector<std::pair<uint64_t, int>> async_errors();
 
