@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "common/base/differences.h"
+#include "common/base/file_size.h"
+#include "common/log/log.h"
 
 namespace warpline::client {
 
@@ -71,8 +75,11 @@ void PageRegion::adopt() {
 bool PageRegion::map(bool adopts) {
     m_file = ::memfd_create(k_file_name, MFD_CLOEXEC);
     struct stat about {};
-    if (m_file < 0 || ::ftruncate(m_file, static_cast<off_t>(m_range.size_bytes)) != 0 || ::fstat(m_file, &about) != 0)
+    if (m_file < 0 || !resize_file(m_file, m_range.size_bytes) || ::fstat(m_file, &about) != 0) {
+        WL_LOG(warn, "client", "{} bytes of memory that program and device share cannot be had: {}{}", m_range.size_bytes,
+               std::generic_category().message(errno), errno == EFBIG ? " (the limit that `ulimit -f` tells)" : "");
         return false;
+    }
     m_inode = about.st_ino;
     m_alias = map_file(m_file, m_range.size_bytes, nullptr, false);
     void* twins =

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/file_size.h"
+
 namespace warpline::net {
 
 namespace {
@@ -42,7 +44,7 @@ Result<SharedMemory> SharedMemory::map(const Socket& descriptor, size_t bytes) {
 Result<SharedMemory> SharedMemory::create(size_t bytes, Socket& descriptor) {
     descriptor = Socket(::memfd_create("warpline-session", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!descriptor.valid()) return system_error("no shared memory");
-    if (::ftruncate(descriptor.fd(), static_cast<off_t>(bytes)) != 0 || ::fcntl(descriptor.fd(), F_ADD_SEALS, k_seals) != 0)
+    if (!resize_file(descriptor.fd(), bytes) || ::fcntl(descriptor.fd(), F_ADD_SEALS, k_seals) != 0)
         return system_error("shared memory cannot be made");
     return map(descriptor, bytes);
 }

@@ -211,7 +211,7 @@ void make_upload_folder(const config::Settings& settings) {
 }
 
 int keeper_main(const config::Settings& settings, pid_t supervisor) {
-    signal(SIGPIPE, SIG_IGN);
+    for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_IGN);  // writes tell of it
     // What a terminal or systemd sends to all of us is for the supervisor to act on.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;

@@ -46,7 +46,7 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(const SupervisorOptions& 
     sigemptyset(&handled);
     for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&handled, number);
     sigprocmask(SIG_BLOCK, &handled, nullptr);
-    signal(SIGPIPE, SIG_IGN);
+    for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_IGN);  // writes tell of it
     raise_descriptor_limit();
     // Whoever waits for the end of that pipe must not have to wait for the workers too.
     if (options.ready_fd > STDERR_FILENO) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);

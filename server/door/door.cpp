@@ -112,7 +112,7 @@ private:
 };
 
 int Door::run(pid_t supervisor) {
-    signal(SIGPIPE, SIG_IGN);
+    for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_IGN);  // writes tell of it
     // What a terminal or systemd sends to all of us is for the supervisor to act on.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;

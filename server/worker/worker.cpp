@@ -133,7 +133,7 @@ int Worker::run(pid_t supervisor) {
     // channel while we are busy.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor) return 1;
-    signal(SIGPIPE, SIG_IGN);
+    for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_IGN);  // writes tell of it
     // What a terminal or systemd sends to all of us is for the supervisor to act on: it drains, and tells us.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
     std::string problem;

@@ -1,6 +1,7 @@
 """CUDA's environment variables mean what they mean, through a server too (A9)."""
 
 import pathlib
+import resource
 import unittest
 
 import harness
@@ -10,6 +11,7 @@ PROGRAM = harness.programs()["environment"]
 VECTOR_ADD = harness.programs()["vector_add"]
 ALL_MAJOR = harness.programs()["vector_add_all_major"]
 LEAVE = harness.programs()["leave"]
+MANAGED = harness.programs()["managed"]
 NO_DEVICE, JIT_DISABLED = 100, 223  # cudaErrorNoDevice, cudaErrorJitCompilationDisabled
 DEVICES = {"SOFTGPU_DEVICES": "3"}
 server = None
@@ -17,7 +19,7 @@ server = None
 
 def setUpModule():
     global server
-    for program in (PROGRAM, VECTOR_ADD, ALL_MAJOR, LEAVE):
+    for program in (PROGRAM, VECTOR_ADD, ALL_MAJOR, LEAVE, MANAGED):
         harness.build_program(program)
     server = harness.Server(environment=DEVICES)
 
@@ -116,3 +118,15 @@ class DriverTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class LimitsTest(unittest.TestCase):
+    def test_a_limit_on_files_ends_nobody_by_a_signal(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+        for program, code, said in ((VECTOR_ADD, 0, r"^$"), (MANAGED, 1, r"cannot be had: .*`ulimit -f`(.|\n)*out of memory \(2\)")):
+            process = harness.popen([program.binary], "remote", server, extra=DEVICES, preexec_fn=limit)
+            _, errors = harness.finish(process, harness.patience(60), server)
+            self.assertEqual(process.returncode, code, errors)
+            self.assertRegex(errors, said)

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/base/file_size.h"
+
 namespace warpline::softgpu::driver {
 
 PhysicalStore::~PhysicalStore() {
@@ -21,7 +23,7 @@ bool PhysicalStore::allocate(uint64_t size_bytes, uint64_t* offset) {
     if (m_fd < 0) m_fd = memfd_create("softgpu-memory", MFD_CLOEXEC);
     if (m_fd < 0) return false;
     if (m_free.take(size_bytes, offset)) return true;
-    if (ftruncate(m_fd, static_cast<off_t>(m_end + size_bytes)) != 0) return false;
+    if (!resize_file(m_fd, m_end + size_bytes)) return false;
     *offset = m_end;
     m_end += size_bytes;
     return true;

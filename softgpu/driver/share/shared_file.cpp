@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/file_size.h"
 #include "softgpu/exec/rounding.h"
 
 namespace warpline::softgpu::driver {
@@ -56,7 +57,7 @@ bool SharedFile::write_header(int fd, Header& header, SharedKind kind, uint64_t 
     header.location_id = owner.location.id;
     header.data_bytes = data_bytes;
     header.device = owner.device;
-    return ftruncate(fd, static_cast<off_t>(data_bytes + k_page_bytes)) == 0 &&
+    return resize_file(fd, data_bytes + k_page_bytes) &&
            pwrite(fd, &header, sizeof(header), static_cast<off_t>(data_bytes)) == static_cast<ssize_t>(sizeof(header));
 }
 
