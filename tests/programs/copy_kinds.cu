@@ -40,6 +40,22 @@ int main() {
     EXPECT(memcmp(locked, pattern.data(), k_bytes) == 0);
     CHECK(cudaFreeHost(locked));
 
+    // Managed memory is the program's again when a copy has returned.
+    unsigned char* managed = nullptr;
+    CHECK(cudaMallocManaged(&managed, k_bytes));
+    for (const cudaMemcpyKind kind : {cudaMemcpyDeviceToHost, cudaMemcpyDefault}) {
+        CHECK(cudaMemset(managed, 0, k_bytes));
+        CHECK(cudaMemcpy(managed, from.data(), k_bytes, kind));
+        EXPECT(memcmp(managed, pattern.data(), k_bytes) == 0);
+    }
+    for (const cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
+        memcpy(managed, pattern.data(), k_bytes);
+        CHECK(cudaMemcpy(to.data(), managed, k_bytes, kind));
+        memset(managed, 0, k_bytes);
+        verify(k_pitch);
+    }
+    CHECK(cudaFree(managed));
+
     // Nothing to free is a free all the same (docs/driver-behaviour.md, DB-05).
     cudaGraph_t graph;
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));

@@ -25,6 +25,13 @@ bool on_host(const CopySide& side) {
     return allocation == nullptr || allocation->on_host();
 }
 
+/// Memory that the program may look at as soon as a synchronous copy has returned.
+bool seen_by_host(const CopySide& side) {
+    if (side.array != nullptr) return false;
+    const auto allocation = process().addresses.find(reinterpret_cast<uint64_t>(side.base));
+    return allocation == nullptr || allocation->on_host() || allocation->kind == MemoryKind::managed;
+}
+
 /// How much pageable memory a copy to a device takes along, instead of waiting for its turn.
 uint64_t most_staged_bytes(CopyMode mode) {
     const Profile& profile = process().config().profile;
@@ -39,7 +46,7 @@ bool staged(const CopyOperation& operation, CopyMode mode) {
 
 bool waited_for(const Stream& stream, const CopyOperation& operation, CopyMode mode) {
     if (mode == CopyMode::synchronous)
-        return on_host(operation.from) || on_host(operation.to) || always_waits(stream, operation.from.base) ||
+        return seen_by_host(operation.from) || seen_by_host(operation.to) || always_waits(stream, operation.from.base) ||
                always_waits(stream, operation.to.base);
     if (mode == CopyMode::read_now || pageable(operation.from)) return true;
     return pageable(operation.to) && process().config().profile.pageable_landed;
