@@ -175,5 +175,64 @@ TEST(HostCalls, A7_FunctionsOfStreamsApartDoNotPrecede) {
     calls.join();
 }
 
+TEST(HostCalls, A7_ReadsWaitForNoFunction) {
+    std::promise<void> runs, may_end, read;
+    HostCalls calls([](uint64_t) {});
+    const uint64_t function =
+        calls.add([&](CUresult) { runs.set_value(), may_end.get_future().wait(); }, HostCalls::Life::once);
+    calls.request(function, CUDA_SUCCESS);
+    runs.get_future().wait();
+    calls.request(calls.add_read({4096, 64}, [&](CUresult) { read.set_value(); }), CUDA_SUCCESS);
+    read.get_future().wait();
+    EXPECT_FALSE(calls.idle()) << "the function still runs, and the read does not count";
+    EXPECT_EQ(calls.threads(), 2u);
+    may_end.set_value();
+    calls.join();
+}
+
+TEST(HostCalls, A7_MemoryIsReadUntilTheServerHearsOfIt) {
+    constexpr uint64_t k_context = 7, k_other = 8;
+    using Contexts = std::vector<uint64_t>;
+    const HostCalls* made = nullptr;
+    std::promise<void> runs, may_end;
+    std::promise<Contexts> then;
+    HostCalls calls([&](uint64_t) { then.set_value(const_cast<HostCalls*>(made)->contexts_reading({4096, 64})); });
+    made = &calls;
+    const uint64_t first = calls.add_read({4096, 64}, [&](CUresult) { runs.set_value(), may_end.get_future().wait(); });
+    const uint64_t second = calls.add_read({4159, 8}, [](CUresult) { FAIL() << "nobody asks for it"; });
+    const uint64_t third = calls.add_read({8192, 64}, [](CUresult) { FAIL() << "nobody asks for it"; });
+    calls.sent(first, {.context = k_context}, 1);
+    calls.sent(second, {.context = k_other}, 2);
+    calls.sent(third, {.context = k_context}, 3);
+    EXPECT_FALSE(calls.may_precede(0, 9)) << "they write nothing";
+    EXPECT_EQ(calls.contexts_reading({4096, 64}), (Contexts{k_context, k_other}));
+    EXPECT_EQ(calls.contexts_reading({4096, 63}), Contexts{k_context});
+    EXPECT_EQ(calls.contexts_reading({4167, 4025}), Contexts{}) << "what lies between";
+    calls.failed(k_other, 2);
+    EXPECT_EQ(calls.contexts_reading({4096, 64}), Contexts{k_context});
+    calls.refused(3);
+    EXPECT_EQ(calls.contexts_reading({8192, 64}), Contexts{});
+    calls.request(first, CUDA_SUCCESS);
+    runs.get_future().wait();
+    EXPECT_EQ(calls.contexts_reading({4100, 1}), Contexts{k_context}) << "it is being read";
+    may_end.set_value();
+    EXPECT_EQ(then.get_future().get(), Contexts{});
+    calls.join();
+}
+
+TEST(HostCalls, A7_OnlySoMuchWaitsToBeRead) {
+    constexpr uint64_t k_half = uint64_t{32} << 20;
+    HostCalls calls([](uint64_t) {});
+    const auto nothing = [](CUresult) {};
+    const uint64_t first = calls.add_read({k_half, k_half}, nothing);
+    EXPECT_NE(first, 0u);
+    EXPECT_NE(calls.add_read({k_half, k_half}, nothing), 0u);
+    EXPECT_EQ(calls.add_read({k_half, 1}, nothing), 0u);
+    calls.forget(first);
+    EXPECT_EQ(calls.add_read({k_half, k_half + 1}, nothing), 0u);
+    EXPECT_EQ(calls.add_read({k_half, UINT64_MAX}, nothing), 0u);
+    EXPECT_NE(calls.add_read({k_half, k_half}, nothing), 0u);
+}
+
 }  // namespace
 }  // namespace warpline::client
