@@ -35,6 +35,10 @@ CUresult query_stream(Call& call, uint64_t token);
 /// True if nothing that gives work to it was sent since all work of the call's context, or of the stream, was found to be done.
 bool is_context_known_idle(const Call& call);
 bool is_known_done(const Call& call, uint64_t stream);
+/// The call has given a stream a wait for what the program may do later.
+inline void note_gate(const Call& call, uint64_t stream) {
+    call.state.gates.add({stream, call.scope(), context_of_work(call, stream), call.number});
+}
 /// True if the stream is known to have passed it.
 bool is_over(const Call& call, const Gates::Gate& gate);
 /// The call that was just answered has found the stream's work done, and the program is about to be told.

@@ -160,8 +160,12 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
 }
 
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
-    Session& session = call.session;
     if (may_be_written(call, address, size_bytes)) settle_host_memory(call, address, size_bytes);
+    settle_copies(call, address, size_bytes);
+}
+
+void settle_copies(Call& call, const void* address, uint64_t size_bytes) {
+    Session& session = call.session;
     // Whatever context would still write there, or read: it may be anything then.
     const auto base = reinterpret_cast<uint64_t>(address);
     if (!HostCalls::in_callback()) {
@@ -235,7 +239,8 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
                               "memory that copies of a graph use cannot be used by kernels as well");
     if (!start_pager(call)) return CUDA_ERROR_OUT_OF_MEMORY;
     const ChangeOfHands change(host, range->base);
-    take_back_host_memory(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
+    // No function of the program's: what it does there from now on is as what the program does.
+    settle_copies(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
     Call own = call;
     own.context = range->context;
     uint64_t device_base = range->base;

@@ -47,7 +47,12 @@ constexpr bool uses_named_memory(cuda::CallId id) {
         case cuda::CallId::cuMemsetD2D8Async:
         case cuda::CallId::cuMemsetD2D16Async:
         case cuda::CallId::cuMemsetD2D32Async:
+        case cuda::CallId::cuMemcpyDtoH_v2:
+        case cuda::CallId::cuMemcpyDtoHAsync_v2:
         case cuda::CallId::wlCopyToDevice:
+        case cuda::CallId::wlCopyToDeviceLate:
+        case cuda::CallId::wlCopyFromDevice:
+        case cuda::CallId::wlCopyFromDeviceAsync:
         case cuda::CallId::wlCopyOnDevice: return true;
         default: return false;
     }

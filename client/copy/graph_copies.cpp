@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client/copy/late_copy.h"
 #include "client/gen/graph_exec_calls.gen.h"
 #include "client/gen/internal_calls.gen.h"
 #include "client/session/connection_to_server.h"
@@ -59,7 +60,7 @@ CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream) {
     return result;
 }
 
-std::optional<Bytes> gather_sources(Call& call, const std::vector<uint64_t>& sources) {
+std::optional<Bytes> gather_sources(Call& call, const std::vector<uint64_t>& sources, uint64_t stream) {
     std::vector<GraphEnd> ends;
     uint64_t total = 0;
     for (uint64_t id : sources) {
@@ -68,7 +69,7 @@ std::optional<Bytes> gather_sources(Call& call, const std::vector<uint64_t>& sou
         ends.push_back(*end);
         total += end->rows.total_bytes();
     }
-    if (ends.empty() || total > k_max_shipped_bytes || !is_settled(call, ends)) return std::nullopt;
+    if (ends.empty() || total > k_max_shipped_bytes || !is_settled(call, ends) || is_held_up(call, stream)) return std::nullopt;
     Bytes bytes(total);
     std::byte* out = bytes.data();
     for (const GraphEnd& end : ends) {

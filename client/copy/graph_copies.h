@@ -61,7 +61,8 @@ private:
 CUresult capture_host_copy(Call& call, const CopyPlan& plan, uint64_t stream);
 
 /// The bytes of a launch's sources, one after the other; nothing if they cannot be told yet.
-std::optional<Bytes> gather_sources(Call& call, const std::vector<uint64_t>& sources);
+/// @param stream  token, of the launch
+std::optional<Bytes> gather_sources(Call& call, const std::vector<uint64_t>& sources, uint64_t stream);
 
 /// Asks what an executable graph has to do with the program's memory, if any graph has. @blocks for a round trip then
 CUresult learn_copies(Call& call, uint64_t exec);

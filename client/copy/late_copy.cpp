@@ -15,15 +15,14 @@ bool stays(const Call& call, const void* memory, uint64_t size_bytes) {
     return call.source == SourceAccess::in_order;
 }
 
-/// True if the stream may wait for something that the program does later, so that it can still write what the copy reads.
+}  // namespace
+
 bool is_held_up(const Call& call, uint64_t stream) {
     return call.state.gates.any([&](const Gates::Gate& gate) { return is_over(call, gate); },
                                 [&, joined = call.session.last_join()](const Gates::Gate& gate) {
                                     return may_come_behind(stream, gate.stream, gate.number, joined);
                                 });
 }
-
-}  // namespace
 
 bool has_to_be_read_late(Call& call, const void* memory, uint64_t size_bytes, uint64_t stream) {
     const bool is_written = may_be_written(call, memory, size_bytes, stream);
@@ -37,7 +36,8 @@ std::optional<CUresult> copy_late(Call& call, const CopyPlan& plan, uint64_t str
     const CopyTarget& rows = plan.source.rows;
     HostCalls& host_calls = call.session.host_calls();
     const auto id = std::make_shared<uint64_t>(0);
-    *id = host_calls.add_read({reinterpret_cast<uint64_t>(rows.base), rows.span_bytes()}, sender_of(call.session, rows, id));
+    *id = host_calls.add_read({reinterpret_cast<uint64_t>(rows.base), rows.span_bytes()}, rows.total_bytes(),
+                              sender_of(call.session, rows, id));
     if (*id == 0) {
         if (may_be_written(call, rows.base, rows.span_bytes(), stream)) settle_host_memory(call, rows.base, rows.span_bytes());
         return std::nullopt;

@@ -5,6 +5,10 @@
 
 namespace warpline::client {
 
+/// True if the stream may wait for something that the program does later: it can still write what its next work reads.
+/// @param stream  token
+bool is_held_up(const Call& call, uint64_t stream);
+
 /// Page-locked memory is read in the order of the stream (DB-11). Here that is when the call is made, as long as nobody can
 /// tell: nothing is under way that may still write there, and the stream waits for nothing that the program may do after it has
 /// written there. Else the server asks for the bytes when the copy's turn has come.

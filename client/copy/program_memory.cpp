@@ -46,9 +46,15 @@ HostCalls::Function sender_of(Session& session, const CopyTarget& rows, std::sha
 }
 
 bool is_page_locked(const State& state, const void* address, uint64_t size_bytes) {
-    const auto base = reinterpret_cast<uint64_t>(address);
-    const auto range = state.host_memory.find(base);
-    return range && size_bytes <= range->base + range->size_bytes - base;
+    // Registrations may lie side by side.
+    auto begin = reinterpret_cast<uint64_t>(address);
+    for (;;) {
+        const auto range = state.host_memory.find(begin);
+        if (!range) return false;
+        const uint64_t there = range->base + range->size_bytes - begin;
+        if (size_bytes <= there) return true;
+        begin += there, size_bytes -= there;
+    }
 }
 
 }  // namespace warpline::client

@@ -1,6 +1,8 @@
 // What is checked of a batch of memory operations, and how it becomes a node.
 #include "client/graph/batch.h"
 
+#include <algorithm>
+
 #include "client/gen/graph_node_calls.gen.h"
 #include "cuda/abi/stream_values.h"
 
@@ -37,6 +39,10 @@ CUresult check_item(const Call& call, const CUstreamBatchMemOpParams& item) {
     return check_device_memory(call, item.waitValue.address, bytes);
 }
 
+bool is_wait(const CUstreamBatchMemOpParams& item) {
+    return item.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || item.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
 CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
     constexpr unsigned k_max_items = 256;
     if (params.count == 0 || params.count > k_max_items || !params.paramArray || params.flags != 0)
@@ -47,12 +53,19 @@ CUresult check_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& para
     return CUDA_SUCCESS;
 }
 
+CUresult check_batch_of_node(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+    const CUresult refused = check_batch(call, params);
+    if (refused == CUDA_SUCCESS && std::any_of(params.paramArray, params.paramArray + params.count, is_wait))
+        call.state.gates.note_in_graph();
+    return refused;
+}
+
 uint64_t context_of_batch(const Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
     return params.ctx ? to_token(params.ctx) : call.context;
 }
 
 CUresult add_batch(Call& call, const NewNode& node, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
-    if (CUresult refused = check_batch(call, params); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_batch_of_node(call, params); refused != CUDA_SUCCESS) return refused;
     const uint64_t context = context_of_batch(call, params);
     CUresult result =
         add_node(call, node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [&](uint64_t token, std::span<const uint64_t> dependencies) {

@@ -1,6 +1,7 @@
 // Executable graphs: made, changed as a whole, launched.
 #include <optional>
 
+#include "client/call/completion.h"
 #include "client/call/load_turn.h"
 #include "client/copy/graph_copies.h"
 #include "client/gen/graph_exec_calls.gen.h"
@@ -107,7 +108,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     }
     std::optional<LoadTurns::Function> giving;
     if (launch.host_functions) giving.emplace(call.session.load_turns(), launch.context);
-    const std::optional<Bytes> bytes = gather_sources(call, sources);
+    const std::optional<Bytes> bytes = gather_sources(call, sources, stream);
     if (!launch.targets.empty() || launch.host_functions || tell_end) call.graph_launch = &launch;
     // Where it may be refused, for memory of the launch before, it waits.
     const bool is_certain = exec->left.empty() || call.state.graph_memory.launch(exec->left);
@@ -115,6 +116,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     const CUresult result = bytes ? send(call, to_token(hGraph), stream, sources, tell_end, *bytes)
                                   : send(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
+    if (result == CUDA_SUCCESS && call.state.gates.any_in_graphs()) note_gate(call, stream);
     if (result == CUDA_SUCCESS && !exec->left.freed.empty()) call.state.graph_memory.free(exec->left.freed);
     // A function may be the only sign of the launch's end.
     if (launch.host_functions && result == CUDA_SUCCESS) call.session.calls().send_now();

@@ -135,7 +135,7 @@ CUresult hook_client_cuGraphHostNodeGetParams(Call& call, CUgraphNode hNode, CUD
 CUresult hook_client_cuGraphBatchMemOpNodeSetParams(Call& call, CUgraphNode hNode,
                                                     const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
     if (CUresult refused = check_nodes(call, &hNode, 1); refused != CUDA_SUCCESS) return refused;
-    if (CUresult refused = check_batch(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
+    if (CUresult refused = check_batch_of_node(call, *nodeParams); refused != CUDA_SUCCESS) return refused;
     return gen::issue_cuGraphBatchMemOpNodeSetParams(call, to_token(hNode), context_of_batch(call, *nodeParams),
                                                      array_bytes(nodeParams->paramArray, nodeParams->count), nodeParams->flags);
 }

@@ -1,6 +1,7 @@
 // Streams that wait for values in memory, or write them.
 #include <algorithm>
 
+#include "client/call/completion.h"
 #include "client/gen/stream_memory_calls.gen.h"
 #include "client/graph/batch.h"
 
@@ -8,13 +9,10 @@ namespace warpline::client {
 
 namespace {
 
-bool is_wait(const CUstreamBatchMemOpParams& item) {
-    return item.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || item.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-}
-
 /// The stream was given a wait.
-void note_gate(Call& call, uint64_t stream) {
-    if (!is_capturing(call, stream)) call.state.gates.add({stream, call.scope(), context_of_work(call, stream), call.number});
+void note_wait(Call& call, uint64_t stream) {
+    if (is_capturing(call, stream)) return call.state.gates.note_in_graph();
+    note_gate(call, stream);
 }
 
 /// One operation, which `issue` sends.
@@ -30,7 +28,7 @@ CUresult operate(Call& call, CUstream handle, CUstreamBatchMemOpType operation, 
     item.waitValue.flags = flags;
     if (const CUresult refused = check_item(call, item); refused != CUDA_SUCCESS) return refused;
     const CUresult result = issue(call, stream, address, value, flags);
-    if (result == CUDA_SUCCESS && is_wait(item)) note_gate(call, stream);
+    if (result == CUDA_SUCCESS && is_wait(item)) note_wait(call, stream);
     return result;
 }
 
@@ -65,7 +63,7 @@ CUresult hook_client_cuStreamBatchMemOp_v2(Call& call, CUstream handle, unsigned
     const CUDA_BATCH_MEM_OP_NODE_PARAMS batch{nullptr, count, paramArray, flags};
     if (CUresult refused = check_batch(call, batch); refused != CUDA_SUCCESS) return refused;
     const CUresult result = gen::issue_cuStreamBatchMemOp_v2(call, stream, count, array_bytes(paramArray, count), flags);
-    if (result == CUDA_SUCCESS && std::any_of(paramArray, paramArray + count, is_wait)) note_gate(call, stream);
+    if (result == CUDA_SUCCESS && std::any_of(paramArray, paramArray + count, is_wait)) note_wait(call, stream);
     return result;
 }
 

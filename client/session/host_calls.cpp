@@ -41,13 +41,15 @@ uint64_t HostCalls::add(Function function, Life life) {
     return id;
 }
 
-uint64_t HostCalls::add_read(AddressRange memory, Function function) {
+uint64_t HostCalls::add_read(AddressRange memory, uint64_t bytes, Function function) {
     MutexLock lock(m_mutex);
-    if (memory.size_bytes > k_most_read_bytes - m_read_bytes) return 0;
-    m_read_bytes += memory.size_bytes;
+    if (bytes > k_most_read_bytes - m_read_bytes) return 0;
+    m_read_bytes += bytes;
     const uint64_t id = m_next_id++;
-    m_functions.emplace(
-        id, Entry{.function = std::make_shared<Function>(std::move(function)), .life = Life::read, .memory = memory});
+    m_functions.emplace(id, Entry{.function = std::make_shared<Function>(std::move(function)),
+                                  .life = Life::read,
+                                  .memory = memory,
+                                  .read_bytes = bytes});
     return id;
 }
 
@@ -68,7 +70,7 @@ std::vector<uint64_t> HostCalls::contexts_reading(AddressRange memory) {
 /// What is not going to run any more.
 HostCalls::Entries::iterator HostCalls::erase(Entries::iterator entry) {
     if (entry->second.life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
-    m_read_bytes -= entry->second.memory.size_bytes;
+    m_read_bytes -= entry->second.read_bytes;
     return m_functions.erase(entry);
 }
 
@@ -142,7 +144,7 @@ void HostCalls::run_one(MutexLock& lock, Worker& mine) {
     if (life == Life::once) m_pending.fetch_sub(1, std::memory_order_acq_rel);
     if (life == Life::read) {
         lock.lock();
-        m_read_bytes -= std::exchange(mine.running, std::nullopt)->memory.size_bytes;
+        m_read_bytes -= std::exchange(mine.running, std::nullopt)->read_bytes;
         lock.unlock();
     }
     // The server waits for every number that it asks for, known or not.

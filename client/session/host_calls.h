@@ -38,8 +38,8 @@ public:
 
     /// The number under which the server can ask for the function.
     uint64_t add(Function function, Life life) WL_EXCLUDES(m_mutex);
-    /// The same with Life::read, of what reads this memory. 0: what waits to be read is too much already.
-    uint64_t add_read(AddressRange memory, Function function) WL_EXCLUDES(m_mutex);
+    /// The same with Life::read, of what reads so many bytes in this memory. 0: too many wait to be read already.
+    uint64_t add_read(AddressRange memory, uint64_t bytes, Function function) WL_EXCLUDES(m_mutex);
     /// The contexts, by their tokens, with copies that have yet to read from this memory.
     std::vector<uint64_t> contexts_reading(AddressRange memory) WL_EXCLUDES(m_mutex);
     void forget(uint64_t id) WL_EXCLUDES(m_mutex);
@@ -90,8 +90,9 @@ private:
         std::shared_ptr<Function> function;  // shared: forget() may come while it runs
         Life life = Life::once;
         Place place{};
-        uint64_t number = 0;    ///< of the call; 0: it has not been sent
-        AddressRange memory{};  ///< that it reads, with Life::read
+        uint64_t number = 0;      ///< of the call; 0: it has not been sent
+        AddressRange memory{};    ///< that it reads, with Life::read
+        uint64_t read_bytes = 0;  ///< … of which so much
     };
     /// Of page-locked memory that waits to be read; the server has as much for it.
     static constexpr uint64_t k_most_read_bytes = 64ull << 20;

@@ -102,22 +102,6 @@ void Session::note_waiter(uint64_t number, Waiter& waiter) {
     m_waiters.emplace(number, &waiter);
 }
 
-void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context) {
-    MutexLock lock(m_mutex);
-    if (repeats) {
-        m_graph_copies.emplace(number, Copy{target});  // whose context is the launch's
-        return;
-    }
-    m_copies.emplace(number, Copy{target, context});
-    count_copies();
-}
-
-void Session::note_graph_launch(uint64_t number, const GraphLaunch& launch) {
-    MutexLock lock(m_mutex);
-    m_graph_launches.emplace(number, launch);
-    count_copies();
-}
-
 CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
     {
         MutexLock lock(m_waits_mutex);
@@ -160,45 +144,6 @@ CUresult Session::not_sent(const Error& error, Waiter* waiter) {
     return static_cast<CUresult>(to_cu_result(error.code));
 }
 
-void Session::forget_graph_copy(uint64_t number) {
-    MutexLock lock(m_mutex);
-    m_graph_copies.erase(number);
-}
-
-Session::Copy* Session::find_copy(uint64_t call) {
-    if (auto it = m_copies.find(call); it != m_copies.end()) return &it->second;
-    const auto found = m_graph_copies.find(call);
-    if (found == m_graph_copies.end()) return nullptr;
-    const bool launched = std::any_of(m_graph_launches.begin(), m_graph_launches.end(), [call](const auto& launch) {
-        return std::find(launch.second.targets.begin(), launch.second.targets.end(), call) != launch.second.targets.end();
-    });
-    return launched ? &found->second : nullptr;
-}
-
-Result<std::optional<CopyTarget>> Session::target_of(uint64_t call, uint64_t offset) {
-    const Error gap{Code::malformed, "a part of a payload does not follow upon the one before it"};
-    MutexLock lock(m_mutex);
-    if (auto it = m_waiters.find(call); it != m_waiters.end()) {
-        Waiter& waiter = *it->second;
-        if (!waiter.wants_payload) return std::optional<CopyTarget>();
-        // Of what nobody knows the length of, all comes over one lane.
-        if (waiter.target.collect && offset != waiter.received) return gap;
-        return std::optional(waiter.target);
-    }
-    Copy* copy = find_copy(call);
-    if (!copy) return std::optional<CopyTarget>();
-    return std::optional(copy->target);
-}
-
-void Session::part_arrived(uint64_t call, uint64_t bytes) {
-    MutexLock lock(m_mutex);
-    if (auto it = m_waiters.find(call); it != m_waiters.end()) {
-        it->second->received += bytes;
-    } else if (Copy* copy = find_copy(call)) {
-        copy->received += bytes;
-    }
-}
-
 bool Session::has_other_threads() const {
     unsigned own = m_host_calls.threads() + trace::threads() + faults::threads();
     for (const auto& connection : m_connections) own += connection->threads();
@@ -221,7 +166,9 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
     BytesView payload = frame.payload_view();
     const CopyTarget& target = waiter->target;
     const bool whole = !waiter->wants_payload || target.collect || waiter->received + payload.size() == target.total_bytes();
-    const bool fits = payload.empty() || (waiter->wants_payload && target.write(waiter->received, payload));
+    bool fits = payload.empty() || (waiter->wants_payload && waiter->place().write(waiter->received, payload));
+    // What it came in front of has arrived before the reply.
+    if (waiter->aside && whole && fits) fits = target.write(0, *waiter->aside);
     if (result == CUDA_SUCCESS && !(whole && fits)) {
         WL_LOG(error, "client", "the reply to call {} says success and has another number of bytes than were asked for",
                header.call);
@@ -234,53 +181,10 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
     return {};
 }
 
-Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) {
-    if (end_graph_launch(call)) return {};
-    CopyTarget target;
-    uint64_t received = 0;
-    {
-        MutexLock lock(m_mutex);
-        Copy* copy = find_copy(call);
-        if (!copy) {
-            // Nobody waits for it any more (copies_settled).
-            WL_LOG(debug, "client", "{} bytes for a copy that was given up", bytes);
-            return {};
-        }
-        target = copy->target;
-        received = std::exchange(copy->received, 0);  // a graph's copy comes again with the next launch
-    }
-    m_payload_received.fetch_add(bytes, std::memory_order_relaxed);
-    if (!payload.empty() && !target.write(received, payload)) return Error{Code::malformed, "more bytes than the copy has"};
-    if (result == CUDA_SUCCESS && received + payload.size() != target.total_bytes()) {
-        WL_LOG(error, "client", "the copy of call {} is said to be done, and has another number of bytes than were asked for",
-               call);
-        result = CUDA_ERROR_UNKNOWN;
-    }
-    {
-        MutexLock lock(m_mutex);
-        m_copies.erase(call);
-        count_copies();
-    }
-    if (result != CUDA_SUCCESS) on_async_error(call, result);
-    return {};
-}
-
-bool Session::end_graph_launch(uint64_t call) {
-    decltype(m_graph_launches)::node_type over;  // what it held is given up without the lock
-    MutexLock lock(m_mutex);
-    over = m_graph_launches.extract(call);
-    count_copies();
-    return !over.empty();
-}
-
 void Session::on_async_error(uint64_t call, CUresult result) {
     m_host_calls.refused(call);
     // A launch or a copy that failed has no other end.
-    if (!end_graph_launch(call)) {
-        MutexLock lock(m_mutex);
-        m_copies.erase(call);
-        count_copies();
-    }
+    if (!end_graph_launch(call)) forget_copy(call);
     WL_LOG(info, "client", "call {} failed with {} after it had been accepted", call, static_cast<int>(result));
     m_failures.fetch_add(1, std::memory_order_release);
     defer(result);
@@ -310,47 +214,6 @@ CUresult Session::take_deferred(CUresult result) {
         if (deferred != 0) return static_cast<CUresult>(deferred);
     }
     return sticky != CUDA_SUCCESS ? sticky : result;
-}
-
-bool Session::copy_pending(uint64_t address, uint64_t size_bytes) { return !contexts_copying(address, size_bytes).empty(); }
-
-std::vector<uint64_t> Session::contexts_copying(uint64_t address, uint64_t size_bytes) {
-    std::vector<uint64_t> contexts;
-    if (m_copy_count.load(std::memory_order_acquire) == 0) return contexts;
-    const auto add = [&](uint64_t context) {
-        if (std::find(contexts.begin(), contexts.end(), context) == contexts.end()) contexts.push_back(context);
-    };
-    MutexLock lock(m_mutex);
-    for (const auto& [number, copy] : m_copies) {
-        if (copy.target.spans(address, size_bytes)) add(copy.context);
-    }
-    for (const auto& [number, launch] : m_graph_launches) {
-        for (const uint64_t target : launch.targets) {
-            const auto found = m_graph_copies.find(target);
-            if (found != m_graph_copies.end() && found->second.target.spans(address, size_bytes)) add(launch.context);
-        }
-    }
-    return contexts;
-}
-
-bool Session::graph_functions_pending() {
-    if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
-    MutexLock lock(m_mutex);
-    return std::any_of(m_graph_launches.begin(), m_graph_launches.end(),
-                       [](const auto& launch) { return launch.second.host_functions; });
-}
-
-void Session::copies_settled(uint64_t context, uint64_t address, uint64_t size_bytes, uint64_t last_number) {
-    decltype(m_graph_launches) over;  // what they held is given up without the lock
-    MutexLock lock(m_mutex);
-    std::erase_if(m_copies, [&](const auto& copy) {
-        return copy.second.context == context && copy.second.target.spans(address, size_bytes);
-    });
-    for (auto it = m_graph_launches.begin(); it != m_graph_launches.end() && it->first <= last_number;) {
-        const auto launch = it++;
-        if (launch->second.context == context) over.insert(m_graph_launches.extract(launch));
-    }
-    count_copies();
 }
 
 void Session::note_told(uint64_t identity) {
@@ -431,6 +294,7 @@ void Session::on_lost(const Error& error, const std::string& explanation) {
         }
         waiters.swap(m_waiters);
         m_copies.clear();
+        m_held.clear();
         launches.swap(m_graph_launches);
         count_copies();
     }

@@ -64,6 +64,8 @@ struct GraphLaunch {
     bool host_functions = false;                       ///< may write anywhere
     std::shared_ptr<const UserReferences> references;  ///< to user objects, which live as long
     uint64_t context = 0;                              ///< token of its stream's
+    size_t held = 0;                                   ///< copies that have come, and are not in the program's memory yet
+    bool is_over = false;                              ///< its end was told meanwhile
 };
 
 /// A Reply without its values.
@@ -260,14 +262,36 @@ private:
     /// All of the part is there: it comes again if it is cut off before.
     void part_arrived(uint64_t call, uint64_t bytes) WL_EXCLUDES(m_mutex);
 
-    /// Bytes on their way to the program's memory.
+    /// Bytes on their way to the program's memory. Streams have copies to one place in an order, but what is short, long, or a
+    /// graph's comes by different ways: one that comes in front of an earlier one of the same memory lies aside until that is
+    /// there.
     struct Copy {
         CopyTarget target;
         uint64_t context = 0;   ///< token
         uint64_t received = 0;  ///< of their parts
+        std::shared_ptr<Bytes> aside{};
+
+        CopyTarget place() const { return aside ? CopyTarget::linear(aside->data(), aside->size()) : target; }
     };
-    /// The copy that an event of the server's may end now; null: none.
-    Copy* find_copy(uint64_t call) WL_REQUIRES(m_mutex);
+    /// A copy that an event of the server's may end now, and when it was given to its stream: the number of its call, or of the
+    /// launch that makes it. Null: none.
+    struct FoundCopy {
+        Copy* copy = nullptr;
+        uint64_t order = 0;
+    };
+    FoundCopy find_copy(uint64_t call) WL_REQUIRES(m_mutex);
+    /// True if what was given to streams earlier may still come to the same memory.
+    bool comes_too_soon(uint64_t order, const CopyTarget& target) const WL_REQUIRES(m_mutex);
+    /// All of it has come, and lies aside.
+    struct Held {
+        uint64_t order = 0, call = 0;
+        CopyTarget target;
+        std::shared_ptr<Bytes> bytes;
+    };
+    void land_held() WL_EXCLUDES(m_mutex);
+    std::optional<Held> next_to_land() WL_REQUIRES(m_mutex);
+    void landed(const Held& held) WL_EXCLUDES(m_mutex);
+    void forget_copy(uint64_t call) WL_EXCLUDES(m_mutex);
 
     void count_copies() WL_REQUIRES(m_mutex) {
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
@@ -286,10 +310,11 @@ private:
 
     mutable Mutex m_mutex;  // protects who waits for what; taken with the outbox's lock held, so nothing is sent under it
     std::unordered_map<uint64_t, Waiter*> m_waiters WL_GUARDED_BY(m_mutex);
-    std::unordered_map<uint64_t, Copy> m_copies WL_GUARDED_BY(m_mutex);        // on their way, once
+    std::map<uint64_t, Copy> m_copies WL_GUARDED_BY(m_mutex);                  // on their way, once
     std::unordered_map<uint64_t, Copy> m_graph_copies WL_GUARDED_BY(m_mutex);  // after each launch of a graph
     std::map<uint64_t, GraphLaunch> m_graph_launches WL_GUARDED_BY(m_mutex);   // whose end is not told
-    std::atomic<size_t> m_copy_count{0};                                       // of m_copies and m_graph_launches
+    std::vector<Held> m_held WL_GUARDED_BY(m_mutex);
+    std::atomic<size_t> m_copy_count{0};                      // of m_copies and m_graph_launches
     std::optional<Error> m_early_end WL_GUARDED_BY(m_mutex);  // the connection ended before the session was established
     std::string m_early_end_text WL_GUARDED_BY(m_mutex);
 

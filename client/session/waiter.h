@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "client/state/copy_target.h"
 #include "cuda/abi/cuda_types.h"
@@ -33,7 +34,11 @@ public:
     bool is_done() const { return m_done.load(std::memory_order_acquire) != 0; }
     void wait() { m_done.wait(0, std::memory_order_acquire); }
 
+    /// Where parts of the payload go for the time being.
+    CopyTarget place() const { return aside ? CopyTarget::linear(aside->data(), aside->size()) : target; }
+
     CopyTarget target;
+    std::unique_ptr<Bytes> aside;  ///< as Session::Copy has it
     bool wants_payload = false;
     uint64_t received = 0;  ///< bytes of the payload, in parts; the receiving thread's
     uint64_t number = 0;    ///< of the call; 0 until it is registered

@@ -33,6 +33,10 @@ public:
         uint64_t number = 0;   ///< of the call
     };
 
+    /// A graph has such waits: whoever launches one may give its stream some from now on.
+    void note_in_graph() { m_in_graphs.store(true, std::memory_order_release); }
+    bool any_in_graphs() const { return m_in_graphs.load(std::memory_order_acquire); }
+
     /// The last one of its stream.
     void add(const Gate& gate) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
@@ -52,6 +56,7 @@ public:
     }
 
 private:
+    std::atomic<bool> m_in_graphs{false};
     std::atomic<size_t> m_count{0};  // written under the mutex, read without it
     Mutex m_mutex;
     std::vector<Gate> m_gates WL_GUARDED_BY(m_mutex);

@@ -13,6 +13,10 @@ __global__ void fill(int* to, int count, int value) {
     for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = value + i;
 }
 
+__global__ void copy_on(int* to, const int* from) { to[threadIdx.x] = from[threadIdx.x]; }
+
+static void write_slowly(void* to);
+
 // A stream that stands still until open(): a function in it waits for the program.
 class Held {
 public:
@@ -213,6 +217,101 @@ static void behind_a_value(bool in_a_batch) {
     for (cudaStream_t one : {stream, other}) CHECK(cudaStreamDestroy(one));
 }
 
+// The same, and the wait is a graph's; or what is behind it is a graph's copy.
+static void in_graphs() {
+    Locked host(4);
+    DeviceArray<int> device(4), of_graph(4);
+    DeviceArray<unsigned> word(std::vector<unsigned>{0});
+    const auto address = reinterpret_cast<CUdeviceptr>(word.data());
+    cudaStream_t stream, other;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    cudaGraph_t waits, copies;
+    cudaGraphExec_t waiting, copying;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    DRIVER(cuStreamWaitValue32(stream, address, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK(cudaStreamEndCapture(stream, &waits));
+    CHECK(cudaGraphInstantiate(&waiting, waits, 0));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaMemcpyAsync(of_graph.data(), host.data, host.bytes(), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaStreamEndCapture(stream, &copies));
+    CHECK(cudaGraphInstantiate(&copying, copies, 0));
+    host.set(1);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphLaunch(waiting, stream));
+    CHECK(cudaMemcpyAsync(device.data(), host.data, host.bytes(), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaGraphLaunch(copying, stream));
+    host.set(2);
+    DRIVER(cuStreamWriteValue32(other, address, 1, 0));
+    CHECK(cudaStreamSynchronize(stream));
+    expect_from(device.download(), 2);
+    expect_from(of_graph.download(), 2);
+    for (cudaGraphExec_t exec : {waiting, copying}) CHECK(cudaGraphExecDestroy(exec));
+    for (cudaGraph_t graph : {waits, copies}) CHECK(cudaGraphDestroy(graph));
+    for (cudaStream_t one : {stream, other}) CHECK(cudaStreamDestroy(one));
+}
+
+// Two registrations side by side, and a few words far apart.
+static void spread_out() {
+    constexpr int k_half = 2048, k_rows = 100, k_apart = 1 << 18;
+    int* memory = static_cast<int*>(aligned_alloc(4096, 2 * k_half * sizeof(int)));
+    CHECK(cudaHostRegister(memory, k_half * sizeof(int), cudaHostRegisterDefault));
+    CHECK(cudaHostRegister(memory + k_half, k_half * sizeof(int), cudaHostRegisterDefault));
+    Locked wide(static_cast<size_t>(k_rows) * k_apart);
+    DeviceArray<int> both(2 * k_half), words(k_rows);
+    Held held(cudaStreamNonBlocking);
+    CHECK(cudaMemcpyAsync(both.data(), memory, 2 * k_half * sizeof(int), cudaMemcpyHostToDevice, held.stream()));
+    CHECK(cudaMemcpy2DAsync(words.data(), sizeof(int), wide.data, k_apart * sizeof(int), sizeof(int), k_rows,
+                            cudaMemcpyHostToDevice, held.stream()));
+    for (int i = 0; i < 2 * k_half; ++i) memory[i] = 7 + i;
+    for (int row = 0; row < k_rows; ++row) wide.data[static_cast<size_t>(row) * k_apart] = 50 + row;
+    held.finish();
+    expect_from(both.download(), 7);
+    expect_from(words.download(), 50);
+    for (int* half : {memory, memory + k_half}) CHECK(cudaHostUnregister(half));
+    free(memory);
+}
+
+// What functions write to memory of both sides is copied on from there, and what is copied there the program sees.
+static void of_both_sides(bool managed) {
+    int* shared = nullptr;
+    if (managed) {
+        CHECK(cudaMallocManaged(&shared, 2 * sizeof(int)));
+    } else {
+        CHECK(cudaHostAlloc(&shared, 2 * sizeof(int), cudaHostAllocMapped));
+    }
+    Locked from(1), to(1);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    shared[0] = 1, shared[1] = 1, from.data[0] = 5, to.data[0] = 0;
+    CHECK(cudaLaunchHostFunc(stream, write_slowly, shared));
+    CHECK(cudaMemcpyAsync(shared + 1, from.data, sizeof(int), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(to.data, shared, sizeof(int), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(shared[0], 7);
+    EXPECT_EQ(shared[1], 5);
+    EXPECT_EQ(to.data[0], 7);
+    CHECK(cudaStreamDestroy(stream));
+    CHECK(managed ? cudaFree(shared) : cudaFreeHost(shared));
+}
+
+// A kernel is given page-locked memory while a function of another stream waits for the program.
+static void passed_meanwhile() {
+    Locked host(4);
+    host.set(3);
+    DeviceArray<int> device(4);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    copy_on<<<1, 4, 0, stream>>>(device.data(), device.data());  // it is loaded, which would wait
+    CHECK(cudaStreamSynchronize(stream));
+    Held held(cudaStreamNonBlocking);
+    copy_on<<<1, 4, 0, stream>>>(device.data(), host.data);
+    CHECK(cudaStreamSynchronize(stream));
+    held.finish();
+    expect_from(device.download(), 3);
+    CHECK(cudaStreamDestroy(stream));
+}
+
 static void write_slowly(void* to) {
     const timespec a_while{0, 20000000};
     nanosleep(&a_while, nullptr);
@@ -289,6 +388,10 @@ int main(int count, char** arguments) {
     between_functions();
     synchronous();
     for (bool in_a_batch : {false, true}) behind_a_value(in_a_batch);
+    in_graphs();
+    spread_out();
+    for (bool managed : {true, false}) of_both_sides(managed);
+    passed_meanwhile();
     freed_behind();
     many();
     return passed("copies that are read late");

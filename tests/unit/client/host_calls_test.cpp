@@ -182,7 +182,7 @@ TEST(HostCalls, A7_ReadsWaitForNoFunction) {
         calls.add([&](CUresult) { runs.set_value(), may_end.get_future().wait(); }, HostCalls::Life::once);
     calls.request(function, CUDA_SUCCESS);
     runs.get_future().wait();
-    calls.request(calls.add_read({4096, 64}, [&](CUresult) { read.set_value(); }), CUDA_SUCCESS);
+    calls.request(calls.add_read({4096, 64}, 64, [&](CUresult) { read.set_value(); }), CUDA_SUCCESS);
     read.get_future().wait();
     EXPECT_FALSE(calls.idle()) << "the function still runs, and the read does not count";
     EXPECT_EQ(calls.threads(), 2u);
@@ -198,9 +198,9 @@ TEST(HostCalls, A7_MemoryIsReadUntilTheServerHearsOfIt) {
     std::promise<Contexts> then;
     HostCalls calls([&](uint64_t) { then.set_value(const_cast<HostCalls*>(made)->contexts_reading({4096, 64})); });
     made = &calls;
-    const uint64_t first = calls.add_read({4096, 64}, [&](CUresult) { runs.set_value(), may_end.get_future().wait(); });
-    const uint64_t second = calls.add_read({4159, 8}, [](CUresult) { FAIL() << "nobody asks for it"; });
-    const uint64_t third = calls.add_read({8192, 64}, [](CUresult) { FAIL() << "nobody asks for it"; });
+    const uint64_t first = calls.add_read({4096, 64}, 64, [&](CUresult) { runs.set_value(), may_end.get_future().wait(); });
+    const uint64_t second = calls.add_read({4159, 8}, 8, [](CUresult) { FAIL() << "nobody asks for it"; });
+    const uint64_t third = calls.add_read({8192, 64}, 64, [](CUresult) { FAIL() << "nobody asks for it"; });
     calls.sent(first, {.context = k_context}, 1);
     calls.sent(second, {.context = k_other}, 2);
     calls.sent(third, {.context = k_context}, 3);
@@ -224,14 +224,14 @@ TEST(HostCalls, A7_OnlySoMuchWaitsToBeRead) {
     constexpr uint64_t k_half = uint64_t{32} << 20;
     HostCalls calls([](uint64_t) {});
     const auto nothing = [](CUresult) {};
-    const uint64_t first = calls.add_read({k_half, k_half}, nothing);
+    const uint64_t first = calls.add_read({k_half, k_half}, k_half, nothing);
     EXPECT_NE(first, 0u);
-    EXPECT_NE(calls.add_read({k_half, k_half}, nothing), 0u);
-    EXPECT_EQ(calls.add_read({k_half, 1}, nothing), 0u);
+    EXPECT_NE(calls.add_read({k_half, k_half}, k_half, nothing), 0u);
+    EXPECT_EQ(calls.add_read({k_half, 4 * k_half}, 1, nothing), 0u);
     calls.forget(first);
-    EXPECT_EQ(calls.add_read({k_half, k_half + 1}, nothing), 0u);
-    EXPECT_EQ(calls.add_read({k_half, UINT64_MAX}, nothing), 0u);
-    EXPECT_NE(calls.add_read({k_half, k_half}, nothing), 0u);
+    EXPECT_EQ(calls.add_read({k_half, 1}, k_half + 1, nothing), 0u);
+    EXPECT_EQ(calls.add_read({k_half, 1}, UINT64_MAX, nothing), 0u);
+    EXPECT_NE(calls.add_read({k_half, k_half}, k_half, nothing), 0u);
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+// Copies to the same page-locked memory land in the order of their streams, be they short, long or a graph's (A7).
+#include "check.h"
+
+constexpr int k_steps = 25;
+
+struct Scene {
+    explicit Scene(size_t count) : size(count) {
+        CHECK(cudaMallocHost(&host, count * sizeof(int)));
+        for (int i = 0; i < 2; ++i) {
+            CHECK(cudaMalloc(&device[i], count * sizeof(int)));
+            CHECK(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+            CHECK(cudaMemset(device[i], i + 1, count * sizeof(int)));
+        }
+        CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        CHECK(cudaDeviceSynchronize());
+    }
+    ~Scene() {
+        CHECK(cudaEventDestroy(event));
+        for (int i = 0; i < 2; ++i) {
+            CHECK(cudaStreamDestroy(streams[i]));
+            CHECK(cudaFree(device[i]));
+        }
+        CHECK(cudaFreeHost(host));
+    }
+    // The words that are there when the last copy is known to be done: the second one's, as far as it goes, then the first one's.
+    void expect(size_t first, size_t second) const {
+        const size_t last = first > second ? first : second;
+        for (size_t i = 0; i < last; ++i) EXPECT_EQ(host[i], i < second ? 0x02020202 : 0x01010101);
+    }
+    void copy(int which, size_t count, cudaStream_t stream) {
+        CHECK(cudaMemcpyAsync(host, device[which], count * sizeof(int), cudaMemcpyDeviceToHost, stream));
+    }
+    const size_t size;
+    int* host = nullptr;
+    int* device[2] = {};
+    cudaStream_t streams[2] = {};
+    cudaEvent_t event = nullptr;
+};
+
+static void in_streams(size_t first, size_t second, bool apart) {
+    Scene scene(first > second ? first : second);
+    cudaStream_t last = scene.streams[apart ? 1 : 0];
+    for (int step = 0; step < k_steps; ++step) {
+        scene.copy(0, first, scene.streams[0]);
+        if (apart) {
+            CHECK(cudaEventRecord(scene.event, scene.streams[0]));
+            CHECK(cudaStreamWaitEvent(last, scene.event, 0));
+        }
+        scene.copy(1, second, last);
+        CHECK(cudaStreamSynchronize(last));
+        scene.expect(first, second);
+    }
+}
+
+// The second one waits: its bytes come with an answer.
+static void synchronous(size_t first, size_t second) {
+    Scene scene(first > second ? first : second);
+    for (int step = 0; step < k_steps; ++step) {
+        scene.copy(0, first, nullptr);
+        CHECK(cudaMemcpy(scene.host, scene.device[1], second * sizeof(int), cudaMemcpyDeviceToHost));
+        scene.expect(first, second);
+    }
+}
+
+static void of_graphs(size_t first, size_t second, bool graph_first) {
+    Scene scene(first > second ? first : second);
+    cudaStream_t stream = scene.streams[0];
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    graph_first ? scene.copy(0, first, stream) : scene.copy(1, second, stream);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int step = 0; step < k_steps; ++step) {
+        if (graph_first) CHECK(cudaGraphLaunch(exec, stream));
+        graph_first ? scene.copy(1, second, stream) : scene.copy(0, first, stream);
+        if (!graph_first) CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        scene.expect(first, second);
+    }
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+// Each overwrites what the one before it has brought, and a part of it is seen in between.
+static void many() {
+    constexpr size_t k_long = 60000, k_short = 100;
+    Scene scene(k_long);
+    for (int step = 0; step < k_steps; ++step) {
+        for (int i = 0; i < 8; ++i) scene.copy(i % 2, i % 2 == 0 ? k_long : k_short, scene.streams[0]);
+        CHECK(cudaEventRecord(scene.event, scene.streams[0]));
+        CHECK(cudaEventSynchronize(scene.event));
+        scene.expect(k_long, k_short);
+    }
+}
+
+int main() {
+    constexpr size_t k_sizes[][2] = {{60000, 1000}, {300000, 1000}, {1000, 300000}, {1000, 1000}};
+    for (const auto& [first, second] : k_sizes) {
+        for (bool apart : {false, true}) in_streams(first, second, apart);
+        synchronous(first, second);
+        for (bool graph_first : {false, true}) of_graphs(first, second, graph_first);
+    }
+    many();
+    return passed("copies in order");
+}
