@@ -4,6 +4,7 @@
 #include "client/call/completion.h"
 #include "client/gen/stream_memory_calls.gen.h"
 #include "client/graph/batch.h"
+#include "client/graph/capture.h"
 
 namespace warpline::client {
 
