@@ -1,6 +1,8 @@
 // Which side of a copy an address is on.
 #include "client/copy/program_memory.h"
 
+#include "client/session/connection_to_server.h"
+
 namespace warpline::client {
 
 Side side_of(const State& state, uint64_t address) {
