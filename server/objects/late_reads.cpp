@@ -57,8 +57,8 @@ CUresult LateReads::run(uint64_t call, uint64_t source, uint64_t bytes, CUstream
 
 /// Tried once, with a wait that is over when it begins.
 bool LateReads::has_gates(CUstream stream, uint32_t* open) {
-    if (m_gates == Gates::not_asked) m_gates = wait_for(stream, open) == CUDA_SUCCESS ? Gates::yes : Gates::no;
-    return m_gates == Gates::yes;
+    if (m_gates.load() == Gates::not_asked) m_gates.store(wait_for(stream, open) == CUDA_SUCCESS ? Gates::yes : Gates::no);
+    return m_gates.load() == Gates::yes;
 }
 
 CUresult LateReads::wait_for(CUstream stream, uint32_t* gate) const {

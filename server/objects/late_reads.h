@@ -1,6 +1,7 @@
 // Copies of the client's memory that is read when their stream comes to them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -32,7 +33,7 @@ public:
     /// One copy of call `call`, of which host call `source` brings the bytes: `copy(memory)` queues it in the stream. The
     /// stream's context must be current.
     /// @errors  out of memory: staging memory is for all of it; invalid value: the client has named this host call before; the
-    /// driver's @blocks no @thread the executor's
+    /// driver's @blocks no @thread any of the executor's
     CUresult run(uint64_t call, uint64_t source, uint64_t bytes, CUstream stream, FunctionRef<CUresult(const void*)> copy)
         WL_EXCLUDES(m_mutex);
 
@@ -64,7 +65,7 @@ private:
     HostCalls& m_host_calls;
     ClientPort& m_client;
     enum class Gates : uint8_t { not_asked, yes, no };
-    Gates m_gates = Gates::not_asked;  // the executor's
+    std::atomic<Gates> m_gates{Gates::not_asked};
     Mutex m_mutex;
     ConditionVariable m_changed;
     std::map<uint64_t, Read> m_reads WL_GUARDED_BY(m_mutex);
