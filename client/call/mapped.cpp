@@ -239,8 +239,7 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
                               "memory that copies of a graph use cannot be used by kernels as well");
     if (!start_pager(call)) return CUDA_ERROR_OUT_OF_MEMORY;
     const ChangeOfHands change(host, range->base);
-    // No function of the program's: what it does there from now on is as what the program does.
-    settle_copies(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
+    take_back_host_memory(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
     Call own = call;
     own.context = range->context;
     uint64_t device_base = range->base;

@@ -1,6 +1,8 @@
 // What all calls have in common on their way: compiled once, and not for each of them.
 #include "client/call/send.h"
 
+#include <utility>
+
 #include "client/call/mapped.h"
 #include "client/call/pages.h"
 #include "client/managed/faults.h"
@@ -196,7 +198,12 @@ CUresult send(Call& call, Waiter* waiter, unsigned words, protocol::FillArgs fil
         kept.assign(payload.begin(), payload.end());
         payload = kept;
     }
-    return with_pages_given(call, [&] { return queue_call(call, waiter, words, fill, payload); });
+    // What is sent on its behalf before is no launch.
+    const GraphLaunch* const launch = std::exchange(call.graph_launch, nullptr);
+    return with_pages_given(call, [&] {
+        call.graph_launch = launch;
+        return queue_call(call, waiter, words, fill, payload);
+    });
 }
 
 CUresult send_launch(Call& call, const protocol::CallHeader& header, const protocol::CallImage& image) {

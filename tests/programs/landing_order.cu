@@ -82,6 +82,32 @@ static void of_graphs(size_t first, size_t second, bool graph_first) {
     CHECK(cudaGraphDestroy(graph));
 }
 
+// Memory becomes the device's with the launch of a graph, because its address was copied there.
+static void beside_named_memory() {
+    constexpr size_t k_words = 1000;
+    Scene scene(k_words);
+    cudaStream_t stream = scene.streams[0];
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    scene.copy(0, k_words, stream);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    int* named = nullptr;
+    int** place = nullptr;
+    CHECK(cudaMallocHost(&named, sizeof *named));
+    CHECK(cudaMalloc(&place, sizeof *place));
+    CHECK(cudaMemcpy(place, &named, sizeof named, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphLaunch(exec, stream));
+    scene.copy(1, k_words, stream);
+    CHECK(cudaStreamSynchronize(stream));
+    scene.expect(0, k_words);
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaFree(place));
+    CHECK(cudaFreeHost(named));
+}
+
 // Each overwrites what the one before it has brought, and a part of it is seen in between.
 static void many() {
     constexpr size_t k_long = 60000, k_short = 100;
@@ -101,6 +127,7 @@ int main() {
         synchronous(first, second);
         for (bool graph_first : {false, true}) of_graphs(first, second, graph_first);
     }
+    beside_named_memory();
     many();
     return passed("copies in order");
 }

@@ -13,8 +13,6 @@ __global__ void fill(int* to, int count, int value) {
     for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = value + i;
 }
 
-__global__ void copy_on(int* to, const int* from) { to[threadIdx.x] = from[threadIdx.x]; }
-
 static void write_slowly(void* to);
 
 // A stream that stands still until open(): a function in it waits for the program.
@@ -295,23 +293,6 @@ static void of_both_sides(bool managed) {
     CHECK(managed ? cudaFree(shared) : cudaFreeHost(shared));
 }
 
-// A kernel is given page-locked memory while a function of another stream waits for the program.
-static void passed_meanwhile() {
-    Locked host(4);
-    host.set(3);
-    DeviceArray<int> device(4);
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    copy_on<<<1, 4, 0, stream>>>(device.data(), device.data());  // it is loaded, which would wait
-    CHECK(cudaStreamSynchronize(stream));
-    Held held(cudaStreamNonBlocking);
-    copy_on<<<1, 4, 0, stream>>>(device.data(), host.data);
-    CHECK(cudaStreamSynchronize(stream));
-    held.finish();
-    expect_from(device.download(), 3);
-    CHECK(cudaStreamDestroy(stream));
-}
-
 static void write_slowly(void* to) {
     const timespec a_while{0, 20000000};
     nanosleep(&a_while, nullptr);
@@ -391,7 +372,6 @@ int main(int count, char** arguments) {
     in_graphs();
     spread_out();
     for (bool managed : {true, false}) of_both_sides(managed);
-    passed_meanwhile();
     freed_behind();
     many();
     return passed("copies that are read late");
