@@ -160,12 +160,8 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
 }
 
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
-    if (may_be_written(call, address, size_bytes)) settle_host_memory(call, address, size_bytes);
-    settle_copies(call, address, size_bytes);
-}
-
-void settle_copies(Call& call, const void* address, uint64_t size_bytes) {
     Session& session = call.session;
+    if (may_be_written(call, address, size_bytes)) settle_host_memory(call, address, size_bytes);
     // Whatever context would still write there, or read: it may be anything then.
     const auto base = reinterpret_cast<uint64_t>(address);
     if (!HostCalls::in_callback()) {

@@ -27,9 +27,6 @@ void release_host_memory_of_context(Call& call, uint64_t context);
 /// @blocks until both are so
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes);
 
-/// The same without what functions may write there.
-void settle_copies(Call& call, const void* address, uint64_t size_bytes);
-
 /// From now on kernels may use page-locked memory: what CUDA has allocated at its own address, what was registered at another
 /// one.
 /// @errors  invalid value: CUDA does not know it; not supported; out of memory

@@ -18,10 +18,9 @@ bool stays(const Call& call, const void* memory, uint64_t size_bytes) {
 }  // namespace
 
 bool is_held_up(const Call& call, uint64_t stream) {
-    return call.state.gates.any([&](const Gates::Gate& gate) { return is_over(call, gate); },
-                                [&, joined = call.session.last_join()](const Gates::Gate& gate) {
-                                    return may_come_behind(stream, gate.stream, gate.number, joined);
-                                });
+    return call.state.gates.any(
+        [&](const Gates::Gate& gate) { return is_over(call, gate); },
+        [&](const Gates::Gate& gate) { return may_come_behind(stream, gate.stream, gate.number, call.session.last_join()); });
 }
 
 bool has_to_be_read_late(Call& call, const void* memory, uint64_t size_bytes, uint64_t stream) {
