@@ -338,17 +338,26 @@ static void many() {
 
 __global__ void end_badly(int* nowhere) { *nowhere = 1; }
 
-// Of a context that has failed nothing is read any more, and nobody waits for it.
+static void hold(void* opened) { static_cast<std::atomic<bool>*>(opened)->wait(false); }
+
+// Of a context that has failed nothing is read any more, and nobody waits for it. The stream is held until all has
+// been asked for: otherwise the function may have failed before, and the calls behind it say so.
 static void failed() {
     Locked host(4);
+    std::atomic<bool> opened{false};
     DeviceArray<int> device(4);
     host.set(1);
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
+    end_badly<<<1, 1>>>(device.data());  // a first launch may wait for the context
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaLaunchHostFunc(stream, hold, &opened));
     end_badly<<<1, 1, 0, stream>>>(nullptr);
     CHECK(cudaGetLastError());
     CHECK(cudaLaunchHostFunc(stream, write_slowly, host.data));
-    static_cast<void>(cudaMemcpyAsync(device.data(), host.data, host.bytes(), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(device.data(), host.data, host.bytes(), cudaMemcpyHostToDevice, stream));
+    opened = true;
+    opened.notify_all();
     EXPECT_EQ(static_cast<int>(cudaStreamSynchronize(stream)), static_cast<int>(cudaErrorIllegalAddress));
     static_cast<void>(cudaFreeHost(host.data));
     host.data = nullptr;
