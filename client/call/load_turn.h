@@ -19,12 +19,14 @@ public:
     /// Where no memory is used by both sides, a function needs no driver: nothing is waited for.
     /// @blocks for work under way, where functions are part of it
     void begin(Call& call);
-    /// Memory is about to be used by both sides for the first time: what is loaded meanwhile has not waited.
-    /// @blocks as begin()
+    /// Memory is used by both sides from now on: what was loaded before has not waited.
+    /// @blocks as begin(), if functions were given to streams before such a load
     void begin_use(Call& call);
 
 private:
+    void wait_for_functions(Call& call);
     Session* m_session = nullptr;
+    bool m_beside = false;  // functions
 };
 
 }  // namespace warpline::client

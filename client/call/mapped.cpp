@@ -116,6 +116,19 @@ void settle_context(const Call& call, uint64_t context, uint64_t base, uint64_t 
     session.copies_settled(context, base, size_bytes, last_number);
 }
 
+/// Whatever context still copies to the memory, or from it: it may be anything then.
+void settle_copies(const Call& call, const void* address, uint64_t size_bytes) {
+    Session& session = call.session;
+    const auto base = reinterpret_cast<uint64_t>(address);
+    if (!HostCalls::in_callback()) {
+        for (const uint64_t context : session.contexts_copying(base, size_bytes))
+            settle_context(call, context, base, size_bytes);
+        for (const uint64_t context : session.host_calls().contexts_reading({base, size_bytes}))
+            settle_context(call, context, base, size_bytes);
+    }
+    session.calls().outbox().give_back(as_bytes(address, size_bytes));
+}
+
 bool is_out_of_reach(const Call& call, const HostRange& range) {
     return !call.state.memory.has_window() || (range.origin == HostOrigin::allocated && range.block_bytes == 0);
 }
@@ -160,17 +173,8 @@ void settle_host_memory(Call& call, const void* address, uint64_t size_bytes) {
 }
 
 void take_back_host_memory(Call& call, const void* address, uint64_t size_bytes) {
-    Session& session = call.session;
     if (may_be_written(call, address, size_bytes)) settle_host_memory(call, address, size_bytes);
-    // Whatever context would still write there, or read: it may be anything then.
-    const auto base = reinterpret_cast<uint64_t>(address);
-    if (!HostCalls::in_callback()) {
-        for (const uint64_t context : session.contexts_copying(base, size_bytes))
-            settle_context(call, context, base, size_bytes);
-        for (const uint64_t context : session.host_calls().contexts_reading({base, size_bytes}))
-            settle_context(call, context, base, size_bytes);
-    }
-    session.calls().outbox().give_back(as_bytes(address, size_bytes));
+    settle_copies(call, address, size_bytes);
 }
 
 CUresult free_host_memory(Call& call, uint64_t base) {
@@ -235,7 +239,8 @@ CUresult map_host_memory(Call& call, uint64_t address, uint64_t& device_address)
                               "memory that copies of a graph use cannot be used by kernels as well");
     if (!start_pager(call)) return CUDA_ERROR_OUT_OF_MEMORY;
     const ChangeOfHands change(host, range->base);
-    take_back_host_memory(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
+    // Functions of the program's go on: what they do there from now on is as what the program does (run_between_kernels).
+    settle_copies(call, reinterpret_cast<const void*>(range->base), range->size_bytes);
     Call own = call;
     own.context = range->context;
     uint64_t device_base = range->base;
@@ -258,6 +263,13 @@ CUresult map_host_pointers(Call& call, BytesView bytes, BytesView sizes) {
         // What is none of ours is the kernel's affair.
         return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;
     });
+}
+
+bool is_being_copied(const Call& call, uint64_t base) {
+    const auto range = call.state.host_memory.find(base);
+    return range && range->device_base == 0 &&
+           (call.session.copy_pending(range->base, range->size_bytes) ||
+            !call.session.host_calls().contexts_reading({range->base, range->size_bytes}).empty());
 }
 
 void map_named_memory(const Call& call, uint64_t base) {

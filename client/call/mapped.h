@@ -51,6 +51,8 @@ inline void note_memory_named_in_copy(const Call& call, BytesView bytes) {
     constexpr size_t k_most_looked_through = 64 << 10;
     if (bytes.size() >= sizeof(uint64_t) && bytes.size() <= k_most_looked_through) note_named_memory(call, bytes);
 }
+/// True if copies have yet to use page-locked memory that is not the device's: mapping it waits for them.
+bool is_being_copied(const Call& call, uint64_t base);
 /// Kernels may use what was named so. What cannot be mapped is left out; the first time one line of the log says so.
 /// @blocks until it is mapped, by whichever thread
 void map_named_memory(const Call& call, uint64_t base);

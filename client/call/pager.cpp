@@ -204,11 +204,11 @@ void Pager::take_told() {
 }
 
 bool start_pager(Call& call) {
-    LoadTurn first;
-    if (!SharedPages::in_use()) first.begin_use(call);
-    const bool started = Pager::instance().start(call);
-    if (!started || SharedPages::in_use()) return started;
-    SharedPages::note_in_use();
+    if (!Pager::instance().start(call)) return false;
+    const bool first = SharedPages::note_in_use();
+    LoadTurn loaded;
+    loaded.begin_use(call);
+    if (!first) return true;
     // Of what was given to streams before, nothing else is noted.
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);

@@ -69,6 +69,12 @@ Call own_call(const Call& call, uint64_t context) {
     return own;
 }
 
+/// Calls after which kernels run that were launched before, and wait for it.
+constexpr bool lets_others_go_on(cuda::CallId id) {
+    return id == cuda::CallId::cuStreamWriteValue32_v2 || id == cuda::CallId::cuStreamWriteValue64_v2 ||
+           id == cuda::CallId::cuStreamBatchMemOp_v2;
+}
+
 /// What is written with one message.
 struct Batch {
     std::vector<uint64_t> ranges;  // address and bytes, in turn
@@ -162,12 +168,21 @@ CUresult give_region(const Call& call, SharedRegion& shared, bool& any) {
 }
 
 /// Page-locked memory whose address the device was given becomes the device's, with what is there, and what that names in turn.
-/// A thread that finds nothing named any more finds all of it there.
+/// A thread that finds nothing named any more finds all of it there. What copies have yet to use is left for the next launch
+/// by a call that they may be waiting for themselves.
 CUresult give_named_memory(const Call& call, bool& any) {
     HostMemory& host = call.state.host_memory;
     SharedPages& pages = SharedPages::instance();
+    std::vector<uint64_t> left;
     while (host.any_named()) {
-        for (const HostMemory::Named named : host.named()) {
+        std::vector<HostMemory::Named> all = host.named();
+        std::erase_if(all, [&](const HostMemory::Named& named) { return std::ranges::find(left, named.base) != left.end(); });
+        if (all.empty()) break;
+        for (const HostMemory::Named named : all) {
+            if (lets_others_go_on(call.id) && is_being_copied(call, named.base)) {
+                left.push_back(named.base);
+                continue;
+            }
             map_named_memory(call, named.base);
             MutexLock lock(pages.mutex);
             SharedRegion* shared = pages.find(named.base);

@@ -86,12 +86,11 @@ void pages_after_function(const Call& call, uint64_t written_before);
 template <typename Function>
 void run_between_kernels(Session& session, State& state, uint64_t context, std::optional<uint64_t> stream, Function function) {
     note_function_called(session);
-    if (!SharedPages::in_use()) [[likely]]
-        return function();
     const Call call{cuda::CallId::wlWritePages, this_thread(), session, state, context};
-    const uint64_t written = pages_before_function(call, stream);
+    const uint64_t written = SharedPages::in_use() ? pages_before_function(call, stream) : 0;
     function();
-    pages_after_function(call, written);
+    // The program may have begun to use such memory meanwhile.
+    if (SharedPages::in_use()) pages_after_function(call, written);
 }
 /// The threads that answer accesses are there from now on. False: they cannot be started. @blocks the first time, as LoadTurn
 bool start_pager(Call& call);

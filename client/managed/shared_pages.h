@@ -64,8 +64,8 @@ public:
     static SharedPages& instance();
     /// False as long as the program has no such memory: all that other programs pay.
     static bool in_use() { return s_in_use.load(std::memory_order_relaxed); }
-    /// There is going to be some (start_pager()).
-    static void note_in_use() { s_in_use.store(true, std::memory_order_relaxed); }
+    /// There is going to be some (start_pager()). @returns true the first time
+    static bool note_in_use() { return !s_in_use.exchange(true, std::memory_order_relaxed); }
     /// False as long as nothing was attached to the host, or to a stream.
     static bool any_attached() { return s_any_attached.load(std::memory_order_relaxed); }
     /// Something is from now on.

@@ -175,6 +175,15 @@ bool HostCalls::may_precede(uint64_t stream, uint64_t joined) {
                        [&](const auto& one) { return precedes(one.second, stream, joined); });
 }
 
+bool HostCalls::any_before(uint64_t number) {
+    if (idle()) return false;
+    const auto is_before = [number](const Entry& entry) { return entry.life == Life::once && entry.number <= number; };
+    MutexLock lock(m_mutex);
+    const auto& running = m_of_functions.running;
+    return (running && is_before(*running)) ||
+           std::any_of(m_functions.begin(), m_functions.end(), [&](const auto& one) { return is_before(one.second); });
+}
+
 void HostCalls::failed(uint64_t context, uint64_t last_number) {
     MutexLock lock(m_mutex);
     for (auto it = m_functions.begin(); it != m_functions.end();) {

@@ -71,6 +71,8 @@ public:
     /// run, as streams have it.
     /// @param stream  token @param joined  the newest call that may have made streams wait for each other
     bool may_precede(uint64_t stream, uint64_t joined) WL_EXCLUDES(m_mutex);
+    /// True if functions of Life::once wait for their turn, or run, whose calls were sent up to this number, or are being sent.
+    bool any_before(uint64_t number) WL_EXCLUDES(m_mutex);
     /// The streams of a context have been waited for, and have failed: those of its functions with Life::once or Life::read
     /// whose calls were sent up to this number have run, or never will. Others wait for their turn: of other contexts, and of
     /// threads that are only about to send the call.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -25,6 +26,23 @@ public:
     void end_load() WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         if (--m_loads == 0) m_changed.notify_all();
+    }
+
+    /// The same while no memory is used by both sides: functions need no driver, and nothing is waited for.
+    void begin_load_beside() WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        ++m_loads_beside;
+    }
+    /// @param number  of the last call by then
+    void end_load_beside(uint64_t number) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        --m_loads_beside;
+        m_last_beside = number;
+    }
+    /// Functions whose calls have numbers up to this may hold up such a load.
+    uint64_t last_load_beside() WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        return m_loads_beside != 0 ? std::numeric_limits<uint64_t>::max() : m_last_beside;
     }
 
     /// A function is about to be given to a stream of a context. @blocks while code is loaded
@@ -53,6 +71,8 @@ private:
     ConditionVariable m_changed;
     unsigned m_loads WL_GUARDED_BY(m_mutex) = 0;
     unsigned m_functions WL_GUARDED_BY(m_mutex) = 0;
+    unsigned m_loads_beside WL_GUARDED_BY(m_mutex) = 0;
+    uint64_t m_last_beside WL_GUARDED_BY(m_mutex) = 0;
     std::vector<uint64_t> m_contexts WL_GUARDED_BY(m_mutex);
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -160,8 +161,8 @@ public:
 
     /// True while a copy on its way will write to this memory; those of launched graphs included.
     bool copy_pending(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
-    /// True while a launched graph may run host functions.
-    bool graph_functions_pending() WL_EXCLUDES(m_mutex);
+    /// True while a launched graph may run host functions. @param number  of the last launch that counts
+    bool graph_functions_pending(uint64_t number = std::numeric_limits<uint64_t>::max()) WL_EXCLUDES(m_mutex);
     /// The contexts, by their tokens, with such copies.
     std::vector<uint64_t> contexts_copying(uint64_t address, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
     /// The streams of a context have been waited for: its copies to this memory have arrived, or never will, because their

@@ -213,11 +213,11 @@ std::vector<uint64_t> Session::contexts_copying(uint64_t address, uint64_t size_
     return contexts;
 }
 
-bool Session::graph_functions_pending() {
+bool Session::graph_functions_pending(uint64_t number) {
     if (m_copy_count.load(std::memory_order_acquire) == 0) return false;
     MutexLock lock(m_mutex);
     return std::any_of(m_graph_launches.begin(), m_graph_launches.end(),
-                       [](const auto& launch) { return launch.second.host_functions; });
+                       [number](const auto& launch) { return launch.first <= number && launch.second.host_functions; });
 }
 
 void Session::copies_settled(uint64_t context, uint64_t address, uint64_t size_bytes, uint64_t last_number) {

@@ -205,6 +205,9 @@ static void behind_a_value(bool in_a_batch) {
     CHECK(cudaMemcpyAsync(beside.data(), host.data, host.bytes(), cudaMemcpyHostToDevice, other));
     CHECK(cudaStreamSynchronize(other));
     host.set(3);
+    // Kernels may find the memory from now on, but this is no launch, and the copy waits for it.
+    DeviceArray<int*> place(1);
+    CHECK(cudaMemcpyAsync(place.data(), &host.data, sizeof host.data, cudaMemcpyHostToDevice, other));
     DRIVER(cuStreamWriteValue32(other, address, 1, 0));
     CHECK(cudaStreamSynchronize(stream));
     // The stream has passed it: this is read at once.
