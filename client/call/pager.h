@@ -10,6 +10,7 @@
 #include "client/call/common.h"
 #include "client/managed/faults.h"
 #include "client/managed/function_window.h"
+#include "client/managed/parts_used.h"
 #include "client/managed/refresh_pace.h"
 #include "client/managed/succession.h"
 
@@ -100,6 +101,7 @@ private:
         WL_REQUIRES(pages.mutex);
     void end_for_function(SharedPages& pages, const PageFault& fault, const FunctionWindow::Choice& brought, const Fetch& fetch)
         WL_REQUIRES(pages.mutex);
+    uint64_t window_at(const SharedPages& pages, const PageRegion& region) const WL_REQUIRES(pages.mutex);
     void note_order(SharedPages& pages, const SharedRegion& shared, const PageFault& fault) WL_REQUIRES(pages.mutex);
     /// What the program will probably come to next, in other regions: it is read with the same question, and held until the
     /// program does.
@@ -133,11 +135,12 @@ private:
 
     Session* m_session = nullptr;  // this and the next: set before the threads begin
     State* m_state = nullptr;
-    bool m_told_failure = false;        // this and the next eight: the fetching thread's
+    bool m_told_failure = false;        // this and the next nine: the fetching thread's
     bool m_looks = false;               // there is something to look at again and again
     uint64_t m_last_look = UINT64_MAX;  ///< the work behind which registered memory was looked through when all was done
     RefreshPace m_pace;
     Succession m_succession;
+    PartsUsed m_parts;
     FunctionWindow m_function;
     uint64_t m_beside = 0;  // the region of the last access that was answered beside a busy device
     PageClock::time_point m_refreshed{}, m_mirror_again{};

@@ -94,8 +94,12 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
             note_order(pages, *shared, fault);
             if (!in_callback) shared->stays_until = {};
             PageRegion& region = *shared->region;
-            const uint64_t window = std::max(pages.window_bytes, region.unit_bytes());
-            if (is_here(pages, region, fault, window, answer)) return true;
+            const uint64_t window = window_at(pages, region);
+            const bool was_held = region.is_held(fault.address);
+            if (is_here(pages, region, fault, window, answer)) {
+                if (was_held) m_parts.brought(m_parts.part_bytes());
+                return true;
+            }
             const AddressRange named{fault.address, fault.size_bytes};
             wanted = {*shared, fault.wish == Wish::bring ? named : AddressRange{fault.address / window * window, window}};
             if (fault.address - shared->wanted_here.base < shared->wanted_here.size_bytes)
@@ -126,6 +130,7 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         }
         if (fetches.front().out_of_date) continue;
         if (is_late) pages.counters.late.fetch_add(1, std::memory_order_relaxed);
+        m_parts.brought(wanted.what.size_bytes);
         MutexLock lock(pages.mutex);
         pages.window_bytes = std::min(pages.window_bytes * 4, SharedPages::k_last_window);
         if (in_callback) end_for_function(pages, fault, chosen, fetches.front());
@@ -133,6 +138,12 @@ bool Pager::serve_now(const Access& access, FaultAnswer& answer, Wanted& wanted)
         answer = FaultAnswer::fails;
         return true;
     }
+}
+
+/// How much an access brings.
+uint64_t Pager::window_at(const SharedPages& pages, const PageRegion& region) const {
+    const bool is_part = m_parts.is_regular() && m_parts.is_first();
+    return std::max(is_part ? std::min(pages.window_bytes, m_parts.part_bytes()) : pages.window_bytes, region.unit_bytes());
 }
 
 bool Pager::is_busy() { return is_device_busy(*m_session, *m_state); }
@@ -152,6 +163,9 @@ void Pager::narrow_beside(uint64_t address, Wanted& wanted) {
 
 void Pager::note_order(SharedPages& pages, const SharedRegion& shared, const PageFault& fault) {
     const uint64_t base = shared.region->range().base;
+    const SharedRegion* const before = base != m_succession.last() ? pages.find(m_succession.last()) : nullptr;
+    const bool misses_rest = before && !before->region->missing(before->region->range()).empty();
+    m_parts.came_to(base, fault.address - base, misses_rest);
     if (base == m_succession.last()) return;
     const auto behind = pages.regions.upper_bound(m_succession.last());
     m_succession.came_to(base, fault.address, behind != pages.regions.end() && behind->first == base);
@@ -193,8 +207,10 @@ void Pager::add_next(SharedPages& pages, std::vector<Fetch>& fetches) {
         const auto is_same = [last](const Fetch& one) { return one.wanted.from.region->range().base == last; };
         if (std::any_of(fetches.begin(), fetches.end(), is_same)) return;
         const uint64_t unit = std::max(SharedPages::k_first_window, shared->region->unit_bytes());
-        const uint64_t begin = std::max(*next / unit * unit, last),
-                       size = std::min(room, shared->region->range().end() - begin);
+        const bool is_part = m_parts.is_regular() && m_parts.offset() < shared->region->range().size_bytes;
+        const uint64_t at = is_part && *next == last ? last + m_parts.offset() : *next;
+        const uint64_t begin = std::max(at / unit * unit, last), most = std::min(room, shared->region->range().end() - begin),
+                       size = is_part ? std::min(most, m_parts.part_bytes()) : most;
         const AddressRange what = shared->region->units_of({begin, size});
         if (shared->region->holds_any() || shared->region->missing(what).empty()) continue;
         take(*shared->region, what);

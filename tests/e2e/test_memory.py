@@ -9,7 +9,7 @@ import unittest
 import harness
 
 PROGRAMS = {name: harness.programs()[name] for name in ("copies", "fault_copies", "found_memory", "kernel_buffers", "memory_waits",
-                                                     "memory_waits_frees", "pools",
+                                                     "memory_waits_frees", "pages_ahead", "pools",
                                                      "registered_parts", "two_devices")}
 
 
@@ -110,6 +110,15 @@ class MemoryTest(unittest.TestCase):
         self.assertLess(done.stats["shared_pages"]["fetched_bytes"], 8 * (4 << 20), done.stats["shared_pages"])
         # Each change at a new place takes a question more.
         self.assertLess(done.stats["blocking_round_trips"], 3 * 22 + 10, done.stats)
+
+    def test_a7_of_arrays_that_are_used_in_part_little_travels(self):
+        with harness.Server() as server:
+            done = harness.run([PROGRAMS["pages_ahead"].binary, "parts"], "remote", server)
+        said = f"exit code {done.code}\n{done.stdout}{done.stderr}"
+        self.assertEqual(done.code, 0, said)
+        # 64 KiB of each of 200 arrays of 1 MiB, all of 20, and what is looked for at other places.
+        self.assertLess(done.stats["shared_pages"]["fetched_bytes"], 75 << 20, done.stats["shared_pages"])
+        self.assertLess(done.stats["blocking_round_trips"], 60, done.stats)
 
     def test_copies_behind_a_fault(self):
         for profile in ("generous", "strict"):

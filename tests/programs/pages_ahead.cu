@@ -119,6 +119,23 @@ static void regions(bool mixed) {
     CHECK(cudaFree(all));
 }
 
+// A word of each array, at the same place; then, of some, all of it, and at last words at other places.
+static void parts() {
+    const int count = 200, words = 256 << 10, place = 100000;
+    int** all;
+    CHECK(cudaMallocManaged(&all, count * sizeof(int*)));
+    for (int i = 0; i < count; ++i) CHECK(cudaMallocManaged(&all[i], words * sizeof(int)));
+    fill<<<8, 128>>>(all, count, words, 100);
+    CHECK(cudaDeviceSynchronize());
+    for (int region = 0; region < count; ++region) EXPECT_EQ(all[region][place], 100 + region);
+    for (int region = 0; region < 20; ++region) {
+        for (int i = 0; i < words; i += 500) EXPECT_EQ(all[region][i], 100 + region);
+    }
+    for (int region = count - 1; region > count - 5; --region) EXPECT_EQ(all[region][region * 1000], 100 + region);
+    for (int i = 0; i < count; ++i) CHECK(cudaFree(all[i]));
+    CHECK(cudaFree(all));
+}
+
 // Of memory that was written once the steps use the first page alone: what lies behind it takes no question in each of them.
 static void tail(bool managed) {
     int* memory = nullptr;
@@ -144,5 +161,6 @@ int main(int argc, char** argv) {
     if (what == "managed_tail") tail(true);
     if (what == "regions") regions(false);
     if (what == "mixed") regions(true);
+    if (what == "parts") parts();
     return passed(("pages that come along, " + what).c_str());
 }
