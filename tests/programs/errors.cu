@@ -10,6 +10,8 @@ __global__ void trap() { __trap(); }
 __global__ void assertion(unsigned threads) { assert(threadIdx.x < threads); }
 __global__ void misaligned(char* p) { *reinterpret_cast<int*>(p + 1) = 1; }
 
+static int* g_locked;
+
 static int fault(cudaError_t expected) {
     cudaError_t error = cudaDeviceSynchronize();
     if (error != expected) {
@@ -18,6 +20,9 @@ static int fault(cudaError_t expected) {
     }
     int* p;
     EXPECT_EQ(cudaMalloc(&p, 16), expected);  // sticky
+    cudaFuncAttributes attributes;
+    EXPECT_EQ(cudaFuncGetAttributes(&attributes, store), expected);
+    EXPECT_EQ(cudaFreeHost(g_locked), expected);
     EXPECT_EQ(cudaDeviceSynchronize(), expected);
     return passed("fault");
 }
@@ -26,6 +31,7 @@ int main(int argc, char** argv) {
     const char* which = argc > 1 ? argv[1] : "launch";
     int* valid;
     CHECK(cudaMalloc(&valid, 64));
+    CHECK(cudaMallocHost(&g_locked, 64));
     if (!std::strcmp(which, "launch")) {
         store<<<1, 2048>>>(valid);
         EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
