@@ -56,10 +56,6 @@ bool is_synchronous(const Call& call, uint64_t address) {
     return range && range->sync_memops;
 }
 
-bool is_looked_at(const Call& call, uint64_t address) {
-    return is_shared_memory(address) && (call.session.has_other_threads() || call.session.host_calls().has_thread());
-}
-
 /// True if the address is where the device finds memory that the program has registered.
 static bool is_copy_of_registered(const State& state, uint64_t address) {
     if (!state.host_memory.any_registered()) [[likely]]
@@ -68,10 +64,15 @@ static bool is_copy_of_registered(const State& state, uint64_t address) {
     return range && range->kind == MemoryKind::page_locked && !state.host_memory.in_window(address);
 }
 
+bool is_looked_at(const Call& call, uint64_t address) {
+    // No access to registered memory waits for the device.
+    if (is_copy_of_registered(call.state, address)) return true;
+    return is_shared_memory(address) && (call.session.has_other_threads() || call.session.host_calls().has_thread());
+}
+
 CUresult prepare_fill(Call& call, CUdeviceptr& address, bool& settles) {
     const bool is_registered = is_registered_memory(call.state, address);
-    settles = is_registered || is_copy_of_registered(call.state, address) || is_synchronous(call, address) ||
-              is_looked_at(call, address);
+    settles = is_registered || is_synchronous(call, address) || is_looked_at(call, address);
     if (!is_registered) [[likely]]
         return CUDA_SUCCESS;
     Call own = call;

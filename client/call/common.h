@@ -51,9 +51,9 @@ inline uint64_t context_of_work(const Call& call, uint64_t stream) {
     return known ? known->context : call.context;
 }
 
-/// The stream of a copy. From here on the call is about its context, whichever is current: "A memory copy will succeed even if
-/// it is issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide 13.0, Multi-Device
-/// System).
+/// The stream of a copy or a wait. From here on the call is about its context, whichever is current: "A memory copy will
+/// succeed even if it is issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide 13.0,
+/// Multi-Device System).
 ///
 /// @param token  the one that travels
 /// @errors       CUDA_ERROR_INVALID_HANDLE

@@ -37,7 +37,7 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     uint64_t watched = completion.watched.load();
     const bool is_over = watched == 0 || completion.done.load(std::memory_order_acquire) >= watched;
     if (!is_over || !session.calls().uses(config::Optimisation::polling) || !session.take_watch()) return;
-    if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS);
+    if (!completion.watched.compare_exchange_strong(watched, number)) return session.end_watch(CUDA_SUCCESS, call.context);
     const auto told_end = [&session, &state = call.state, number, find, along, times](CUresult result, const Waiter& reply) {
         if (along && result == CUDA_SUCCESS) along->has_come.store(true, std::memory_order_release);
         if (times && !times->empty() && result == CUDA_SUCCESS) keep_times(state, *times, times_in(reply));
@@ -47,7 +47,7 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
             uint64_t own = number;
             told->watched.compare_exchange_strong(own, 0, std::memory_order_acq_rel);
         }
-        session.end_watch(result);
+        session.end_watch(result, reply.context);
     };
     auto* background = along ? new Watch(CopyTarget::into(along->bytes), told_end) : new Watch(told_end);
     call.background = background;
@@ -57,7 +57,7 @@ void watch(Call& call, uint64_t number, Completion& completion, Find find, Issue
     if (call.number != 0) raise_to(completion.looked, call.number);
     if (call.number != 0) return;  // registered: it is the session's, which may have told it its end already
     completion.watched.store(0);
-    session.end_watch(CUDA_SUCCESS);
+    session.end_watch(CUDA_SUCCESS, call.context);
     delete background;
 }
 

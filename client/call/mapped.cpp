@@ -111,7 +111,7 @@ void settle_context(const Call& call, uint64_t context, uint64_t base, uint64_t 
     // Its result is not ours to report: whoever waits for the streams gets it. A context that has gone has nothing under way.
     const bool exists = call.state.contexts.find(context) != nullptr;
     const CUresult result = exists ? wait_beside_captures(own) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS) session.defer(result);
+    if (result != CUDA_SUCCESS) session.defer(result, context);
     if (result != CUDA_SUCCESS || !exists) session.host_calls().failed(context, last_number);
     session.copies_settled(context, base, size_bytes, last_number);
 }
@@ -291,7 +291,7 @@ void unmap_host_memory(Call& call, const HostRange& range) {
     Call own = call;
     own.context = range.context;
     const CUresult result = come_to_rest(own);
-    if (result != CUDA_SUCCESS) call.session.defer(result);
+    if (result != CUDA_SUCCESS) call.session.defer(result, own.context);
     call.state.memory.forget(range.device_base, MemoryKind::page_locked);
     RangeHeap::Range block{range.base, range.block_bytes};
     if (range.origin == HostOrigin::registered) faults::recall();

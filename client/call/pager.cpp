@@ -170,18 +170,18 @@ void Pager::wait_for_stream(Access access, const Wanted& wanted) {
     if (!m_session->take_watch()) return wait_for_all();
     Call own = call_in(wanted.from.context);
     // An error of the stream's is told to the program by its own calls.
-    auto* background = new Watch([this, number = access.watched](CUresult result, const Waiter&) {
+    auto* background = new Watch([this, number = access.watched](CUresult result, const Waiter& reply) {
         {
             MutexLock lock(m_told_mutex);
             m_told.push_back(number);
         }
         faults::wake();
-        m_session->end_watch(result);
+        m_session->end_watch(result, reply.context);
     });
     own.background = background;
     static_cast<void>(gen::issue_cuStreamSynchronize(own, wanted.stream));
     if (own.number != 0) return;  // registered: it is the session's
-    m_session->end_watch(CUDA_SUCCESS);
+    m_session->end_watch(CUDA_SUCCESS, own.context);
     delete background;
     wait_for_all();
 }

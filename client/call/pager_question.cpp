@@ -36,9 +36,9 @@ bool Pager::fetch(std::vector<Fetch>& fetches) {
            std::count_if(fetches.begin(), fetches.end(), [](const Fetch& one) { return one.ahead; }));
     // What a failed context has left is undefined; the program may look at it nevertheless.
     const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
-    const bool context_failed =
-        at_end || (result != CUDA_SUCCESS && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
-                   m_session->sticky_error() != CUDA_SUCCESS && m_session->sticky_error() != CUDA_ERROR_DEVICE_UNAVAILABLE);
+    const CUresult sticky = m_session->sticky_error();
+    const bool context_failed = at_end || (result != CUDA_SUCCESS && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
+                                           sticky != CUDA_SUCCESS && sticky != CUDA_ERROR_DEVICE_UNAVAILABLE);
     if (result != CUDA_SUCCESS && !m_told_failure) {
         m_told_failure = true;
         WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}",

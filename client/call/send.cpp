@@ -141,6 +141,8 @@ struct NumberNote {
         if (!only_asks(call.id)) call.session.note_change(number, call.known_stream());
         if (may_join(call.id)) call.session.note_join(number);
         if (keeps_busy(call.id)) note_busy(call);
+        for (Waiter* one : {static_cast<Waiter*>(call.background), waiter})
+            if (one) one->context = call.context;
         if (call.background) call.session.note_waiter(number, *call.background);
         if (waiter) call.session.note_waiter(number, *waiter);
         // What comes with a reply that is watched comes to the watch.

@@ -59,12 +59,20 @@ inline ThreadState& count_call(CallClass call_class) {
     return thread;
 }
 
+/// What a kernel's failure in the call's context leaves of it; CUDA_SUCCESS if there was none.
+inline CUresult failure_of(const Call& call) {
+    const CUresult failed = call.session.sticky_error(call.context);
+    if (failed != CUDA_SUCCESS || call.converted == 0) [[likely]]
+        return failed;
+    return call.session.sticky_error(call.converted);
+}
+
 /// CUDA_SUCCESS if the calling thread has a current context that is alive, and no kernel has failed in it for good.
 inline CUresult check_context(const Call& call) {
     const Context* context = call.current();
     if (!context || !context->active()) return no_context(call, context);
     if (call.converted != 0 && !call.state.contexts.find(call.converted)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    return call.session.sticky_error();
+    return failure_of(call);
 }
 
 /// What becomes of a call on a stream that is being captured: a node, or an error that breaks the capture.

@@ -110,7 +110,7 @@ bool reads_back(const Function& function, const Device& device, int attribute, i
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return false;
     // As long as the driver takes it, also if it counts the kernel's own in pieces (DB-60).
     constexpr int k_piece = 16;
-    const int own = static_cast<int>(function.static_shared_bytes) + k_piece - 1;
+    const int own = static_cast<int>((function.static_shared_bytes + k_piece - 1) / k_piece * k_piece);
     return value <= device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - own;
 }
 

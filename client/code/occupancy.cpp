@@ -97,7 +97,7 @@ struct ClusterQuestion {
     uint64_t context = 0, green = 0;
 
     CUresult read(Call& call, CUfunction func, const CUlaunchConfig& config) {
-        function = call.state.functions.find(to_token(func));
+        function = func ? call.state.functions.find(to_token(func)) : &call.state.no_function;
         if (!function) return CUDA_ERROR_INVALID_HANDLE;
         if (CUresult refused = check_attributes(call, config.attrs, config.numAttrs); refused != CUDA_SUCCESS) return refused;
         const Stream* stream = call.state.streams.find(to_token(config.hStream));
@@ -226,7 +226,8 @@ CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlau
     const Bytes question = asked.question(call, config);
     uint64_t told = 0;
     if (known.find(question, told)) return unpack(told, *numClusters);
-    if (CUresult refused = ensure_announced(call, to_token(func), *asked.function); refused != CUDA_SUCCESS) return refused;
+    const CUresult announced = func ? ensure_announced(call, to_token(func), *asked.function) : CUDA_SUCCESS;
+    if (announced != CUDA_SUCCESS) return announced;
     // Who asks for a second size, as cuBLAS does, will ask for all: they come with the answer.
     ClusterSizes sizes(config);
     uint64_t nothing = 0;

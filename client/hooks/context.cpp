@@ -84,7 +84,7 @@ Context* primary_context(const Call& call, CUdevice device) {
 void end_primary(Call& call, Context& context) {
     cuda::abi::context_storage_clear(to_handle<CUcontext>(context.token));
     forget_objects(call, context.token);
-    call.session.forget_deferred();
+    call.session.forget_deferred(call.context);
     context.ended.store(true);
     context.flags.store(0);
     ++context.settings;
@@ -183,7 +183,7 @@ CUresult hook_client_cuDevicePrimaryCtxReset_v2(Call& call, CUdevice dev) {
     // Waits, so that a program which measures or times the reset sees it done, and errors from before it cannot arrive after
     // it.
     CUresult result = gen::request_cuDevicePrimaryCtxReset_v2(call, dev);
-    call.session.forget_deferred();
+    call.session.forget_deferred(call.context);
     return result;
 }
 
@@ -238,6 +238,7 @@ CUresult hook_client_cuCtxDestroy_v2(Call& call, CUcontext ctx) {
     forget_objects(call, token);
     context->retained.store(0);
     CUresult result = gen::issue_cuCtxDestroy_v2(call, token);
+    call.session.forget_failure(token);
     call.state.contexts.remove(token);
     return result;
 }

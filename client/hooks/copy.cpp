@@ -200,7 +200,7 @@ CUresult hook_client_cuMemcpyDtoD_v2(Call& call, CUdeviceptr dstDevice, CUdevice
     const uint64_t stream = call.default_stream();
     return copy_named(call, dstDevice, srcDevice, ByteCount, stream, Timing::synchronous, [&] {
         const bool waits = is_synchronous(call, dstDevice) || is_synchronous(call, srcDevice);
-        if (waits || is_shared_memory(dstDevice) || is_shared_memory(srcDevice))
+        if (waits || is_used_here(call.state, dstDevice) || is_used_here(call.state, srcDevice))
             return copy_any(call, dstDevice, srcDevice, ByteCount, stream, Timing::synchronous);
         if (call.per_thread) return gen::issue_cuMemcpyDtoDAsync_v2(call, dstDevice, srcDevice, ByteCount, stream);
         return gen::issue_cuMemcpyDtoD_v2(call, dstDevice, srcDevice, ByteCount);

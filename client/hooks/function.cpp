@@ -17,7 +17,7 @@ Function* find_function(const Call& call, CUfunction function) { return call.sta
 }  // namespace
 
 CUresult hook_client_cuFuncGetAttribute(Call& call, int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     return function_attribute(call, to_token(hfunc), attrib, *pi);
 }
 

@@ -127,15 +127,15 @@ CUresult hook_client_cuKernelGetParamCount(Call& call, CUkernel kernel, size_t* 
 CUresult hook_client_cuKernelGetAttribute(Call& call, int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
     const Device* device = find_device(dev);
     if (!device) return CUDA_ERROR_INVALID_DEVICE;
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
     // The server asks in a context: that of the device, if another one is current.
     if (!call.current() || call.device() != dev) call.context = device->primary_context;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     return function_attribute(call, to_token(kernel), attrib, *pi);
 }
 
 CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
     if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     Function* function = call.state.functions.find(to_token(kernel));
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;

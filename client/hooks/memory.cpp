@@ -150,7 +150,7 @@ CUresult hook_client_cuMemHostAlloc(Call& call, void** pp, size_t bytesize, unsi
 CUresult hook_client_cuMemAllocHost_v2(Call& call, void** pp, size_t bytesize) { return allocate_host(call, pp, bytesize, 0); }
 
 CUresult hook_client_cuMemFreeHost(Call& call, void* p) {
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     return p ? free_host_memory(call, reinterpret_cast<uint64_t>(p)) : CUDA_SUCCESS;
 }
 
@@ -179,12 +179,12 @@ CUresult hook_client_cuMemHostRegister_v2(Call& call, void* p, size_t bytesize, 
 }
 
 CUresult hook_client_cuMemHostUnregister(Call& call, void* p) {
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     return unregister_host_memory(call, reinterpret_cast<uint64_t>(p));
 }
 
 CUresult hook_client_cuMemHostGetFlags(Call& call, unsigned int* pFlags, void* p) {
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     std::optional<HostRange> range = call.state.host_memory.find(reinterpret_cast<uint64_t>(p));
     if (!range) return CUDA_ERROR_INVALID_VALUE;
     // All of it can be mapped, whether it was asked for or not.
@@ -193,7 +193,7 @@ CUresult hook_client_cuMemHostGetFlags(Call& call, unsigned int* pFlags, void* p
 }
 
 CUresult hook_client_cuMemHostGetDevicePointer_v2(Call& call, CUdeviceptr* pdptr, void* p, unsigned int Flags) {
-    if (CUresult failed = call.session.sticky_error(); failed != CUDA_SUCCESS) return failed;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
     const CUresult result = map_host_memory(call, reinterpret_cast<uint64_t>(p), address);

@@ -85,15 +85,17 @@ CUresult hook_client_cuStreamDestroy_v2(Call& call, CUstream hStream) {
 }
 
 CUresult hook_client_cuStreamSynchronize(Call& call, CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
-    return with_pages_along(call, [&] { return synchronize_stream(call, stream_token(call, hStream)); });
+    return with_pages_along(call, [&] { return synchronize_stream(call, stream); });
 }
 
 CUresult hook_client_cuStreamQuery(Call& call, CUstream hStream) {
-    if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
+    uint64_t stream = 0;
+    if (CUresult refused = enter_stream(call, hStream, stream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
-    return settle_pages(call, query_stream(call, stream_token(call, hStream)));
+    return settle_pages(call, query_stream(call, stream));
 }
 
 CUresult hook_client_cuStreamWaitEvent(Call& call, CUstream hStream, CUevent hEvent, unsigned int Flags) {

@@ -174,7 +174,10 @@ void bring(uint64_t address, uint64_t size_bytes, bool writes) {
     if (!g_forgotten.load(std::memory_order_acquire)) ask(fault);
 }
 
-void forget() { g_forgotten.store(true, std::memory_order_release); }
+// A parent that had nothing to answer may have children that do.
+void forget() {
+    if (threads() != 0) g_forgotten.store(true, std::memory_order_release);
+}
 
 void add_thread() { g_threads.fetch_add(1, std::memory_order_relaxed); }
 unsigned threads() { return g_threads.load(std::memory_order_relaxed); }

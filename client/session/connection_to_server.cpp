@@ -333,7 +333,7 @@ Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
                     // program hears of it.
                     if (m_order.is_in_hand(error.getCall())) return false;
                     m_order.forget(error.getCall());
-                    m_session.on_async_error(error.getCall(), static_cast<CUresult>(error.getResult()));
+                    m_session.on_async_error(error.getCall(), static_cast<CUresult>(error.getResult()), error.getContext());
                     return true;
                 }
                 case wire::Event::COPY_DONE: return on_copy_done(event.getCopyDone(), frame.payload_view());

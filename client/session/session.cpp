@@ -118,7 +118,7 @@ CUresult Session::wait(Waiter& waiter, cuda::CallId call, unsigned schedule) {
     if (m_has_output.load(std::memory_order_acquire)) write_output();
     if (call != cuda::CallId::wlReadPages) m_news.fetch_add(1, std::memory_order_acq_rel);
     // A synchronisation tells of a kernel's failure by its own result: from then on every call does.
-    if (is_sticky(waiter.result)) defer(waiter.result);
+    if (is_sticky(waiter.result)) defer(waiter.result, waiter.context);
     return waiter.result;
 }
 
@@ -181,33 +181,33 @@ Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame)
     return {};
 }
 
-void Session::on_async_error(uint64_t call, CUresult result) {
+void Session::on_async_error(uint64_t call, CUresult result, uint64_t context) {
     m_host_calls.refused(call);
     // A launch or a copy that failed has no other end.
     if (!end_graph_launch(call)) forget_copy(call);
     WL_LOG(info, "client", "call {} failed with {} after it had been accepted", call, static_cast<int>(result));
     m_failures.fetch_add(1, std::memory_order_release);
-    defer(result);
+    defer(result, context);
 }
 
-void Session::defer(CUresult result) {
+void Session::defer(CUresult result, uint64_t context) {
     // The first of either kind. What does not stay is told before what does: memory that could not be had before the fault of
     // the kernel that used it.
     int none = 0;
     if (is_sticky(result)) {
-        const bool is_first = m_sticky.compare_exchange_strong(none, result);
+        const bool is_first = m_failed.note(context, result);
         if (is_first && result == CUDA_ERROR_ILLEGAL_ADDRESS && m_explain_illegal_address) m_explain_illegal_address();
-    } else if (m_sticky.load() == 0)
+    } else if (m_failed.error_of(context) == CUDA_SUCCESS)
         m_deferred.compare_exchange_strong(none, result);
 }
 
 void Session::become_unavailable() {
     m_deferred.store(0);
-    m_sticky.store(CUDA_ERROR_DEVICE_UNAVAILABLE);
+    m_failed.note_lost(CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-CUresult Session::take_deferred(CUresult result) {
-    const auto sticky = static_cast<CUresult>(m_sticky.load());
+CUresult Session::take_deferred(CUresult result, uint64_t context) {
+    const CUresult sticky = m_failed.error_of(context);
     // A call's own error goes before a deferred one, unless it is but what stays.
     if (result == CUDA_SUCCESS || (sticky != CUDA_SUCCESS && is_sticky(result))) {
         const int deferred = m_deferred.exchange(0);
@@ -230,12 +230,12 @@ uint64_t Session::told_of_others(uint64_t identity) const {
 
 bool Session::take_watch() {
     if (m_watches.fetch_add(1, std::memory_order_relaxed) < k_max_watches) return true;
-    end_watch(CUDA_SUCCESS);
+    end_watch(CUDA_SUCCESS, FailedContexts::k_all);
     return false;
 }
 
-void Session::end_watch(CUresult result) {
-    if (is_sticky(result)) defer(result);
+void Session::end_watch(CUresult result, uint64_t context) {
+    if (is_sticky(result)) defer(result, context);
     m_watches.fetch_sub(1, std::memory_order_relaxed);
 }
 

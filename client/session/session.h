@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "client/report/session_report.h"
+#include "client/session/failed_contexts.h"
 #include "client/session/host_calls.h"
 #include "client/session/load_turns.h"
 #include "client/session/memory_credit.h"
@@ -131,30 +132,35 @@ public:
     /// False if there are k_max_watches already. What was taken is given back by end_watch().
     bool take_watch();
     /// @param result  what the watch was told: an error that stays is one for the program's next call
-    void end_watch(CUresult result);
+    /// @param context  token of that in which the work is
+    void end_watch(CUresult result, uint64_t context);
 
     // --- errors that came without being asked for ---
 
     /// The result of a call that CUDA documents as reporting earlier errors: the deferred error if `result` is a success.
-    CUresult deliver(CUresult result) {
-        if ((m_deferred.load(std::memory_order_relaxed) | m_sticky.load(std::memory_order_relaxed)) == 0) [[likely]]
+    /// @param context  token of the call's
+    CUresult deliver(CUresult result, uint64_t context = FailedContexts::k_all) {
+        if (m_deferred.load(std::memory_order_relaxed) == 0 && !m_failed.any()) [[likely]]
             return result;
-        return take_deferred(result);
+        return take_deferred(result, context);
     }
-    /// An error after which CUDA answers every call in a context with the same one until the device is reset; CUDA_SUCCESS if
-    /// there is none.
-    CUresult sticky_error() const { return static_cast<CUresult>(m_sticky.load(std::memory_order_relaxed)); }
+    /// An error after which CUDA answers every call in a context with the same one until the context ends; CUDA_SUCCESS if
+    /// there is none. @param context  as FailedContexts::error_of() has it
+    CUresult sticky_error(uint64_t context = FailedContexts::k_all) const { return m_failed.error_of(context); }
     /// How many calls without a reply are known to have failed. The server tells of each before it answers a later call: if the
     /// number is the same before a call was sent and when one behind it has been answered, that has not failed.
     uint64_t failures() const { return m_failures.load(std::memory_order_acquire); }
     /// Remembers a failure to be told later, as the server's AsyncError does.
-    void defer(CUresult result);
+    /// @param context  token of that in which the call was
+    void defer(CUresult result, uint64_t context = FailedContexts::k_all);
     /// What is done when a kernel is first known to have used an address that is none of the device's. Before the first call.
     void explain_illegal_address(std::function<void()> explain) { m_explain_illegal_address = std::move(explain); }
-    /// A reset of the device ends errors that would else stay.
-    void forget_deferred() {
+    /// A context ends, and with it an error that would else stay.
+    void forget_failure(uint64_t context) { m_failed.forget(context); }
+    /// The same by a reset of its device, which ends what else was to be told.
+    void forget_deferred(uint64_t context = FailedContexts::k_all) {
         m_deferred.store(0);
-        m_sticky.store(0);
+        m_failed.forget(context);
     }
 
     // --- copies to the program's memory that nobody waits for ---
@@ -246,7 +252,7 @@ private:
     // From the receiving thread of a connection:
     Result<void> on_reply(const ReplyHeader& header, protocol::Frame frame) WL_EXCLUDES(m_mutex);
     Result<void> on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) WL_EXCLUDES(m_mutex);
-    void on_async_error(uint64_t call, CUresult result) WL_EXCLUDES(m_mutex);
+    void on_async_error(uint64_t call, CUresult result, uint64_t context) WL_EXCLUDES(m_mutex);
     /// True if the call was a launch whose end was to be told.
     bool end_graph_launch(uint64_t call) WL_EXCLUDES(m_mutex);
     void on_output(int stream, BytesView text) WL_EXCLUDES(m_output_mutex);
@@ -297,7 +303,7 @@ private:
     void count_copies() WL_REQUIRES(m_mutex) {
         m_copy_count.store(m_copies.size() + m_graph_launches.size(), std::memory_order_release);
     }
-    CUresult take_deferred(CUresult result);
+    CUresult take_deferred(CUresult result, uint64_t context);
     /// From now on every call fails.
     void become_unavailable();
     void send_report();
@@ -321,7 +327,7 @@ private:
 
     std::atomic<uint64_t> m_failures{0};
     std::atomic<int> m_deferred{0};  // CUresult, told once
-    std::atomic<int> m_sticky{0};    // CUresult, told until the device is reset
+    FailedContexts m_failed;
     MemoryCredit m_memory_credit;
     std::atomic<uint64_t> m_freed_through{0};  // call
     std::atomic<uint64_t> m_news{0};

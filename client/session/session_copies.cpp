@@ -93,7 +93,7 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
     CopyTarget place;
     Held held;
     held.call = call;
-    uint64_t received = 0;
+    uint64_t received = 0, context = 0;
     {
         MutexLock lock(m_mutex);
         const auto [copy, order] = find_copy(call);
@@ -106,6 +106,7 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
             copy->aside = std::make_shared<Bytes>(copy->target.total_bytes());
         place = copy->place();
         held.order = order;
+        context = copy->context;
         held.target = copy->target;
         // A graph's copy comes again with the next launch.
         held.bytes = std::exchange(copy->aside, nullptr);
@@ -128,7 +129,7 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
         count_copies();
     }
     land_held();
-    if (result != CUDA_SUCCESS) on_async_error(call, result);
+    if (result != CUDA_SUCCESS) on_async_error(call, result, context);
     return {};
 }
 

@@ -42,6 +42,7 @@ public:
     bool wants_payload = false;
     uint64_t received = 0;  ///< bytes of the payload, in parts; the receiving thread's
     uint64_t number = 0;    ///< of the call; 0 until it is registered
+    uint64_t context = 0;   ///< token of that of the call. Set before it is registered
     CUresult result = CUDA_ERROR_UNKNOWN;
     protocol::Frame reply;  ///< for decoding the values
 

@@ -34,6 +34,7 @@ public:
     TokenTable<Context, HandleKind::context> contexts;
     TokenTable<Module, HandleKind::module> modules;
     TokenTable<Function, HandleKind::function> functions;
+    Function no_function;  ///< what is known of questions that name none
     TokenTable<Library, HandleKind::library> libraries;
     TokenTable<Graph, HandleKind::graph> graphs;
     TokenTable<GraphNode, HandleKind::graph_node> graph_nodes;

@@ -231,7 +231,7 @@ struct Event {
   }
 }
 
-struct AsyncError { call @0 :UInt64; result @1 :Int32; }
+struct AsyncError { call @0 :UInt64; result @1 :Int32; context @2 :UInt64; }  # the context: that the call worked in
 struct CopyDone {
   call @0 :UInt64;
   result @1 :Int32;

@@ -53,7 +53,7 @@ CUresult hook_server_cuOccupancyMaxPotentialClusterSize(ServerCall& call, const 
 CUresult hook_server_cuOccupancyMaxActiveClusters(ServerCall& call, const CuOccupancyMaxActiveClustersArgs& args,
                                                   CuOccupancyMaxActiveClustersValues& values) {
     const auto ask = WL_DRIVER(call, cuOccupancyMaxActiveClusters);
-    const auto function = WL_FIND(call, CUfunction, function, args.func);
+    const auto function = WL_FIND_OR_NULL(call, CUfunction, function, args.func);
     CUlaunchConfig config{};
     std::vector<CUlaunchAttribute> attributes;
     WL_CUDA(read_config(call, args, config, attributes));

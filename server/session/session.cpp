@@ -153,10 +153,11 @@ void Session::work_done(uint64_t bytes, uint32_t calls) {
     if (!sent.ok()) WL_LOG(debug, "session", "progress cannot be told: {}", sent.error().what);
 }
 
-void Session::report_async_error(uint64_t call, CUresult result) {
+void Session::report_async_error(const ServerCall& call, CUresult result) {
     const auto sent = send_event(m_client.outbox(), [&](wire::Event::Builder event) {
         auto error = event.initAsyncError();
-        error.setCall(call);
+        error.setCall(call.number());
+        error.setContext(call.context());
         error.setResult(static_cast<int32_t>(result));
     });
     if (!sent.ok()) WL_LOG(debug, "session", "an error cannot be told: {}", sent.error().what);
@@ -225,7 +226,7 @@ Result<void> finish(ServerCall& call, CUresult result) {
     // What a failed call has reserved nobody has written: it is memory of this process.
     if (result != CUDA_SUCCESS) call.drop_reply_payload();
     if (call.wants_reply()) return session.send_reply(call, result, 0, [](capnp::AnyPointer::Builder) {});
-    if (result != CUDA_SUCCESS) session.report_async_error(call.number(), result);
+    if (result != CUDA_SUCCESS) session.report_async_error(call, result);
     return {};
 }
 

@@ -133,7 +133,7 @@ public:
     void work_done(uint64_t bytes, uint32_t calls);
 
     /// Tells the client that a call that has no reply failed. Replies come after it.
-    void report_async_error(uint64_t call, CUresult result);
+    void report_async_error(const ServerCall& call, CUresult result);
 
     /// Sends the reply of a call, after everything that must reach the client before it: device printf, long payloads.
     /// @param fill  `fill(capnp::AnyPointer::Builder)` sets the values

@@ -39,12 +39,14 @@ CUresult potential_block_size(int* minGridSize, int* blockSize, CUfunction handl
     return CUDA_SUCCESS;
 }
 
-uint64_t cluster_blocks(const LoadedFunction& function, const CUlaunchConfig& config) {
+/// @param function  null: of none in particular
+uint64_t cluster_blocks(const LoadedFunction* function, const CUlaunchConfig& config) {
     for (unsigned int i = 0; i < config.numAttrs && config.attrs != nullptr; ++i) {
         const auto& dim = config.attrs[i].value.clusterDim;
         if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return uint64_t{dim.x} * dim.y * dim.z;
     }
-    auto required = function.required_cluster();
+    if (function == nullptr) return 1;
+    auto required = function->required_cluster();
     return required[0] != 0 ? uint64_t{required[0]} * std::max(required[1], 1U) * std::max(required[2], 1U) : 1;
 }
 
@@ -184,7 +186,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, c
     CU_TRY(find(func, function));
     if (function->device().attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
     // DB-70: the size that the launch has does not matter for the largest one, but has to be one.
-    if (!is_cluster_size(cluster_blocks(*function, *config), function->non_portable_cluster())) {
+    if (!is_cluster_size(cluster_blocks(function.get(), *config), function->non_portable_cluster())) {
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     }
     *clusterSize = function->non_portable_cluster() ? k_largest_cluster : k_portable_cluster;
@@ -192,21 +194,28 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, c
 }
 
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
-    if (numClusters == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (numClusters == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    CU_TRY(current_context(context));
     std::shared_ptr<LoadedFunction> function;
-    CU_TRY(find(func, function));
-    const Device& device = function->device();
+    if (func != nullptr) CU_TRY(find(func, function));  // DB-74: or one that has all to itself
+    const Device& device = context->device();
     if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
-    uint64_t blocks = cluster_blocks(*function, *config);
-    if (!is_cluster_size(blocks, function->non_portable_cluster())) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    uint64_t blocks = cluster_blocks(function.get(), *config);
+    const bool non_portable = function != nullptr && function->non_portable_cluster();
+    if (!is_cluster_size(blocks, non_portable)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t threads = uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
-    if (threads == 0 || threads > function->max_threads()) return CUDA_ERROR_INVALID_VALUE;
+    const auto most = static_cast<uint64_t>(function != nullptr ? function->max_threads()
+                                                                : device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    if (threads == 0 || threads > most) return CUDA_ERROR_INVALID_VALUE;
     GreenContextPtr green = current_green();
     if (StreamPtr stream; config->hStream != nullptr && find_stream(config->hStream, stream) == CUDA_SUCCESS)
         green = stream->green();
     const auto all = static_cast<uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    uint64_t resident = uint64_t{blocks_per_sm(*function, static_cast<uint32_t>(threads), config->sharedMemBytes)} *
-                        (green != nullptr ? green->multiprocessors().size() : all);
+    const uint32_t on_each = function != nullptr
+                                 ? blocks_per_sm(*function, static_cast<uint32_t>(threads), config->sharedMemBytes)
+                                 : blocks_per_sm(device, static_cast<uint32_t>(threads), config->sharedMemBytes, 0);
+    uint64_t resident = on_each * (green != nullptr ? green->multiprocessors().size() : all);
     *numClusters = static_cast<int>(resident / blocks);
     return CUDA_SUCCESS;
 }

@@ -161,20 +161,23 @@ bool is_cluster_size(uint64_t blocks, bool non_portable) {
     return std::has_single_bit(blocks) && blocks <= (non_portable ? k_largest_cluster : k_portable_cluster);  // DB-70
 }
 
-uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes) {
-    const Device& device = function.device();
+uint32_t blocks_per_sm(const Device& device, uint32_t threads, uint64_t shared_bytes, uint64_t registers) {
     auto limit = [&device](CUdevice_attribute which) { return static_cast<uint64_t>(device.attribute(which)); };
-    if (threads == 0 || threads > function.max_threads()) return 0;
-    const uint64_t shared = function.static_shared_bytes() + dynamic_shared_bytes;
-    if (shared > limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) return 0;
+    if (threads == 0 || shared_bytes > limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) return 0;
     uint64_t warps = (threads + k_warp - 1) / k_warp;
     uint64_t blocks = limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
     blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / k_warp / warps);
-    uint64_t registers = round_up(uint64_t{function.registers()} * k_warp, k_register_granule) * warps;
-    if (registers != 0) blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) / registers);
-    uint64_t taken = round_up(shared + limit(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK), k_shared_granule);
+    const uint64_t in_all = round_up(registers * k_warp, k_register_granule) * warps;
+    if (in_all != 0) blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) / in_all);
+    uint64_t taken = round_up(shared_bytes + limit(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK), k_shared_granule);
     blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / taken);
     return static_cast<uint32_t>(blocks);
+}
+
+uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes) {
+    if (threads > function.max_threads()) return 0;
+    const uint64_t shared_bytes = function.static_shared_bytes() + dynamic_shared_bytes;
+    return blocks_per_sm(function.device(), threads, shared_bytes, uint64_t{function.registers()});
 }
 
 namespace {

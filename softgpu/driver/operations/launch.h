@@ -35,7 +35,9 @@ CUresult make_kernel(Context& context, const LaunchRequest& request, KernelOpera
 /// Whether a cluster may have so many blocks: a power of two, and none that the function has to allow unless it does.
 bool is_cluster_size(uint64_t blocks, bool non_portable);
 
-/// How many blocks of a kernel are resident on a multiprocessor at the same time.
+/// How many blocks that need so much are resident on a multiprocessor at the same time. @param registers  of a thread
+uint32_t blocks_per_sm(const Device& device, uint32_t threads, uint64_t shared_bytes, uint64_t registers);
+/// The same of a kernel.
 uint32_t blocks_per_sm(const LoadedFunction& function, uint32_t threads, uint64_t dynamic_shared_bytes);
 
 }  // namespace warpline::softgpu::driver

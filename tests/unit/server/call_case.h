@@ -46,7 +46,7 @@ public:
         if (below(12) == 0) return number();
         if (kind == 0 || below(12) == 0) kind = static_cast<unsigned>(1 + below(18));
         if (kind == 1 && below(3) == 0) return below(3);
-        return uint64_t{kind} << 48 | uint64_t{1} << 32 | below(6);
+        return uint64_t{kind} << 48 | uint64_t{1} << 32 | uint64_t{below(6)} << 4;
     }
     std::vector<uint64_t> list(unsigned kind) {
         std::vector<uint64_t> values(below(8) == 0 ? below(200) : below(4));
